@@ -48,6 +48,9 @@ class KerasConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, LayerPtr&) override {
     MUSTER_CHECK(!IsPresent(name, false));
   }
+  void VisitLayers(ConfigName name, std::vector<LayerPtr>&) override {
+    MUSTER_CHECK(!IsPresent(name, false));
+  }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
     std::string given;

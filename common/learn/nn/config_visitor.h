@@ -65,6 +65,8 @@ class ConfigVisitor {
   virtual void Visit(ConfigName name, Regularizer& value) = 0;
   // A layer inside a layer. Null means none.
   virtual void Visit(ConfigName name, LayerPtr& layer) = 0;
+  // A list of layers.
+  virtual void VisitLayers(ConfigName name, std::vector<LayerPtr>& layers) = 0;
   // `index` is a position in `names`, which are spelled as in Keras. "none" is
   // Keras' None.
   virtual void VisitChoice(ConfigName name, int& index,

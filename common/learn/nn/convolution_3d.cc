@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
@@ -11,6 +10,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/convolve_3d.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
 
@@ -66,55 +66,6 @@ void Conv3DLayer::Build(const Shape& input) {
   }
 }
 
-int64_t Conv3DLayer::OutputDepth(int64_t depth) const {
-  const int64_t stride = options_.strides.depth;
-  if (options_.padding == Padding::kSame) return (depth + stride - 1) / stride;
-  const int64_t reach =
-      (kernel_size_.depth - 1) * options_.dilation_rate.depth + 1;
-  return depth < reach ? 0 : (depth - reach) / stride + 1;
-}
-
-Value Conv3DLayer::SlicesAsChannels(Value x, int64_t output_depth) const {
-  const Shape input = x.shape();
-  const int64_t depth = input.dim(1);
-  const int64_t channels = input.dim(4);
-  const int64_t stride = options_.strides.depth;
-  const int64_t dilation = options_.dilation_rate.depth;
-  // Of all slices, each with `stride` positions for each of the output.
-  const int64_t extent =
-      (kernel_size_.depth - 1) * dilation + output_depth * stride;
-  const int64_t padding =
-      std::max<int64_t>(0, (output_depth - 1) * stride +
-                               (kernel_size_.depth - 1) * dilation + 1 - depth);
-  const int64_t before = padding / 2;
-  const int64_t after = std::max<int64_t>(0, extent - depth - before);
-  x = Pad(x, {0, 0, before, after, 0, 0, 0, 0, 0, 0});
-  std::vector<Value> slices;
-  for (int64_t i = 0; i < kernel_size_.depth; ++i) {
-    Value slice = Slice(x, {0, i * dilation, 0, 0, 0},
-                        {-1, output_depth * stride, -1, -1, -1});
-    if (stride > 1) {
-      slice = Reshape(slice, {-1, output_depth, stride, input.dim(2),
-                              input.dim(3), channels});
-      slice = Slice(slice, {0, 0, 0, 0, 0, 0}, {-1, -1, 1, -1, -1, -1});
-    }
-    slices.push_back(
-        Reshape(slice, {-1, input.dim(2), input.dim(3), options_.groups,
-                        channels / options_.groups}));
-  }
-  // Side by side within each group.
-  return Reshape(Concat(slices, 4), {-1, input.dim(2), input.dim(3),
-                                     kernel_size_.depth * channels});
-}
-
-Value Conv3DLayer::KernelOfSlices() const {
-  const Value kernel = kernel_;
-  if (!kernel.ok()) return kernel;
-  return Reshape(Transpose(kernel, {1, 2, 0, 3, 4}),
-                 {kernel_size_.height, kernel_size_.width,
-                  kernel_size_.depth * kernel.shape().dim(3), filters_});
-}
-
 Value Conv3DLayer::Call(Value x, const CallContext&) {
   const int64_t channels = internal::ChannelCount(x.shape());
   const auto least = [](Size3D size) {
@@ -124,9 +75,15 @@ Value Conv3DLayer::Call(Value x, const CallContext&) {
       std::min({filters_, least(kernel_size_), least(options_.strides),
                 least(options_.dilation_rate)}) >= 1 &&
       Divides(options_.groups, filters_) && Divides(options_.groups, channels);
-  const bool has_depth = is_valid && x.shape().rank() == 5 &&
-                         internal::HasKnownExtents(x.shape()) &&
-                         OutputDepth(x.shape().dim(1)) >= 1;
+  const internal::Convolve3DOptions options = {
+      .strides = options_.strides,
+      .dilations = options_.dilation_rate,
+      .padding = options_.padding,
+      .groups = options_.groups};
+  const bool has_depth =
+      is_valid && x.shape().rank() == 5 &&
+      internal::HasKnownExtents(x.shape()) &&
+      internal::OutputDepth(x.shape().dim(1), kernel_size_.depth, options) >= 1;
   x = internal::ToFloatImage(
       x, 5, absl::StrCat("Conv3D ", name()), has_depth,
       absl::StrCat("expected filters, kernel_size, strides and dilation_rate "
@@ -136,17 +93,8 @@ Value Conv3DLayer::Call(Value x, const CallContext&) {
                    filters_, " filters, ", options_.groups, " groups and ",
                    channels, " channels"));
   if (!x.ok()) return x;
-  const int64_t output_depth = OutputDepth(x.shape().dim(1));
-  const Value images =
-      Conv2D(SlicesAsChannels(x, output_depth), KernelOfSlices(),
-             {.strides = {options_.strides.height, options_.strides.width},
-              .dilations = {options_.dilation_rate.height,
-                            options_.dilation_rate.width},
-              .padding = ToPadding2D(options_.padding),
-              .groups = options_.groups});
-  if (!images.ok()) return images;
-  Value y = Reshape(images, {-1, output_depth, images.shape().dim(1),
-                             images.shape().dim(2), filters_});
+  Value y = internal::Convolve3D(x, kernel_, options);
+  if (!y.ok()) return y;
   if (options_.use_bias) y = y + bias_;
   return Activate(options_.activation, y);
 }

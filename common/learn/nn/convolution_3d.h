@@ -51,13 +51,6 @@ class Conv3DLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  // Returns the depth of the output for that of the input.
-  int64_t OutputDepth(int64_t depth) const;
-  // Returns [batch * output depth, height, width, channels * kernel depth].
-  Value SlicesAsChannels(Value x, int64_t output_depth) const;
-  // Returns the kernel for these channels.
-  Value KernelOfSlices() const;
-
   int64_t filters_;
   Size3D kernel_size_;
   Conv3DLayerOptions options_;

@@ -10,11 +10,11 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/shape.h"
-#include "common/core/tensor/tensor.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/recurrent/forget_bias.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -53,78 +53,88 @@ RecurrenceArguments Recurrent(absl::string_view cell, Activation activation,
 
 }  // namespace
 
-void SimpleRNNLayer::VisitConfig(ConfigVisitor& visitor) {
-  RecurrentLayer::VisitConfig(visitor);
+template <typename Base>
+void SimpleRNNOf<Base>::VisitConfig(ConfigVisitor& visitor) {
+  Base::VisitConfig(visitor);
   VisitCell(visitor, options_);
 }
 
-void SimpleRNNLayer::Build(const Shape& input) {
+template <typename Base>
+void SimpleRNNOf<Base>::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
-  kernel_ = AddWeight("simple_rnn_cell/kernel", {Features(input), units},
-                      options_.kernel_initializer,
+  kernel_ =
+      this->AddWeight(Base::WeightName("simple_rnn_cell", "kernel"),
+                      {Features(input), units}, options_.kernel_initializer,
                       {.regularizer = options_.kernel_regularizer});
   recurrent_kernel_ =
-      AddWeight("simple_rnn_cell/recurrent_kernel", {units, units},
-                options_.recurrent_initializer,
-                {.regularizer = options_.recurrent_regularizer});
+      this->AddWeight(Base::WeightName("simple_rnn_cell", "recurrent_kernel"),
+                      {units, units}, options_.recurrent_initializer,
+                      {.regularizer = options_.recurrent_regularizer});
   if (options_.use_bias) {
-    bias_ =
-        AddWeight("simple_rnn_cell/bias", {units}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+    bias_ = this->AddWeight(Base::WeightName("simple_rnn_cell", "bias"),
+                            {units}, options_.bias_initializer,
+                            {.regularizer = options_.bias_regularizer});
   }
 }
 
-Value SimpleRNNLayer::Project(Value x) {
+template <typename Base>
+Value SimpleRNNOf<Base>::Project(Value x) {
   const Value y = MatMul(x, kernel_);
   return options_.use_bias ? y + bias_ : y;
 }
 
-RecurrenceArguments SimpleRNNLayer::Cell() {
+template <typename Base>
+RecurrenceArguments SimpleRNNOf<Base>::Cell() {
   return Recurrent("simple_rnn", options_.activation, Activation::kSigmoid,
                    recurrent_kernel_);
 }
+
+template class SimpleRNNOf<RecurrentLayer>;
+template class SimpleRNNOf<UnitCell>;
 
 LayerPtr SimpleRNN(int64_t units, const SimpleRNNOptions& options) {
   return std::make_shared<SimpleRNNLayer>(units, options);
 }
 
-void LSTMLayer::VisitConfig(ConfigVisitor& visitor) {
-  RecurrentLayer::VisitConfig(visitor);
+LayerPtr SimpleRNNCell(int64_t units, const SimpleRNNOptions& options) {
+  return std::make_shared<SimpleRNNCellLayer>(units, options);
+}
+
+template <typename Base>
+void LSTMOf<Base>::VisitConfig(ConfigVisitor& visitor) {
+  Base::VisitConfig(visitor);
   VisitCell(visitor, options_);
   visitor.Visit("recurrent_activation", options_.recurrent_activation);
   visitor.Visit("unit_forget_bias", options_.unit_forget_bias);
 }
 
-void LSTMLayer::Build(const Shape& input) {
+template <typename Base>
+void LSTMOf<Base>::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
-  kernel_ = AddWeight("lstm_cell/kernel", {Features(input), 4 * units},
-                      options_.kernel_initializer,
+  kernel_ =
+      this->AddWeight(Base::WeightName("lstm_cell", "kernel"),
+                      {Features(input), 4 * units}, options_.kernel_initializer,
                       {.regularizer = options_.kernel_regularizer});
   recurrent_kernel_ =
-      AddWeight("lstm_cell/recurrent_kernel", {units, 4 * units},
-                options_.recurrent_initializer,
-                {.regularizer = options_.recurrent_regularizer});
+      this->AddWeight(Base::WeightName("lstm_cell", "recurrent_kernel"),
+                      {units, 4 * units}, options_.recurrent_initializer,
+                      {.regularizer = options_.recurrent_regularizer});
   if (options_.use_bias) {
-    bias_ = AddWeight("lstm_cell/bias", {4 * units}, BiasInitializer(),
-                      {.regularizer = options_.bias_regularizer});
+    bias_ = this->AddWeight(Base::WeightName("lstm_cell", "bias"), {4 * units},
+                            BiasInitializer(),
+                            {.regularizer = options_.bias_regularizer});
   }
 }
 
-Initializer LSTMLayer::BiasInitializer() const {
-  const proto::Initializer& others = options_.bias_initializer.definition();
-  if (!options_.unit_forget_bias || !others.has_constant()) {
-    return options_.bias_initializer;
-  }
-  const int64_t units = AtLeastZero(this->units());
-  Tensor bias(DType::kFloat32, {4 * units});
-  const auto values = bias.mutable_flat<float>();
-  std::fill(values.begin(), values.end(),
-            static_cast<float>(others.constant().value()));
-  std::fill_n(values.begin() + units, units, 1.0f);
-  return FixedValue(bias);
+template <typename Base>
+Initializer LSTMOf<Base>::BiasInitializer() const {
+  if (!options_.unit_forget_bias) return options_.bias_initializer;
+  return internal::ForgetBias(options_.bias_initializer,
+                              AtLeastZero(this->units()));
 }
 
-Value LSTMLayer::Project(Value x) {
+template <typename Base>
+Value LSTMOf<Base>::Project(Value x) {
   if (options_.use_bias && options_.unit_forget_bias &&
       !options_.bias_initializer.definition().has_constant()) {
     x.builder()->ReportError(absl::InvalidArgumentError(
@@ -135,50 +145,65 @@ Value LSTMLayer::Project(Value x) {
   return options_.use_bias ? y + bias_ : y;
 }
 
-RecurrenceArguments LSTMLayer::Cell() {
+template <typename Base>
+RecurrenceArguments LSTMOf<Base>::Cell() {
   return Recurrent("lstm", options_.activation, options_.recurrent_activation,
                    recurrent_kernel_);
 }
+
+template class LSTMOf<RecurrentLayer>;
+template class LSTMOf<UnitCell>;
 
 LayerPtr LSTM(int64_t units, const LSTMOptions& options) {
   return std::make_shared<LSTMLayer>(units, options);
 }
 
-void GRULayer::VisitConfig(ConfigVisitor& visitor) {
-  RecurrentLayer::VisitConfig(visitor);
+LayerPtr LSTMCell(int64_t units, const LSTMOptions& options) {
+  return std::make_shared<LSTMCellLayer>(units, options);
+}
+
+template <typename Base>
+void GRUOf<Base>::VisitConfig(ConfigVisitor& visitor) {
+  Base::VisitConfig(visitor);
   VisitCell(visitor, options_);
   visitor.Visit("recurrent_activation", options_.recurrent_activation);
   visitor.Visit("reset_after", options_.reset_after);
 }
 
-void GRULayer::Build(const Shape& input) {
+template <typename Base>
+void GRUOf<Base>::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
-  kernel_ = AddWeight("gru_cell/kernel", {Features(input), 3 * units},
-                      options_.kernel_initializer,
+  kernel_ =
+      this->AddWeight(Base::WeightName("gru_cell", "kernel"),
+                      {Features(input), 3 * units}, options_.kernel_initializer,
                       {.regularizer = options_.kernel_regularizer});
   recurrent_kernel_ =
-      AddWeight("gru_cell/recurrent_kernel", {units, 3 * units},
-                options_.recurrent_initializer,
-                {.regularizer = options_.recurrent_regularizer});
+      this->AddWeight(Base::WeightName("gru_cell", "recurrent_kernel"),
+                      {units, 3 * units}, options_.recurrent_initializer,
+                      {.regularizer = options_.recurrent_regularizer});
   if (options_.use_bias) {
     const Shape shape =
         options_.reset_after ? Shape{2, 3 * units} : Shape{3 * units};
-    bias_ = AddWeight("gru_cell/bias", shape, options_.bias_initializer,
-                      {.regularizer = options_.bias_regularizer});
+    bias_ = this->AddWeight(Base::WeightName("gru_cell", "bias"), shape,
+                            options_.bias_initializer,
+                            {.regularizer = options_.bias_regularizer});
   }
 }
 
-Value GRULayer::Project(Value x) {
+template <typename Base>
+Value GRUOf<Base>::Project(Value x) {
   const Value y = MatMul(x, kernel_);
   if (!options_.use_bias) return y;
   return y + (options_.reset_after ? BiasRow(0) : Value(bias_));
 }
 
-Value GRULayer::BiasRow(int64_t row) {
+template <typename Base>
+Value GRUOf<Base>::BiasRow(int64_t row) {
   return Squeeze(Slice(bias_, {row, 0}, {1, -1}), {0});
 }
 
-RecurrenceArguments GRULayer::Cell() {
+template <typename Base>
+RecurrenceArguments GRUOf<Base>::Cell() {
   RecurrenceArguments arguments = Recurrent(
       options_.reset_after ? "gru_reset_after" : "gru_reset_before",
       options_.activation, options_.recurrent_activation, recurrent_kernel_);
@@ -190,8 +215,15 @@ RecurrenceArguments GRULayer::Cell() {
   return arguments;
 }
 
+template class GRUOf<RecurrentLayer>;
+template class GRUOf<UnitCell>;
+
 LayerPtr GRU(int64_t units, const GRUOptions& options) {
   return std::make_shared<GRULayer>(units, options);
+}
+
+LayerPtr GRUCell(int64_t units, const GRUOptions& options) {
+  return std::make_shared<GRUCellLayer>(units, options);
 }
 
 }  // namespace muster

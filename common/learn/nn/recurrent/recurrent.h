@@ -11,6 +11,7 @@
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/recurrent/recurrent_layer.h"
+#include "common/learn/nn/recurrent/unit_cell.h"
 #include "common/learn/nn/regularizers.h"
 
 // Keras' recurrent layers, with Keras' defaults, weight names and gate orders.
@@ -33,18 +34,16 @@ struct SimpleRNNOptions {
 //   h = activation(x kernel + h recurrent_kernel + bias)
 //
 // Source: keras.layers.SimpleRNN.
-class SimpleRNNLayer : public RecurrentLayer {
+template <typename Base>
+class SimpleRNNOf : public Base {
  public:
-  SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
-      : RecurrentLayer(units, options.name, options.sequence),
-        options_(options) {}
+  SimpleRNNOf(int64_t units, const SimpleRNNOptions& options)
+      : Base(units, options.name, options.sequence), options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
-  LayerPtr Reversed() const override {
-    return std::make_shared<SimpleRNNLayer>(units(), ReversedOptions(options_));
-  }
 
  protected:
+  const SimpleRNNOptions& options() const { return options_; }
   void Build(const Shape& input) override;
   int state_count() const override { return 1; }
   Value Project(Value x) override;
@@ -57,8 +56,28 @@ class SimpleRNNLayer : public RecurrentLayer {
   Weight bias_;              // [units]
 };
 
+class SimpleRNNLayer : public SimpleRNNOf<RecurrentLayer> {
+ public:
+  using SimpleRNNOf::SimpleRNNOf;
+
+  LayerPtr Reversed() const override {
+    return std::make_shared<SimpleRNNLayer>(units(),
+                                            ReversedOptions(options()));
+  }
+};
+
+// One time step of the layer, for RNN() (rnn.h). Input [batch, features];
+// states and weights are those of the layer. Of options.sequence, only the
+// dropouts and the seed matter.
+class SimpleRNNCellLayer : public SimpleRNNOf<UnitCell> {
+ public:
+  using SimpleRNNOf::SimpleRNNOf;
+};
+
 // Equivalent to: keras.layers.SimpleRNN.
 LayerPtr SimpleRNN(int64_t units, const SimpleRNNOptions& options = {});
+// Equivalent to: keras.layers.SimpleRNNCell.
+LayerPtr SimpleRNNCell(int64_t units, const SimpleRNNOptions& options = {});
 
 struct LSTMOptions {
   Activation activation = Activation::kTanh;
@@ -87,18 +106,16 @@ struct LSTMOptions {
 //
 // Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997;
 // keras.layers.LSTM.
-class LSTMLayer : public RecurrentLayer {
+template <typename Base>
+class LSTMOf : public Base {
  public:
-  LSTMLayer(int64_t units, const LSTMOptions& options)
-      : RecurrentLayer(units, options.name, options.sequence),
-        options_(options) {}
+  LSTMOf(int64_t units, const LSTMOptions& options)
+      : Base(units, options.name, options.sequence), options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
-  LayerPtr Reversed() const override {
-    return std::make_shared<LSTMLayer>(units(), ReversedOptions(options_));
-  }
 
  protected:
+  const LSTMOptions& options() const { return options_; }
   void Build(const Shape& input) override;
   int state_count() const override { return 2; }
   Value Project(Value x) override;
@@ -114,8 +131,27 @@ class LSTMLayer : public RecurrentLayer {
   Weight bias_;              // [4 units]
 };
 
+class LSTMLayer : public LSTMOf<RecurrentLayer> {
+ public:
+  using LSTMOf::LSTMOf;
+
+  LayerPtr Reversed() const override {
+    return std::make_shared<LSTMLayer>(units(), ReversedOptions(options()));
+  }
+};
+
+// One time step of the layer, for RNN() (rnn.h). Input [batch, features];
+// states and weights are those of the layer. Of options.sequence, only the
+// dropouts and the seed matter.
+class LSTMCellLayer : public LSTMOf<UnitCell> {
+ public:
+  using LSTMOf::LSTMOf;
+};
+
 // Equivalent to: keras.layers.LSTM.
 LayerPtr LSTM(int64_t units, const LSTMOptions& options = {});
+// Equivalent to: keras.layers.LSTMCell.
+LayerPtr LSTMCell(int64_t units, const LSTMOptions& options = {});
 
 struct GRUOptions {
   Activation activation = Activation::kTanh;
@@ -147,18 +183,16 @@ struct GRUOptions {
 //
 // Source: Cho et al., "Learning Phrase Representations using RNN
 // Encoder-Decoder", 2014 (arXiv:1406.1078); keras.layers.GRU.
-class GRULayer : public RecurrentLayer {
+template <typename Base>
+class GRUOf : public Base {
  public:
-  GRULayer(int64_t units, const GRUOptions& options)
-      : RecurrentLayer(units, options.name, options.sequence),
-        options_(options) {}
+  GRUOf(int64_t units, const GRUOptions& options)
+      : Base(units, options.name, options.sequence), options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
-  LayerPtr Reversed() const override {
-    return std::make_shared<GRULayer>(units(), ReversedOptions(options_));
-  }
 
  protected:
+  const GRUOptions& options() const { return options_; }
   void Build(const Shape& input) override;
   int state_count() const override { return 1; }
   Value Project(Value x) override;
@@ -173,8 +207,27 @@ class GRULayer : public RecurrentLayer {
   Weight bias_;              // [3 units], or [2, 3 units] with reset_after.
 };
 
+class GRULayer : public GRUOf<RecurrentLayer> {
+ public:
+  using GRUOf::GRUOf;
+
+  LayerPtr Reversed() const override {
+    return std::make_shared<GRULayer>(units(), ReversedOptions(options()));
+  }
+};
+
+// One time step of the layer, for RNN() (rnn.h). Input [batch, features];
+// states and weights are those of the layer. Of options.sequence, only the
+// dropouts and the seed matter.
+class GRUCellLayer : public GRUOf<UnitCell> {
+ public:
+  using GRUOf::GRUOf;
+};
+
 // Equivalent to: keras.layers.GRU.
 LayerPtr GRU(int64_t units, const GRUOptions& options = {});
+// Equivalent to: keras.layers.GRUCell.
+LayerPtr GRUCell(int64_t units, const GRUOptions& options = {});
 
 }  // namespace muster
 

@@ -1,6 +1,7 @@
 #include "common/learn/nn/recurrent/recurrent_layer.h"
 
-#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,7 +10,6 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
-#include "common/core/base/random.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
@@ -17,20 +17,12 @@
 #include "common/learn/nn/masks.h"
 
 namespace muster {
-namespace {
-
-bool IsRate(double rate) { return rate >= 0 && rate < 1; }
-
-}  // namespace
 
 void RecurrentLayer::VisitConfig(ConfigVisitor& visitor) {
-  visitor.VisitPositive("units", units_);
-  visitor.Visit("dropout", sequence_options_.dropout);
-  visitor.Visit("recurrent_dropout", sequence_options_.recurrent_dropout);
+  VisitUnits(visitor);
   visitor.Visit("return_sequences", sequence_options_.return_sequences);
   visitor.Visit("return_state", sequence_options_.return_state);
   visitor.Visit("go_backwards", sequence_options_.go_backwards);
-  visitor.Visit("seed", sequence_options_.seed);
   visitor.Visit("zero_output_for_mask", sequence_options_.zero_output_for_mask);
 }
 
@@ -44,16 +36,14 @@ bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
     return false;
   };
   const Shape& shape = x.shape();
-  if (units_ < 1) return refuse("expected at least 1 unit");
+  if (const std::string mistake = Mistake(); !mistake.empty()) {
+    return refuse(mistake);
+  }
   if (shape.rank() != 3 || shape.dim(1) == 0 ||
       shape.dim(2) == Shape::kUnknown) {
     return refuse(
         "expected [batch, time, features] with at least one time step and a "
         "known number of features");
-  }
-  if (!IsRate(sequence_options_.dropout) ||
-      !IsRate(sequence_options_.recurrent_dropout)) {
-    return refuse("dropout and recurrent_dropout must be in [0, 1)");
   }
   sequence->x = x;
   inputs.remove_prefix(1);
@@ -72,59 +62,21 @@ bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
                              " initial states or none, got ", inputs.size()));
 }
 
-Value RecurrentLayer::DropoutScale(Value like, double rate, int64_t draw,
-                                   const CallContext& context) const {
-  const uint64_t seed =
-      FoldIn(FoldIn(sequence_options_.seed != 0 ? sequence_options_.seed
-                                                : context.seed,
-                    path()),
-             static_cast<uint64_t>(draw));
-  const Value mask = DropoutMask(
-      FoldInSeed(StepSeed(*like.builder()), static_cast<int64_t>(seed)), like,
-      1 - rate);
-  return Select(mask, OnesLike(like) * (1 / (1 - rate)), ZerosLike(like));
-}
-
-Value RecurrentLayer::DropInputs(Value x, const CallContext& context) const {
-  if (!context.training || sequence_options_.dropout == 0) return x;
-  const Value first = Slice(x, {0, 0, 0}, {-1, 1, -1});
-  return x * DropoutScale(first, sequence_options_.dropout, 0, context);
-}
-
 std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
                                             const CallContext& context) {
   Sequence sequence;
   if (!Parse(inputs, &sequence)) return std::vector<Value>(output_count());
-  if (!IsFloating(sequence.x.dtype())) {
-    sequence.x = Cast(sequence.x, compute_dtype());
-  }
   if (!sequence.mask.ok()) sequence.mask = context.masks->Find(inputs[0]);
-
-  RecurrenceArguments arguments = Cell();
-  arguments.units = units_;
-  arguments.go_backwards = sequence_options_.go_backwards;
-  arguments.zero_output_for_mask = sequence_options_.zero_output_for_mask;
-  arguments.keep_steps = context.training;
-  arguments.projected = Project(DropInputs(sequence.x, context));
-  if (!arguments.projected.ok()) return std::vector<Value>(output_count());
-  const Value zeros = ZerosLike(
-      Squeeze(Slice(arguments.projected, {0, 0, 0}, {-1, 1, units_}), {1}));
-  arguments.initial = sequence.initial;
-  if (arguments.initial.empty()) {
-    arguments.initial.assign(state_count(), zeros);
-  }
-  if (context.training && sequence_options_.recurrent_dropout > 0) {
-    arguments.scale =
-        DropoutScale(zeros, sequence_options_.recurrent_dropout, 1, context);
-  }
-  arguments.mask = sequence.mask;
-  const RecurrenceOutputs outputs = Recurrence(arguments);
+  sequence.go_backwards = sequence_options_.go_backwards;
+  sequence.zero_output_for_mask = sequence_options_.zero_output_for_mask;
+  const Value mask = sequence.mask;
+  const RecurrenceOutputs outputs = Run(std::move(sequence), context);
 
   std::vector<Value> results = {sequence_options_.return_sequences
                                     ? outputs.outputs
                                     : outputs.last_output};
   if (sequence_options_.return_sequences) {
-    context.masks->Set(results[0], sequence.mask);
+    context.masks->Set(results[0], mask);
   }
   if (sequence_options_.return_state) {
     results.insert(results.end(), outputs.last.begin(), outputs.last.end());

@@ -5,25 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/compute/ops/ops.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/recurrent/recurrent_units.h"
 
 namespace muster {
-
-// Options that SimpleRNN, LSTM and GRU share.
-struct SequenceOptions {
-  // The share of the inputs, and of the previous output, that is set to 0 while
-  // training. All time steps use the same dropout mask.
-  double dropout = 0;
-  double recurrent_dropout = 0;
-  bool return_sequences = false;  // All outputs instead of the last.
-  bool return_state = false;      // Returns the last states as well.
-  bool go_backwards = false;      // Processes the sequence reversed.
-  // The output of a masked time step is 0, not the previous output.
-  bool zero_output_for_mask = false;
-  uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
-};
 
 // Runs a cell along the time axis. Input [batch, time, features]; output
 // [batch, units], or [batch, time, units] with return_sequences. The number of
@@ -38,7 +26,7 @@ struct SequenceOptions {
 // The op Recurrence computes the rest (common/compute/ops/recurrence_ops.h).
 //
 // Source: keras.layers.RNN.
-class RecurrentLayer : public Layer {
+class RecurrentLayer : public RecurrentUnits {
  public:
   int input_count() const override { return kAnyCount; }
   int output_count() const override {
@@ -55,24 +43,18 @@ class RecurrentLayer : public Layer {
   virtual LayerPtr Reversed() const = 0;
 
  protected:
-  using States = std::vector<Value>;
-
   RecurrentLayer(int64_t units, const std::string& name,
                  const SequenceOptions& options)
-      : Layer(name), units_(units), sequence_options_(options) {}
+      : RecurrentUnits(units, name, options) {}
 
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 
-  // The number of states of the cell. The first state is the output.
-  virtual int state_count() const = 0;
-  // Computes what does not depend on the states: [batch, time, features] to
-  // [batch, time, any].
-  virtual Value Project(Value x) = 0;
-  // Returns the cell, its activations, kernel and recurrent bias.
-  virtual RecurrenceArguments Cell() = 0;
-
-  int64_t units() const { return units_; }
+  // The name of a weight of the cell.
+  static std::string WeightName(absl::string_view cell,
+                                absl::string_view weight) {
+    return absl::StrCat(cell, "/", weight);
+  }
   // Returns `options`, of a layer like this one, with the other direction.
   template <typename Options>
   Options ReversedOptions(Options options) const {
@@ -83,24 +65,9 @@ class RecurrentLayer : public Layer {
   }
 
  private:
-  // The parsed inputs.
-  struct Sequence {
-    Value x;
-    States initial;  // Empty: zeros.
-    Value mask;      // Poisoned if there is none.
-  };
-  // Returns x as the projection sees it.
-  Value DropInputs(Value x, const CallContext& context) const;
   // Returns false, after reporting the reason to the builder, if the inputs are
   // invalid.
   bool Parse(absl::Span<const Value> inputs, Sequence* sequence) const;
-  // Returns a tensor of 0 and 1 / (1 - rate) in the shape of `like`. `draw`
-  // distinguishes the uses within a layer.
-  Value DropoutScale(Value like, double rate, int64_t draw,
-                     const CallContext& context) const;
-
-  int64_t units_;
-  SequenceOptions sequence_options_;
 };
 
 }  // namespace muster

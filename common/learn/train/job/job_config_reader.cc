@@ -137,11 +137,29 @@ void JobConfigReader::Visit(ConfigName name, Regularizer& value) {
 
 void JobConfigReader::Visit(ConfigName name, LayerPtr& layer) {
   const Message* const given = FindMessage(name);
-  if (given == nullptr) return;
+  if (given != nullptr) MakeLayer(name, *given, &layer);
+}
+
+void JobConfigReader::VisitLayers(ConfigName name,
+                                  std::vector<LayerPtr>& layers) {
+  const FieldDescriptor* const field = Find(name);
+  if (field == nullptr) return;
+  const google::protobuf::Reflection& reflection = *message_.GetReflection();
+  layers.assign(reflection.FieldSize(message_, field), nullptr);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    MakeLayer(
+        name,
+        reflection.GetRepeatedMessage(message_, field, static_cast<int>(i)),
+        &layers[i]);
+  }
+}
+
+void JobConfigReader::MakeLayer(ConfigName name, const Message& given,
+                                LayerPtr* layer) {
   MUSTER_CHECK(build_layer_ != nullptr);
-  absl::StatusOr<LayerPtr> made = build_layer_(*given);
+  absl::StatusOr<LayerPtr> made = build_layer_(given);
   if (made.ok()) {
-    layer = *std::move(made);
+    *layer = *std::move(made);
   } else if (status_.ok()) {
     status_ = absl::InvalidArgumentError(
         absl::StrCat(kind_, ".", name.job, ": ", made.status().message()));

@@ -54,6 +54,7 @@ class JobConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
   void Visit(ConfigName name, LayerPtr& layer) override;
+  void VisitLayers(ConfigName name, std::vector<LayerPtr>& layers) override;
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override;
@@ -69,6 +70,9 @@ class JobConfigReader : public ConfigVisitor {
   // The field if the message has it, otherwise null. Crashes where the schema
   // has no such field.
   const google::protobuf::FieldDescriptor* Find(ConfigName name);
+  // Makes the layer, or keeps the error.
+  void MakeLayer(ConfigName name, const google::protobuf::Message& given,
+                 LayerPtr* layer);
   // The message in the field if there is one, otherwise null.
   const google::protobuf::Message* FindMessage(ConfigName name);
 

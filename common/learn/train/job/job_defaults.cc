@@ -88,6 +88,9 @@ class DefaultCollector final : public ConfigVisitor {
   void Visit(ConfigName name, LayerPtr& layer) override {
     if (layer == nullptr) Add(name, "none");
   }
+  void VisitLayers(ConfigName name, std::vector<LayerPtr>& layers) override {
+    if (layers.empty()) Add(name, "none");
+  }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
     Add(name, absl::AsciiStrToUpper(names[index]));

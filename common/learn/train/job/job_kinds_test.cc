@@ -52,6 +52,9 @@ class HyperparameterCollector : public ConfigVisitor {
   void Visit(ConfigName name, Initializer&) override { Add(name); }
   void Visit(ConfigName name, Regularizer&) override { Add(name); }
   void Visit(ConfigName name, LayerPtr&) override { Add(name); }
+  void VisitLayers(ConfigName name, std::vector<LayerPtr>&) override {
+    Add(name);
+  }
   void VisitChoice(ConfigName name, int&,
                    absl::Span<const absl::string_view> names) override {
     const FieldDescriptor* const field = Add(name);

@@ -270,6 +270,23 @@ void KerasArgumentReader::Visit(ConfigName name, LayerPtr& layer) {
   }
 }
 
+void KerasArgumentReader::VisitLayers(ConfigName name,
+                                      std::vector<LayerPtr>& layers) {
+  const KerasJson& given = Find(name);
+  if (given.is_null()) return;
+  if (!given.is_array()) return RefuseType(name, "a list of layers", given);
+  MUSTER_CHECK(read_layer_ != nullptr);
+  layers.clear();
+  for (const KerasJson& entry : given) {
+    absl::StatusOr<LayerPtr> made = read_layer_(entry);
+    if (!made.ok()) {
+      if (status_.ok()) status_ = made.status();
+      return;
+    }
+    layers.push_back(*std::move(made));
+  }
+}
+
 void KerasArgumentReader::VisitChoice(
     ConfigName name, int& index, absl::Span<const absl::string_view> names) {
   const KerasJson& given = Find(name);

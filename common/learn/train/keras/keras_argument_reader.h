@@ -50,6 +50,7 @@ class KerasArgumentReader : public ConfigVisitor {
   void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
   void Visit(ConfigName name, LayerPtr& layer) override;
+  void VisitLayers(ConfigName name, std::vector<LayerPtr>& layers) override;
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override;

@@ -144,8 +144,12 @@ class KerasConfigWriter : public ConfigVisitor {
     Add(name, ToJson(value));
   }
   void Visit(ConfigName name, LayerPtr& layer) override {
-    if (layer == nullptr) return Add(name, nullptr);
-    Add(name, write_layer_ ? write_layer_(*layer) : KerasLayerConfig(*layer));
+    Add(name, LayerToJson(layer));
+  }
+  void VisitLayers(ConfigName name, std::vector<LayerPtr>& layers) override {
+    Json list = Json::array();
+    for (const LayerPtr& layer : layers) list.push_back(LayerToJson(layer));
+    Add(name, std::move(list));
   }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
@@ -176,6 +180,10 @@ class KerasConfigWriter : public ConfigVisitor {
   void Refuse(ConfigName, absl::string_view) override {}
 
  private:
+  Json LayerToJson(const LayerPtr& layer) const {
+    if (layer == nullptr) return nullptr;
+    return write_layer_ ? write_layer_(*layer) : KerasLayerConfig(*layer);
+  }
   void Add(ConfigName name, Json value) {
     if (!name.keras.empty())
       config_[std::string(name.keras)] = std::move(value);
