@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -49,8 +50,14 @@ json WithoutUnwritten(const std::string& key, json value, const json& layer) {
   return value;
 }
 
-// Returns true if `actual` is contained in `expected`, recursively for objects.
+// Returns true if `actual` is contained in `expected`, recursively for objects
+// and lists of objects.
 bool IsWithin(const json& actual, const json& expected) {
+  if (actual.is_array() && expected.is_array() && !actual.empty() &&
+      actual.front().is_object()) {
+    return std::equal(actual.begin(), actual.end(), expected.begin(),
+                      expected.end(), IsWithin);
+  }
   if (!actual.is_object()) {
     // One axis for all may be a list for Muster.
     const bool is_list = actual.is_array() && expected.is_number_integer();

@@ -36,11 +36,15 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
       mask_zero_(options.mask_zero),
       updates_(options.updates) {}
 
-void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
+void EmbeddingLayer::VisitEmbedding(ConfigVisitor& visitor) {
   visitor.VisitPositive("input_dim", input_dim_);
   visitor.VisitPositive("output_dim", output_dim_);
   visitor.VisitWeight("embeddings", initializer_, regularizer_);
   visitor.Visit("mask_zero", mask_zero_);
+}
+
+void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitEmbedding(visitor);
   static constexpr absl::string_view kUpdates[] = {"rows_of_batch", "all_rows"};
   visitor.Visit(ConfigName("updates", ""), updates_, kUpdates);
 }
@@ -53,13 +57,16 @@ void EmbeddingLayer::Build(const Shape&) {
       initializer_, {.regularizer = regularizer_});
 }
 
+bool EmbeddingLayer::CheckDimensions(GraphBuilder& builder) const {
+  if (input_dim_ >= 1 && output_dim_ >= 1) return true;
+  builder.ReportError(absl::InvalidArgumentError(
+      absl::StrCat(kind(), "(", input_dim_, ", ", output_dim_,
+                   "): both dimensions must be at least 1")));
+  return false;
+}
+
 Value EmbeddingLayer::Call(Value x, const CallContext& context) {
-  if (input_dim_ < 1 || output_dim_ < 1) {
-    x.builder()->ReportError(absl::InvalidArgumentError(
-        absl::StrCat("Embedding(", input_dim_, ", ", output_dim_,
-                     "): both dimensions must be at least 1")));
-    return Value();
-  }
+  if (!CheckDimensions(*x.builder())) return Value();
   const bool is_index =
       x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
   // Keras accepts ids of any dtype. Ids read from files are often floats.

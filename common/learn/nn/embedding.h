@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/graph/graph_builder.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
@@ -53,6 +54,16 @@ class EmbeddingLayer : public Layer {
   Precision precision() const override { return Precision::kFloat32; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
+
+  int64_t input_dim() const { return input_dim_; }
+  int64_t output_dim() const { return output_dim_; }
+  const Initializer& initializer() const { return initializer_; }
+  // [input_dim, output_dim].
+  const Weight& embeddings() const { return embeddings_; }
+  // Returns false, after reporting it to the builder, if a dimension is less
+  // than 1.
+  bool CheckDimensions(GraphBuilder& builder) const;
+  void VisitEmbedding(ConfigVisitor& visitor);
 
  private:
   int64_t input_dim_;

@@ -4,6 +4,8 @@
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/activation_layer.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/activity_regularization.h"
+#include "common/learn/nn/adaptive_pooling.h"
 #include "common/learn/nn/attention/attention.h"
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/batch_normalization.h"
@@ -20,7 +22,10 @@
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/flatten.h"
 #include "common/learn/nn/group_normalization.h"
+#include "common/learn/nn/image/center_crop.h"
+#include "common/learn/nn/image/random_color.h"
 #include "common/learn/nn/image/random_image.h"
+#include "common/learn/nn/image/random_position.h"
 #include "common/learn/nn/image/rescaling.h"
 #include "common/learn/nn/image/resizing.h"
 #include "common/learn/nn/layer.h"
@@ -40,11 +45,15 @@
 #include "common/learn/nn/preprocessing/lookup.h"
 #include "common/learn/nn/preprocessing/text_vectorization.h"
 #include "common/learn/nn/recurrent/bidirectional.h"
+#include "common/learn/nn/recurrent/conv_lstm.h"
 #include "common/learn/nn/recurrent/recurrent.h"
+#include "common/learn/nn/recurrent/rnn.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
+#include "common/learn/nn/reversible_embedding.h"
 #include "common/learn/nn/rms_normalization.h"
 #include "common/learn/nn/softmax.h"
+#include "common/learn/nn/spectral_normalization.h"
 #include "common/learn/nn/time_distributed.h"
 #include "common/learn/nn/up_sampling.h"
 #include "common/learn/nn/zero_padding.h"
@@ -64,10 +73,18 @@ struct LayerKind {
 
 inline constexpr LayerKind kLayerKinds[] = {
     {"activation", [] { return Activate(Activation::kLinear); }},
+    {"activity_regularization", [] { return ActivityRegularization(); }},
+    {"adaptive_average_pooling1d", [] { return AdaptiveAveragePooling1D(0); }},
+    {"adaptive_average_pooling2d", [] { return AdaptiveAveragePooling2D(0); }},
+    {"adaptive_average_pooling3d", [] { return AdaptiveAveragePooling3D(0); }},
+    {"adaptive_max_pooling1d", [] { return AdaptiveMaxPooling1D(0); }},
+    {"adaptive_max_pooling2d", [] { return AdaptiveMaxPooling2D(0); }},
+    {"adaptive_max_pooling3d", [] { return AdaptiveMaxPooling3D(0); }},
     {"add", [] { return Add(); }},
     {"additive_attention", [] { return AdditiveAttention(); }},
     {"alpha_dropout", [] { return AlphaDropout(0); }},
     {"attention", [] { return Attention(); }},
+    {"auto_contrast", [] { return AutoContrast(); }},
     {"average", [] { return Average(); }},
     {"average_pooling1d", [] { return AveragePooling1D(); }},
     {"average_pooling2d", [] { return AveragePooling2D(); }},
@@ -75,6 +92,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"batch_normalization", [] { return BatchNormalization(); }},
     {"bidirectional", [] { return Bidirectional(nullptr); }},
     {"category_encoding", [] { return CategoryEncoding(0); }},
+    {"center_crop", [] { return CenterCrop(0, 0); }},
     {"concatenate", [] { return Concatenate(); }},
     {"conv1d", [] { return Conv1D(0, 0); }},
     {"conv1d_transpose", [] { return Conv1DTranspose(0, 0); }},
@@ -82,6 +100,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"conv2d_transpose", [] { return Conv2DTranspose(0, 0); }},
     {"conv3d", [] { return Conv3D(0, 0); }},
     {"conv3d_transpose", [] { return Conv3DTranspose(0, 0); }},
+    {"conv_lstm1d", [] { return ConvLSTM1D(0, 0); }},
+    {"conv_lstm2d", [] { return ConvLSTM2D(0, 0); }},
+    {"conv_lstm3d", [] { return ConvLSTM3D(0, 0); }},
     {"cropping1d", [] { return Cropping1D(); }},
     {"cropping2d", [] { return Cropping2D(); }},
     {"cropping3d", [] { return Cropping3D(); }},
@@ -106,6 +127,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"group_normalization", [] { return GroupNormalization(); }},
     {"group_query_attention", [] { return GroupQueryAttention(0, 0, 0); }},
     {"gru", [] { return GRU(0); }},
+    {"gru_cell", [] { return GRUCell(0); }},
     {"hashed_crossing", [] { return HashedCrossing(0); }},
     {"hashing", [] { return Hashing(0); }},
     {"identity", [] { return Identity(); }},
@@ -113,6 +135,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"layer_normalization", [] { return LayerNormalization(); }},
     {"leaky_relu", [] { return LeakyReLU(); }},
     {"lstm", [] { return LSTM(0); }},
+    {"lstm_cell", [] { return LSTMCell(0); }},
     {"masking", [] { return Masking(); }},
     {"max_pooling1d", [] { return MaxPooling1D(); }},
     {"max_pooling2d", [] { return MaxPooling2D(); }},
@@ -124,22 +147,42 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"normalization", [] { return Normalization(); }},
     {"permute", [] { return Permute({}); }},
     {"prelu", [] { return PReLU(); }},
+    {"random_brightness", [] { return RandomBrightness(0); }},
+    {"random_color_degeneration", [] { return RandomColorDegeneration(0); }},
+    {"random_contrast", [] { return RandomContrast(0); }},
+    {"random_crop", [] { return RandomCrop(0, 0); }},
+    {"random_erasing", [] { return RandomErasing(); }},
     {"random_flip", [] { return RandomFlip(); }},
+    {"random_gaussian_blur", [] { return RandomGaussianBlur(); }},
+    {"random_grayscale", [] { return RandomGrayscale(); }},
+    {"random_hue", [] { return RandomHue(0); }},
+    {"random_invert", [] { return RandomInvert(); }},
+    {"random_posterization", [] { return RandomPosterization(0); }},
     {"random_rotation", [] { return RandomRotation(0); }},
+    {"random_saturation", [] { return RandomSaturation(0); }},
+    {"random_sharpness", [] { return RandomSharpness(0); }},
+    {"random_shear", [] { return RandomShear(); }},
+    {"random_translation", [] { return RandomTranslation(0, 0); }},
     {"random_zoom", [] { return RandomZoom(0); }},
     {"relu", [] { return ReLU(); }},
     {"repeat_vector", [] { return RepeatVector(0); }},
     {"rescaling", [] { return Rescaling(ChannelNumbers({})); }},
     {"reshape", [] { return Reshape({}); }},
     {"resizing", [] { return Resizing(0, 0); }},
+    {"reversible_embedding", [] { return ReversibleEmbedding(0, 0); }},
     {"rms_normalization", [] { return RMSNormalization(); }},
+    {"rnn", [] { return RNN(nullptr); }},
     {"separable_conv1d", [] { return SeparableConv1D(0, 0); }},
     {"separable_conv2d", [] { return SeparableConv2D(0, 0); }},
     {"simple_rnn", [] { return SimpleRNN(0); }},
+    {"simple_rnn_cell", [] { return SimpleRNNCell(0); }},
     {"softmax", [] { return Softmax(); }},
+    {"solarization", [] { return Solarization(); }},
     {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
     {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
     {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
+    {"spectral_normalization", [] { return SpectralNormalization(nullptr); }},
+    {"stacked_rnn_cells", [] { return StackedRNNCells({}); }},
     {"string_lookup", [] { return StringLookup(); }},
     {"subtract", [] { return Subtract(); }},
     {"text_vectorization", [] { return TextVectorization(); }},

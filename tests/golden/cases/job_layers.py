@@ -5,20 +5,23 @@ config:  job, the layer in the text format of proto/job_layer.proto; keras, the 
 inputs:  x, the layer's weights and a cotangent of y's shape, if the case has numbers.
 outputs: y; grad_x and grad_<weight>, the gradients of sum(y * cotangent).
 
-To test a new layer, add its configuration and its numbers here.
+To test a new layer, add its configuration to job_layer_configurations.py and its numbers
+here.
 """
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from cases.golden_format import case, normal, seeded
+from cases.golden_format import case, normal, seeded, uniform
+from cases.job_layer_configurations import configurations, listed
 from cases.layer_record import config_of, run
 
 L = keras.layers
 
 
 def cases():
-    for job, layer in _configurations():
+    for job, layer in configurations():
         yield case(job.split()[0], config_of(job, layer), {}, {})
     yield from _group_normalization(seeded(440))
     yield from _plain_layers(seeded(441))
@@ -29,264 +32,11 @@ def cases():
     yield from _attentions(seeded(446))
     yield from _changed_volumes(seeded(447))
     yield from _products(seeded(448))
-
-
-def _preprocessing():
-    words = ["red", "green"]
-    yield 'string_lookup { max_tokens: 5 }', L.StringLookup(max_tokens=5)
-    yield (
-        'string_lookup { vocabulary: ["red", "green"] num_oov_indices: 2 mask_token: "-"'
-        ' oov_token: "?" salt: [3, 4] output_mode: TF_IDF idf_weights: [0.5, 0.25]'
-        " max_tokens: 9 pad_to_max_tokens: true }",
-        L.StringLookup(vocabulary=words, num_oov_indices=2, mask_token="-", oov_token="?",
-                       salt=[3, 4], output_mode="tf_idf", idf_weights=[0.5, 0.25],
-                       max_tokens=9, pad_to_max_tokens=True),
-    )
-    yield (
-        "integer_lookup { vocabulary: [5, 7] mask_token: 0 oov_token: -2 oov_method: FARMHASH"
-        " salt: 3 invert: true }",
-        L.IntegerLookup(vocabulary=[5, 7], mask_token=0, oov_token=-2, oov_method="farmhash",
-                        salt=3, invert=True),
-    )
-    yield "hashing { num_bins: 7 }", L.Hashing(7)
-    yield (
-        'hashing { num_bins: 7 mask_value: "" salt: [1, 2] output_mode: COUNT }',
-        L.Hashing(7, mask_value="", salt=[1, 2], output_mode="count"),
-    )
-    yield "hashed_crossing { num_bins: 7 }", L.HashedCrossing(7)
-    yield (
-        "hashed_crossing { num_bins: 7 output_mode: ONE_HOT }",
-        L.HashedCrossing(7, output_mode="one_hot"),
-    )
-    yield (
-        "discretization { bin_boundaries: [0, 1.5] output_mode: ONE_HOT }",
-        L.Discretization(bin_boundaries=[0.0, 1.5], output_mode="one_hot"),
-    )
-    yield "discretization { num_bins: 4 epsilon: 0.1 }", L.Discretization(num_bins=4, epsilon=0.1)
-    yield "category_encoding { num_tokens: 3 }", L.CategoryEncoding(3)
-    yield "text_vectorization {}", L.TextVectorization()
-    yield (
-        'text_vectorization { vocabulary: ["red", "green"] standardize: NONE split: CHARACTER'
-        " ngrams: [2, 3] output_sequence_length: 6 max_tokens: 9 }",
-        L.TextVectorization(vocabulary=words, standardize=None, split="character", ngrams=(2, 3),
-                            output_sequence_length=6, max_tokens=9),
-    )
-
-
-def _configurations():
-    """Each kind of layer, with a value other than the default for most arguments."""
-    yield from _preprocessing()
-    image = dict(fill_mode="constant", interpolation="nearest", fill_value=0.5, seed=7)
-    image_job = "fill_mode: CONSTANT interpolation: NEAREST fill_value: 0.5 seed: 7"
-    yield "flatten {}", L.Flatten()
-    yield "dense { units: 3 }", L.Dense(3)
-    yield (
-        "dense { units: 3 activation: RELU use_bias: false kernel_initializer { he_normal {} }"
-        " bias_initializer { constant { value: 0.5 } } kernel_regularizer { l2 { l2: 0.5 } }"
-        " bias_regularizer { l1_l2 { l1: 0.25 l2: 0.5 } } }",
-        L.Dense(3, activation="relu", use_bias=False, kernel_initializer="he_normal",
-                bias_initializer=keras.initializers.Constant(0.5),
-                kernel_regularizer=keras.regularizers.L2(0.5),
-                bias_regularizer=keras.regularizers.L1L2(0.25, 0.5)),
-    )
-    yield "dropout { rate: 0.5 seed: 3 }", L.Dropout(0.5, seed=3)
-    yield (
-        "dropout { rate: 0.25 noise_shape: [-1, 1, 3] }",
-        L.Dropout(0.25, noise_shape=(None, 1, 3)),
-    )
-    yield "activation { function: HARD_SIGMOID }", L.Activation("hard_sigmoid")
-    yield (
-        "embedding { input_dim: 5 output_dim: 2 mask_zero: true"
-        " embeddings_initializer { random_uniform { minval: -0.5 maxval: 0.5 } }"
-        " embeddings_regularizer { l1 { l1: 0.5 } } }",
-        L.Embedding(5, 2, mask_zero=True,
-                    embeddings_initializer=keras.initializers.RandomUniform(-0.5, 0.5),
-                    embeddings_regularizer=keras.regularizers.L1(0.5)),
-    )
-    yield (
-        "normalization { mean: [1, 2] variance: [4, 1] invert: true }",
-        L.Normalization(mean=[1.0, 2.0], variance=[4.0, 1.0], invert=True),
-    )
-    yield "conv1d { filters: 2 kernel_size: 3 }", L.Conv1D(2, 3)
-    yield (
-        "conv2d { filters: 4 kernel_size: [3, 1] strides: 2 padding: SAME groups: 2"
-        " activation: TANH kernel_initializer { truncated_normal { stddev: 0.5 } } }",
-        L.Conv2D(4, (3, 1), strides=2, padding="same", groups=2, activation="tanh",
-                 kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.5)),
-    )
-    yield (
-        "depthwise_conv2d { kernel_size: 3 dilation_rate: [2, 1] depth_multiplier: 2"
-        " depthwise_initializer { lecun_uniform {} } }",
-        L.DepthwiseConv2D(3, dilation_rate=(2, 1), depth_multiplier=2,
-                          depthwise_initializer="lecun_uniform"),
-    )
-    yield (
-        "separable_conv2d { filters: 2 kernel_size: 3"
-        " pointwise_initializer { glorot_normal {} } pointwise_regularizer { l2 {} } }",
-        L.SeparableConv2D(2, 3, pointwise_initializer="glorot_normal",
-                          pointwise_regularizer="l2"),
-    )
-    yield (
-        "batch_normalization { momentum: 0.75 epsilon: 0.5 center: false synchronized: true"
-        " moving_mean_initializer { random_normal { mean: 1 stddev: 0.5 } } }",
-        L.BatchNormalization(
-            momentum=0.75, epsilon=0.5, center=False, synchronized=True,
-            moving_mean_initializer=keras.initializers.RandomNormal(1.0, 0.5)),
-    )
-    yield "attention { dropout: 0.25 seed: 3 }", L.Attention(dropout=0.25, seed=3)
-    yield "additive_attention { dropout: 0.5 }", L.AdditiveAttention(dropout=0.5)
-    yield (
-        "group_query_attention { head_dim: 4 num_query_heads: 6 num_key_value_heads: 3"
-        " dropout: 0.1 }",
-        L.GroupQueryAttention(4, 6, 3, dropout=0.1),
-    )
-    yield "conv3d { filters: 2 kernel_size: 3 groups: 2 }", L.Conv3D(2, 3, groups=2)
-    yield "max_pooling3d { pool_size: 3 }", L.MaxPooling3D(3)
-    yield "average_pooling3d { pool_size: 2 padding: SAME }", L.AveragePooling3D(2, padding="same")
-    yield "global_max_pooling3d { keepdims: true }", L.GlobalMaxPooling3D(keepdims=True)
-    yield "global_average_pooling3d {}", L.GlobalAveragePooling3D()
-    yield "max_pooling2d { pool_size: [3, 2] }", L.MaxPooling2D((3, 2))
-    yield (
-        "average_pooling2d { pool_size: 3 strides: 1 padding: SAME }",
-        L.AveragePooling2D(3, strides=1, padding="same"),
-    )
-    yield "global_max_pooling2d { keepdims: true }", L.GlobalMaxPooling2D(keepdims=True)
-    yield "global_average_pooling2d {}", L.GlobalAveragePooling2D()
-    yield "zero_padding2d { padding: [0, 1, 2, 3] }", L.ZeroPadding2D(((0, 1), (2, 3)))
-    yield "relu { max_value: 6 negative_slope: 0.5 }", L.ReLU(6.0, negative_slope=0.5)
-    yield "leaky_relu { negative_slope: 0.5 }", L.LeakyReLU(negative_slope=0.5)
-    yield "prelu { shared_axes: [1, 2] }", L.PReLU(shared_axes=[1, 2])
-    for kind in (L.Add, L.Subtract, L.Multiply, L.Average, L.Maximum, L.Minimum):
-        yield f"{kind.__name__.lower()} {{}}", kind()
-    yield "concatenate { axis: 1 }", L.Concatenate(axis=1)
-    yield "reshape { target_shape: [-1, 2] }", L.Reshape((-1, 2))
-    yield "permute { dims: [2, 1] }", L.Permute((2, 1))
-    yield (
-        "layer_normalization { axis: [1, 2] epsilon: 0.5 scale: false }",
-        L.LayerNormalization(axis=[1, 2], epsilon=0.5, scale=False),
-    )
-    yield "rescaling { scale: 0.5 offset: -1 }", L.Rescaling(0.5, -1.0)
-    yield (
-        "rescaling { scale: [0.5, 2, -1] offset: [1, 0, 3] }",
-        L.Rescaling([0.5, 2.0, -1.0], [1.0, 0.0, 3.0]),
-    )
-    yield (
-        "resizing { height: 4 width: 5 interpolation: NEAREST pad_to_aspect_ratio: true }",
-        L.Resizing(4, 5, interpolation="nearest", pad_to_aspect_ratio=True),
-    )
-    yield "random_flip { mode: VERTICAL seed: 7 }", L.RandomFlip("vertical", seed=7)
-    yield (
-        f"random_rotation {{ factor: 0.25 {image_job} }}", L.RandomRotation(0.25, **image)
-    )
-    yield (
-        f"random_zoom {{ height_factor: [-0.5, 0.25] width_factor: [0, 0.5] {image_job} }}",
-        L.RandomZoom((-0.5, 0.25), (0.0, 0.5), **image),
-    )
-    yield (
-        "simple_rnn { units: 2 return_state: true go_backwards: true }",
-        L.SimpleRNN(2, return_state=True, go_backwards=True),
-    )
-    yield (
-        "lstm { units: 2 unit_forget_bias: false recurrent_dropout: 0.5"
-        " recurrent_initializer { orthogonal { gain: 0.5 } } }",
-        L.LSTM(2, unit_forget_bias=False, recurrent_dropout=0.5,
-               recurrent_initializer=keras.initializers.Orthogonal(0.5)),
-    )
-    yield (
-        "gru { units: 2 reset_after: false recurrent_activation: HARD_SIGMOID dropout: 0.5 }",
-        L.GRU(2, reset_after=False, recurrent_activation="hard_sigmoid", dropout=0.5),
-    )
-    yield (
-        "multi_head_attention { num_heads: 2 key_dim: 3 output_dim: 4 dropout: 0.5 }",
-        L.MultiHeadAttention(2, 3, output_shape=4, dropout=0.5),
-    )
-    yield "group_normalization {}", L.GroupNormalization()
-    yield "elu { alpha: 0.5 }", L.ELU(alpha=0.5)
-    yield "identity {}", L.Identity()
-    yield "masking { mask_value: 0.5 }", L.Masking(mask_value=0.5)
-    yield "rms_normalization { axis: 1 epsilon: 0.5 }", L.RMSNormalization(axis=1, epsilon=0.5)
-    yield "unit_normalization { axis: [1, 2] }", L.UnitNormalization(axis=[1, 2])
-    yield "gaussian_noise { stddev: 0.5 seed: 3 }", L.GaussianNoise(0.5, seed=3)
-    yield "gaussian_dropout { rate: 0.5 seed: 3 }", L.GaussianDropout(0.5, seed=3)
-    yield "alpha_dropout { rate: 0.5 seed: 3 }", L.AlphaDropout(0.5, seed=3)
-    for spatial in (L.SpatialDropout1D, L.SpatialDropout2D, L.SpatialDropout3D):
-        kind = spatial.__name__.replace("SpatialDropout", "spatial_dropout").lower()
-        yield f"{kind} {{ rate: 0.5 seed: 3 }}", spatial(0.5, seed=3)
-    yield "max_pooling1d { pool_size: 3 strides: 1 padding: SAME }", L.MaxPooling1D(
-        3, strides=1, padding="same"
-    )
-    yield "average_pooling1d { pool_size: 3 }", L.AveragePooling1D(3)
-    yield "global_max_pooling1d {}", L.GlobalMaxPooling1D()
-    yield "global_average_pooling1d { keepdims: true }", L.GlobalAveragePooling1D(keepdims=True)
-    yield "repeat_vector { n: 3 }", L.RepeatVector(3)
-    yield "up_sampling1d { size: 3 }", L.UpSampling1D(3)
-    yield "up_sampling2d { size: [3, 2] }", L.UpSampling2D((3, 2))
-    yield "zero_padding1d { padding: [1, 2] }", L.ZeroPadding1D((1, 2))
-    yield from _wrapper_configurations()
-    yield (
-        "conv1d_transpose { filters: 2 kernel_size: 3 strides: 2 padding: SAME"
-        " kernel_regularizer { l1 { l1: 0.5 } } }",
-        L.Conv1DTranspose(2, 3, strides=2, padding="same",
-                          kernel_regularizer=keras.regularizers.L1(0.5)),
-    )
-    yield (
-        "conv2d_transpose { filters: 2 kernel_size: [3, 2] output_padding: [0, 1]"
-        " strides: 2 activation: RELU }",
-        L.Conv2DTranspose(2, (3, 2), output_padding=(0, 1), strides=2, activation="relu"),
-    )
-    yield (
-        "depthwise_conv1d { kernel_size: 3 depth_multiplier: 2 padding: SAME }",
-        L.DepthwiseConv1D(3, depth_multiplier=2, padding="same"),
-    )
-    yield (
-        "separable_conv1d { filters: 2 kernel_size: 3 pointwise_regularizer { l2 {} } }",
-        L.SeparableConv1D(2, 3, pointwise_regularizer="l2"),
-    )
-    yield "dot { axes: [2, 1] normalize: true }", L.Dot((2, 1), normalize=True)
-    yield "cropping1d { cropping: [1, 2] }", L.Cropping1D((1, 2))
-    yield "cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3)))
-    yield "cropping3d { cropping: [0, 1, 2] }", L.Cropping3D((0, 1, 2))
-    yield (
-        "zero_padding3d { padding: [0, 1, 2, 3, 4, 5] }",
-        L.ZeroPadding3D(((0, 1), (2, 3), (4, 5))),
-    )
-    yield "up_sampling3d { size: [3, 2, 1] }", L.UpSampling3D((3, 2, 1))
-    yield (
-        "conv3d_transpose { filters: 2 kernel_size: [3, 2, 1] output_padding: [1, 0, 1]"
-        " strides: 2 activation: RELU }",
-        L.Conv3DTranspose(2, (3, 2, 1), output_padding=(1, 0, 1), strides=2,
-                          activation="relu"),
-    )
-    yield "softmax { axis: [1, 2] }", L.Softmax(axis=[1, 2])
-    yield (
-        'einsum_dense { equation: "abc,cde->abde" output_shape: [-1, 3, 2] bias_axes: "de"'
-        " activation: TANH kernel_regularizer { l2 {} } }",
-        L.EinsumDense("abc,cde->abde", (None, 3, 2), bias_axes="de", activation="tanh",
-                      kernel_regularizer="l2"),
-    )
-    yield (
-        'einsum_dense { equation: "...x,xy->...y" output_shape: 4 }',
-        L.EinsumDense("...x,xy->...y", 4),
-    )
-
-
-def _wrapper_configurations():
-    # Inner layers are named, because Keras numbers names across the process.
-    dense = L.Dense(3, activation="relu", name="dense")
-    yield (
-        'time_distributed { layer { name: "dense" dense { units: 3 activation: RELU } } }',
-        L.TimeDistributed(dense),
-    )
-    yield (
-        'bidirectional { layer { name: "lstm" lstm { units: 2 return_sequences: true } } }',
-        L.Bidirectional(L.LSTM(2, return_sequences=True, name="lstm")),
-    )
-    yield (
-        'bidirectional { merge_mode: NONE layer { name: "gru" gru { units: 2 } }'
-        ' backward_layer { name: "back" gru { units: 3 go_backwards: true } } }',
-        L.Bidirectional(L.GRU(2, name="gru"), merge_mode=None,
-                        backward_layer=L.GRU(3, go_backwards=True, name="back")),
-    )
+    yield from _adaptive_pooling(seeded(449))
+    yield from _spectral_normalization(seeded(450))
+    yield from _images(seeded(451))
+    yield from _cells(seeded(452))
+    yield from _convolutional_recurrences(seeded(453))
 
 
 def _convolutions(rng):
@@ -565,3 +315,143 @@ def _plain_layers(rng):
         ("cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3))), image),
     ):  # fmt: skip
         yield run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
+
+
+def _adaptive_pooling(rng):
+    for kind in ("Average", "Max"):
+        for rank, extents, sizes in (
+            # Windows of one size, of two sizes that overlap, and repeated ones.
+            (1, (6,), (3, 4, 6, 8)),
+            (2, (4, 7), ((2, 3), (3, 2), 5)),
+            (3, (4, 3, 5), ((2, 3, 4), 2)),
+        ):
+            for size in sizes:
+                job = (
+                    f"adaptive_{kind.lower()}_pooling{rank}d"
+                    f" {{ output_size: {listed(size)} }}"
+                )
+                layer = getattr(L, f"Adaptive{kind}Pooling{rank}D")(size)
+                x = normal(rng, 2, *extents, 3)
+                yield run(f"{job} of {extents}", job, layer, x, rng)
+
+
+def _spectral_normalization(rng):
+    for inner_job, inner, iterations, shape in (
+        ("dense { units: 3 }", L.Dense(3, name="inner"), 1, (4, 5)),
+        ("conv2d { filters: 2 kernel_size: 2 activation: TANH }",
+         L.Conv2D(2, 2, activation="tanh", name="inner"), 3, (2, 4, 3, 2)),
+        ("embedding { input_dim: 4 output_dim: 3 }", L.Embedding(4, 3, name="inner"), 1, None),
+    ):  # fmt: skip
+        job = (
+            f"spectral_normalization {{ power_iterations: {iterations}"
+            f' layer {{ name: "inner" {inner_job} }} }}'
+        )
+        layer = L.SpectralNormalization(inner, power_iterations=iterations)
+        # Ids that are floats: Keras casts the output to the dtype of the input.
+        ids = np.array([[0, 3, 1], [3, 3, 2]], np.float32)
+        x = ids if shape is None else normal(rng, *shape)
+        yield run(job, job, layer, x, rng, has_gradients=shape is not None)
+
+
+def _images(rng):
+    """Layers whose draws are fixed by their factors."""
+    images = 100 * uniform(rng, 2, 5, 6, 3)
+    for job, layer in (
+        ("center_crop { height: 3 width: 4 }", L.CenterCrop(3, 4)),
+        ("center_crop { height: 2 width: 6 }", L.CenterCrop(2, 6)),
+        ("center_crop { height: 8 width: 3 }", L.CenterCrop(8, 3)),
+        ("center_crop { height: 4 width: 7 }", L.CenterCrop(4, 7)),
+    ):
+        yield run(job, job, layer, images, rng)
+    for job, layer in (
+        ("random_brightness { factor: [0.5, 0.5] }", L.RandomBrightness((0.5, 0.5))),
+        ("random_contrast { factor: [-0.5, 0.5] value_range: [20, 80] }",
+         L.RandomContrast((-0.5, 0.5), value_range=(20, 80))),
+        ("random_grayscale { factor: 1 }", L.RandomGrayscale(1.0)),
+        ("random_grayscale { factor: 0 }", L.RandomGrayscale(0.0)),
+        ("random_invert { factor: [1, 1] }", L.RandomInvert((1.0, 1.0))),
+        ("random_invert { factor: 0 }", L.RandomInvert(0.0)),
+        ("random_posterization { factor: [3, 3] }", L.RandomPosterization((3, 3))),
+        ("solarization {}", L.Solarization()),
+        ("random_saturation { factor: [0.25, 0.25] }", L.RandomSaturation((0.25, 0.25))),
+        ("random_hue { factor: 0 }", L.RandomHue(0.0)),
+        ("random_color_degeneration { factor: [0.25, 0.25] }",
+         L.RandomColorDegeneration((0.25, 0.25))),
+        ("random_sharpness { factor: [0.75, 0.75] }", L.RandomSharpness((0.75, 0.75))),
+        ("auto_contrast {}", L.AutoContrast()),
+        ("random_erasing { factor: [1, 1] scale: [1, 1] fill_value: [300, 50, -3] }",
+         L.RandomErasing((1.0, 1.0), (1.0, 1.0), (300, 50, -3))),
+        ("random_erasing { factor: 0 fill_value: 9 }", L.RandomErasing(0.0, fill_value=9)),
+        ("random_gaussian_blur { factor: [1, 1] sigma: [0.5, 0.5] }",
+         L.RandomGaussianBlur((1.0, 1.0), sigma=(0.5, 0.5))),
+        ("random_gaussian_blur { factor: 0 value_range: [20, 80] }",
+         L.RandomGaussianBlur(0.0, value_range=(20, 80))),
+        ("random_translation { height_factor: [0.25, 0.25] width_factor: [-0.4, -0.4] }",
+         L.RandomTranslation((0.25, 0.25), (-0.4, -0.4))),
+        ("random_translation { height_factor: [-0.3, -0.3] width_factor: 0"
+         " fill_mode: CONSTANT fill_value: 9 interpolation: NEAREST }",
+         L.RandomTranslation((-0.3, -0.3), (0.0, 0.0), fill_mode="constant", fill_value=9.0,
+                             interpolation="nearest")),
+        ("random_crop { height: 5 width: 4 }", L.RandomCrop(5, 4)),
+        ("random_crop { height: 7 width: 6 }", L.RandomCrop(7, 6)),
+        ("random_crop { height: 4 width: 9 }", L.RandomCrop(4, 9)),
+    ):  # fmt: skip
+        x = images
+        yield _without_seed(run(job, job, layer, x, rng, has_gradients=False))
+
+
+def _without_seed(one):
+    """RandomCrop draws a seed of its own."""
+    if one["config"]["keras"]["class_name"] == "RandomCrop":
+        one["config"]["keras"]["config"]["seed"] = None
+    return one
+
+
+def _cells(rng):
+    sequence = (2, 4, 3)
+    mask = tf.constant([[True, False, True, False], [False, True, True, True]])
+    one = ('name: "inner" {} {{ units: 2 }}', lambda cell: cell(2, name="inner"))
+    for kind, cell in (("simple_rnn_cell", L.SimpleRNNCell), ("lstm_cell", L.LSTMCell),
+                       ("gru_cell", L.GRUCell), ("stack", None)):
+        if cell is None:
+            inner_job = (
+                'name: "inner" stacked_rnn_cells { cells { name: "one" lstm_cell { units: 2 } }'
+                ' cells { name: "two" gru_cell { units: 3 } } }'
+            )
+        else:
+            inner_job = one[0].format(kind)
+        for options in ({}, {"return_sequences": True, "go_backwards": True},
+                        {"return_sequences": True, "zero_output_for_mask": True},
+                        {"go_backwards": True}):
+            flags = "".join(f" {name}: true" for name in options)
+            job = f"rnn {{ cell {{ {inner_job} }}{flags} }}"
+
+            def layer():
+                inner = one[1](cell) if cell else L.StackedRNNCells(
+                    [L.LSTMCell(2, name="one"), L.GRUCell(3, name="two")], name="inner")
+                return L.RNN(inner, **options)
+
+            yield run(job, job, layer(), normal(rng, *sequence), rng)
+            yield run(f"{job} masked", job, layer(), normal(rng, *sequence), rng, mask=mask)
+
+
+def _convolutional_recurrences(rng):
+    mask = tf.constant([[True, False, True], [False, True, True]])
+    for job, layer, shape in (
+        ("conv_lstm1d { filters: 2 kernel_size: 3 }", L.ConvLSTM1D(2, 3), (2, 3, 6, 2)),
+        ("conv_lstm1d { filters: 3 kernel_size: 2 strides: 2 padding: SAME return_sequences: true"
+         " go_backwards: true activation: RELU }",
+         L.ConvLSTM1D(3, 2, strides=2, padding="same", return_sequences=True, go_backwards=True,
+                      activation="relu"), (2, 3, 5, 2)),
+        ("conv_lstm2d { filters: 2 kernel_size: [3, 2] return_state: true }",
+         L.ConvLSTM2D(2, (3, 2), return_state=True), (2, 3, 5, 4, 2)),
+        ("conv_lstm2d { filters: 2 kernel_size: 2 dilation_rate: 2 use_bias: false"
+         " return_sequences: true }",
+         L.ConvLSTM2D(2, 2, dilation_rate=2, use_bias=False, return_sequences=True),
+         (2, 3, 4, 5, 1)),
+        ("conv_lstm3d { filters: 2 kernel_size: [2, 1, 2] strides: [1, 1, 2] padding: SAME }",
+         L.ConvLSTM3D(2, (2, 1, 2), strides=(1, 1, 2), padding="same"), (2, 3, 3, 2, 4, 2)),
+    ):
+        yield run(job, job, layer, normal(rng, *shape), rng)
+        if "return_state" not in job:
+            yield run(f"{job} masked", job, layer, normal(rng, *shape), rng, mask=mask)

@@ -259,6 +259,41 @@ def muon(rng):
     return made, [x], [normal(rng, BATCH, 3)]
 
 
+@model
+def spectral(rng):
+    made = stack(
+        layers.SpectralNormalization(layers.Conv2D(3, 2, activation="tanh"), power_iterations=2),
+        layers.AdaptiveMaxPooling2D((2, 3)), layers.AdaptiveAveragePooling2D(2),
+        layers.Flatten(), layers.ActivityRegularization(0.01, 0.02),
+        layers.SpectralNormalization(layers.Dense(2)), shape=(6, 5, 2))
+    made.compile(optimizers.SGD(0.1, momentum=0.9), "mse")
+    return made, [normal(rng, BATCH, 6, 5, 2)], [normal(rng, BATCH, 2)]
+
+
+@model
+def reversed_embedding(rng):
+    ids = keras.Input((3,), dtype="int32")
+    tied = layers.ReversibleEmbedding(5, 4, logit_soft_cap=2.0)
+    untied = layers.ReversibleEmbedding(6, 4, tie_weights=False)
+    x = layers.Dense(4)(layers.Add()([tied(ids), untied(ids)]))
+    made = keras.Model(ids, [tied(x, reverse=True), untied(x, reverse=True)])
+    made.compile(optimizers.SGD(0.1), ["mse", "mse"])
+    return (made, [rng.integers(0, 5, size=(BATCH, 3)).astype(np.int32)],
+            [normal(rng, BATCH, 3, 5), normal(rng, BATCH, 3, 6)])
+
+
+@model
+def cells(rng):
+    made = stack(
+        layers.RNN(layers.StackedRNNCells([layers.LSTMCell(3), layers.LSTMCell(2)]),
+                   return_sequences=True),
+        layers.RNN(layers.GRUCell(4), return_sequences=True, go_backwards=True),
+        layers.Reshape((5, 4, 1)), layers.ConvLSTM1D(2, 3), layers.Flatten(), layers.Dense(2),
+        shape=(5, 3))
+    made.compile(optimizers.SGD(0.1, momentum=0.9), "mse")
+    return made, [normal(rng, BATCH, 5, 3)], [normal(rng, BATCH, 2)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

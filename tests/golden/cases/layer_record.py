@@ -39,7 +39,12 @@ def _key(variable):
     return variable.path.partition("/")[2]
 
 
-def run(name, job, layer, x, rng, mask=None):
+# Layers that are called as in training.
+TRAINED = (L.BatchNormalization, L.TimeDistributed, L.SpectralNormalization,
+           L.RandomContrast.__mro__[1])  # Augmentation.
+
+
+def run(name, job, layer, x, rng, mask=None, has_gradients=True):
     """`x`: the input, or a list of some."""
     config = config_of(job, layer)
     # Takes its inputs one by one.
@@ -62,13 +67,13 @@ def run(name, job, layer, x, rng, mask=None):
         tape.watch(sources)
         arguments = {} if mask is None else {"mask": mask}
         passed = list(sources.values()) if isinstance(x, list) else sources[min(sources)]
-        if isinstance(layer, (L.BatchNormalization, L.TimeDistributed)):
+        if isinstance(layer, TRAINED):
             arguments["training"] = True
         outputs = _listed(layer(*passed) if is_unlisted else layer(passed, **arguments))
         cotangents = [normal(rng, *y.shape) for y in outputs]
         total = sum(tf.reduce_sum(y * c) for y, c in zip(outputs, cotangents))
     sources |= {_key(v): v.value for v in layer.trainable_variables}
-    gradients = tape.gradient(total, sources)
+    gradients = tape.gradient(total, sources) if has_gradients else {}
     return case(
         name,
         config,

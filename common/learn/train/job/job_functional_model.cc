@@ -73,7 +73,8 @@ class Drawing {
         arguments.push_back(std::move(argument));
       }
     }
-    last_ = layer.CallAll(std::move(arguments));
+    last_ = job.call().reverse() ? layer.Reverse(std::move(arguments))
+                                 : layer.CallAll(std::move(arguments));
     return job.name().empty() ? absl::OkStatus() : Name(job.name(), last_);
   }
 

@@ -110,6 +110,20 @@ TEST(JobModelTest, FunctionalModelsShareLayersAndHaveSeveralOutputs) {
                   "logits/bias"));
 }
 
+TEST(JobModelTest, CallsALayerInReverse) {
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
+    functional {
+      inputs { name: "ids" shape: [7] dtype: "int64" }
+      layers { name: "tokens"
+               reversible_embedding { input_dim: 9 output_dim: 4 } }
+      layers { name: "logits" call { layer: "tokens" reverse: true } }
+      outputs: ["tokens", "logits"]
+    })"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Shape> shapes, Build(model));
+  EXPECT_THAT(shapes, ElementsAre(Shape({-1, 7, 4}), Shape({-1, 7, 9})));
+  EXPECT_EQ(model->weights().size(), 1u);
+}
+
 TEST(JobModelTest, EveryLayerOfImageModelsCanBeNamed) {
   ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
     sequential {

@@ -1,0 +1,117 @@
+"""image_functions.json: what image augmentation computes from given draws.
+
+config:  function, the name in common/learn/nn/image/color.h, and its options; or layer,
+         a layer whose draws include a sign.
+inputs:  x, and what is drawn, by its name there.
+outputs: y; or plus and minus, the results for both signs.
+"""
+
+import keras
+import numpy as np
+
+from cases.golden_format import case, normal, seeded, uniform
+
+L = keras.layers
+BYTES = (0, 255)
+UNIT = (0, 1)
+
+
+def cases():
+    yield from _colors(seeded(460))
+    yield from _shapes(seeded(461))
+    yield from _shears(seeded(462))
+
+
+def _images(rng, value_range):
+    return (uniform(rng, 3, 4, 5, 3) * value_range[1]).astype(np.float32)
+
+
+def _case(function, layer, x, drawn, transformation, **options):
+    y = layer.transform_images(x, transformation, training=True)
+    return case(function, {"function": function, **options}, {"x": x, **drawn},
+                {"y": np.asarray(y, np.float32)})
+
+
+def _column(*numbers):
+    return np.array(numbers, np.float32).reshape(-1, 1, 1, 1)
+
+
+def _colors(rng):
+    for value_range in (BYTES, UNIT):
+        top = float(value_range[1])
+        options = {"value_range": [float(n) for n in value_range]}
+        delta = _column(0.4, -0.5, 0.0) * top
+        yield _case("AdjustBrightness", L.RandomBrightness(1.0, value_range),
+                    _images(rng, value_range), {"delta": delta}, {"rgb_delta": delta}, **options)
+        factor = _column(1.5, 0.25, 1.0)
+        yield _case("AdjustContrast", L.RandomContrast(1.0, value_range),
+                    _images(rng, value_range), {"factor": factor}, {"contrast_factor": factor},
+                    **options)
+        factor = _column(0.3, 1.0, -0.5)
+        yield _case("DegenerateColor", L.RandomColorDegeneration(1.0, value_range),
+                    _images(rng, value_range), {"factor": factor}, {"factor": factor}, **options)
+        bits = _column(1, 4, 8)
+        yield _case("Posterize", L.RandomPosterization(8, value_range),
+                    _images(rng, value_range), {"bits": bits},
+                    {"shift_factor": (8 - bits.reshape(-1)).astype(np.uint8)}, **options)
+        addition, threshold = _column(30, 0, 100), _column(100, 0, 200)
+        yield _case("Solarize", L.Solarization(1.0, 1.0, value_range),
+                    _images(rng, value_range), {"addition": addition, "threshold": threshold},
+                    {"additions": addition, "thresholds": threshold}, **options)
+        factor = _column(0.5, 2.0, 0.0)
+        yield _case("AdjustSaturation", L.RandomSaturation(1.0, value_range),
+                    _with_grays(_images(rng, value_range)), {"factor": factor},
+                    {"factor": factor.reshape(-1)}, **options)
+        delta = _column(0.4, -0.3, 0.0)
+        yield _case("AdjustHue", L.RandomHue(1.0, value_range),
+                    _with_grays(_images(rng, value_range)), {"delta": delta},
+                    {"factor": delta.reshape(-1)}, **options)
+        factor = _column(0.5, 1.5, 2.0)
+        yield _case("Sharpen", L.RandomSharpness(1.0, value_range),
+                    _images(rng, value_range), {"factor": factor},
+                    {"factor": factor.reshape(-1) / 2}, **options)
+        flat = _images(rng, value_range)
+        flat[1, ..., 0] = 0.25
+        flat[2] = 0
+        yield _case("StretchContrast", L.AutoContrast(value_range), flat, {}, None, **options)
+
+
+def _with_grays(images):
+    images[0, 0] = images[0, 0, :, :1]
+    images[1, 0] = 0
+    return images
+
+
+def _shapes(rng):
+    for size, sigma in (((3, 3), (0.5, 0.5)), ((3, 5), (0.8, 0.3)), ((1, 7), (1.0, 2.0))):
+        # Wide enough for what is clipped not to matter.
+        layer = L.RandomGaussianBlur(kernel_size=size, value_range=(-99, 99))
+        sigma = np.array(sigma, np.float32)
+        yield _case("GaussianBlur", layer, normal(rng, 2, 5, 6, 3), {"sigma": sigma},
+                    {"blur_factor": sigma, "should_apply_blur": np.array([True, True])},
+                    kernel_size=list(size))
+    x = normal(rng, 3, 4, 5, 3)
+    left, right = np.array([[1.5, 0.0, 4.0], [3.0, 5.0, 4.0]], np.float32)
+    top, bottom = np.array([[0.0, 0.5, 1.0], [2.5, 4.0, 3.0]], np.float32)
+    layer = L.RandomErasing()
+    masks = layer._generate_batch_mask(x.shape, (left, right, top, bottom))
+    fill = normal(rng, *x.shape)
+    corners = {"left": left, "right": right, "top": top, "bottom": bottom}
+    yield _case("Erase", layer, x,
+                {"fill": fill, **{name: _column(*v) for name, v in corners.items()}},
+                {"batch_masks": masks, "apply_erasing": np.array([True] * 3), "fill_value": fill})
+
+
+def _shears(rng):
+    for x_factor, y_factor in ((0.5, 0.0), (0.0, 0.75), (0.25, 0.5)):
+        layer = L.RandomShear((x_factor, x_factor), (y_factor, y_factor), fill_mode="constant",
+                              fill_value=-1.0)
+        x = normal(rng, 8, 4, 5, 2)
+        factors = np.array([[x_factor, y_factor]] * 8, np.float32)
+        signs = {
+            name: np.asarray(layer.transform_images(x, {"shear_factor": sign * factors}))
+            for name, sign in (("plus", 1), ("minus", -1))
+        }
+        yield case(f"RandomShear.{x_factor}.{y_factor}",
+                   {"layer": "RandomShear", "x_factor": x_factor, "y_factor": y_factor},
+                   {"x": x}, signs)
