@@ -22,13 +22,15 @@ class SequentialLayer : public Layer {
                   const SequentialOptions& options);
 
   std::vector<TensorType> input_types() const override;
+  // The Input() at the front; null if there is none.
+  const LayerPtr& input() const { return input_; }
 
  protected:
   Precision precision() const override { return Precision::kAsTheyCome; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  LayerPtr input_;  // Null if there is no Input().
+  LayerPtr input_;
 };
 
 // Equivalent to: keras.Sequential.
