@@ -140,6 +140,11 @@ absl::Status Model::Save(const std::string& path) {
   return persistence_->Save(path);
 }
 
+absl::Status Model::Export(const std::string& path,
+                           const ExportOptions& options) {
+  return persistence_->Export(path, options);
+}
+
 absl::Status Model::RestoreFromKeras(const std::string& path,
                                      const Hdf5Reader& weights,
                                      bool values_only) {

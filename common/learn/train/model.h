@@ -21,6 +21,7 @@
 #include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/checkpoints/training_state.h"
 #include "common/learn/train/class_weights.h"
+#include "common/learn/train/export_options.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/history.h"
 
@@ -192,6 +193,22 @@ class Model {
   //
   // Equivalent to: keras.Model.save.
   absl::Status Save(const std::string& path);
+
+  // Writes an ".onnx" file: what Predict() computes, with the weights as they
+  // are now. Programs that know ONNX, such as onnxruntime, run it without
+  // Muster. docs/onnx.md says what is exported, and under which names. Called
+  // like SaveCheckpoint().
+  //   kInvalidArgument    the name does not end in ".onnx", or the layers do
+  //                       not take the inputs of the options
+  //   kUnimplemented      ONNX does not have what a layer computes; names op,
+  //                       node and layer, and what can be done
+  //   kFailedPrecondition not built
+  //   kResourceExhausted  the model has 2 GiB or more, or the disk is full
+  //   others              of the disk and of the servers
+  //
+  // Equivalent to: keras.Model.export with format="onnx".
+  absl::Status Export(const std::string& path,
+                      const ExportOptions& options = {});
 
   // For LoadModel(): replaces the state of the model by that in `weights`, of
   // the file `path`. `values_only`: without the optimizer's.

@@ -14,8 +14,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/compute/graph/graph.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
@@ -36,6 +38,9 @@
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/keras/keras_weights.h"
 #include "common/learn/train/layer_optimizers.h"
+#include "common/learn/train/onnx/export_onnx.h"
+#include "common/learn/train/onnx/inference_graph.h"
+#include "common/learn/train/step_graphs.h"
 #include "common/net/process/version.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
@@ -186,6 +191,31 @@ absl::Status ModelPersistence::Save(const std::string& path) {
                           .options = model_->options(),
                           .inputs = model_->input_types()},
                          snapshot.get());
+}
+
+absl::Status ModelPersistence::Export(const std::string& path,
+                                      const ExportOptions& options) {
+  if (!absl::EndsWith(path, ".onnx")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": Export() writes files whose names end in .onnx"));
+  }
+  RETURN_IF_ERROR(model_->CheckBuilt("exporting"));
+  if (!model_->strategy()->is_chief()) return absl::OkStatus();
+  const std::vector<TensorType>& inputs = options.input_signature.empty()
+                                              ? model_->input_types()
+                                              : options.input_signature;
+  ASSIGN_OR_RETURN(const Graph graph, TraceForward(model_->layer(), inputs));
+  const std::vector<Weight> weights = model_->weights();
+  ASSIGN_OR_RETURN(std::vector<Tensor> tensors, model_->GetWeights());
+  VariableValues values;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    values.emplace(weights[i].name(), std::move(tensors[i]));
+  }
+  return WriteOnnxModel(Disk::Real(), path,
+                        {.layers = *model_->layer(),
+                         .graph = graph,
+                         .values = values,
+                         .muster_version = std::string(kVersion)});
 }
 
 absl::StatusOr<std::string> ModelPersistence::ConvertOnChief(

@@ -11,6 +11,7 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/compiled_model.h"
+#include "common/learn/train/export_options.h"
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/training_control.h"
 #include "proto/training_state.pb.h"
@@ -30,6 +31,7 @@ class ModelPersistence {
   absl::Status SaveWeights(const std::string& prefix);
   absl::Status LoadWeights(const std::string& path);
   absl::Status Save(const std::string& path);
+  absl::Status Export(const std::string& path, const ExportOptions& options);
   absl::Status RestoreFromKeras(const std::string& path,
                                 const Hdf5Reader& weights, bool values_only);
   absl::StatusOr<std::string> FindCheckpoint(
