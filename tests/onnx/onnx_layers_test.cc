@@ -1,0 +1,168 @@
+// Exports each layer of the golden cases, and compares what onnxruntime
+// computes with what Muster predicts.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers.h"
+#include "common/learn/nn/weight.h"
+#include "common/learn/train/job/job_layer.h"
+#include "common/learn/train/model.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "proto/job_layer.pb.h"
+#include "tests/golden/drawn_values.h"
+#include "tests/golden/golden_data.h"
+#include "tests/onnx/onnx_runs.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+
+absl::StatusOr<LayerPtr> Build(const std::string& text) {
+  proto::JobLayer job;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &job)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot parse ", text));
+  }
+  return BuildJobLayer(job);
+}
+
+std::vector<Tensor> InputsOf(const GoldenCase& golden) {
+  if (golden.inputs.contains("x")) return {golden.inputs.at("x")};
+  std::vector<Tensor> inputs;
+  while (true) {
+    const auto next = golden.inputs.find(absl::StrCat("x", inputs.size()));
+    if (next == golden.inputs.end()) return inputs;
+    inputs.push_back(next->second);
+  }
+}
+
+// The weights that the case has; others keep their first values.
+absl::Status SetWeights(Model& model, const GoldenCase& golden) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> values, model.GetWeights());
+  const std::vector<Weight> weights = model.weights();
+  for (size_t i = 0; i < weights.size(); ++i) {
+    for (const auto& [name, value] : golden.inputs) {
+      const bool is_its = weights[i].name() == name ||
+                          absl::EndsWith(weights[i].name(), "/" + name);
+      if (is_its) values[i] = value;
+    }
+  }
+  return model.SetWeights(values);
+}
+
+// Layers of strings and of tables, which ONNX does not have.
+const std::set<std::string>& RefusedKinds() {
+  static const auto& kKinds = *new std::set<std::string>(
+      {"hashed_crossing", "hashing", "integer_lookup", "string_lookup",
+       "text_vectorization"});
+  return kKinds;
+}
+
+// The kind of layer that the case is of: the name of the field in its job.
+std::string KindOf(const GoldenCase& golden) {
+  const std::string job = golden.config.at("job");
+  return job.substr(0, job.find(' '));
+}
+
+// Shapes that all configurations of a kind take, where others than [batch,
+// 5, 4] are needed.
+std::vector<Shape> ShapesOf(const std::string& kind) {
+  static const auto& kShapes = *new std::map<std::string, std::vector<Shape>>(
+      {{"dense", {{2, 4}}},
+       {"dot", {{2, 5, 3}, {2, 3, 4}}},
+       {"group_normalization", {{2, 3, 32}}},
+       {"normalization", {{2, 2}}},
+       {"prelu", {{2, 7, 6, 3}}},
+       {"repeat_vector", {{2, 4}}},
+       {"rescaling", {{2, 7, 6, 3}}},
+       {"resizing", {{2, 7, 6, 3}}},
+       {"rms_normalization", {{2, 4}}}});
+  if (const auto found = kShapes.find(kind); found != kShapes.end()) {
+    return found->second;
+  }
+  if (absl::StrContains(kind, "random_")) return {{2, 7, 6, 3}};
+  if (absl::StrContains(kind, "2d")) return {{2, 7, 6, 4}};
+  if (absl::StrContains(kind, "3d")) return {{2, 7, 6, 5, 4}};
+  if (absl::EndsWith(kind, "attention")) return {{2, 3, 4}, {2, 5, 4}};
+  for (const char* const merge : {"add", "average", "concatenate", "maximum",
+                                  "minimum", "multiply", "subtract"}) {
+    if (kind == merge) return {{2, 5, 4}, {2, 5, 4}};
+  }
+  return {{2, 5, 4}};
+}
+
+std::vector<Tensor> DrawnInputs(const std::string& kind) {
+  if (kind == "embedding" || kind == "category_encoding") {
+    return {Tensor::FromValues<int64_t>({2, 3}, {0, 2, 1, 1, 0, 2})};
+  }
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : ShapesOf(kind)) {
+    inputs.push_back(
+        DrawnTensor(static_cast<uint32_t>(inputs.size() + 1), shape, 0, 2));
+  }
+  return inputs;
+}
+
+absl::Status AddRun(const GoldenCase& golden, const std::vector<Tensor>& inputs,
+                    OnnxRuns* runs) {
+  ASSIGN_OR_RETURN(const LayerPtr layer, Build(golden.config.at("job")));
+  LayerOutputs symbols;
+  for (const Tensor& input : inputs) {
+    symbols.push_back(Input(Shape(input.shape().dims().subspan(1)),
+                            {.dtype = input.dtype()}));
+  }
+  Model model(symbols, layer.CallAll(symbols));
+  RETURN_IF_ERROR(model.Compile({}));
+  RETURN_IF_ERROR(SetWeights(model, golden));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
+                   model.PredictAll(Element(inputs)));
+  RETURN_IF_ERROR(model.Export(runs->NextPath()));
+  runs->Add(absl::StrCat(golden.name, " (",
+                         golden.config.at("job").get<std::string>(), ")"),
+            inputs, outputs);
+  return absl::OkStatus();
+}
+
+TEST(OnnxLayersTest, ComputesWhatMusterComputes) {
+  if (!HasOnnxruntime()) GTEST_SKIP() << kNoOnnxruntime;
+  OnnxRuns runs;
+  std::set<std::string> kinds = RefusedKinds();
+  for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
+    const std::string kind = KindOf(golden);
+    // A layer without boundaries needs data first.
+    const bool needs_data =
+        absl::StartsWith(golden.config.at("job").get<std::string>(),
+                         "discretization { num_bins");
+    if (RefusedKinds().contains(kind) || needs_data) continue;
+    const std::vector<Tensor> inputs =
+        golden.inputs.empty() ? DrawnInputs(kind) : InputsOf(golden);
+    EXPECT_OK(AddRun(golden, inputs, &runs)) << golden.config.at("job");
+    kinds.insert(kind);
+  }
+  EXPECT_THAT(runs.Run(), ElementsAre());
+  for (const LayerKind& kind : kLayerKinds) {
+    EXPECT_TRUE(kinds.contains(std::string(kind.name)))
+        << kind.name << " is neither tried nor refused";
+  }
+}
+
+}  // namespace
+}  // namespace muster
