@@ -149,6 +149,17 @@ absl::Status SaveFinal(Model& model, bool is_from_keras,
   return absl::OkStatus();
 }
 
+// As SaveFinal().
+absl::Status ExportFinal(Model& model, const RunJobOptions& options,
+                         std::ostream& output) {
+  const std::string path = JoinPath(options.run_dir, "final_model.onnx");
+  RETURN_IF_ERROR(model.Export(path));
+  if (options.verbose != Verbosity::kSilent) {
+    output << "Final model for ONNX: " << path << std::endl;
+  }
+  return absl::OkStatus();
+}
+
 // In the folder of the run, which OutputFolders has made.
 absl::Status WriteSummary(const RunSummary& summary,
                           const RunJobOptions& options, std::ostream& output) {
@@ -235,6 +246,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
     saved = SaveFinal(model, resolved.keras_file() != nullptr, options, output,
                       &summary);
   }
+  if (job.export_onnx()) saved.Update(ExportFinal(model, options, output));
   summary.report = strategy->Report();
   summary.run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
   if (strategy->is_chief()) {

@@ -56,9 +56,10 @@ struct RunJobOptions {
 // checkpoint `run_dir`/final_weights (unless the job has save_final_weights:
 // false; Model::LoadWeights() reads it), writes `run_dir`/summary.json, and
 // says where these are in its last lines. A model that came from a file of
-// Keras is also saved as one, `run_dir`/final_model.keras, with the weights. Of
-// processes that train in sync the chief alone speaks and writes. A strategy
-// may lose and regain tasks meanwhile; what comes out of here is final.
+// Keras is also saved as one, `run_dir`/final_model.keras, with the weights. A
+// job with export_onnx leaves `run_dir`/final_model.onnx. Of processes that
+// train in sync the chief alone speaks and writes. A strategy may lose and
+// regain tasks meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.
 //   kInvalidArgument  a folder that the run writes to cannot be written to;
@@ -66,6 +67,8 @@ struct RunJobOptions {
 //   kInternal         a loss or metric became NaN or infinite, and the job does
 //                     not say fail_on_non_finite: false; after the summary was
 //                     written
+//   kUnimplemented    export_onnx, and the model has no form in ONNX; after the
+//                     summary was written
 //   others            as ResolvedJob::Datasets(), make_strategy or Model::Fit()
 absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                                   const StrategyFactory& make_strategy,

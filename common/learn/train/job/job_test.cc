@@ -165,6 +165,17 @@ TEST_F(JobTest, TheFinalWeightsCanBeLoaded) {
   EXPECT_FALSE(std::filesystem::exists(Path("unsaved/final_weights.index")));
 }
 
+TEST_F(JobTest, ExportsTheModelToOnnx) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.set_epochs(1);
+  job.set_export_onnx(true);
+  ASSERT_OK(Run(job, "exported").status());
+  EXPECT_GT(std::filesystem::file_size(Path("exported/final_model.onnx")), 0u);
+  EXPECT_THAT(output_.str(),
+              HasSubstr(absl::StrCat("\nFinal model for ONNX: ",
+                                     Path("exported/final_model.onnx"), "\n")));
+}
+
 TEST_F(JobTest, FoldersThatCannotBeWrittenToAreFoundBeforeAnythingIsStarted) {
   const std::string file = Path("a_file");
   std::ofstream(file) << "x";
