@@ -1,0 +1,37 @@
+"""Rewrites manifests of `launch --kubernetes` for Kubernetes before 1.21, which has
+no Indexed Jobs: each task becomes a Job whose template names the host.
+
+All else stays, except for podFailurePolicy, which came with 1.25: a Job of one task
+replaces its pod whatever the exit status is, up to backoffLimit times.
+"""
+
+import copy
+
+
+def task_job(job, index):
+    """The Job of task `index` of an Indexed Job."""
+    name = f"{job['metadata']['name']}-{index}"
+    task = copy.deepcopy(job)
+    task["metadata"]["name"] = name
+    for field in ("completionMode", "podFailurePolicy"):
+        task["spec"].pop(field, None)
+    task["spec"].update(completions=1, parallelism=1)
+    pod = task["spec"]["template"]["spec"]
+    pod["hostname"] = name
+    for container in pod["containers"]:
+        container.setdefault("env", []).append(
+            {"name": "JOB_COMPLETION_INDEX", "value": str(index)})
+    return task
+
+
+def rewrite(manifests):
+    """`manifests` with a Job for each task instead of Indexed Jobs."""
+    rewritten = []
+    for manifest in manifests:
+        if manifest["kind"] == "Job":
+            rewritten += [task_job(manifest, index)
+                          for index in range(manifest["spec"]["completions"])]
+        else:
+            rewritten.append(manifest)
+    return rewritten
+
