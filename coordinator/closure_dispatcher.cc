@@ -9,6 +9,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
 #include "coordinator/closure_arguments.h"
@@ -372,11 +373,14 @@ void ClosureDispatcher::NoteRefusal(WorkerLane* lane, const absl::Status& why) {
   absl::Status fatal =
       FatalRefusal(*streams_[lane->worker], "worker", kDisagreement, why);
   // Of two coordinators, the one that has the first worker continues, and the
-  // other gives up.
+  // other gives up. An engine may have started this one while the other still
+  // saves before it ends, and then has to start it again.
   if (absl::IsPermissionDenied(why) && lane->worker == 0) {
-    fatal = absl::AlreadyExistsError(absl::StrCat(
-        "another coordinator has this cluster: ", why.message(),
-        "; end that one first, or give this one a cluster of its own"));
+    fatal = WithExitCode(
+        absl::AlreadyExistsError(absl::StrCat(
+            "another coordinator has this cluster: ", why.message(),
+            "; end that one first, or give this one a cluster of its own")),
+        ExitCode::kRestartMe);
   }
   if (!fatal.ok()) missing_->Fail(fatal);
 }

@@ -83,7 +83,7 @@ class ClusterConnection {
   //   kFailedPrecondition  a task has another cluster configuration. All tasks
   //                        are told to end; exit code kUsage
   //   kAlreadyExists       the cluster serves another coordinator and was left
-  //                        unchanged
+  //                        unchanged; exit code kRestartMe
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
       const std::function<void(absl::string_view)>& report);
