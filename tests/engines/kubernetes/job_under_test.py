@@ -74,6 +74,12 @@ class Kubectl:
         return json.loads(self("get", *arguments, "--output=json"))["items"]
 
 
+def container_of(pod):
+    """The id of a pod's container in containerd."""
+    container = pod["status"]["containerStatuses"][0]["containerID"]
+    return container.removeprefix("containerd://")
+
+
 class JobUnderTest:
     """Makes the namespace, the volumes and the Secrets of a job, but does not start it.
 
@@ -96,8 +102,7 @@ class JobUnderTest:
             check=True, stdout=subprocess.PIPE, text=True).stdout
         self.manifests = list(yaml.safe_load_all(self.text))
         # Lets musterctl control the job.
-        for leader in "chief", "worker":
-            self.add_environment(leader, {"name": "MUSTER_CONTROL_PORT", "value": "9091"})
+        self.add_environment("chief", {"name": "MUSTER_CONTROL_PORT", "value": "9091"})
         self._make_volume("digits-run", self.run_dir, "ReadWriteMany")
         self._make_volume("data", f"{self.folder}/data", "ReadOnlyMany")
         self.kubectl("apply", "--filename=-", text=yaml.safe_dump({
@@ -164,30 +169,32 @@ class JobUnderTest:
         self.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false", *flags)
 
     def evict(self, pod):
-        """Has a pod end as for the maintenance of its node. Returns its exit status."""
-        name = pod["metadata"]["name"]
-        watch = subprocess.Popen(
-            ["timeout", str(TIMEOUT_SECONDS), "kubectl", "get", "pod", name, "--watch",
-             "--output=json"],
-            env=self.kubectl.environment, stdout=subprocess.PIPE, text=True)
-        watch.stdout.readline()
-        self.kubectl("create", f"--raw=/api/v1/namespaces/{self._namespace}/pods/{name}"
-                     "/eviction", "--filename=-", text=json.dumps({
-                         "apiVersion": "policy/v1beta1", "kind": "Eviction",
-                         "metadata": {"name": name, "namespace": self._namespace}}))
-        with watch:
-            for line in watch.stdout:
-                match = re.search('"exitCode": ([0-9]+)', line)
-                if match:
-                    watch.kill()
-                    return int(match.group(1))
-        raise RuntimeError(f"{name} was deleted without an exit status")
+        """Has a pod end as for the maintenance of its node. Returns its exit status.
 
-    def stop(self, leader):
-        """Tells the task that leads the job to end training."""
-        files = f"/etc/muster/tls/{leader}"
+        The status is the one that containerd saw: kubelet 1.20 sometimes deletes the
+        pod before it knows, and then writes 137 (ContainerStatusUnknown).
+        """
+        name = pod["metadata"]["name"]
+        container = container_of(pod)
+        with subprocess.Popen(
+                ["timeout", str(TIMEOUT_SECONDS), "ctr", "--namespace=k8s.io", "events"],
+                stdout=subprocess.PIPE, text=True) as events:
+            self.kubectl(
+                "create", f"--raw=/api/v1/namespaces/{self._namespace}/pods/{name}"
+                "/eviction", "--filename=-", text=json.dumps({
+                    "apiVersion": "policy/v1beta1", "kind": "Eviction",
+                    "metadata": {"name": name, "namespace": self._namespace}}))
+            for line in events.stdout:
+                if "/tasks/exit" in line and container in line:
+                    events.terminate()
+                    return int(re.search('"exit_status":([0-9]+)', line).group(1))
+        raise RuntimeError(f"{name} has not ended")
+
+    def stop(self):
+        """Tells the chief to end training."""
+        files = "/etc/muster/tls/chief-0"
         self.kubectl(
-            "exec", self.pods(leader)[-1]["metadata"]["name"], "--", "/usr/bin/musterctl",
+            "exec", self.pods("chief-0")[-1]["metadata"]["name"], "--", "/usr/bin/musterctl",
             "stop", "--status=localhost:9090", "--tls_dir=", f"--tls_cert={files}.pem",
             f"--tls_key={files}.key", "--tls_ca=/etc/muster/tls/ca.pem")
 
@@ -224,11 +231,11 @@ class JobUnderTest:
 
     def kill(self, pod):
         """Kills the process of a pod as the kernel would, and leaves the pod."""
-        container = pod["status"]["containerStatuses"][0]["containerID"]
+        container = container_of(pod)
         tasks = subprocess.run(["ctr", "--namespace=k8s.io", "tasks", "list"], check=True,
                                stdout=subprocess.PIPE, text=True).stdout
         for line in tasks.splitlines():
-            if line.split()[0] == container.removeprefix("containerd://"):
+            if line.split()[0] == container:
                 os.kill(int(line.split()[1]), signal.SIGKILL)
                 return
         raise RuntimeError(f"no process of {container} in\n{tasks}")

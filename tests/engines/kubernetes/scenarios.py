@@ -48,7 +48,7 @@ class ParameterServersTest(ScenarioTest):
 
     def stop(self):
         """Ends training, and checks the end of all tasks."""
-        self.job.stop("chief-0")
+        self.job.stop()
         summary = self.job.await_end()
         self.assertGreater(summary["final"]["test_sparse_categorical_accuracy"], 0.9)
 
@@ -148,21 +148,26 @@ class SynchronousTest(ScenarioTest):
         self.note(f"from `kubectl apply` to the end of all pods: {watch}")
         self.assertGreater(summary["final"]["sparse_categorical_accuracy"], 0.8)
 
-    def test_a_deleted_worker_restarts_the_group(self):
-        job = self.new_job(SYNCHRONOUS + LONG)
+    def restart(self, disturb, status):
+        """`disturb` ends worker 1, all others with `status`; they train on."""
+        job = self.new_job(SYNCHRONOUS + ["--set", "epochs=200"])
         job.start()
         old = job.pod("worker-0")
-        log = job.log(old)
-        log.await_line("Epoch 3/")
+        job.log(old).await_line("Epoch 3/")
         watch = Stopwatch()
-        job.delete(job.pod("worker-1"), "--grace-period=0", "--force")
-        log.await_line("worker 1")
+        disturb(job, job.pod("worker-1"))
         new = job.pod("worker-0", other_than=old["metadata"]["name"])
         job.log(new).await_line("Going on in epoch")
         self.note(f"training goes on after {watch}")
-        job.stop("worker-0")
         job.await_end()
-        self.assertEqual(job.exit_statuses("worker-0"), [138, 0])
+        for task in "worker-0", "worker-2":
+            self.assertEqual(job.exit_statuses(task), [status, 0], task)
+
+    def test_a_deleted_worker_saves_and_restarts_the_group(self):
+        self.restart(lambda job, pod: job.delete(pod), 143)
+
+    def test_a_killed_worker_restarts_the_group(self):
+        self.restart(lambda job, pod: job.kill(pod), 138)
 
 
 def main():
