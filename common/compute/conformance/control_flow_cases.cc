@@ -9,7 +9,7 @@ namespace muster {
 
 void AddControlFlowCases(std::vector<OpCase>* cases) {
   for (const DType dtype :
-       {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {
+       {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kFloat16}) {
     for (const ControlFlowSample& sample : ControlFlowSamples(dtype)) {
       OpCase one = {sample.op, sample.attributes, {}, sample.subgraphs};
       for (const TensorType& type : sample.inputs) {

@@ -72,7 +72,7 @@ void AddElementwiseCases(std::vector<OpCase>* cases) {
 void AddBroadcastCases(std::vector<OpCase>* cases) {
   for (const auto& [a, b] : ShapePairs()) {
     const auto output = BroadcastShapes(a, b);
-    for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
+    for (const DType dtype : {kF32, kI64, DType::kBfloat16, DType::kFloat16}) {
       cases->push_back(
           {"Select", {}, {{DType::kBool, *output}, {dtype, a}, {dtype, b}}});
       cases->push_back(
@@ -92,6 +92,7 @@ void AddRowCases(std::vector<OpCase>* cases) {
       cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
+      cases->push_back({op, {}, {{DType::kFloat16, shape, -2, 2}}});
     }
   }
   for (const Shape& logits : {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}}) {
@@ -139,6 +140,7 @@ void AddReductionCases(std::vector<OpCase>* cases) {
         }
       }
       cases->push_back({"Mean", attributes, {{DType::kBfloat16, shape, 0, 5}}});
+      cases->push_back({"Mean", attributes, {{DType::kFloat16, shape, 0, 5}}});
       cases->push_back({"Mean", attributes, {{kF32, shape}}});
       cases->push_back({"Prod", attributes, {{kF32, shape, 0.99, 1.01}}});
     }
@@ -190,7 +192,8 @@ void AddMatMulCases(std::vector<OpCase>* cases) {
                          {3, 0, 4},
                          {3, 4, 0},
                          {65, 31, 129}}) {
-    for (const DType dtype : {kF32, DType::kBfloat16, DType::kFloat64, kI32}) {
+    for (const DType dtype :
+         {kF32, DType::kBfloat16, DType::kFloat16, DType::kFloat64, kI32}) {
       add(dtype, {s.rows, s.inner}, {s.inner, s.columns});
     }
   }
@@ -306,7 +309,8 @@ void AddRandomCases(std::vector<OpCase>* cases) {
   cases->push_back({"StepSeed", {}, {}});
   cases->push_back({"FoldInSeed", {{"data", int64_t{3}}}, {seed}});
   for (const char* op : {"RandomUniform", "RandomNormal", "TruncatedNormal"}) {
-    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+    for (const DType dtype :
+         {kF32, DType::kFloat64, DType::kBfloat16, DType::kFloat16}) {
       for (const Shape& shape : Shapes()) {
         cases->push_back({op, {{"dtype", dtype}, {"shape", shape}}, {seed}});
       }
@@ -329,7 +333,8 @@ void AddImageCases(std::vector<OpCase>* cases) {
          {{images.dtype, {shape.dim(0), height, width, shape.dim(3)}},
           images}});
   };
-  for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+  for (const DType dtype :
+       {kF32, DType::kFloat64, DType::kBfloat16, DType::kFloat16}) {
     for (const int64_t channels : {1, 3, 5}) {
       add({dtype, {2, 5, 7, channels}}, 11, 4, "bilinear");
       add({dtype, {2, 5, 7, channels}}, 3, 9, "nearest");
@@ -359,7 +364,8 @@ struct Convolution {
 
 void AddConvolution(const std::string& op, const Convolution& c,
                     std::vector<OpCase>* cases) {
-  for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+  for (const DType dtype :
+       {kF32, DType::kFloat64, DType::kBfloat16, DType::kFloat16}) {
     const OpInput x = {dtype, c.x, -1, 1};
     const OpInput kernel = {dtype, c.kernel, -1, 1};
     const OpInput y = {dtype, c.y, -1, 1};
@@ -436,7 +442,8 @@ void AddPoolCases(std::vector<OpCase>* cases) {
            {window({2, 2}, {3, 3}, "SAME"), {1, 7, 8, 3}, {1, 3, 3, 3}},
            {padded, {2, 6, 6, 4}, {2, 3, 3, 4}},
            {window({2, 2}, {2, 2}, "SAME"), {0, 4, 4, 3}, {0, 2, 2, 3}}}) {
-    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+    for (const DType dtype :
+         {kF32, DType::kFloat64, DType::kBfloat16, DType::kFloat16}) {
       // Few distinct values, so that there are ties; the first maximum must be
       // found.
       const OpInput x = {dtype, p.x, -4, 4};
@@ -459,7 +466,8 @@ void AddNormalizationCases(std::vector<OpCase>* cases) {
          std::vector<std::pair<DType, DType>>{
              {kF32, kF32},
              {DType::kFloat64, DType::kFloat64},
-             {DType::kBfloat16, kF32}}) {
+             {DType::kBfloat16, kF32},
+             {DType::kFloat16, kF32}}) {
       const OpInput x = {dtype, shape, -2, 4};
       const OpInput any = {channel_dtype, channels, -1, 1};
       const OpInput positive = {channel_dtype, channels, 0.5, 2};
@@ -494,7 +502,8 @@ void AddSortCases(std::vector<OpCase>* cases) {
 }
 
 void AddCheckCases(std::vector<OpCase>* cases) {
-  for (const DType dtype : {kF32, kI64, DType::kBfloat16, DType::kBool}) {
+  for (const DType dtype :
+       {kF32, kI64, DType::kBfloat16, DType::kFloat16, DType::kBool}) {
     const OpInput x = {dtype, {2, 3}, 0, 2};
     cases->push_back({"Print",
                       {{"label", std::string("x")}, {"summarize", int64_t{2}}},
@@ -508,7 +517,7 @@ void AddCheckCases(std::vector<OpCase>* cases) {
 void AddReplicaCases(std::vector<OpCase>* cases) {
   cases->push_back({"ReplicaId", {}, {}});
   cases->push_back({"ReplicaCount", {}, {}});
-  for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
+  for (const DType dtype : {kF32, kI64, DType::kBfloat16, DType::kFloat16}) {
     for (const Shape& shape : {Shape{0, 3}, Shape{5, 17}}) {
       cases->push_back({"AllReduce",
                         {{"reduction", std::string("mean")}},

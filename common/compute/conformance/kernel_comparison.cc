@@ -125,7 +125,8 @@ absl::StatusOr<KernelSpec> SpecOf(const std::string& op,
       .op = op,
       .attributes = attributes,
       .is_elementwise = schema.is_elementwise,
-      .widens_bfloat16 = schema.bfloat16 == Bfloat16Policy::kThroughFloat32};
+      .widens_low_precision =
+          schema.low_precision == LowPrecisionPolicy::kThroughFloat32};
   for (const Tensor& input : inputs) spec.inputs.push_back(input.type());
   ASSIGN_OR_RETURN(spec.outputs,
                    BuiltinOps().InferTypes(

@@ -86,6 +86,7 @@ void AddRecurrenceCases(std::vector<OpCase>* cases) {
     add(kF32, {2, 0, 4}, "tanh", false, true);
     add(DType::kFloat64, {3, 2, 5}, "relu", true, true);
     add(DType::kBfloat16, {3, 2, 5}, "tanh", false, false);
+    add(DType::kFloat16, {3, 2, 5}, "tanh", false, false);
   }
 }
 

@@ -57,13 +57,13 @@ enum class OpReads {
   kReplicas,  // The other replicas, or this replica's index.
 };
 
-// How kernels compute an op on bfloat16.
-enum class Bfloat16Policy {
+// How kernels compute an op on bfloat16 and float16.
+enum class LowPrecisionPolicy {
   // Inputs are converted to float32, the float32 kernel runs, and outputs are
   // rounded.
   kThroughFloat32,
-  // The kernel works on bfloat16: the op moves, converts or draws elements, or
-  // communicates them.
+  // The kernel works on elements of 16 bits: the op moves, converts or draws
+  // elements, or communicates them.
   kDirect,
 };
 
@@ -142,7 +142,7 @@ struct OpSchema {
   // The input whose total number of rows over all replicas determines the
   // output types.
   int replica_rows_input = kNoInput;
-  Bfloat16Policy bfloat16 = Bfloat16Policy::kThroughFloat32;
+  LowPrecisionPolicy low_precision = LowPrecisionPolicy::kThroughFloat32;
 
   OpSamples samples;
   GoldenExemption golden_exemption = GoldenExemption::kNone;

@@ -49,8 +49,9 @@ struct KernelSpec {
   // True if element i of the only output depends only on element i of each
   // input.
   bool is_elementwise = false;
-  // True if bfloat16 is computed by a float32 kernel on converted operands.
-  bool widens_bfloat16 = true;
+  // True if bfloat16 and float16 are computed by a float32 kernel on converted
+  // operands.
+  bool widens_low_precision = true;
   // Of control flow. Kernels that are created from one spec share them, so only
   // one of these kernels may run.
   std::vector<std::shared_ptr<CompiledSubgraph>> subgraphs = {};

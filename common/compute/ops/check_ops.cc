@@ -45,7 +45,7 @@ OpSchema PassesOn(absl::string_view name, int input_count,
           .input_count_max = input_count,
           .type_rule = type_rule,
           .gradient_rule = PassOn,
-          .bfloat16 = Bfloat16Policy::kDirect,
+          .low_precision = LowPrecisionPolicy::kDirect,
           .golden_exemption = GoldenExemption::kLayer};
 }
 

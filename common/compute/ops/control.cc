@@ -59,7 +59,7 @@ void RegisterControlOps(OpRegistry* registry) {
                                    OpSchema::GradientRule gradient_rule) {
     OpSchema schema = ElementwiseOp(name, 1, SameTypeRule, gradient_rule);
     schema.is_view = true;
-    schema.bfloat16 = Bfloat16Policy::kDirect;
+    schema.low_precision = LowPrecisionPolicy::kDirect;
     registry->Register(std::move(schema));
   };
   add_view("Identity", IdentityGradient);

@@ -455,7 +455,7 @@ void RegisterControlFlowOps(OpRegistry* registry) {
                      .gradient_rule = CondGradient,
                      .subgraph_count = 2,
                      .subgraph_rule = CondParameters,
-                     .bfloat16 = Bfloat16Policy::kDirect};
+                     .low_precision = LowPrecisionPolicy::kDirect};
   registry->Register(schema);
   schema.name = "Scan";
   schema.input_count_min = 0;

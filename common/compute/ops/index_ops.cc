@@ -231,7 +231,7 @@ void RegisterIndexOps(OpRegistry* registry) {
                       .input_count_max = 2,
                       .type_rule = GatherRule,
                       .gradient_rule = GatherGradient,
-                      .bfloat16 = Bfloat16Policy::kDirect});
+                      .low_precision = LowPrecisionPolicy::kDirect});
   registry->Register({.name = "ScatterRowsLike",
                       .input_count_min = 3,
                       .input_count_max = 3,
@@ -242,7 +242,7 @@ void RegisterIndexOps(OpRegistry* registry) {
                       .input_count_min = 1,
                       .input_count_max = 1,
                       .type_rule = OneHotRule,
-                      .bfloat16 = Bfloat16Policy::kDirect});
+                      .low_precision = LowPrecisionPolicy::kDirect});
   registry->Register({.name = "InTopK",
                       .input_count_min = 2,
                       .input_count_max = 2,

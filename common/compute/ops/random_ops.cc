@@ -123,7 +123,7 @@ void RegisterRandomOps(OpRegistry* registry) {
                         .input_count_max = 2,
                         .type_rule = RandomRule,
                         .reads = OpReads::kBatchRows,
-                        .bfloat16 = Bfloat16Policy::kDirect});
+                        .low_precision = LowPrecisionPolicy::kDirect});
   }
 }
 

@@ -186,7 +186,7 @@ void RegisterReplicaOps(OpRegistry* registry) {
                       .gradient_rule = AllReduceGradient,
                       .effect = OpEffect::kCommunicate,
                       .reads = OpReads::kReplicas,
-                      .bfloat16 = Bfloat16Policy::kDirect});
+                      .low_precision = LowPrecisionPolicy::kDirect});
   registry->Register({.name = "AllGather",
                       .input_count_min = 1,
                       .input_count_max = 1,
@@ -195,7 +195,7 @@ void RegisterReplicaOps(OpRegistry* registry) {
                       .effect = OpEffect::kCommunicate,
                       .reads = OpReads::kReplicas,
                       .replica_rows_input = 0,
-                      .bfloat16 = Bfloat16Policy::kDirect});
+                      .low_precision = LowPrecisionPolicy::kDirect});
   registry->Register({.name = "ReplicaPart",
                       .input_count_min = 2,
                       .input_count_max = 2,
@@ -203,7 +203,7 @@ void RegisterReplicaOps(OpRegistry* registry) {
                       .gradient_rule = ReplicaPartGradient,
                       .reads = OpReads::kReplicas,
                       .replica_rows_input = 1,
-                      .bfloat16 = Bfloat16Policy::kDirect});
+                      .low_precision = LowPrecisionPolicy::kDirect});
 }
 
 }  // namespace internal

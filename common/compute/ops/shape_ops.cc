@@ -269,7 +269,7 @@ void RegisterShapeOps(OpRegistry* registry) {
                     .input_count_max = input_count,
                     .type_rule = type_rule,
                     .gradient_rule = gradient_rule,
-                    .bfloat16 = Bfloat16Policy::kDirect};
+                    .low_precision = LowPrecisionPolicy::kDirect};
   };
   const auto view = [&](absl::string_view name, int input_count,
                         OpSchema::TypeRule type_rule) {
@@ -289,8 +289,8 @@ void RegisterShapeOps(OpRegistry* registry) {
   cast.is_elementwise = true;
   cast.samples.ranges = {{0, 100}};
   for (const DType to :
-       {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kInt32,
-        DType::kInt64, DType::kUint8, DType::kBool}) {
+       {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kFloat16,
+        DType::kInt32, DType::kInt64, DType::kUint8, DType::kBool}) {
     cast.samples.attributes.push_back({{"dtype", to}});
   }
   registry->Register(std::move(cast));
@@ -305,7 +305,7 @@ void RegisterShapeOps(OpRegistry* registry) {
       unchanged(op("BroadcastLike", 2, BroadcastLikeRule, BroadcastGradient))));
   OpSchema sum_like =
       helper(unchanged(op("SumLike", 2, SumLikeRule, SumLikeGradient)));
-  sum_like.bfloat16 = Bfloat16Policy::kThroughFloat32;
+  sum_like.low_precision = LowPrecisionPolicy::kThroughFloat32;
   registry->Register(std::move(sum_like));
 }
 

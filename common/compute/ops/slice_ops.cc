@@ -382,7 +382,7 @@ void RegisterSliceOps(OpRegistry* registry) {
                         .input_count_max = count_max,
                         .type_rule = type_rule,
                         .gradient_rule = gradient_rule,
-                        .bfloat16 = Bfloat16Policy::kDirect,
+                        .low_precision = LowPrecisionPolicy::kDirect,
                         .golden_exemption = golden_exemption});
   };
   constexpr auto kHelper = GoldenExemption::kGradientHelper;

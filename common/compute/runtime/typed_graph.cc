@@ -54,7 +54,8 @@ KernelSpec SpecOf(const Graph& typed_graph, const Node& node,
       .inputs = {},
       .outputs = node.outputs,
       .is_elementwise = schema.is_elementwise,
-      .widens_bfloat16 = schema.bfloat16 == Bfloat16Policy::kThroughFloat32};
+      .widens_low_precision =
+          schema.low_precision == LowPrecisionPolicy::kThroughFloat32};
   for (const NodeOutput& input : node.inputs) {
     spec.inputs.push_back(typed_graph.TypeOf(input));
   }

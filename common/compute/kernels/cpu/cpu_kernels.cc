@@ -9,7 +9,7 @@ namespace {
 KernelRegistry* MakeCpuKernels() {
   auto* const registry = new KernelRegistry(ReferenceKernels());
   // Registered first, because later registrations have priority.
-  internal::RegisterCpuBfloat16Kernels(registry);
+  internal::RegisterCpuLowPrecisionKernels(registry);
   internal::RegisterCpuActivationKernels(registry);
   internal::RegisterCpuArithmeticKernels(registry);
   internal::RegisterCpuImageKernels(registry);

@@ -12,7 +12,7 @@ void RegisterCpuActivationKernels(KernelRegistry* registry);
 void RegisterCpuArithmeticKernels(KernelRegistry* registry);
 // Registers kernels for all ops that are registered by then. Keeps a pointer to
 // the registry.
-void RegisterCpuBfloat16Kernels(KernelRegistry* registry);
+void RegisterCpuLowPrecisionKernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuConvKernels(KernelRegistry* registry);
 void RegisterCpuConvWeightKernels(KernelRegistry* registry);

@@ -16,42 +16,64 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// Computes bfloat16 with float32 kernels: converts the operands, runs the
-// kernel and rounds the results. For ops without a bfloat16 kernel; matrix
-// products have one (matmul_kernels.cc).
+// Computes bfloat16 and float16 with float32 kernels: converts the operands,
+// runs the kernel and rounds the results. For ops without a kernel of their
+// type; matrix products have one of bfloat16 (matmul_kernels.cc).
 namespace muster {
 namespace {
 
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
+bool IsLowPrecision(DType dtype) {
+  return dtype == DType::kBfloat16 || dtype == DType::kFloat16;
+}
+
+// Calls visit.operator()<T>() for a dtype of low precision.
+template <typename Visitor>
+void VisitLowPrecision(DType dtype, Visitor&& visit) {
+  if (dtype == DType::kBfloat16) {
+    visit.template operator()<bfloat16>();
+  } else {
+    visit.template operator()<float16>();
+  }
+}
+
+template <typename T>
 struct Widen {
-  MUSTER_INLINE static void Run(int64_t count, const bfloat16* in, float* out) {
+  MUSTER_INLINE static void Run(int64_t count, const T* in, float* out) {
     MUSTER_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]);
   }
 };
 
+template <typename T>
 struct Round {
-  MUSTER_INLINE static void Run(int64_t count, const float* in, bfloat16* out) {
+  MUSTER_INLINE static void Run(int64_t count, const float* in, T* out) {
     MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) out[i] = bfloat16(in[i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = T(in[i]);
   }
 };
 
-void WidenInto(const bfloat16* in, Tensor* out) {
-  RunVectorized<Widen>(out->element_count(), in,
-                       out->mutable_flat<float>().data());
+// Fills `out` from the elements of `in` that begin at `begin`.
+void WidenInto(const Tensor& in, int64_t begin, Tensor* out) {
+  VisitLowPrecision(in.dtype(), [&]<typename T>() {
+    RunVectorized<Widen<T>>(out->element_count(), in.flat<T>().data() + begin,
+                            out->mutable_flat<float>().data());
+  });
 }
 
-void RoundInto(const Tensor& in, bfloat16* out) {
-  RunVectorized<Round>(in.element_count(), in.flat<float>().data(), out);
+// Writes all of `in` to the elements of `out` that begin at `begin`.
+void RoundInto(const Tensor& in, int64_t begin, Tensor* out) {
+  VisitLowPrecision(out->dtype(), [&]<typename T>() {
+    RunVectorized<Round<T>>(in.element_count(), in.flat<float>().data(),
+                            out->mutable_flat<T>().data() + begin);
+  });
 }
 
 class WidenKernel : public Kernel {
  public:
   absl::Status Run(const KernelArguments& arguments) override {
-    WidenInto(arguments.inputs[0]->flat<bfloat16>().data(),
-              arguments.outputs[0]);
+    WidenInto(*arguments.inputs[0], 0, arguments.outputs[0]);
     return absl::OkStatus();
   }
 };
@@ -59,8 +81,7 @@ class WidenKernel : public Kernel {
 class RoundKernel : public Kernel {
  public:
   absl::Status Run(const KernelArguments& arguments) override {
-    RoundInto(*arguments.inputs[0],
-              arguments.outputs[0]->mutable_flat<bfloat16>().data());
+    RoundInto(*arguments.inputs[0], 0, arguments.outputs[0]);
     return absl::OkStatus();
   }
 };
@@ -68,19 +89,18 @@ class RoundKernel : public Kernel {
 KernelOr MakeCast(const KernelSpec& spec, int) {
   const DType from = spec.inputs[0].dtype;
   const DType to = spec.outputs[0].dtype;
-  if (from == DType::kBfloat16 && to == DType::kFloat32) {
+  if (IsLowPrecision(from) && to == DType::kFloat32) {
     return std::make_unique<WidenKernel>();
   }
-  if (from == DType::kFloat32 && to == DType::kBfloat16) {
+  if (from == DType::kFloat32 && IsLowPrecision(to)) {
     return std::make_unique<RoundKernel>();
   }
   return absl::UnimplementedError("other types");
 }
 
 TensorType Widened(const TensorType& type) {
-  return type.dtype == DType::kBfloat16
-             ? TensorType{DType::kFloat32, type.shape}
-             : type;
+  return IsLowPrecision(type.dtype) ? TensorType{DType::kFloat32, type.shape}
+                                    : type;
 }
 
 KernelSpec Widened(KernelSpec spec) {
@@ -104,7 +124,7 @@ class WidenedKernel : public Kernel {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       input_pointers_[i] = arguments.inputs[i];
       if (!inputs_[i].IsValid()) continue;
-      WidenInto(arguments.inputs[i]->flat<bfloat16>().data(), &inputs_[i]);
+      WidenInto(*arguments.inputs[i], 0, &inputs_[i]);
       input_pointers_[i] = &inputs_[i];
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -117,8 +137,7 @@ class WidenedKernel : public Kernel {
     RETURN_IF_ERROR(kernel_->Run(widened));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!outputs_[i].IsValid()) continue;
-      RoundInto(outputs_[i],
-                arguments.outputs[i]->mutable_flat<bfloat16>().data());
+      RoundInto(outputs_[i], 0, arguments.outputs[i]);
     }
     return absl::OkStatus();
   }
@@ -128,14 +147,14 @@ class WidenedKernel : public Kernel {
   // The input is read completely before anything is written.
   bool MayShareOutputWithInput(int input) const override {
     return outputs_.size() == 1 && spec_.inputs[input] == spec_.outputs[0] &&
-           spec_.outputs[0].dtype == DType::kBfloat16;
+           IsLowPrecision(spec_.outputs[0].dtype);
   }
 
  private:
   // Invalid for operands that need no conversion.
   static Tensor Room(const TensorType& type) {
-    return type.dtype == DType::kBfloat16 ? Tensor(DType::kFloat32, type.shape)
-                                          : Tensor();
+    return IsLowPrecision(type.dtype) ? Tensor(DType::kFloat32, type.shape)
+                                      : Tensor();
   }
 
   const KernelSpec spec_;
@@ -183,15 +202,13 @@ class BlockedKernel : public Kernel {
 
     absl::Status Run(const KernelArguments& arguments, int64_t begin) {
       for (size_t i = 0; i < inputs.size(); ++i) {
-        WidenInto(arguments.inputs[i]->flat<bfloat16>().data() + begin,
-                  &inputs[i]);
+        WidenInto(*arguments.inputs[i], begin, &inputs[i]);
       }
       KernelArguments widened = arguments;
       widened.inputs = input_pointers;
       widened.outputs = {&output_pointer, 1};
       RETURN_IF_ERROR(kernel->Run(widened));
-      RoundInto(output,
-                arguments.outputs[0]->mutable_flat<bfloat16>().data() + begin);
+      RoundInto(output, begin, arguments.outputs[0]);
       return absl::OkStatus();
     }
 
@@ -207,9 +224,9 @@ class BlockedKernel : public Kernel {
   Block rest_;
 };
 
-bool HasBfloat16(const std::vector<TensorType>& types) {
+bool HasLowPrecision(const std::vector<TensorType>& types) {
   return std::any_of(types.begin(), types.end(), [](const TensorType& type) {
-    return type.dtype == DType::kBfloat16;
+    return IsLowPrecision(type.dtype);
   });
 }
 
@@ -223,9 +240,9 @@ bool IsFlat(const KernelSpec& spec) {
 
 KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
                      int thread_count) {
-  if (!spec.widens_bfloat16 ||
-      (!HasBfloat16(spec.inputs) && !HasBfloat16(spec.outputs))) {
-    return absl::UnimplementedError("no bfloat16 operand");
+  if (!spec.widens_low_precision ||
+      (!HasLowPrecision(spec.inputs) && !HasLowPrecision(spec.outputs))) {
+    return absl::UnimplementedError("no operand of low precision");
   }
   const auto create = [&](int64_t count) {
     KernelSpec block = Widened(spec);
@@ -248,7 +265,7 @@ KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
 
 namespace internal {
 
-void RegisterCpuBfloat16Kernels(KernelRegistry* registry) {
+void RegisterCpuLowPrecisionKernels(KernelRegistry* registry) {
   for (const std::string& op : registry->ops()) {
     registry->Register(op,
                        [registry](const KernelSpec& spec, int thread_count) {
