@@ -18,16 +18,18 @@ DTypePolicy& PolicyOfThread() {
 }  // namespace
 
 absl::StatusOr<DTypePolicy> ParseDTypePolicy(absl::string_view name) {
-  for (const DTypePolicy& policy : {kFloat32Policy, kMixedBfloat16Policy}) {
+  for (const DTypePolicy& policy :
+       {kFloat32Policy, kMixedBfloat16Policy, kMixedFloat16Policy}) {
     if (name == DTypePolicyName(policy)) return policy;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("there is no dtype policy \"", name,
-                   "\"; expected float32 or mixed_bfloat16"));
+                   "\"; expected float32, mixed_bfloat16 or mixed_float16"));
 }
 
 std::string DTypePolicyName(const DTypePolicy& policy) {
-  return policy == kMixedBfloat16Policy ? "mixed_bfloat16" : "float32";
+  if (policy == kMixedBfloat16Policy) return "mixed_bfloat16";
+  return policy == kMixedFloat16Policy ? "mixed_float16" : "float32";
 }
 
 void SetDTypePolicy(const DTypePolicy& policy) { PolicyOfThread() = policy; }

@@ -23,8 +23,12 @@ inline constexpr DTypePolicy kFloat32Policy{};
 // memory, and products are faster on processors with bfloat16 instructions
 // (avx512_bf16, amx). The range is that of float32, so losses need no scaling.
 inline constexpr DTypePolicy kMixedBfloat16Policy{DType::kBfloat16};
+// Layers cast their inputs and weights to float16, which has three digits and
+// numbers from 6e-8 to 65504. Gradients below that are 0, so Model::Compile()
+// scales the loss: LossScaleOptimizer().
+inline constexpr DTypePolicy kMixedFloat16Policy{DType::kFloat16};
 
-// Parses "float32" or "mixed_bfloat16".
+// Parses "float32", "mixed_bfloat16" or "mixed_float16".
 //   kInvalidArgument  any other name
 absl::StatusOr<DTypePolicy> ParseDTypePolicy(absl::string_view name);
 std::string DTypePolicyName(const DTypePolicy& policy);

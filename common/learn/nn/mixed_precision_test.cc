@@ -15,12 +15,15 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/attention/attention.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layer_normalization.h"
 #include "common/learn/nn/losses.h"
+#include "common/learn/nn/masking.h"
+#include "common/learn/nn/rms_normalization.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/weight.h"
 #include "gmock/gmock.h"
@@ -42,11 +45,20 @@ DType OutputDType(const LayerPtr& layer, const TensorType& input) {
 
 const TensorType kBatch = {DType::kFloat32, {Shape::kUnknown, 4}};
 
-TEST(DTypePolicyTest, LayersTakeThePolicyInEffectAtCreation) {
+class MixedPrecisionTest : public ::testing::TestWithParam<DTypePolicy> {};
+
+INSTANTIATE_TEST_SUITE_P(Policies, MixedPrecisionTest,
+                         ::testing::Values(kMixedBfloat16Policy,
+                                           kMixedFloat16Policy),
+                         [](const auto& info) {
+                           return DTypePolicyName(info.param);
+                         });
+
+TEST_P(MixedPrecisionTest, LayersTakeThePolicyInEffectAtCreation) {
   EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kFloat32);
   {
-    const DTypePolicyScope scope(kMixedBfloat16Policy);
-    EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kBfloat16);
+    const DTypePolicyScope scope(GetParam());
+    EXPECT_EQ(OutputDType(Dense(3), kBatch), GetParam().compute);
     const LayerPtr exact = Dense(3);
     exact->set_dtype_policy(kFloat32Policy);
     EXPECT_EQ(OutputDType(exact, kBatch), DType::kFloat32);
@@ -54,8 +66,8 @@ TEST(DTypePolicyTest, LayersTakeThePolicyInEffectAtCreation) {
   EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kFloat32);
 }
 
-TEST(DTypePolicyTest, VariablesStayFloat32) {
-  const DTypePolicyScope scope(kMixedBfloat16Policy);
+TEST_P(MixedPrecisionTest, VariablesStayFloat32) {
+  const DTypePolicyScope scope(GetParam());
   const LayerPtr layer = Dense(3);
   OutputDType(layer, kBatch);
   for (const Weight& weight : layer->weights()) {
@@ -63,32 +75,74 @@ TEST(DTypePolicyTest, VariablesStayFloat32) {
   }
 }
 
-TEST(DTypePolicyTest, Float32LayersAcceptBfloat16) {
+TEST_P(MixedPrecisionTest, Float32LayersAcceptTheComputeDtype) {
   const LayerPtr layer = Dense(3);
-  EXPECT_EQ(OutputDType(layer, {DType::kBfloat16, {Shape::kUnknown, 4}}),
+  EXPECT_EQ(OutputDType(layer, {GetParam().compute, {Shape::kUnknown, 4}}),
             DType::kFloat32);
 }
 
-TEST(DTypePolicyTest, ConvertsIntegersToTheComputeDtype) {
-  const DTypePolicyScope scope(kMixedBfloat16Policy);
+TEST_P(MixedPrecisionTest, ConvertsIntegersToTheComputeDtype) {
+  const DTypePolicyScope scope(GetParam());
   EXPECT_EQ(OutputDType(Dense(3), {DType::kUint8, {Shape::kUnknown, 4}}),
-            DType::kBfloat16);
+            GetParam().compute);
 }
 
-TEST(DTypePolicyTest, LookupsReturnTheComputeDtype) {
-  const DTypePolicyScope scope(kMixedBfloat16Policy);
+TEST_P(MixedPrecisionTest, LookupsReturnTheComputeDtype) {
+  const DTypePolicyScope scope(GetParam());
   EXPECT_EQ(OutputDType(Embedding(10, 4), {DType::kInt32, {Shape::kUnknown}}),
-            DType::kBfloat16);
+            GetParam().compute);
 }
 
-TEST(DTypePolicyTest, ModelsDoNotCastTheirInputs) {
-  const DTypePolicyScope scope(kMixedBfloat16Policy);
+TEST_P(MixedPrecisionTest, ModelsDoNotCastTheirInputs) {
+  const DTypePolicyScope scope(GetParam());
   const LayerPtr first = Dense(3);
   first->set_dtype_policy(kFloat32Policy);
   const LayerPtr model = Sequential({first});
   EXPECT_EQ(OutputDType(model, kBatch), DType::kFloat32);
   EXPECT_EQ(OutputDType(model, {DType::kUint8, {Shape::kUnknown, 4}}),
             DType::kFloat32);
+}
+
+// Sums of squares are infinite in float16 where the numbers are not.
+TEST(DTypePolicyTest, NormalizationsDoNotOverflowInFloat16) {
+  const DTypePolicyScope scope(kMixedFloat16Policy);
+  for (const LayerPtr& layer :
+       {LayerNormalization({.center = false, .scale = false}),
+        RMSNormalization()}) {
+    layer->SetPath("layer");
+    const InterpretOptions options = {
+        .run = {.variables = {
+                    {"layer/scale", Tensor::Full(DType::kFloat32, {4}, 1)}}}};
+    ASSERT_OK_AND_ASSIGN(
+        const std::vector<Tensor> y,
+        EvaluateAll(
+            [&](const std::vector<Value>& inputs) {
+              return std::vector<Value>{
+                  Cast((*layer)(inputs[0], kInference), DType::kFloat32)};
+            },
+            {Tensor::FromValues<float>({1, 4}, {3000, -3000, 3000, -3000})},
+            options));
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_NEAR(y[0].flat<float>()[i], i % 2 == 0 ? 1 : -1, 0.01)
+          << layer->kind();
+    }
+  }
+}
+
+// -1e9, which other dtypes have for it, would be infinite.
+TEST(DTypePolicyTest, MaskedScoresAreFiniteInFloat16) {
+  const DTypePolicyScope scope(kMixedFloat16Policy);
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      Evaluate(
+          [&](const std::vector<Value>& inputs) {
+            const Value x = (*Masking())(inputs[0], kInference);
+            return Cast((*Attention({.use_causal_mask = true}))({x, x}),
+                        DType::kFloat32);
+          },
+          {Tensor::FromValues<float>({1, 2, 2}, {1, 2, 3, 4})}));
+  EXPECT_EQ(y.flat<float>()[0], 1);
+  EXPECT_EQ(y.flat<float>()[1], 2);
 }
 
 // In bfloat16, 256 + 1 is 256, so a mean computed in bfloat16 would be wrong.
@@ -114,9 +168,13 @@ TEST(DTypePolicyTest, HasTheNamesOfKeras) {
   ASSERT_OK_AND_ASSIGN(const DTypePolicy policy,
                        ParseDTypePolicy("mixed_bfloat16"));
   EXPECT_EQ(policy, kMixedBfloat16Policy);
+  EXPECT_EQ(DTypePolicyName(kMixedFloat16Policy), "mixed_float16");
   EXPECT_THAT(ParseDTypePolicy("mixed_float16"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("expected float32 or mixed_bfloat16")));
+              IsOkAndHolds(kMixedFloat16Policy));
+  EXPECT_THAT(
+      ParseDTypePolicy("float16"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("expected float32, mixed_bfloat16 or mixed_float16")));
 }
 
 Tensor RandomTensor(const Shape& shape, double scale, uint64_t key) {
@@ -164,9 +222,11 @@ std::vector<Tensor> LossAndGradients(const DTypePolicy& policy) {
   return results.ok() ? *results : std::vector<Tensor>();
 }
 
-TEST(DTypePolicyTest, GradientsAreFloat32AndCloseToThoseOfFloat32) {
+TEST_P(MixedPrecisionTest, GradientsAreFloat32AndCloseToThoseOfFloat32) {
   const std::vector<Tensor> wanted = LossAndGradients(kFloat32Policy);
-  const std::vector<Tensor> got = LossAndGradients(kMixedBfloat16Policy);
+  const std::vector<Tensor> got = LossAndGradients(GetParam());
+  // Three digits more than bfloat16.
+  const double tolerance = GetParam() == kMixedFloat16Policy ? 0.003 : 0.02;
   ASSERT_EQ(wanted.size(), 7u);
   ASSERT_EQ(got.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -179,7 +239,8 @@ TEST(DTypePolicyTest, GradientsAreFloat32AndCloseToThoseOfFloat32) {
       difference += (a - b) * (a - b);
       norm += b * b;
     }
-    EXPECT_LT(std::sqrt(difference), 0.02 * std::sqrt(norm)) << "result " << i;
+    EXPECT_LT(std::sqrt(difference), tolerance * std::sqrt(norm))
+        << "result " << i;
     EXPECT_GT(difference, 0) << "result " << i;
   }
 }

@@ -33,8 +33,9 @@ Value SoftmaxLayer::Call(Value x, const CallContext& context) {
     return Value();
   }
   const Value zeros = ZerosLike(x);
-  // As much as Keras subtracts from what is masked.
-  if (mask.ok()) x = Select(mask, x, zeros - 1e9);
+  // What Keras puts in place of what is masked. 1e9 is infinite in float16.
+  const double masked = x.dtype() == DType::kFloat16 ? -3e4 : -1e9;
+  if (mask.ok()) x = Select(mask, x, zeros + masked);
   const Value greatest = StopGradient(Max(x, axis_, {.keep_dims = true}));
   const Value powers = Exp(x - greatest);
   const Value y = powers / Sum(powers, axis_, {.keep_dims = true});

@@ -25,8 +25,11 @@
 namespace muster {
 namespace {
 
-// What Keras subtracts from scores of positions that are not attended to.
-constexpr double kMaskedScore = 1e9;
+// What Keras subtracts from scores of positions that are not attended to. The
+// greatest number of float16 is 65504.
+double MaskedScore(DType dtype) {
+  return dtype == DType::kFloat16 ? 65504 : 1e9;
+}
 
 bool IsSequence(Value x) {
   const Shape& shape = x.shape();
@@ -115,7 +118,7 @@ Value AttentionLayer::Masked(Value scores, Value value_mask) const {
     mask = mask.ok() ? LogicalAnd(mask, causal) : causal;
   }
   if (!mask.ok()) return scores;
-  return Select(mask, scores, scores - kMaskedScore);
+  return Select(mask, scores, scores - MaskedScore(scores.dtype()));
 }
 
 std::vector<Value> AttentionLayer::CallMany(absl::Span<const Value> inputs,
