@@ -197,6 +197,7 @@ absl::Status VerifyStored(const TensorBundleReader& reader,
                           absl::Span<const RestoredVariable> variables,
                           bool values_only) {
   for (const auto& [variable, rule] : variables) {
+    if (!IsRestored(reader, variable->spec().variable(), values_only)) continue;
     RETURN_IF_ERROR(
         ReadVariable(reader, *variable,
                      WantedSlots(reader, *variable, rule.get(), values_only),
@@ -214,6 +215,7 @@ absl::Status RestoreVariables(const TensorBundleReader& reader,
                               absl::Span<const RestoredVariable> variables,
                               bool values_only) {
   for (const auto& [variable, rule] : variables) {
+    if (!IsRestored(reader, variable->spec().variable(), values_only)) continue;
     RETURN_IF_ERROR(
         RestoreVariable(reader, rule.get(), values_only, variable.get()));
   }

@@ -132,6 +132,19 @@ class FitTest(unittest.TestCase):
             expected.fit(x, y, epochs=3, initial_epoch=2, shuffle=False, verbose=0)
             .history["loss"], atol=TOLERANCE)
 
+    def test_mixed_float16_scales_the_loss(self):
+        keras.config.set_dtype_policy("mixed_float16")
+        self.addCleanup(keras.config.set_dtype_policy, "float32")
+        x, y = data()
+        for cluster in ({}, {"strategy": "multi_worker_mirrored", "workers": 2}):
+            with self.subTest(cluster=cluster):
+                expected, model = self.compare(binary, x, y % 2, epochs=2, cluster=cluster,
+                                               tolerance=2e-2)
+                for name in ("dynamic_scale", "step_counter", "iterations"):
+                    self.assertEqual(float(getattr(model.optimizer, name)),
+                                     float(getattr(expected.optimizer, name)), name)
+                self.assertGreater(float(model.optimizer.step_counter), 0)
+
     def test_steps_of_an_epoch(self):
         x, y = data()
         self.compare(classifier, x, y, batch_size=32, epochs=2, steps_per_epoch=3,

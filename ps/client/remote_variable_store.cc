@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
+#include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/base/available_memory.h"
 #include "common/core/base/random.h"
@@ -281,14 +282,16 @@ absl::Status RemoteVariableStore::SaveShards(absl::string_view prefix,
 absl::Status RemoteVariableStore::Restore(absl::string_view prefix,
                                           bool values_only) {
   ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
-  std::vector<VariableRows> variables;
-  for (const RemoteVariable* variable : directory_.variables()) {
-    variables.push_back(VariableRows::All(variable->name(), variable->type()));
-  }
   {
     // What is wrong with all is better said once than by each server.
     ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                      TensorBundleReader::Open(Disk::Real(), path));
+    std::vector<VariableRows> variables;
+    for (const RemoteVariable* variable : directory_.variables()) {
+      if (!IsRestored(*reader, variable->spec(), values_only)) continue;
+      variables.push_back(
+          VariableRows::All(variable->name(), variable->type()));
+    }
     RETURN_IF_ERROR(CheckVariables(*reader, variables));
   }
   RETURN_IF_ERROR(servers_.Restore(path, values_only, /*only_verifies=*/true));
@@ -328,9 +331,10 @@ RemoteVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
     ASSIGN_OR_RETURN(RemoteVariable * variable, directory_.Find(use.name));
     entries.push_back({variable, use.is_read});
   }
-  return WithClipping(std::make_unique<RemoteVariableSession>(
-                          &servers_, &marks_, std::move(entries)),
-                      uses);
+  return WithLossScale(WithClipping(std::make_unique<RemoteVariableSession>(
+                                        &servers_, &marks_, std::move(entries)),
+                                    uses),
+                       uses);
 }
 
 void RemoteVariableStore::NoteScheduled(uint64_t step_id) {

@@ -212,6 +212,9 @@ std::vector<TrainedCase> TrainedCases() {
       {"nadam", Nadam({.learning_rate = 0.01})},
       {"ftrl", Ftrl({.learning_rate = 0.05})},
       {"lion", Lion({.learning_rate = 0.01})},
+      {"loss_scale",
+       LossScaleOptimizer(Sgd({.learning_rate = 0.05, .momentum = 0.75}),
+                          {.initial_scale = 64, .dynamic_growth_steps = 3})},
   };
   std::vector<TrainedCase> cases;
   for (const auto& [name, optimizer] : optimizers) {

@@ -202,6 +202,9 @@ OPTIMIZERS = {
     "nadam": lambda: keras.optimizers.Nadam(0.01),
     "ftrl": lambda: keras.optimizers.Ftrl(0.05),
     "lion": lambda: keras.optimizers.Lion(0.01),
+    "loss_scale": lambda: keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.05, momentum=0.75), initial_scale=64.0,
+        dynamic_growth_steps=3),
 }
 
 # How each model is made, with which optimizer.

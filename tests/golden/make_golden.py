@@ -52,6 +52,7 @@ from cases import (
     keras_files,
     keras_string_files,
     layers,
+    loss_scale,
     losses,
     masks,
     metrics,
@@ -93,6 +94,7 @@ SOURCES = {
         keras_files,
         keras_string_files,
         preprocessing_layers,
+        loss_scale,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"

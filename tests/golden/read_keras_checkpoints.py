@@ -65,7 +65,10 @@ def restored_before_the_first_step(name, prefix):
 def check_training(name, prefix):
     later = tf.train.load_checkpoint(
         str(made.FOLDER / "keras" / "training" / f"{name}_later"))
-    for restore in (restored, restored_before_the_first_step):
+    ways = (restored, restored_before_the_first_step)
+    # Keras scales the loss of the first step by the initial scale then, and divides
+    # gradients by the restored one.
+    for restore in ways[:1] if name == "small_loss_scale" else ways:
         model = restore(name, prefix)
         made.take_steps(model, made.STEPS_AFTER - 1)
         for i, weight in enumerate(model.get_weights()):

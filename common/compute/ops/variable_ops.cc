@@ -117,7 +117,8 @@ void Update(absl::string_view op, const VariableHandle& variable,
 
 void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
                       absl::Span<const Value> inputs,
-                      const GradientClipping& clipping) {
+                      const GradientClipping& clipping,
+                      absl::string_view loss_scale) {
   Attributes attributes = AttributesOf(variable);
   int limit_count = 0;
   for (const auto& [name, limit] :
@@ -143,6 +144,9 @@ void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
   }
   if (clipping.global_clipnorm > 0 && clipping.norm_group != 0) {
     attributes.Set("norm_group", clipping.norm_group);
+  }
+  if (!loss_scale.empty()) {
+    attributes.Set("loss_scale", std::string(loss_scale));
   }
   internal::Apply(op, inputs, std::move(attributes));
 }
@@ -197,13 +201,15 @@ void SetLossDenominator(Value weight) {
 }
 
 void ApplyGradient(const VariableHandle& variable, Value gradient,
-                   const GradientClipping& clipping) {
-  UpdateByGradient("ApplyGradient", variable, {gradient}, clipping);
+                   const GradientClipping& clipping,
+                   absl::string_view loss_scale) {
+  UpdateByGradient("ApplyGradient", variable, {gradient}, clipping, loss_scale);
 }
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices, const GradientClipping& clipping) {
-  UpdateByGradient("ApplySparseGradient", variable, {values, indices},
-                   clipping);
+                         Value indices, const GradientClipping& clipping,
+                         absl::string_view loss_scale) {
+  UpdateByGradient("ApplySparseGradient", variable, {values, indices}, clipping,
+                   loss_scale);
 }
 
 namespace internal {

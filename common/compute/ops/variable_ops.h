@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/gradient_clipping.h"
 #include "common/core/tensor/tensor.h"
@@ -44,14 +45,23 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
 void SetLossDenominator(Value weight);
 
 // Applies the optimizer of the variable's store.
+//
+// With a `loss_scale`, the name of a float32 scalar variable whose optimizer is
+// OptimizerOfLossScale(): all gradients of the step that name it are applied
+// when the step ends, if every element is finite, and none otherwise; then the
+// scale changes. The step reads the scale, multiplies its loss by it and
+// divides gradients by it before they come here. It cannot read a variable
+// after such a gradient.
 void ApplyGradient(const VariableHandle& variable, Value gradient,
-                   const GradientClipping& clipping = {});
+                   const GradientClipping& clipping = {},
+                   absl::string_view loss_scale = "");
 // As ApplyGradient() for the rows `indices` only. Gradients of repeated rows
 // are summed before the rule is applied. Other rows keep their values and
 // slots. Keras 3, by contrast, decays the slots and moves the weights of all
 // rows under a stateful optimizer: see UpdateRule::ApplyRows().
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices, const GradientClipping& clipping = {});
+                         Value indices, const GradientClipping& clipping = {},
+                         absl::string_view loss_scale = "");
 
 }  // namespace muster
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/argument_checks.h"
+#include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizer_options.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/set_field.h"
@@ -155,6 +156,10 @@ absl::StatusOr<proto::Optimizer> CompleteOptimizer(
   RETURN_IF_ERROR(CheckClipping(complete));
   RETURN_IF_ERROR(CompleteAccumulation(&complete));
   RETURN_IF_ERROR(CompleteAveraging(&complete));
+  if (complete.has_loss_scale()) {
+    ASSIGN_OR_RETURN(*complete.mutable_loss_scale(),
+                     CompleteLossScale(complete.loss_scale()));
+  }
   return complete;
 }
 

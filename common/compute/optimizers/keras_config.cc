@@ -233,11 +233,8 @@ absl::Status SetArgument(const std::string& name, const Json& value,
       absl::StrCat(OptimizerName(*optimizer), " has no argument ", name));
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(const proto::Optimizer complete,
-                   CompleteOptimizer(optimizer));
+// The object of the optimizer without its loss scale. `complete` is complete.
+absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
   Json config;
   if (complete.has_learning_rate_schedule()) {
     ASSIGN_OR_RETURN(const proto::LearningRateSchedule schedule,
@@ -262,14 +259,10 @@ absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer) {
     if (IsHyperparameter(*field)) config[field->name()] = ValueOf(rule, field);
   }
   return Wrapped("keras.optimizers", FindOptimizerKind(complete)->keras_class,
-                 std::move(config))
-      .dump();
+                 std::move(config));
 }
 
-absl::StatusOr<proto::Optimizer> OptimizerFromKerasConfig(
-    absl::string_view json) {
-  const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  ASSIGN_OR_RETURN(const ClassAndConfig given, Unwrapped(parsed));
+absl::StatusOr<proto::Optimizer> OptimizerFrom(const ClassAndConfig& given) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     if (kind->keras_class != given.class_name) continue;
     proto::Optimizer optimizer;
@@ -283,6 +276,56 @@ absl::StatusOr<proto::Optimizer> OptimizerFromKerasConfig(
   }
   return absl::InvalidArgumentError(
       absl::StrCat("there is no optimizer ", given.class_name));
+}
+
+absl::StatusOr<proto::Optimizer> LossScaleFrom(const Json& config) {
+  proto::Optimizer optimizer;
+  proto::Optimizer::LossScale scale;
+  for (const auto& [name, value] : config.items()) {
+    // The class has the other arguments of optimizers and refuses their use.
+    const auto* const field = scale.GetDescriptor()->FindFieldByName(name);
+    if (name == "inner_optimizer") {
+      ASSIGN_OR_RETURN(const ClassAndConfig inner, Unwrapped(value));
+      ASSIGN_OR_RETURN(optimizer, OptimizerFrom(inner));
+    } else if (field != nullptr) {
+      RETURN_IF_ERROR(SetValue(value, field, &scale));
+    } else if (name != "name" && name != "ema_momentum" && !value.is_null() &&
+               value != false) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kLossScaleClass, ": ", name, " is ", value.dump(),
+                       "; Keras takes it for the inner optimizer only"));
+    }
+  }
+  if (optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kLossScaleClass, " has no inner_optimizer"));
+  }
+  *optimizer.mutable_loss_scale() = scale;
+  return optimizer;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(const proto::Optimizer complete,
+                   CompleteOptimizer(optimizer));
+  ASSIGN_OR_RETURN(Json inner, RuleConfig(complete));
+  if (!complete.has_loss_scale()) return inner.dump();
+  Json config = {{"inner_optimizer", std::move(inner)}};
+  const Message& scale = complete.loss_scale();
+  for (int i = 0; i < scale.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = scale.GetDescriptor()->field(i);
+    config[field->name()] = ValueOf(scale, field);
+  }
+  return Wrapped("keras.optimizers", kLossScaleClass, std::move(config)).dump();
+}
+
+absl::StatusOr<proto::Optimizer> OptimizerFromKerasConfig(
+    absl::string_view json) {
+  const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  ASSIGN_OR_RETURN(const ClassAndConfig given, Unwrapped(parsed));
+  return given.class_name == kLossScaleClass ? LossScaleFrom(given.config)
+                                             : OptimizerFrom(given);
 }
 
 }  // namespace muster

@@ -9,6 +9,9 @@
 
 namespace muster {
 
+// The class around the others, which is no OptimizerKind: a loss_scale.
+inline constexpr absl::string_view kLossScaleClass = "LossScaleOptimizer";
+
 // Conversion of optimizers from and to the JSON of
 // keras.optimizers.serialize():
 //
@@ -18,7 +21,8 @@ namespace muster {
 //
 // A learning-rate schedule is an object of the same form at learning_rate. The
 // names in `config` are the field names of proto/optimizer.proto, so all
-// optimizers and schedules of the tables are supported.
+// optimizers and schedules of the tables are supported. An optimizer with a
+// loss_scale is the inner_optimizer of a LossScaleOptimizer.
 
 // Returns JSON that keras.optimizers.deserialize() accepts.
 //   kInvalidArgument  `optimizer` or its schedule is invalid; see

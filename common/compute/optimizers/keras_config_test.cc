@@ -48,6 +48,39 @@ TEST(KerasConfig, ContainsTheConfigOfTheSchedule) {
   EXPECT_EQ(rate["config"].dump(), R"({"boundaries":[4],"values":[0.5,0.25]})");
 }
 
+TEST(KerasConfig, AnOptimizerWithALossScaleIsAnInnerOne) {
+  const Optimizer optimizer =
+      LossScaleOptimizer(Sgd({.learning_rate = 0.5}, {.clipnorm = 1}),
+                         {.initial_scale = 1024, .dynamic_growth_steps = 3});
+  ASSERT_OK_AND_ASSIGN(const std::string json,
+                       KerasConfigOf(optimizer.message()));
+  nlohmann::json object = nlohmann::json::parse(json);
+  EXPECT_EQ(object["class_name"], "LossScaleOptimizer");
+  EXPECT_EQ(object["config"]["initial_scale"], 1024);
+  EXPECT_EQ(object["config"]["dynamic_growth_steps"], 3);
+  EXPECT_EQ(object["config"]["inner_optimizer"]["class_name"], "SGD");
+  EXPECT_EQ(object["config"]["inner_optimizer"]["config"]["clipnorm"], 1);
+  ASSERT_OK_AND_ASSIGN(const proto::Optimizer read,
+                       OptimizerFromKerasConfig(json));
+  ASSERT_OK_AND_ASSIGN(const std::string again, KerasConfigOf(read));
+  EXPECT_EQ(again, json);
+  // What earlier versions of Keras wrote, too.
+  for (const char* const unused : {"weight_decay", "clipnorm"}) {
+    object["config"][unused] = nullptr;
+  }
+  object["config"]["use_ema"] = false;
+  object["config"]["ema_momentum"] = 0.99;
+  EXPECT_OK(OptimizerFromKerasConfig(object.dump()).status());
+  object["config"]["clipnorm"] = 1.0;
+  EXPECT_THAT(OptimizerFromKerasConfig(object.dump()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("clipnorm is 1.0")));
+  object["config"] = {{"initial_scale", 2.0}};
+  EXPECT_THAT(OptimizerFromKerasConfig(object.dump()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has no inner_optimizer")));
+}
+
 TEST(KerasConfig, RoundTripsAllOptimizers) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     ASSERT_OK_AND_ASSIGN(const std::string json,

@@ -10,6 +10,7 @@
 #include "common/compute/optimizers/lamb.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/lion.h"
+#include "common/compute/optimizers/loss_scale_optimizer.h"
 #include "common/compute/optimizers/muon.h"
 #include "common/compute/optimizers/nadam.h"
 #include "common/compute/optimizers/optimizer.h"
@@ -26,6 +27,7 @@ namespace muster {
 //                                      .decay_steps = 10'000}),
 //        .momentum = 0.9},
 //       {.clipnorm = 1})
+//   LossScaleOptimizer(Adam(), {.initial_scale = 1024})
 //
 // Names, defaults and semantics are those of keras.optimizers. Arguments are
 // validated when the optimizer is used (UpdateRule::Create()).

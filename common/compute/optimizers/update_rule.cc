@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/staged_rule.h"
 #include "common/core/base/status_macros.h"
@@ -20,6 +21,10 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
     const proto::Optimizer& optimizer) {
+  const bool is_of_loss_scale =
+      optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET &&
+      optimizer.has_loss_scale();
+  if (is_of_loss_scale) return MakeLossScaleRule(optimizer.loss_scale());
   ASSIGN_OR_RETURN(const proto::Optimizer complete,
                    CompleteOptimizer(optimizer));
   const std::optional<double> number = ConstantLearningRate(complete);

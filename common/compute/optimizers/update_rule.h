@@ -75,7 +75,9 @@ class UpdateRule {
   // The maximum number of slots of a rule.
   static constexpr int kSlotCountMax = 6;
 
-  // Absent fields of `optimizer` have Keras' defaults.
+  // Absent fields of `optimizer` have Keras' defaults. One with a loss_scale
+  // and no rule is the optimizer of the scale (loss_scale.h); with a rule, the
+  // loss_scale concerns the callers that compute gradients.
   //   kInvalidArgument  no rule is set, both learning_rate and
   //                     learning_rate_schedule are set, more than one kind of
   //                     clipping is set, or a hyperparameter is out of range;

@@ -45,13 +45,18 @@ std::vector<VariableUse> FindVariableUses(const Graph& graph,
                                           const OpRegistry& ops) {
   std::vector<VariableUse> uses;
   std::map<std::string, size_t> positions;
+  const auto use_of = [&](const std::string& variable) -> VariableUse& {
+    const auto [position, is_new] = positions.emplace(variable, uses.size());
+    if (is_new) uses.push_back({.name = variable});
+    return uses[position->second];
+  };
   int update_count = 0;
   for (const Node& node : graph.nodes) {
     if (!ops.FindOrPlain(node.op).uses_variable()) continue;
-    const std::string variable = VariableOf(node);
-    const auto [position, is_new] = positions.emplace(variable, uses.size());
-    if (is_new) uses.push_back({.name = variable});
-    VariableUse& use = uses[position->second];
+    const std::string loss_scale =
+        node.attributes.GetOr<std::string>("loss_scale", "");
+    if (!loss_scale.empty()) use_of(loss_scale).is_updated = true;
+    VariableUse& use = use_of(VariableOf(node));
     const bool is_read = node.op == kReadVariableOp;
     if (is_read || node.op == kGatherVariableOp) {
       (is_read ? use.is_read : use.is_gathered) = true;
@@ -60,7 +65,8 @@ std::vector<VariableUse> FindVariableUses(const Graph& graph,
       use.is_updated = true;
       use.updates.push_back({.position = update_count++,
                              .kind = FindVariableUpdateOp(node.op)->kind,
-                             .clipping = ClippingOf(node)});
+                             .clipping = ClippingOf(node),
+                             .loss_scale = loss_scale});
     }
   }
   return uses;

@@ -14,9 +14,11 @@
 #include "common/compute/kernels/cuda/device_elements.h"
 #include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/variables/clipping_session.h"
+#include "common/compute/variables/device_gradient_reader.h"
 #include "common/compute/variables/device_update.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/compute/variables/variable_session.h"
@@ -495,7 +497,9 @@ DeviceVariableStore::OpenDeviceSession(absl::Span<const VariableUse> uses,
     ASSIGN_OR_RETURN(DeviceVariable * variable, Find(use.name));
     variables.push_back(variable);
   }
-  return std::make_unique<Session>(this, stream, std::move(variables), uses);
+  return WithLossScale(
+      std::make_unique<Session>(this, stream, std::move(variables), uses), uses,
+      std::make_unique<DeviceGradientReader>(device, stream));
 }
 
 absl::StatusOr<std::unique_ptr<VariableSession>>

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
+#include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/update_checks.h"
@@ -180,8 +181,10 @@ LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
     ASSIGN_OR_RETURN(LocalVariable * variable, Find(use.name));
     variables.push_back(variable);
   }
-  return WithClipping(
-      std::make_unique<Session>(this, std::move(variables), uses), uses);
+  return WithLossScale(
+      WithClipping(std::make_unique<Session>(this, std::move(variables), uses),
+                   uses),
+      uses);
 }
 
 VariableRules LocalVariableStore::rules() const {

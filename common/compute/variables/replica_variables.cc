@@ -54,6 +54,7 @@ absl::Status ReplicaVariables::RestoreFrom(const TensorBundleReader& reader,
                                            bool values_only) {
   std::vector<VariableRows> rows;
   for (const proto::VariableSpec& spec : List()) {
+    if (!IsRestored(reader, spec, values_only)) continue;
     ASSIGN_OR_RETURN(const Description variable, Describe(spec.name()));
     rows.push_back(VariableRows::All(spec.name(), variable.type));
   }

@@ -1,6 +1,7 @@
 #include "common/compute/variables/state_snapshot.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,17 @@ void StateSnapshot::Add(VariableRows rows, VariableState state) {
                       .update_count = state.update_count});
   rows_.push_back(std::move(rows));
   states_.push_back(std::move(state));
+}
+
+std::optional<double> StateSnapshot::ScalarSlot(absl::string_view variable,
+                                                absl::string_view slot) const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (entries_[i].variable != variable) continue;
+    for (const VariableState::Slot& made : states_[i].slots) {
+      if (made.name == slot) return made.value.ElementAsDouble(0);
+    }
+  }
+  return std::nullopt;
 }
 
 absl::Status StateSnapshot::WriteShards(Disk* disk, absl::string_view prefix,

@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_VARIABLES_STATE_SNAPSHOT_H_
 #define COMMON_COMPUTE_VARIABLES_STATE_SNAPSHOT_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,9 @@ class StateSnapshot final : public VariableSnapshot {
   void Add(VariableRows rows, VariableState state);
 
   const std::vector<Entry>& entries() const override { return entries_; }
+
+  std::optional<double> ScalarSlot(absl::string_view variable,
+                                   absl::string_view slot) const override;
 
   //   as TensorBundleWriter
   absl::Status WriteShards(Disk* disk, absl::string_view prefix,

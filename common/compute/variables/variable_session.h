@@ -40,6 +40,9 @@ struct VariableUse {
     int position = 0;  // Among the updates of all variables, in their order.
     UpdateKind kind = UpdateKind::kAssign;
     GradientClipping clipping = {};  // Of gradients.
+    // Of gradients: the variable with the scale of the loss that they are of;
+    // empty if there is none. See WithLossScale().
+    std::string loss_scale = {};
     // The step reads the variable after it.
     bool is_read_later = false;
   };

@@ -15,6 +15,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_slice.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -283,6 +284,12 @@ absl::StatusOr<VariableState> ReadVariableState(
   ASSIGN_OR_RETURN(const Tensor value, reader.Read(count_key));
   state.update_count = value.scalar<int64_t>();
   return state;
+}
+
+bool IsRestored(const TensorBundleReader& reader,
+                const proto::VariableSpec& spec, bool values_only) {
+  if (!spec.is_optimizer_state()) return true;
+  return !values_only && reader.Find(VariableValueKey(spec.name())) != nullptr;
 }
 
 absl::Status CheckVariables(const TensorBundleReader& reader,

@@ -12,6 +12,9 @@
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 class TensorBundleReader;
 class TensorBundleWriter;
@@ -73,6 +76,12 @@ absl::StatusOr<std::string> FindVariableValue(const TensorBundleReader& reader,
 absl::StatusOr<VariableState> ReadVariableState(
     const TensorBundleReader& reader, const VariableRows& rows,
     bool values_only);
+
+// Returns false if a variable stays as it is when the checkpoint is restored:
+// the state of an optimizer (VariableSpec::is_optimizer_state) that is not
+// there, or with `values_only`.
+bool IsRestored(const TensorBundleReader& reader,
+                const proto::VariableSpec& spec, bool values_only);
 
 // Whether the checkpoint has all of these variables, of these types. One error
 // tells what is wrong with all, the first few by name.

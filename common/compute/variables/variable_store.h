@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,15 @@ class VariableSnapshot {
 
   // The variables in the snapshot, in the order of creation.
   virtual const std::vector<Entry>& entries() const = 0;
+
+  // Returns the value of a slot of a scalar variable. Call it before
+  // WriteShards(). Nothing if the slot has not been made, or is in another
+  // process.
+  virtual std::optional<double> ScalarSlot(absl::string_view variable,
+                                           absl::string_view slot) const {
+    (void)variable, (void)slot;
+    return std::nullopt;
+  }
 
   // As VariableStore::SaveShards(), on any thread, while steps continue. Call
   // it once: it releases what it has written. Variables on parameter servers

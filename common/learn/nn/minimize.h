@@ -2,10 +2,12 @@
 #define COMMON_LEARN_NN_MINIMIZE_H_
 
 #include <functional>
+#include <optional>
 
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/ops/variable_ops.h"
 #include "common/learn/nn/weight.h"
 
 namespace muster {
@@ -23,9 +25,12 @@ void Minimize(Value loss, absl::Span<const Weight> weights,
 
 // How the gradient of a weight is clipped.
 using ClippingOfWeight = std::function<GradientClipping(const Weight& weight)>;
-// As above, where weights have different optimizers.
+// As above, where weights have different optimizers. With a `loss_scale`, a
+// float32 scalar, the gradients are those of the loss times that variable,
+// divided by it, and ApplyGradient() names it.
 void Minimize(Value loss, absl::Span<const Weight> weights,
-              const ClippingOfWeight& clipping_of);
+              const ClippingOfWeight& clipping_of,
+              const std::optional<VariableHandle>& loss_scale = std::nullopt);
 
 }  // namespace muster
 

@@ -6,10 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/ops/variable_ops.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/loss_scale.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/nn/dtype_policy.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/strategy/replica/strategy_scope.h"
 #include "common/learn/strategy/variable_owners.h"
 #include "common/learn/train/compiled_outputs.h"
@@ -21,6 +27,21 @@
 #include "proto/variable.pb.h"
 
 namespace muster {
+
+namespace {
+
+constexpr char kLossScaleName[] = "loss_scale";
+
+// What auto_scale_loss asks for. As keras.Model.compile().
+void ScaleLoss(const Layer& layer, CompileOptions* options) {
+  const bool scales = options->auto_scale_loss &&
+                      layer.dtype_policy() == kMixedFloat16Policy &&
+                      options->optimizer.has_rule() &&
+                      !options->optimizer.message().has_loss_scale();
+  if (scales) options->optimizer = LossScaleOptimizer(options->optimizer);
+}
+
+}  // namespace
 
 CompiledModel::CompiledModel(LayerPtr layer) : layer_(std::move(layer)) {
   // A whole model's weights are named by its layers: "dense/kernel". A single
@@ -54,6 +75,7 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
                      options.steps_per_execution));
   }
   RETURN_IF_ERROR(LookUpNames(&options));
+  ScaleLoss(*layer_, &options);
   ModelOptimizers optimizers(options.optimizer, options.layer_optimizers);
   RETURN_IF_ERROR(optimizers.Check());
   if (built_) RETURN_IF_ERROR(optimizers.CheckMatch(weights()));
@@ -120,7 +142,48 @@ absl::Status CompiledModel::UseOptimizer() {
       optimized_.push_back(weight.name());
     }
   }
-  return optimizers_.SetIn(strategy_->variables(), optimized_);
+  RETURN_IF_ERROR(optimizers_.SetIn(strategy_->variables(), optimized_));
+  return UseLossScale();
+}
+
+std::string CompiledModel::loss_scale() const {
+  return options_.optimizer.message().has_loss_scale() ? loss_scale_ : "";
+}
+
+absl::Status CompiledModel::UseLossScale() {
+  const proto::Optimizer& optimizer = options_.optimizer.message();
+  if (!optimizer.has_loss_scale()) return absl::OkStatus();
+  if (loss_scale_.empty()) RETURN_IF_ERROR(CreateLossScale());
+  return strategy_->variables().SetOptimizerOf({loss_scale_},
+                                               OptimizerOfLossScale(optimizer));
+}
+
+absl::Status CompiledModel::CreateLossScale() {
+  ASSIGN_OR_RETURN(
+      const proto::Optimizer::LossScale complete,
+      CompleteLossScale(options_.optimizer.message().loss_scale()));
+  proto::VariableSpec spec;
+  spec.set_name(kLossScaleName);
+  spec.set_dtype(proto::DT_FLOAT);
+  spec.mutable_shape();
+  spec.mutable_initializer()->mutable_constant()->set_value(
+      complete.initial_scale());
+  spec.set_is_optimizer_state(true);
+  // Each model has a scale of its own, and they are compiled in one order in
+  // all processes.
+  absl::StatusOr<VariableOwners::Claim> claim =
+      strategy_->owners().Take(spec.name(), identity_);
+  for (int i = 1; absl::IsAlreadyExists(claim.status()); ++i) {
+    spec.set_name(absl::StrCat(kLossScaleName, "_", i));
+    claim = strategy_->owners().Take(spec.name(), identity_);
+  }
+  RETURN_IF_ERROR(claim.status());
+  RETURN_IF_ERROR(strategy_->variables().Create(spec));
+  if (*claim == VariableOwners::Claim::kInherited) {
+    RETURN_IF_ERROR(strategy_->variables().StartOver(spec));
+  }
+  loss_scale_ = spec.name();
+  return absl::OkStatus();
 }
 
 absl::Status CompiledModel::CheckCompiled() const {
@@ -170,6 +233,9 @@ absl::StatusOr<StepParts> CompiledModel::Parts(
       .custom_step = training ? options_.train_step : options_.test_step};
   if (parts.custom_step == nullptr) {
     ASSIGN_OR_RETURN(parts.outputs, CompileOutputs(*layer_, options_));
+  }
+  if (training && !loss_scale().empty()) {
+    parts.loss_scale = VariableHandle{loss_scale(), {DType::kFloat32, {}}};
   }
   if (class_weight.empty()) return parts;
   if (parts.outputs.size() != 1) {

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_TRAIN_COMPILED_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,9 @@ class CompiledModel {
 
   const LayerPtr& layer() const { return layer_; }
   std::vector<Weight> weights() const { return layer_->weights(); }
+  // The name of the variable with the scale of the loss; empty if the optimizer
+  // has none, or the model is not built.
+  std::string loss_scale() const;
   // The types of the inputs that the model was built for; empty until then.
   const std::vector<TensorType>& input_types() const { return input_types_; }
   Strategy* strategy() const { return strategy_; }  // Null until compiled.
@@ -81,6 +85,10 @@ class CompiledModel {
 
  private:
   absl::Status Create(const Weight& weight);
+  // Creates the variable of the loss scale, if the optimizer has one and there
+  // is none yet.
+  absl::Status UseLossScale();
+  absl::Status CreateLossScale();
   // Gives the weights other optimizers, or leaves them those they have.
   absl::Status ChangeOptimizers(const ModelOptimizers& optimizers,
                                 Strategy& strategy);
@@ -94,6 +102,9 @@ class CompiledModel {
   // The names of the weights that the optimizers update.
   std::vector<std::string> optimized_;
   std::vector<TensorType> input_types_;
+  std::string loss_scale_;
+  // Of that variable, as long as the model lives.
+  const std::shared_ptr<const void> identity_ = std::make_shared<char>();
 };
 
 }  // namespace muster

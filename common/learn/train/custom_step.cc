@@ -6,7 +6,8 @@
 namespace muster {
 
 void StepTrace::Minimize(Value loss) const {
-  muster::Minimize(loss, TrainableOf(layer->weights()), clipping_of);
+  muster::Minimize(loss, TrainableOf(layer->weights()), clipping_of,
+                   loss_scale);
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_TRAIN_CUSTOM_STEP_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,15 @@ struct StepTrace {
   absl::Span<const Value> element;
   CallContext context;
   ClippingOfWeight clipping_of;  // As the optimizer of the weight has it.
+  // The variable with the scale of the loss, if the optimizer has one.
+  std::optional<VariableHandle> loss_scale = std::nullopt;
 
   // Calls the model.
   Value Call(Value x) const { return (*layer)(x, context); }
   // Applies the gradient of `loss` to the trainable weights, each through its
   // optimizer. Where replicas train in sync gradients are summed, unless
   // SetLossDenominator() says before that the loss is a mean, and over how
-  // much.
+  // much. Scales the loss if the optimizer does.
   void Minimize(Value loss) const;
 };
 

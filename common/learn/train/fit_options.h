@@ -47,6 +47,10 @@ struct CompileOptions {
   std::vector<Metric> metrics = {};
   // Metrics that sample weights count for.
   std::vector<Metric> weighted_metrics = {};
+  // Scales the loss if the policy of the model is kMixedFloat16Policy: replaces
+  // `optimizer` by LossScaleOptimizer(optimizer), unless it is one. The scale
+  // is one for the model, also with layer_optimizers.
+  bool auto_scale_loss = true;
   // Of weights, dropout and the order of arrays. The same seed in one process
   // gives the same bits. Where several workers train in sync on arrays, all
   // have the same. Unset: RandomSeed(), which --seed sets.

@@ -494,6 +494,7 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   if (const auto found = sums_.NonFinite()) {
     CheckFinite(found->first, found->second);
   }
+  CheckLossScale();
   const bool ends_group = group_steps_ == steps_per_execution_ ||
                           epoch_steps_ == plan_.steps_max ||
                           epoch_steps_ == plan_.steps_expected;
@@ -548,6 +549,14 @@ void FitRun::CheckFinite(const std::string& name, double value) {
   if (!strategy_.is_chief()) return;
   LOG(WARNING) << ToString(*history_.first_non_finite)
                << "; training goes on. TerminateOnNaN would end it here";
+}
+
+void FitRun::CheckLossScale() {
+  const std::optional<double> scale = sums_.loss_scale();
+  if (!scale.has_value()) return;
+  const std::optional<std::string> warning =
+      loss_scale_monitor_.OnStep(*scale, epoch_, epoch_steps_);
+  if (warning.has_value() && strategy_.is_chief()) LOG(WARNING) << *warning;
 }
 
 absl::Status FitRun::AnnounceStep() {

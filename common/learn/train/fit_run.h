@@ -17,6 +17,7 @@
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/loss_scale_monitor.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
@@ -89,6 +90,8 @@ class FitRun final : public TrainingProgress {
   absl::Status EndGroup(ProgressBar* bar);
   // Keeps the first value that is not finite, and warns of it.
   void CheckFinite(const std::string& name, double value);
+  // Warns of a scale of the loss that does not settle.
+  void CheckLossScale();
   // Tells the callbacks that a step begins, unless the epoch has none left.
   absl::Status AnnounceStep();
   absl::StatusOr<Logs> Validate(int epoch);
@@ -117,6 +120,7 @@ class FitRun final : public TrainingProgress {
   absl::Time last_step_end_;
   int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
   TrainingMonitor monitor_;
+  LossScaleMonitor loss_scale_monitor_;
 };
 
 }  // namespace muster

@@ -90,6 +90,11 @@ absl::Status ModelOptimizers::Check() const {
           "has no optimizer; to leave layers as they are, freeze them "
           "(set_trainable(false))");
     }
+    if (layer.optimizer.message().has_loss_scale()) {
+      return InvalidPrefix(layer.prefix,
+                           "has a loss scale of its own; there is one for the "
+                           "whole model, that of `optimizer`");
+    }
   }
   return absl::OkStatus();
 }

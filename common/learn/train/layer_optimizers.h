@@ -33,6 +33,7 @@ class ModelOptimizers {
   //   kInvalidArgument  there are optimizers of layers and none for the other
   //                     weights; a prefix is empty, ends with "/", or occurs
   //                     twice; or an optimizer of layers has no rule
+  //                     or a loss scale
   absl::Status Check() const;
 
   // `weights`: all of the model's.

@@ -36,6 +36,9 @@ absl::StatusOr<Model> Load(Strategy* strategy, const std::string& path,
   const bool continues_training = compiled.has_value() &&
                                   HasOptimizerState(*file.weights) &&
                                   compiled->optimizer.has_rule();
+  if (continues_training) {
+    compiled->auto_scale_loss = HasLossScale(*file.weights);
+  }
   CompileOptions compile_options = compiled.value_or(CompileOptions());
   RETURN_IF_ERROR(strategy == nullptr
                       ? model.Compile(std::move(compile_options))

@@ -28,9 +28,14 @@ void MetricSums::Reset() {
 }
 
 absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
-  if (results.size() != sums_.size()) {
-    return absl::InternalError(absl::StrCat(
-        "a step gave ", results.size(), " results, expected ", sums_.size()));
+  const size_t expected = sums_.size() + (results_.has_loss_scale ? 1 : 0);
+  if (results.size() != expected) {
+    return absl::InternalError(absl::StrCat("a step gave ", results.size(),
+                                            " results, expected ", expected));
+  }
+  if (results_.has_loss_scale) {
+    RETURN_IF_ERROR(TakeLossScale(results.back()));
+    results.remove_suffix(1);
   }
   const size_t loss_count = results_.losses.size();
   for (size_t i = 0; i < loss_count; ++i) {
@@ -51,6 +56,18 @@ absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
     const absl::Span<const float> values = statistics.flat<float>();
     for (size_t j = 0; j < sums.size(); ++j) sums[j] += values[j];
   }
+  return absl::OkStatus();
+}
+
+absl::Status MetricSums::TakeLossScale(const Tensor& scale) {
+  if (scale.dtype() != DType::kFloat32 || scale.element_count() != 2) {
+    return absl::InternalError(absl::StrCat("the scale of the loss is ",
+                                            scale.type().ToString(),
+                                            ", expected float32[2]"));
+  }
+  // A sum over the replicas that had data.
+  const absl::Span<const float> fields = scale.flat<float>();
+  if (fields[1] > 0) loss_scale_ = fields[0] / fields[1];
   return absl::OkStatus();
 }
 

@@ -34,6 +34,9 @@ class MetricSums {
   // unset where all are.
   std::optional<std::pair<std::string, double>> NonFinite() const;
 
+  // The scale of the loss in the last step; unset if losses are not scaled.
+  std::optional<double> loss_scale() const { return loss_scale_; }
+
   // What has been added up, to go on from.
   const std::vector<std::vector<double>>& sums() const { return sums_; }
   //   kInvalidArgument  these are of other metrics
@@ -46,10 +49,12 @@ class MetricSums {
  private:
   // `sums` is {sum over the examples, examples}.
   static absl::Status AddLoss(const Tensor& loss, std::vector<double>* sums);
+  absl::Status TakeLossScale(const Tensor& scale);
 
   StepResults results_;
   // Of each loss, then of each metric.
   std::vector<std::vector<double>> sums_;
+  std::optional<double> loss_scale_;
 };
 
 }  // namespace muster

@@ -139,7 +139,7 @@ ModelPersistence::TakeSnapshot() {
                       of_optimizer.end());
   }
   return TrainingSnapshot::Take(model_->strategy()->variables(), State(),
-                                std::move(references));
+                                std::move(references), model_->loss_scale());
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
@@ -189,7 +189,8 @@ absl::Status ModelPersistence::Save(const std::string& path) {
   return WriteKerasModel(Disk::Real(), path,
                          {.layers = *model_->layer(),
                           .options = model_->options(),
-                          .inputs = model_->input_types()},
+                          .inputs = model_->input_types(),
+                          .loss_scale = model_->loss_scale()},
                          snapshot.get());
 }
 
@@ -270,9 +271,9 @@ absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
   return ConvertOnChief(
       prefix,
       [&](const std::string& target) {
-        return WriteCheckpointFromKeras(*reader, *model_->layer(), State(),
-                                        model_->strategy()->variables(),
-                                        Disk::Real(), target);
+        return WriteCheckpointFromKeras(
+            *reader, *model_->layer(), State(), model_->loss_scale(),
+            model_->strategy()->variables(), Disk::Real(), target);
       },
       converted);
 }
@@ -295,20 +296,22 @@ absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
     return WriteCheckpointFromKeras(
         weights, *model_->layer(),
         values_only ? nullptr : &model_->options().optimizer.message(),
-        model_->strategy()->variables(), Disk::Real(), prefix);
+        model_->loss_scale(), model_->strategy()->variables(), Disk::Real(),
+        prefix);
   });
 }
 
 absl::Status ModelPersistence::LoadKerasWeights(const std::string& path) {
-  return RestoreOnAll(
-      path, /*values_only=*/true,
-      [&](const std::string& prefix) -> absl::Status {
-        ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Reader> weights,
-                         OpenKerasWeights(Disk::Real(), path));
-        return WriteCheckpointFromKeras(
-            *weights, *model_->layer(), /*optimizer=*/nullptr,
-            model_->strategy()->variables(), Disk::Real(), prefix);
-      });
+  return RestoreOnAll(path, /*values_only=*/true,
+                      [&](const std::string& prefix) -> absl::Status {
+                        ASSIGN_OR_RETURN(
+                            const std::unique_ptr<Hdf5Reader> weights,
+                            OpenKerasWeights(Disk::Real(), path));
+                        return WriteCheckpointFromKeras(
+                            *weights, *model_->layer(), /*optimizer=*/nullptr,
+                            /*loss_scale=*/"", model_->strategy()->variables(),
+                            Disk::Real(), prefix);
+                      });
 }
 
 absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(

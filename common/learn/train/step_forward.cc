@@ -339,7 +339,8 @@ StepResults TraceCustomStep(GraphBuilder& builder, const StepParts& parts,
                         .layer = parts.layer,
                         .element = element,
                         .context = {.training = training, .seed = parts.seed},
-                        .clipping_of = parts.clipping_of};
+                        .clipping_of = parts.clipping_of,
+                        .loss_scale = parts.loss_scale};
   for (const StepMetric& metric : parts.custom_step(trace)) {
     builder.AddResult(metric.statistics);
     results.metrics.push_back(Metric(metric.name, nullptr, metric.result));

@@ -60,6 +60,16 @@ ElementLayout LayoutOfInputs(const Layer& layer, size_t component_count) {
   return layout;
 }
 
+// The result that StepResults::has_loss_scale announces, if there is a scale.
+void AddLossScale(GraphBuilder& builder, const StepParts& parts,
+                  StepResults* results) {
+  if (!parts.loss_scale.has_value()) return;
+  const GraphBuilder::NameScope scope(&builder, "loss_scale");
+  const Value scale = ReadVariable(builder, *parts.loss_scale);
+  builder.AddResult(Stack({scale, ScalarLike(scale, 1)}, 0));
+  results->has_loss_scale = true;
+}
+
 absl::StatusOr<TracedStep> TraceCustom(absl::string_view name,
                                        const StepParts& parts,
                                        absl::Span<const TensorType> types,
@@ -73,6 +83,7 @@ absl::StatusOr<TracedStep> TraceCustom(absl::string_view name,
       AddParameters(builder, LayoutOfInputs(*parts.layer, types.size()), types);
   TracedStep step;
   step.results = TraceCustomStep(builder, parts, element, training);
+  AddLossScale(builder, parts, &step.results);
   ASSIGN_OR_RETURN(step.graph, std::move(builder).Build());
   return step;
 }
@@ -94,10 +105,11 @@ absl::StatusOr<TracedStep> TraceStep(absl::string_view name,
     // Sums add up over replicas as they are.
     if (forward.is_mean()) SetLossDenominator(forward.mean_over);
     Minimize(forward.loss, TrainableOf(parts.layer->weights()),
-             parts.clipping_of);
+             parts.clipping_of, parts.loss_scale);
   }
   TracedStep step;
   step.results = forward.results;
+  AddLossScale(builder, parts, &step.results);
   ASSIGN_OR_RETURN(step.graph, std::move(builder).Build());
   return step;
 }

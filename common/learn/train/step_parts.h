@@ -2,9 +2,11 @@
 #define COMMON_LEARN_TRAIN_STEP_PARTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/compute/ops/variable_ops.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/metric.h"
@@ -30,6 +32,8 @@ struct StepParts {
   uint64_t seed = 0;
   // As the optimizer of the weight has it.
   ClippingOfWeight clipping_of;
+  // The variable with the scale of the loss, for training alone.
+  std::optional<VariableHandle> loss_scale = std::nullopt;
   // Of the one output; for training alone.
   ClassWeights class_weights = {};
   // In place of all that; null: none.

@@ -17,6 +17,9 @@ struct StepResults {
   std::vector<std::string> losses;
   // Of the results behind them, which are the statistics of these.
   std::vector<Metric> metrics;
+  // True if there is one more result behind them, float32[2]: {the scale of the
+  // loss in this step, 1}.
+  bool has_loss_scale = false;
 };
 
 }  // namespace muster

@@ -294,6 +294,14 @@ def cells(rng):
     return made, [normal(rng, BATCH, 5, 3)], [normal(rng, BATCH, 2)]
 
 
+@model
+def loss_scale(rng):
+    made = stack(layers.Dense(5, activation="tanh"), layers.Dense(2))
+    made.compile(optimizers.LossScaleOptimizer(optimizers.Adam(0.01), initial_scale=2.0**124,
+                                               dynamic_growth_steps=3), "mse")
+    return made, [normal(rng, BATCH, 4)], [32 * normal(rng, BATCH, 2)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

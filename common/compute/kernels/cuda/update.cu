@@ -28,6 +28,15 @@ __device__ void SumRow(const SumRowsParameters& p) {
   static_cast<T*>(p.to)[thread] = sum;
 }
 
+template <typename T>
+__device__ bool HasNonFinite(const FindNonFiniteParameters& p) {
+  const T* const values = static_cast<const T*>(p.values.data);
+  for (int64_t i = GlobalThread(); i < p.count; i += p.thread_count) {
+    if (!(values[i] - values[i] == T(0))) return true;
+  }
+  return false;
+}
+
 // The order of positions by (index, position).
 __device__ bool IsBefore(const DeviceElements& indices, int64_t a, int64_t b) {
   const int64_t index_a = LoadElement<int64_t>(indices, a);
@@ -272,6 +281,14 @@ extern "C" __global__ void change_integer(
   Change<int64_t>(p);
 }
 
+extern "C" __global__ void find_non_finite(
+    const __grid_constant__ FindNonFiniteParameters p) {
+  const bool found = p.values.type == ElementType::kFloat64
+                         ? HasNonFinite<double>(p)
+                         : HasNonFinite<float>(p);
+  if (found) *p.found = 1;
+}
+
 extern "C" __global__ void sum_squares(
     const __grid_constant__ SquaresParameters p) {
   const UpdateItem& item = p.items[blockIdx.y];
@@ -357,8 +374,8 @@ MUSTER_SIMULATED_KERNELS(
     update, MUSTER_PLAIN_KERNEL(sort_runs), MUSTER_PLAIN_KERNEL(merge_runs),
     MUSTER_PLAIN_KERNEL(link_rows), MUSTER_PLAIN_KERNEL(sum_rows_float),
     MUSTER_PLAIN_KERNEL(sum_rows_double), MUSTER_PLAIN_KERNEL(change_float),
-    MUSTER_PLAIN_KERNEL(change_integer), MUSTER_BARRIER_KERNEL(sum_squares),
-    MUSTER_BARRIER_KERNEL(clip_factors),
+    MUSTER_PLAIN_KERNEL(change_integer), MUSTER_PLAIN_KERNEL(find_non_finite),
+    MUSTER_BARRIER_KERNEL(sum_squares), MUSTER_BARRIER_KERNEL(clip_factors),
     MUSTER_BARRIER_KERNEL(lamb_squares_float),
     MUSTER_BARRIER_KERNEL(lamb_squares_double),
     MUSTER_PLAIN_KERNEL(lamb_ratios)

@@ -91,6 +91,15 @@ struct UpdateItem {
   double clip_limit;
 };
 
+// Sets *found to 1 if one of `count` elements is NaN or infinite. Thread t
+// looks at the elements t, t + thread_count, and so on.
+struct FindNonFiniteParameters {
+  int64_t count;
+  int64_t thread_count;
+  DeviceElements values;  // float32 or float64.
+  int32_t* found;
+};
+
 // partials[item * kBlocksPerItem + b] is a part of the sum of squares of the
 // gradient. A grid of (kBlocksPerItem, items) blocks of kThreads threads. The
 // order of the sum depends on the number of elements only.

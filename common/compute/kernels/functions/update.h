@@ -402,6 +402,37 @@ struct AverageUpdate {
   }
 };
 
+template <typename T>
+struct LossScaleCoefficients {
+  T growth_steps;
+};
+
+// Changes the scale `w` of losses. `g` says how a step ended that was computed
+// with the scale |g|: it is positive if all gradients were finite, and negative
+// otherwise. Slot: the steps with finite gradients since the last change.
+//
+// Halves the scale with which the step was computed, not the present one: of
+// several workers that computed with one scale, one halves it. The scale
+// becomes neither 0 nor infinite, from where it would not come back.
+struct LossScaleUpdate {
+  static constexpr int kSlotCount = 1;
+  template <typename T>
+  using Coefficients = LossScaleCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const LossScaleCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T halved = -g * T(0.5);
+    const T doubled = w * T(2);
+    const T steps = slots[0] + T(1);
+    const bool grows = steps >= c.growth_steps;
+    const bool is_finite = g > T(0);
+    slots[0] = is_finite && !grows ? steps : T(0);
+    if (!is_finite) return halved > T(0) && halved < w ? halved : w;
+    return grows && doubled - doubled == T(0) ? doubled : w;
+  }
+};
+
 // The functions by the names of their device kernels: F(name, function...).
 #define MUSTER_UPDATE_FUNCTIONS(F)                        \
   F(sgd, SgdUpdate<false>)                                \
@@ -422,7 +453,8 @@ struct AverageUpdate {
   F(lamb, LambUpdate)                                     \
   F(lamb_scaled, LambScaledUpdate)                        \
   F(accumulate, AccumulateUpdate)                         \
-  F(average, AverageUpdate)
+  F(average, AverageUpdate)                               \
+  F(loss_scale, LossScaleUpdate)
 
 }  // namespace muster
 

@@ -54,10 +54,16 @@ void AddOperations(const Layer& model, std::vector<ObjectReference>* found) {
   }
 }
 
-// The slots and other variables of the optimizer.
+// Keras keeps the optimizer inside that of the loss scale, if there is one.
+ObjectPath PathOfInner(const proto::Optimizer& optimizer) {
+  return optimizer.has_loss_scale() ? Below(OptimizerPath(), "inner_optimizer")
+                                    : OptimizerPath();
+}
+
+// The slots and other variables of the optimizer at a path.
 void AddVariables(const KerasOptimizerLayout& layout,
+                  const ObjectPath& optimizer,
                   std::vector<ObjectReference>* found) {
-  const ObjectPath optimizer = OptimizerPath();
   const ObjectPath variables = Below(optimizer, "_variables");
   const auto add = [&](absl::string_view attribute, size_t number,
                        const ObjectPath& target) {
@@ -80,7 +86,7 @@ void AddVariables(const KerasOptimizerLayout& layout,
       found->push_back({.path = path,
                         .target = VariablePath(slot.variable),
                         .slot = slot.slot,
-                        .optimizer = optimizer});
+                        .optimizer = OptimizerPath()});
     }
   }
 }
@@ -104,12 +110,16 @@ absl::StatusOr<std::vector<ObjectReference>> KerasOptimizerObjectsOf(
   ASSIGN_OR_RETURN(const KerasOptimizerLayout layout,
                    KerasOptimizerLayoutOf(model, optimizer));
   std::vector<ObjectReference> found;
-  AddVariables(layout, &found);
-  const ObjectPath trained = Below(OptimizerPath(), "_trainable_variables");
-  size_t index = 0;
-  for (const Weight& weight : TrainableOf(model.weights())) {
-    found.push_back({.path = Below(trained, absl::StrCat(index++)),
-                     .target = VariablePath(weight.name())});
+  const ObjectPath inner = PathOfInner(optimizer);
+  AddVariables(layout, inner, &found);
+  for (const ObjectPath& path : {OptimizerPath(), inner}) {
+    const ObjectPath trained = Below(path, "_trainable_variables");
+    size_t index = 0;
+    for (const Weight& weight : TrainableOf(model.weights())) {
+      found.push_back({.path = Below(trained, absl::StrCat(index++)),
+                       .target = VariablePath(weight.name())});
+    }
+    if (path == inner) break;
   }
   const ObjectPath of_model = Below(ModelPath(), OptimizerPath().back());
   bool is_layer = false;

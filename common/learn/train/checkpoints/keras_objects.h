@@ -36,6 +36,9 @@ std::vector<ObjectReference> KerasObjectsOf(const Layer& model);
 //   optimizer/_variables/<n>                   all variables in Keras' order
 //   model/optimizer                            is optimizer
 //
+// With a loss scale, the first four are below optimizer/inner_optimizer, and
+// the weights that it trains are in both places.
+//
 // Slots do not exist before the first step.
 //   kInvalidArgument  `optimizer` is invalid
 absl::StatusOr<std::vector<ObjectReference>> KerasOptimizerObjectsOf(

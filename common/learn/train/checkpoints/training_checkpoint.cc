@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/state_snapshot.h"
@@ -120,22 +121,63 @@ absl::Status AddMomentumProduct(const proto::Optimizer& optimizer,
                      Tensor::Scalar<float>(static_cast<float>(product)));
 }
 
+// What Keras' LossScaleOptimizer keeps around the optimizer, whose own
+// iterations and learning rate stay 0. `counter` is that of the variable.
+absl::Status AddLossScale(const std::string& variable,
+                          std::optional<double> counter, StateWriter* writer) {
+  const auto below = [](ObjectPath path, absl::string_view name) {
+    path.emplace_back(name);
+    return path;
+  };
+  // In the order of Keras.
+  const ObjectPath iterations = below(OptimizerPath(), "_iterations");
+  const ObjectPath learning_rate = below(OptimizerPath(), "_learning_rate");
+  const ObjectPath step_counter = below(OptimizerPath(), kLossScaleCounterSlot);
+  const ObjectPath scale = below(OptimizerPath(), "dynamic_scale");
+  RETURN_IF_ERROR(writer->Add(iterations, Tensor::Scalar<int64_t>(0)));
+  RETURN_IF_ERROR(writer->Add(learning_rate, Tensor::Scalar<float>(0)));
+  if (counter.has_value()) {
+    const auto steps = static_cast<int64_t>(*counter);
+    RETURN_IF_ERROR(writer->Add(step_counter, Tensor::Scalar<int64_t>(steps)));
+  }
+  RETURN_IF_ERROR(
+      writer->AddReference({.path = scale, .target = VariablePath(variable)}));
+  const ObjectPath variables = below(OptimizerPath(), "_variables");
+  int number = 0;
+  for (const ObjectPath& target :
+       {iterations, learning_rate, step_counter, VariablePath(variable)}) {
+    const ObjectPath path = below(variables, absl::StrCat(number++));
+    if (target == step_counter && !counter.has_value()) continue;
+    RETURN_IF_ERROR(writer->AddReference({.path = path, .target = target}));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::Take(
     VariableStore& variables, proto::TrainingState state,
-    std::vector<ObjectReference> references) {
+    std::vector<ObjectReference> references, const std::string& loss_scale) {
   ASSIGN_OR_RETURN(std::unique_ptr<VariableSnapshot> snapshot,
                    variables.TakeSnapshot());
-  return std::unique_ptr<TrainingSnapshot>(new TrainingSnapshot(
+  const std::optional<double> counter =
+      snapshot->ScalarSlot(loss_scale, kLossScaleCounterSlot);
+  auto taken = std::unique_ptr<TrainingSnapshot>(new TrainingSnapshot(
       std::move(snapshot), variables.checkpoint_shard_count(), std::move(state),
       /*has_state=*/true, std::move(references)));
+  for (const proto::VariableSpec& spec : variables.List()) {
+    if (spec.is_optimizer_state()) taken->optimizer_state_.insert(spec.name());
+  }
+  taken->loss_scale_ = loss_scale;
+  taken->loss_scale_counter_ = counter;
+  return taken;
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::TakeWeights(
     VariableStore& variables, std::vector<ObjectReference> references) {
   auto snapshot = std::make_unique<StateSnapshot>();
   for (const proto::VariableSpec& spec : variables.List()) {
+    if (spec.is_optimizer_state()) continue;
     ASSIGN_OR_RETURN(Tensor value, variables.Read(spec.name()));
     const TensorType type = value.type();
     snapshot->Add(VariableRows::All(spec.name(), type),
@@ -156,6 +198,7 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
   int64_t iterations = 0;
   for (const VariableSnapshot::Entry& entry : variables_->entries()) {
     RETURN_IF_ERROR(named.Name(entry));
+    if (optimizer_state_.contains(entry.variable)) continue;
     iterations = std::max(iterations, entry.update_count);
   }
   // tf.train.Checkpoint is not content without it.
@@ -166,6 +209,9 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
         named.Add(IterationsPath(), Tensor::Scalar<int64_t>(iterations)));
     RETURN_IF_ERROR(AddLearningRate(state_.optimizer(), &named));
     RETURN_IF_ERROR(AddMomentumProduct(state_.optimizer(), iterations, &named));
+    if (!loss_scale_.empty()) {
+      RETURN_IF_ERROR(AddLossScale(loss_scale_, loss_scale_counter_, &named));
+    }
     RETURN_IF_ERROR(
         named.Add(TrainingStatePath(),
                   Tensor::Scalar<std::string>(state_.SerializeAsString())));

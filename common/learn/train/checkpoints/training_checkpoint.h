@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -30,10 +31,12 @@ class TrainingSnapshot {
  public:
   // If replicas train in sync, all processes must call it between the same two
   // steps. `references` are additional paths to the variables, such as those of
-  // KerasObjectsOf(model).
+  // KerasObjectsOf(model). `loss_scale` is the variable with the scale of the
+  // loss, which Keras' LossScaleOptimizer then finds; empty: none.
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Take(
       VariableStore& variables, proto::TrainingState state,
-      std::vector<ObjectReference> references = {});
+      std::vector<ObjectReference> references = {},
+      const std::string& loss_scale = "");
 
   // Takes the weights only, without optimizer slots and the state of training.
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeights(
@@ -72,6 +75,10 @@ class TrainingSnapshot {
   const proto::TrainingState state_;
   const bool has_state_;
   const std::vector<ObjectReference> references_;
+  // The variables that are no weights: their counts are no iterations.
+  absl::flat_hash_set<std::string> optimizer_state_;
+  std::string loss_scale_;
+  std::optional<double> loss_scale_counter_;
 };
 
 // Reads the state of training from a checkpoint.

@@ -60,6 +60,9 @@ absl::StatusOr<CompileOptions> BuildJobCompileOptions(
     RETURN_IF_ERROR(CheckJobOptimizer(job.optimizer()));
     options.optimizer = job.optimizer();
   }
+  if (job.has_auto_scale_loss()) {
+    options.auto_scale_loss = job.auto_scale_loss();
+  }
   for (const proto::LayerOptimizer& layer : job.layer_optimizers()) {
     options.layer_optimizers.push_back({layer.prefix(), layer.optimizer()});
     if (!layer.has_optimizer()) continue;  // Named by its prefix below.

@@ -115,6 +115,9 @@ absl::StatusOr<JobKerasFile> ReadJobKerasFile(const proto::TrainingJob& job) {
   file.continues_training = HasOptimizer(file.settings) &&
                             job.layer_optimizers().empty() &&
                             HasOptimizerState(*file.model.weights);
+  if (file.continues_training) {
+    file.settings.auto_scale_loss = HasLossScale(*file.model.weights);
+  }
   return file;
 }
 

@@ -527,6 +527,17 @@ TEST_F(JobTest, OptimizersAreWrittenAsKerasNamesThem) {
                                  "and learning_rate_schedule are given")));
 }
 
+TEST_F(JobTest, TheOptimizerMayHaveALossScale) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.set_auto_scale_loss(false);
+  job.mutable_optimizer()->mutable_loss_scale()->set_initial_scale(8);
+  ASSERT_OK_AND_ASSIGN(const ResolvedJob resolved, ResolvedJob::FromProto(job));
+  ASSERT_OK_AND_ASSIGN(const CompileOptions options,
+                       resolved.BuildCompileOptions(/*seed=*/0));
+  EXPECT_FALSE(options.auto_scale_loss);
+  EXPECT_EQ(options.optimizer.message().loss_scale().initial_scale(), 8);
+}
+
 constexpr char kNamedLayers[] = R"(
   model { functional {
     inputs { name: "x" shape: 6 }

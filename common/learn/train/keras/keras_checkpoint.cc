@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
@@ -37,6 +38,10 @@ namespace {
 constexpr char kIterations[] = "_iterations";
 constexpr char kLearningRate[] = "_learning_rate";
 constexpr char kTrainableVariables[] = "_trainable_variables";
+// Of a LossScaleOptimizer.
+constexpr char kInnerOptimizer[] = "inner_optimizer";
+constexpr char kDynamicScale[] = "dynamic_scale";
+constexpr char kStepCounter[] = "step_counter";
 
 // An optimizer of Keras in the object graph of a checkpoint.
 class SavedOptimizer {
@@ -47,10 +52,22 @@ class SavedOptimizer {
     ObjectPath of_model = ModelPath();
     of_model.push_back(OptimizerPath().back());
     for (const ObjectPath& path : {OptimizerPath(), of_model}) {
-      SavedOptimizer found(reader, graph, path);
-      if (found.KeyOf({kIterations}).ok()) return found;
+      ObjectPath of_inner = path;
+      of_inner.emplace_back(kInnerOptimizer);
+      for (const ObjectPath& either : {of_inner, path}) {
+        SavedOptimizer found(reader, graph, either);
+        if (found.KeyOf({kIterations}).ok()) return found;
+      }
     }
     return std::nullopt;
+  }
+
+  // Returns that of the loss scale around this one; none if there is none.
+  std::optional<SavedOptimizer> Outer() const {
+    if (path_.back() != kInnerOptimizer) return std::nullopt;
+    ObjectPath path = path_;
+    path.pop_back();
+    return SavedOptimizer(reader_, graph_, std::move(path));
   }
 
   // Returns the key of the variable at a path below the optimizer.
@@ -173,6 +190,20 @@ absl::Status ReadOptimizer(const SavedOptimizer& saved,
   return absl::OkStatus();
 }
 
+absl::Status ReadLossScale(const SavedOptimizer& saved,
+                           const std::string& loss_scale,
+                           ConvertedState* state) {
+  const std::optional<SavedOptimizer> outer = saved.Outer();
+  if (loss_scale.empty() || !outer.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const double scale, outer->ReadNumber(kDynamicScale));
+  ASSIGN_OR_RETURN(const double counter, outer->ReadNumber(kStepCounter));
+  state->emplace(VariableValueKey(loss_scale),
+                 Tensor::Scalar<float>(static_cast<float>(scale)));
+  state->emplace(VariableSlotKey(loss_scale, kLossScaleCounterSlot),
+                 Tensor::Scalar<float>(static_cast<float>(counter)));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool HasKerasOptimizer(const TensorBundleReader& reader) {
@@ -184,6 +215,7 @@ bool HasKerasOptimizer(const TensorBundleReader& reader) {
 absl::Status WriteCheckpointFromKeras(const TensorBundleReader& reader,
                                       const Layer& model,
                                       proto::TrainingState state,
+                                      const std::string& loss_scale,
                                       VariableStore& variables, Disk* disk,
                                       absl::string_view prefix) {
   ASSIGN_OR_RETURN(const ObjectGraph graph, ObjectGraph::ReadFrom(reader));
@@ -198,6 +230,7 @@ absl::Status WriteCheckpointFromKeras(const TensorBundleReader& reader,
                    ReadWeights(reader, model.weights(), &converted));
   RETURN_IF_ERROR(ReadOptimizer(*saved, keys, reader, model, state.optimizer(),
                                 &converted));
+  RETURN_IF_ERROR(ReadLossScale(*saved, loss_scale, &converted));
   const bool has_rate = saved->KeyOf({kLearningRate}).ok() &&
                         ConstantLearningRate(state.optimizer()).has_value();
   if (has_rate) {

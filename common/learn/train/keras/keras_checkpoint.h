@@ -1,6 +1,8 @@
 #ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_CHECKPOINT_H_
 #define COMMON_LEARN_TRAIN_KERAS_KERAS_CHECKPOINT_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_store.h"
@@ -26,7 +28,8 @@ bool HasKerasOptimizer(const TensorBundleReader& reader);
 // Writes the checkpoint `prefix` with the weights and the optimizer's state in
 // `reader`, for VariableStore::Restore() and ReadTrainingState(). Its state of
 // training is `state`, whose optimizer is that of the model, with the learning
-// rate in `reader` if there is one.
+// rate in `reader` if there is one. `loss_scale` is the variable with the scale
+// of the loss, which stays as it is if `reader` has none; empty: no scale.
 //   kNotFound         the checkpoint lacks a weight
 //   kInvalidArgument  a weight or slot has another type there, or the optimizer
 //                     is another one or trains other weights
@@ -34,6 +37,7 @@ bool HasKerasOptimizer(const TensorBundleReader& reader);
 absl::Status WriteCheckpointFromKeras(const TensorBundleReader& reader,
                                       const Layer& model,
                                       proto::TrainingState state,
+                                      const std::string& loss_scale,
                                       VariableStore& variables, Disk* disk,
                                       absl::string_view prefix);
 

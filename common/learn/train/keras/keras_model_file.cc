@@ -47,12 +47,13 @@ std::vector<TensorType> OfAnyBatch(std::vector<TensorType> types) {
 absl::StatusOr<std::string> WeightsFrom(Disk* disk, const std::string& path,
                                         const Layer& layers,
                                         const proto::Optimizer* optimizer,
+                                        const std::string& loss_scale,
                                         TrainingSnapshot* snapshot) {
   const IntermediateCheckpoint checkpoint(disk, path);
   RETURN_IF_ERROR(snapshot->WriteTo(disk, checkpoint.prefix()));
   ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                    TensorBundleReader::Open(disk, checkpoint.prefix()));
-  return KerasWeightsOf(*reader, layers, optimizer);
+  return KerasWeightsOf(*reader, layers, optimizer, loss_scale);
 }
 
 }  // namespace
@@ -107,7 +108,8 @@ absl::Status WriteKerasModel(Disk* disk, const std::string& path,
   KerasArchive archive{.config = config->dump()};
   ASSIGN_OR_RETURN(archive.weights,
                    WeightsFrom(disk, path, parts.layers,
-                               has_optimizer ? &optimizer : nullptr, snapshot));
+                               has_optimizer ? &optimizer : nullptr,
+                               parts.loss_scale, snapshot));
   return WriteKerasArchive(disk, path, archive, absl::Now());
 }
 
@@ -115,7 +117,7 @@ absl::Status WriteKerasWeights(Disk* disk, const std::string& path,
                                const Layer& layers,
                                TrainingSnapshot* snapshot) {
   ASSIGN_OR_RETURN(const std::string bytes,
-                   WeightsFrom(disk, path, layers, nullptr, snapshot));
+                   WeightsFrom(disk, path, layers, nullptr, "", snapshot));
   return ReplaceFile(disk, path, bytes);
 }
 

@@ -40,6 +40,8 @@ struct KerasModelParts {
   const Layer& layers;
   const CompileOptions& options;
   const std::vector<TensorType>& inputs;  // Of the built model.
+  // The variable with the scale of the loss; empty if there is none.
+  std::string loss_scale;
 };
 
 // Writes a .keras file: the layers, the weights, and if the model has an

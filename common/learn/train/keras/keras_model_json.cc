@@ -81,7 +81,7 @@ Json SequentialJson(const Layer& model, absl::Span<const TensorType> inputs) {
           {"config",
            {{"name", model.name().empty() ? "sequential" : model.name()},
             {"trainable", model.trainable()},
-            {"dtype", Policy(DTypeOf(model))},
+            {"dtype", Policy(DTypePolicyName(model.dtype_policy()))},
             {"layers", std::move(layers)}}},
           {"registered_name", nullptr}};
 }

@@ -74,6 +74,9 @@ TEST(KerasModelJsonTest, LayersHaveTheirHyperparametersAndPolicies) {
   EXPECT_EQ(config["kernel_regularizer"]["config"], Json({{"l2", 0.5}}));
   EXPECT_EQ(config["trainable"], false);
   EXPECT_EQ(config["dtype"]["config"]["name"], "mixed_bfloat16");
+  model->set_dtype_policy(kMixedFloat16Policy);
+  EXPECT_EQ(JsonOf(*model)["config"]["dtype"]["config"]["name"],
+            "mixed_float16");
 }
 
 TEST(KerasModelJsonTest, OtherLayersAreNoModels) {

@@ -258,6 +258,11 @@ absl::StatusOr<LayerPtr> ModelReader::Read(const KerasObject& model) {
   if (FindMember(model.config, "trainable") == false) {
     (*read)->set_trainable(false);
   }
+  // Functional models of Keras do not say their policy.
+  for (const LayerPtr& layer : (*read)->layers()) {
+    if (layer->dtype_policy() != kMixedFloat16Policy) continue;
+    (*read)->set_dtype_policy(kMixedFloat16Policy);
+  }
   return read;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/compute/optimizers/keras_config.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
@@ -76,6 +77,7 @@ std::vector<Table> Tables() {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     optimizers.emplace(kind->keras_class);
   }
+  optimizers.emplace(kLossScaleClass);
   return {{"layers", std::move(layers)},
           {"losses", ClassesOf(kLossKinds)},
           {"metrics", ClassesOf(kMetricKinds)},

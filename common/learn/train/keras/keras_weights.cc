@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/variable_store.h"
@@ -35,10 +36,17 @@
 namespace muster {
 namespace {
 
+// Of the optimizer, and of the one inside a LossScaleOptimizer.
 constexpr char kOptimizerGroup[] = "optimizer/vars";
+constexpr char kInnerGroup[] = "optimizer/inner_optimizer/vars";
+// The variables of a LossScaleOptimizer: its iterations and learning rate,
+// which are 0, these, and those of the other optimizer once more.
+constexpr size_t kStepCounter = 2;
+constexpr size_t kDynamicScale = 3;
+constexpr size_t kLossScaleCount = 4;
 
-std::string OptimizerPathOf(size_t number) {
-  return absl::StrCat(kOptimizerGroup, "/", number);
+std::string PathOf(absl::string_view group, size_t number) {
+  return absl::StrCat(group, "/", number);
 }
 
 std::string VarsOf(const KerasGroup& group) {
@@ -69,45 +77,81 @@ absl::Status AddGroups(const TensorBundleReader& checkpoint,
   return absl::OkStatus();
 }
 
-absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
-                          const Layer& model, const proto::Optimizer& optimizer,
-                          Hdf5Writer* file) {
+// The variables of the optimizer, by number.
+absl::StatusOr<std::vector<Tensor>> VariablesOf(
+    const TensorBundleReader& checkpoint, const Layer& model,
+    const proto::Optimizer& optimizer) {
   ASSIGN_OR_RETURN(const KerasOptimizerLayout layout,
                    KerasOptimizerLayoutOf(model, optimizer));
-  ASSIGN_OR_RETURN(const Tensor iterations,
+  std::vector<Tensor> variables(layout.count);
+  ASSIGN_OR_RETURN(variables[layout.kIterations],
                    checkpoint.Read(VariableKey(IterationsPath())));
-  RETURN_IF_ERROR(file->Add(OptimizerPathOf(layout.kIterations), iterations));
+  const double iterations = variables[layout.kIterations].ElementAsDouble(0);
   ASSIGN_OR_RETURN(const proto::Optimizer complete,
                    CompleteOptimizer(optimizer));
   const std::optional<double> rate = ConstantLearningRate(complete);
   if (layout.learning_rate.has_value() && rate.has_value()) {
-    RETURN_IF_ERROR(
-        file->Add(OptimizerPathOf(*layout.learning_rate),
-                  Tensor::Scalar<float>(static_cast<float>(*rate))));
+    variables[*layout.learning_rate] =
+        Tensor::Scalar<float>(static_cast<float>(*rate));
   }
   for (const KerasSlot& slot : layout.slots) {
     const std::string key = VariableSlotKey(slot.variable, slot.slot);
     // Slots are made with the first gradient.
-    Tensor value =
-        Tensor::Full(slot.type.dtype, slot.type.shape, slot.initial_value);
+    Tensor& value = variables[slot.number];
+    value = Tensor::Full(slot.type.dtype, slot.type.shape, slot.initial_value);
     if (checkpoint.Find(key) != nullptr) {
       ASSIGN_OR_RETURN(value, checkpoint.Read(key));
     }
-    RETURN_IF_ERROR(file->Add(OptimizerPathOf(slot.number), value));
   }
   for (const size_t number : layout.unused) {
-    RETURN_IF_ERROR(
-        file->Add(OptimizerPathOf(number), Tensor::Scalar<int32_t>(0)));
+    variables[number] = Tensor::Scalar<int32_t>(0);
   }
   if (layout.momentum_product.has_value()) {
-    RETURN_IF_ERROR(
-        file->Add(OptimizerPathOf(*layout.momentum_product),
-                  Tensor::Scalar<float>(static_cast<float>(NadamMomentumProduct(
-                      complete.nadam().beta_1(),
-                      static_cast<int64_t>(iterations.ElementAsDouble(0)) /
-                          GradientsPerUpdate(complete))))));
+    variables[*layout.momentum_product] =
+        Tensor::Scalar<float>(static_cast<float>(NadamMomentumProduct(
+            complete.nadam().beta_1(),
+            static_cast<int64_t>(iterations) / GradientsPerUpdate(complete))));
   }
-  return file->AddAttribute(kOptimizerGroup, "name", OptimizerName(optimizer));
+  return variables;
+}
+
+absl::Status AddVariables(const std::string& group, absl::string_view name,
+                          const std::vector<Tensor>& variables,
+                          Hdf5Writer* file) {
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i].IsValid()) continue;
+    RETURN_IF_ERROR(file->Add(PathOf(group, i), variables[i]));
+  }
+  return file->AddAttribute(group, "name", std::string(name));
+}
+
+absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
+                          const Layer& model, const proto::Optimizer& optimizer,
+                          const std::string& loss_scale, Hdf5Writer* file) {
+  ASSIGN_OR_RETURN(const std::vector<Tensor> variables,
+                   VariablesOf(checkpoint, model, optimizer));
+  const std::string name = OptimizerName(optimizer);
+  if (!optimizer.has_loss_scale()) {
+    return AddVariables(kOptimizerGroup, name, variables, file);
+  }
+  std::vector<Tensor> with_scale(kLossScaleCount);
+  with_scale[0] = Tensor::Scalar<int64_t>(0);
+  with_scale[1] = Tensor::Scalar<float>(0);
+  const std::string counter_key =
+      VariableSlotKey(loss_scale, kLossScaleCounterSlot);
+  double counter = 0;
+  if (checkpoint.Find(counter_key) != nullptr) {
+    ASSIGN_OR_RETURN(const Tensor slot, checkpoint.Read(counter_key));
+    counter = slot.ElementAsDouble(0);
+  }
+  with_scale[kStepCounter] =
+      Tensor::Scalar<int64_t>(static_cast<int64_t>(counter));
+  ASSIGN_OR_RETURN(with_scale[kDynamicScale],
+                   checkpoint.Read(VariableValueKey(loss_scale)));
+  with_scale.insert(with_scale.end(), variables.begin(), variables.end());
+  RETURN_IF_ERROR(AddVariables(kInnerGroup, name, variables, file));
+  return AddVariables(kOptimizerGroup, "loss_scale_optimizer", with_scale,
+                      file);
 }
 
 // Reads an array and checks its type.
@@ -147,19 +191,41 @@ absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
       group.name, " of this model has ", group.variables.size()));
 }
 
+// Reads the scale of the loss, if the file has one.
+absl::Status ReadLossScale(const Hdf5Reader& file,
+                           const std::string& loss_scale,
+                           ConvertedState* state) {
+  if (loss_scale.empty() || !HasLossScale(file)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Tensor scale,
+                   ReadTyped(file, PathOf(kOptimizerGroup, kDynamicScale),
+                             {DType::kFloat32, {}}, "the scale of the loss"));
+  state->emplace(VariableValueKey(loss_scale), std::move(scale));
+  const std::string path = PathOf(kOptimizerGroup, kStepCounter);
+  ASSIGN_OR_RETURN(const Tensor counter, file.Read(path));
+  if (!IsInteger(counter.dtype()) || counter.element_count() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(), ": ", path, " is ", counter.type().ToString(),
+                     "; expected an integer"));
+  }
+  state->emplace(
+      VariableSlotKey(loss_scale, kLossScaleCounterSlot),
+      Tensor::Scalar<float>(static_cast<float>(counter.ElementAsDouble(0))));
+  return absl::OkStatus();
+}
+
 absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
                            const proto::Optimizer& optimizer,
                            ConvertedState* state) {
   ASSIGN_OR_RETURN(const KerasOptimizerLayout layout,
                    KerasOptimizerLayoutOf(model, optimizer));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                   file.List(kOptimizerGroup));
+  const std::string group = HasLossScale(file) ? kInnerGroup : kOptimizerGroup;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, file.List(group));
   if (names.size() != layout.count) {
     return absl::InvalidArgumentError(absl::StrCat(
-        file.name(), ": ", kOptimizerGroup, " has ", names.size(), " arrays; ",
+        file.name(), ": ", group, " has ", names.size(), " arrays; ",
         OptimizerName(optimizer), " of this model has ", layout.count));
   }
-  const std::string iterations_path = OptimizerPathOf(layout.kIterations);
+  const std::string iterations_path = PathOf(group, layout.kIterations);
   ASSIGN_OR_RETURN(const Tensor iterations, file.Read(iterations_path));
   if (!IsInteger(iterations.dtype()) || iterations.element_count() != 1) {
     return absl::InvalidArgumentError(
@@ -173,7 +239,7 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
   }
   for (const KerasSlot& slot : layout.slots) {
     ASSIGN_OR_RETURN(Tensor value,
-                     ReadTyped(file, OptimizerPathOf(slot.number), slot.type,
+                     ReadTyped(file, PathOf(group, slot.number), slot.type,
                                absl::StrCat(slot.slot, " of ", slot.variable)));
     state->emplace(VariableSlotKey(slot.variable, slot.slot), std::move(value));
   }
@@ -188,13 +254,15 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
 
 absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
                                            const Layer& model,
-                                           const proto::Optimizer* optimizer) {
+                                           const proto::Optimizer* optimizer,
+                                           const std::string& loss_scale) {
   ASSIGN_OR_RETURN(const std::vector<KerasGroup> groups, KerasGroupsOf(model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Writer> file,
                    Hdf5Writer::Create());
   RETURN_IF_ERROR(AddGroups(checkpoint, groups, file.get()));
   if (optimizer != nullptr) {
-    RETURN_IF_ERROR(AddOptimizer(checkpoint, model, *optimizer, file.get()));
+    RETURN_IF_ERROR(
+        AddOptimizer(checkpoint, model, *optimizer, loss_scale, file.get()));
   }
   return file->Finish();
 }
@@ -202,6 +270,7 @@ absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
 absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
                                       const Layer& model,
                                       const proto::Optimizer* optimizer,
+                                      const std::string& loss_scale,
                                       VariableStore& variables, Disk* disk,
                                       absl::string_view prefix) {
   ASSIGN_OR_RETURN(const std::vector<KerasGroup> groups, KerasGroupsOf(model));
@@ -211,12 +280,17 @@ absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
   }
   if (optimizer != nullptr) {
     RETURN_IF_ERROR(ReadOptimizer(file, model, *optimizer, &state));
+    RETURN_IF_ERROR(ReadLossScale(file, loss_scale, &state));
   }
   return WriteConvertedCheckpoint(std::move(state), variables, disk, prefix);
 }
 
 bool HasOptimizerState(const Hdf5Reader& file) {
-  return file.Contains(absl::StrCat(kOptimizerGroup, "/0"));
+  return file.Contains(PathOf(kOptimizerGroup, 0));
+}
+
+bool HasLossScale(const Hdf5Reader& file) {
+  return file.Contains(PathOf(kInnerGroup, 0));
 }
 
 }  // namespace muster

@@ -21,18 +21,21 @@ namespace muster {
 // of them.
 
 // Returns the bytes of a file with the weights of a built model. With an
-// optimizer, the file has its state, too.
+// optimizer, the file has its state, too. `loss_scale` is the variable with the
+// scale of the loss, if the optimizer has one.
 //   kNotFound         the checkpoint lacks a weight
 //   kInvalidArgument  a weight has a type that Keras' files do not have
 //   kUnimplemented    the model is neither Sequential nor functional
 //   others            of the checkpoint
 absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
                                            const Layer& model,
-                                           const proto::Optimizer* optimizer);
+                                           const proto::Optimizer* optimizer,
+                                           const std::string& loss_scale);
 
 // Writes the checkpoint `prefix` with the state of every variable of the store:
 // what the file has for the weights of the model, and what is there now for
-// others. With an optimizer, the file must have its state.
+// others. With an optimizer, the file must have its state; a file without a
+// scale of the loss leaves `loss_scale` as it is.
 //   kNotFound         the file lacks a weight; names it and its path
 //   kInvalidArgument  the file has a weight of another type, or more weights
 //                     than a layer of the model, or the state of another
@@ -41,11 +44,16 @@ absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
 absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
                                       const Layer& model,
                                       const proto::Optimizer* optimizer,
+                                      const std::string& loss_scale,
                                       VariableStore& variables, Disk* disk,
                                       absl::string_view prefix);
 
 // Returns true if the file has the state of an optimizer that has trained.
 bool HasOptimizerState(const Hdf5Reader& file);
+
+// Returns true if that optimizer is inside a LossScaleOptimizer. Compile
+// settings do not say so if Model.compile() of Keras has put it there.
+bool HasLossScale(const Hdf5Reader& file);
 
 }  // namespace muster
 

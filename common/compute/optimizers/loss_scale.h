@@ -1,0 +1,43 @@
+#ifndef COMMON_COMPUTE_OPTIMIZERS_LOSS_SCALE_H_
+#define COMMON_COMPUTE_OPTIMIZERS_LOSS_SCALE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/compute/optimizers/optimizer.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+// The rule of the variable that holds the scale of a loss, a scalar. Its
+// gradient says how a step ended: the scale with which the step was computed if
+// all gradients were finite, and otherwise the negative of it. After
+// `dynamic_growth_steps` finite steps the scale doubles; after one that is not
+// it is half of what the step had. It stays finite and above 0; Keras has no
+// such bounds.
+//
+// Slots: "step_counter", the finite steps since the last change.
+// Source: keras.optimizers.LossScaleOptimizer of Keras 3; LossScaleUpdate
+// (common/compute/kernels/functions/update.h).
+inline constexpr char kLossScaleRule[] = "loss_scale";
+inline constexpr char kLossScaleCounterSlot[] = "step_counter";
+
+// Returns `scale` with Keras' defaults for absent fields.
+//   kInvalidArgument  initial_scale is not finite and above 0, or
+//                     dynamic_growth_steps is below 1
+absl::StatusOr<proto::Optimizer::LossScale> CompleteLossScale(
+    const proto::Optimizer::LossScale& scale);
+
+//   as CompleteLossScale()
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLossScaleRule(
+    const proto::Optimizer::LossScale& scale);
+
+// Returns the optimizer of the variable with the scale of `optimizer`, for
+// VariableStore::SetOptimizerOf(). Requires loss_scale.
+Optimizer OptimizerOfLossScale(const proto::Optimizer& optimizer);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPTIMIZERS_LOSS_SCALE_H_

@@ -1,0 +1,221 @@
+#include "common/compute/variables/loss_scale_session.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/compute/optimizers/loss_scale.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/variables/device_store_fixture.h"
+#include "common/compute/variables/replica_variables.h"
+#include "common/compute/variables/variable_session.h"
+#include "common/compute/variables/variable_state.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// The variables of CreateThree() and a loss scale, on the host and on a
+// simulated GPU. After each test both are the same.
+class LossScaleSessionTest : public DeviceStoreTest {
+ protected:
+  void CreateAll(const Optimizer& optimizer, double scale,
+                 int64_t growth_steps) {
+    CreateThree();
+    const Optimizer of_scale = OptimizerOfLossScale(
+        LossScaleOptimizer(optimizer, {.dynamic_growth_steps = growth_steps})
+            .message());
+    for (ReplicaVariables* store : stores()) {
+      ASSERT_OK(store->SetOptimizerOf({"loss_scale", "other"}, of_scale));
+    }
+    SetOptimizer(optimizer);
+    for (VariableUse& use : uses_) use.updates[0].loss_scale = "loss_scale";
+    CreateScale("loss_scale", scale);
+  }
+
+  void CreateScale(const std::string& name, double scale) {
+    Create(name, DType::kFloat32, {});
+    for (ReplicaVariables* store : stores()) {
+      ASSERT_OK(store->Assign(
+          name, Tensor::Scalar<float>(static_cast<float>(scale))));
+    }
+  }
+
+  // Gradients, one element of which is `value`.
+  std::vector<Change> GradientsWith(int variable, double value) {
+    std::vector<Change> changes = ThreeGradients();
+    Tensor& gradient = changes[variable].value;
+    const int64_t last = gradient.element_count() - 1;
+    if (gradient.dtype() == DType::kFloat64) {
+      gradient.mutable_flat<double>()[last] = value;
+    } else {
+      gradient.mutable_flat<float>()[last] = static_cast<float>(value);
+    }
+    return changes;
+  }
+
+  double Scale() {
+    const auto value = on_host_->Read("loss_scale");
+    EXPECT_OK(value.status());
+    return value->ElementAsDouble(0);
+  }
+
+  VariableState StateOf(const std::string& variable) {
+    const auto state = on_host_->ReadState(variable);
+    EXPECT_OK(state.status());
+    return *state;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LossScaleSessionTest, ::testing::Values(1, 2));
+
+TEST_P(LossScaleSessionTest, AppliesFiniteGradientsAsTheyAre) {
+  CreateAll(Adam({.learning_rate = 0.1}), 1024, 100);
+  RunBoth(ThreeGradients());
+  RunBoth(ThreeGradients());
+  ExpectSameStates(1e-6);
+  EXPECT_EQ(StateOf("matrix").update_count, 2);
+  EXPECT_EQ(Scale(), 1024);
+}
+
+TEST_P(LossScaleSessionTest, OneElementSkipsTheStepAndHalvesTheScale) {
+  CreateAll(Adam({.learning_rate = 0.1}), 1024, 100);
+  RunBoth(ThreeGradients());
+  const std::vector<std::string> names = {"matrix", "vector", "double"};
+  for (const double value :
+       {double{kInfinity}, -double{kInfinity}, std::nan("")}) {
+    for (int variable = 0; variable < 3; ++variable) {
+      const double scale = Scale();
+      std::vector<VariableState> before;
+      for (const std::string& name : names) before.push_back(StateOf(name));
+      RunBoth(GradientsWith(variable, value));
+      EXPECT_EQ(Scale(), scale / 2);
+      for (size_t i = 0; i < names.size(); ++i) {
+        SCOPED_TRACE(names[i]);
+        const VariableState after = StateOf(names[i]);
+        EXPECT_EQ(after.update_count, before[i].update_count);
+        ExpectSame(after.value, before[i].value, 0);
+        ASSERT_EQ(after.slots.size(), before[i].slots.size());
+        for (size_t k = 0; k < after.slots.size(); ++k) {
+          ExpectSame(after.slots[k].value, before[i].slots[k].value, 0);
+        }
+      }
+    }
+  }
+  // The optimizer takes this for its second step.
+  RunBoth(ThreeGradients());
+  EXPECT_EQ(StateOf("matrix").update_count, 2);
+  ExpectSameStates(1e-6);
+}
+
+TEST_P(LossScaleSessionTest, DoublesAfterFiniteStepsInARow) {
+  CreateAll(Sgd({.learning_rate = 0.1}), 8, 3);
+  std::vector<double> scales;
+  std::vector<double> counters;
+  for (const bool is_finite : {true, true, true, true, false, true, true, true,
+                               true, true, true, true}) {
+    RunBoth(is_finite ? ThreeGradients() : GradientsWith(1, kInfinity));
+    scales.push_back(Scale());
+    counters.push_back(StateOf("loss_scale").slots[0].value.ElementAsDouble(0));
+  }
+  EXPECT_THAT(scales, ElementsAre(8, 8, 16, 16, 8, 8, 8, 16, 16, 16, 32, 32));
+  EXPECT_THAT(counters, ElementsAre(1, 2, 0, 1, 0, 1, 2, 0, 1, 2, 0, 1));
+  ExpectSameStates();
+}
+
+TEST_P(LossScaleSessionTest, RowsCount) {
+  CreateAll(Sgd({.learning_rate = 0.1}), 8, 100);
+  uses_[0].updates[0].kind = UpdateKind::kApplySparseGradient;
+  std::vector<Change> changes = ThreeGradients();
+  changes[0] =
+      RowsOf(0, UpdateKind::kApplySparseGradient, DType::kFloat32, 5, 7);
+  RunBoth(changes);
+  EXPECT_EQ(Scale(), 8);
+  changes[0].value.mutable_flat<float>()[3] = kInfinity;
+  RunBoth(changes);
+  EXPECT_EQ(Scale(), 4);
+  EXPECT_EQ(StateOf("vector").update_count, 1);
+  ExpectSameStates(1e-6);
+}
+
+TEST_P(LossScaleSessionTest, AccumulationAndClippingSeeWhatIsApplied) {
+  CreateAll(Sgd({.learning_rate = 1.0}, {.gradient_accumulation_steps = 2}), 8,
+            100);
+  for (int i = 0; i < 3; ++i) uses_[i].updates[0].clipping.clipnorm = 0.5;
+  const Tensor before = StateOf("vector").value.Clone();
+  RunBoth(ThreeGradients());
+  RunBoth(GradientsWith(2, kInfinity));
+  ExpectSame(StateOf("vector").value, before, 0);
+  RunBoth(ThreeGradients());
+  EXPECT_EQ(StateOf("vector").update_count, 2);
+  const Tensor after = StateOf("vector").value;
+  double squares = 0;
+  for (int64_t i = 0; i < after.element_count(); ++i) {
+    const double moved = after.ElementAsDouble(i) - before.ElementAsDouble(i);
+    squares += moved * moved;
+  }
+  EXPECT_NEAR(std::sqrt(squares), 0.5, 1e-5);
+  ExpectSameStates(1e-5);
+}
+
+TEST_P(LossScaleSessionTest, EachScaleHasGradientsOfItsOwn) {
+  CreateAll(Sgd({.learning_rate = 0.1}), 8, 100);
+  CreateScale("other", 64);
+  uses_[1].updates[0].loss_scale = "other";
+  RunBoth(GradientsWith(1, kInfinity));
+  EXPECT_EQ(Scale(), 8);
+  EXPECT_EQ(StateOf("other").value.ElementAsDouble(0), 32);
+  EXPECT_EQ(StateOf("matrix").update_count, 1);
+  EXPECT_EQ(StateOf("vector").update_count, 0);
+  ExpectSameStates(1e-6);
+}
+
+TEST_P(LossScaleSessionTest, OtherUpdatesAreMade) {
+  CreateAll(Sgd({.learning_rate = 0.1}), 8, 100);
+  uses_[1].updates[0] = {.position = 1, .kind = UpdateKind::kAssign};
+  std::vector<Change> changes = GradientsWith(0, kInfinity);
+  changes[1].kind = UpdateKind::kAssign;
+  RunBoth(changes);
+  ExpectSame(StateOf("vector").value, changes[1].value, 0);
+  EXPECT_EQ(StateOf("matrix").update_count, 0);
+  ExpectSameStates();
+}
+
+TEST_P(LossScaleSessionTest, RefusesToReadBehindAGradient) {
+  CreateAll(Sgd({.learning_rate = 0.1}), 8, 100);
+  ASSERT_OK_AND_ASSIGN(const auto session, on_host_->OpenSession(uses_));
+  ASSERT_OK(session->Begin(0));
+  ASSERT_OK(session->Read(0).status());
+  const Change change = ThreeGradients()[0];
+  ASSERT_OK(session->Update(0, change.kind, change.value, change.indices));
+  EXPECT_THAT(session->Read(0).status(),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("variable \"matrix\": the step reads it "
+                                 "after applying its gradient")));
+  ASSERT_OK(session->Read(1).status());
+}
+
+// A replica that applies no updates commits without gradients.
+TEST_P(LossScaleSessionTest, StepsWithoutGradientsChangeNothing) {
+  CreateAll(Sgd({.learning_rate = 0.1}), 8, 1);
+  RunBoth({});
+  EXPECT_EQ(Scale(), 8);
+  EXPECT_EQ(StateOf("loss_scale").update_count, 0);
+  ExpectSameStates();
+}
+
+}  // namespace
+}  // namespace muster
