@@ -44,6 +44,7 @@ child=
 groups=()
 clean_up() {
   local status=$?
+  set +e
   # All other processes inside end with the first one, and that with its parent,
   # which holds off other signals.
   [[ -z $child ]] || kill -KILL "$child" 2>/dev/null || true
