@@ -12,8 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/compute/optimizers/complete_optimizer.h"
-#include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -476,66 +474,6 @@ TEST_F(JobTest, NamesWhatIsMissingOrMakesNoSense) {
                 job.mutable_optimizer()->mutable_adam()->set_beta_1(2);
               }),
               is_refused("optimizer: "));
-}
-
-// A line for each thing that job files say of optimizers.
-TEST_F(JobTest, OptimizersAreWrittenAsKerasNamesThem) {
-  const auto checked = [](const std::string& optimizer) {
-    proto::TrainingJob job = ParseJob(kJob);
-    *job.mutable_optimizer() =
-        ParseJob(absl::StrCat("optimizer { ", optimizer, " }")).optimizer();
-    return ValidateJob(job);
-  };
-  for (const OptimizerKind* const kind : kOptimizerKinds) {
-    const std::string name = OptimizerName(kind->defaults().message());
-    EXPECT_OK(checked(name + " {}"));
-    EXPECT_OK(checked(
-        name + " { learning_rate: 0.01 } weight_decay: 0.1 clipnorm: 1"));
-  }
-  for (const std::string text : {
-           "sgd { learning_rate: 0.1 momentum: 0.9 nesterov: true "
-           "weight_decay: 0.1 }",
-           "adam { beta_1: 0.9 beta_2: 0.99 epsilon: 1e-6 amsgrad: true } "
-           "clipvalue: 1",
-           "adamw { weight_decay: 0.01 } global_clipnorm: 1",
-           "adagrad { initial_accumulator_value: 0.1 epsilon: 1e-6 }",
-           "rmsprop { rho: 0.8 momentum: 0.1 epsilon: 1e-6 centered: true }",
-           "ftrl { learning_rate_power: -0.5 initial_accumulator_value: 0.1 "
-           "l1_regularization_strength: 0.1 l2_regularization_strength: 0.1 "
-           "l2_shrinkage_regularization_strength: 0.1 beta: 0.1 }",
-           "sgd {} learning_rate_schedule { exponential_decay { "
-           "initial_learning_rate: 1 decay_steps: 2 decay_rate: 0.5 "
-           "staircase: true } }",
-           "sgd {} learning_rate_schedule { piecewise_constant_decay { "
-           "boundaries: 1 boundaries: 2 values: 1 values: 2 values: 3 } }",
-           "sgd {} learning_rate_schedule { polynomial_decay { "
-           "initial_learning_rate: 1 decay_steps: 2 end_learning_rate: 0.1 "
-           "power: 2 cycle: true } }",
-           "sgd {} learning_rate_schedule { cosine_decay { "
-           "initial_learning_rate: 1 decay_steps: 2 alpha: 0.1 "
-           "warmup_target: 2 warmup_steps: 3 } }",
-           "sgd {} learning_rate_schedule { inverse_time_decay { "
-           "initial_learning_rate: 1 decay_steps: 2 decay_rate: 0.5 } }",
-       }) {
-    EXPECT_OK(checked(text)) << text;
-  }
-  EXPECT_THAT(checked("adam { learning_rate: 0.5 } learning_rate_schedule { "
-                      "cosine_decay { initial_learning_rate: 1 "
-                      "decay_steps: 9 } }"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("optimizer: adam: both learning_rate (0.5) "
-                                 "and learning_rate_schedule are given")));
-}
-
-TEST_F(JobTest, TheOptimizerMayHaveALossScale) {
-  proto::TrainingJob job = ParseJob(kJob);
-  job.set_auto_scale_loss(false);
-  job.mutable_optimizer()->mutable_loss_scale()->set_initial_scale(8);
-  ASSERT_OK_AND_ASSIGN(const ResolvedJob resolved, ResolvedJob::FromProto(job));
-  ASSERT_OK_AND_ASSIGN(const CompileOptions options,
-                       resolved.BuildCompileOptions(/*seed=*/0));
-  EXPECT_FALSE(options.auto_scale_loss);
-  EXPECT_EQ(options.optimizer.message().loss_scale().initial_scale(), 8);
 }
 
 constexpr char kNamedLayers[] = R"(
