@@ -200,16 +200,25 @@ def compile_files(kind, files, generated):
     return None
 
 
+def compile_apart(kind, files, generated):
+    """As compile_files(), but compiles files alone if they do not compile together.
+
+    Names may clash in ways that defined_names() does not see.
+    """
+    complaints = compile_files(kind, files, generated)
+    if not complaints or len(files) == 1:
+        return complaints
+    refused = [path for path in files if f"{ROOT / path}:" in complaints] or files
+    others = [path for path in files if path not in refused]
+    print(f"{len(refused)} alone: ", end="")
+    texts = [compile_files(kind, [path], generated) for path in refused]
+    if others:
+        texts.append(compile_apart(kind, others, generated))
+    return "".join(filter(None, texts))
+
+
 def compile_unit(unit, generated):
-    complaints = compile_files(unit.kind, unit.files, generated)
-    if complaints and len(unit.files) > 1:
-        # Names may clash in ways that defined_names() does not see.
-        refused = [path for path in unit.files if f"{ROOT / path}:" in complaints]
-        others = [path for path in unit.files if path not in refused]
-        groups = [[path] for path in refused] + ([others] if others else [])
-        complaints = "".join(text for group in groups
-                             if (text := compile_files(unit.kind, group, generated)))
-        print(f"{len(refused)} alone: ", end="")
+    complaints = compile_apart(unit.kind, unit.files, generated)
     print(f"{'gcc refuses' if complaints else 'compiled'}: {unit.name()}", flush=True)
     return complaints
 

@@ -4,4 +4,7 @@
 
 #include "common/learn/train/job/job_reference.h"
 
-int main() { std::cout << muster::JobReferencePage(); }
+int main() {
+  std::cout << muster::JobReferencePage();
+  return 0;
+}
