@@ -91,7 +91,7 @@ def _shapes(rng):
                     {"blur_factor": sigma, "should_apply_blur": np.array([True, True])},
                     kernel_size=list(size))
     x = normal(rng, 3, 4, 5, 3)
-    left, right = np.array([[1.5, 0.0, 4.0], [3.0, 5.0, 4.0]], np.float32)
+    left, right = np.array([[1.5, 0.0, 2.0], [3.0, 5.0, 4.0]], np.float32)
     top, bottom = np.array([[0.0, 0.5, 1.0], [2.5, 4.0, 3.0]], np.float32)
     layer = L.RandomErasing()
     masks = layer._generate_batch_mask(x.shape, (left, right, top, bottom))
