@@ -13,8 +13,8 @@ namespace muster {
 //
 //   1. the folder in the environment variable MUSTER_CUDA_PATH, and its
 //      subfolders lib64 and lib
-//   2. where the dynamic loader looks: LD_LIBRARY_PATH, and the system's
-//   folders
+//   2. where the dynamic loader looks: LD_LIBRARY_PATH, and the folders of
+//      the system
 //   3. the CUDA toolkit, where NVIDIA, Arch and Debian install it
 //   4. NVIDIA's Python packages: nvidia/*/lib of the active virtual or Conda
 //      environment, of the user, and of the system

@@ -31,7 +31,8 @@ class Summary_Value;
 //
 // In a folder of an object store (object_url.h) the file is an object, which is
 // replaced by a longer one (CreateObjectSink()), so readers see an event later.
-// Each Options::object_bytes_max another object begins.
+// Each Options::object_bytes_max another object begins; the Write() that fills
+// one, and Close(), wait until the store has it or has failed.
 //
 // After an error, the end of the file is undefined, so the writer abandons it.
 // It rejects events with that error until Options::retry_after has passed, and

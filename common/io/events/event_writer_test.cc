@@ -74,6 +74,31 @@ std::string ReadBytes(const std::string& path) {
   return content.str();
 }
 
+TEST_F(EventWriterTest, BeginsAnotherObjectWhenOneIsFull) {
+  std::vector<std::string> paths;
+  std::vector<std::unique_ptr<std::string>> contents;
+  options_.folder = "s3://bucket/run";
+  options_.object_bytes_max = 200;
+  options_.create_file = [&](absl::string_view path) {
+    paths.emplace_back(path);
+    contents.push_back(std::make_unique<std::string>());
+    return CreateStringSink(contents.back().get());
+  };
+  EventWriter writer(options_);
+  for (int step = 0; step < 20; ++step) {
+    ASSERT_OK(writer.Write(step, {ScalarSummary("loss", 0.5)}));
+  }
+  ASSERT_GT(paths.size(), 2u);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    EXPECT_TRUE(absl::StartsWith(paths[i], "s3://bucket/run/events.out."))
+        << paths[i];
+    EXPECT_NE(paths[i], paths[(i + 1) % paths.size()]);
+    EXPECT_LT(contents[i]->size(), 500u);
+    EXPECT_TRUE(absl::StrContains(*contents[i], "brain.Event:2"));
+  }
+  EXPECT_FALSE(std::filesystem::exists("s3:"));
+}
+
 TEST_F(EventWriterTest, BeginsWithTheRecordThatNamesTheVersion) {
   EventWriter writer(options_);
   ASSERT_OK(writer.Write(0, {}));
