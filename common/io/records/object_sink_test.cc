@@ -1,5 +1,6 @@
 #include "common/io/records/object_sink.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -107,6 +108,37 @@ class Store final : public Disk {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Simulated time that tells until when the sink waits.
+class ObservedClock final : public Clock {
+ public:
+  absl::Time Now() override { return time_.Now(); }
+  bool AwaitWithDeadline(absl::Mutex* mutex, const absl::Condition& condition,
+                         absl::Time deadline) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      deadlines_.push_back(deadline);
+    }
+    return time_.AwaitWithDeadline(mutex, condition, deadline);
+  }
+  void Advance(absl::Duration duration) { time_.Advance(duration); }
+
+  // Blocks until the sink has begun so many waits, and returns the deadline of
+  // the last of them.
+  absl::Time AwaitWait(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto have_begun = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return deadlines_.size() >= count;
+    };
+    mutex_.Await(absl::Condition(&have_begun));
+    return deadlines_[count - 1];
+  }
+
+ private:
+  SimulatedClock time_;
+  absl::Mutex mutex_;
+  std::vector<absl::Time> deadlines_ ABSL_GUARDED_BY(mutex_);
+};
+
 class ObjectSinkTest : public testing::Test {
  protected:
   std::unique_ptr<ByteSink> Create(std::string content = "") {
@@ -121,7 +153,7 @@ class ObjectSinkTest : public testing::Test {
   }
 
   Store store_;
-  SimulatedClock clock_;
+  ObservedClock clock_;
 };
 
 TEST_F(ObjectSinkTest, UploadsWhatWasFlushedOnceAnInterval) {
@@ -130,11 +162,14 @@ TEST_F(ObjectSinkTest, UploadsWhatWasFlushedOnceAnInterval) {
   ASSERT_OK(sink->Append("lost if killed"));
   EXPECT_EQ(store_.AwaitUploads(1), "a");
   Write(*sink, ", b");
+  EXPECT_EQ(clock_.AwaitWait(2), absl::UnixEpoch() + kInterval);
   clock_.Advance(kInterval / 2);
   Write(*sink, ", c");
   EXPECT_EQ(store_.upload_count(), 1);
   clock_.Advance(kInterval / 2);
   EXPECT_EQ(store_.AwaitUploads(2), "alost if killed, b, c");
+  Write(*sink, ", d");
+  EXPECT_EQ(clock_.AwaitWait(3), absl::UnixEpoch() + 2 * kInterval);
 }
 
 TEST_F(ObjectSinkTest, CloseUploadsTheRestWithoutWaitingForTheInterval) {
