@@ -53,14 +53,13 @@ precompile uncontracted "${uncontracted[@]}"
 use() {
   echo "build --per_file_copt=$2@-include-pch,$folder/$1.pch"
 }
-rules='common/compute/optimizers/.*\.cc$'
-reductions='common/net/collectives/reduce_kernels\.cc$'
-# Position-independent code for a shared library; the headers are for executables.
-shared='common/net/collectives/nccl/testing/old_nccl\.cc$'
+# Bazel matches the path of a source and its label: a filter allows `/` and `:`.
+rules='common/compute/optimizers[/:].*\.cc$'
+reductions='common/net/collectives[/:]reduce_kernels\.cc$'
 wanted="# Written by bazel/precompile_headers.sh.
-$(use library ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions,-$shared")
+$(use library ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions")
 $(use uncontracted "$rules,$reductions,-.*_test\\.cc\$")
-$(use tests ".*_test\\.cc\$,-.*/schedule_test\\.cc\$")"
+$(use tests ".*_test\\.cc\$,-.*[/:]schedule_test\\.cc\$")"
 if [[ $(cat bazel/precompiled.bazelrc 2>/dev/null) != "$wanted" ]]; then
   echo "$wanted" >bazel/precompiled.bazelrc
 fi
