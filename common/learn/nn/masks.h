@@ -25,20 +25,13 @@ namespace muster {
 class Masks {
  public:
   // Returns the mask of `x`; a poisoned value if no position is masked.
-  Value Find(Value x) const {
-    const auto found = masks_.find(Key(x));
-    return found == masks_.end() ? Value() : found->second;
-  }
-  void Set(Value x, Value mask) {
-    if (x.ok() && mask.ok()) masks_[Key(x)] = mask;
-  }
+  Value Find(Value x) const;
+  void Set(Value x, Value mask);
 
  private:
   // Values of branches and loops belong to other graphs than the model's.
   using ValueKey = std::tuple<const GraphBuilder*, int, int>;
-  static ValueKey Key(Value x) {
-    return {x.builder(), x.output().node, x.output().output};
-  }
+  static ValueKey Key(Value x);
 
   absl::flat_hash_map<ValueKey, Value> masks_;
 };

@@ -83,25 +83,16 @@ class Service {
   using StreamHandler = std::function<std::shared_ptr<StreamObserver>(
       std::shared_ptr<Stream> stream)>;
 
-  void AddUnary(absl::string_view method, UnaryHandler handler) {
-    unary_[method] = std::move(handler);
-  }
-  void AddStream(absl::string_view method, StreamHandler handler) {
-    streams_[method] = std::move(handler);
-  }
+  void AddUnary(absl::string_view method, UnaryHandler handler);
+  void AddStream(absl::string_view method, StreamHandler handler);
 
   // handler: (const Request&) -> absl::StatusOr<Response>, both protobufs.
   template <typename Request, typename Response, typename Handler>
   void AddCall(absl::string_view method, Handler handler);
 
-  const UnaryHandler* FindUnary(absl::string_view method) const {
-    const auto found = unary_.find(method);
-    return found == unary_.end() ? nullptr : &found->second;
-  }
-  const StreamHandler* FindStream(absl::string_view method) const {
-    const auto found = streams_.find(method);
-    return found == streams_.end() ? nullptr : &found->second;
-  }
+  // Null if there is none.
+  const UnaryHandler* FindUnary(absl::string_view method) const;
+  const StreamHandler* FindStream(absl::string_view method) const;
 
  private:
   absl::flat_hash_map<std::string, UnaryHandler> unary_;
