@@ -29,16 +29,6 @@ absl::Status EncodeAll(const std::vector<NodePointer>& inputs,
   return absl::OkStatus();
 }
 
-absl::Status CheckInputs(const char* stage,
-                         const std::vector<NodePointer>& inputs) {
-  if (!inputs.empty() && inputs.size() <= kCombinedInputCountMax) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(stage, ": ", inputs.size(),
-                                                 " datasets; expected 1 to ",
-                                                 kCombinedInputCountMax));
-}
-
 std::string TypesToString(const std::vector<TensorType>& types) {
   return absl::StrCat(
       "{",
@@ -47,47 +37,6 @@ std::string TypesToString(const std::vector<TensorType>& types) {
                       absl::StrAppend(out, type.ToString());
                     }),
       "}");
-}
-
-// The common types of the elements of all inputs: an extent that differs is
-// unknown.
-absl::StatusOr<std::vector<TensorType>> CommonTypes(
-    const char* stage, const std::vector<NodePointer>& inputs) {
-  std::vector<TensorType> types = inputs[0]->element_types();
-  for (const NodePointer& input : inputs) {
-    const std::vector<TensorType>& others = input->element_types();
-    bool fits = others.size() == types.size();
-    for (size_t c = 0; fits && c < types.size(); ++c) {
-      Shape& shape = types[c].shape;
-      const Shape& other = others[c].shape;
-      fits = types[c].dtype == others[c].dtype && shape.rank() == other.rank();
-      for (int axis = 0; fits && axis < shape.rank(); ++axis) {
-        if (shape.dim(axis) != other.dim(axis)) {
-          shape.set_dim(axis, Shape::kUnknown);
-        }
-      }
-    }
-    if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          stage, ": elements of one dataset are ", TypesToString(types),
-          " and of another ", TypesToString(others)));
-    }
-  }
-  return types;
-}
-
-int64_t SumOfCardinalities(const std::vector<NodePointer>& inputs) {
-  int64_t sum = 0;
-  bool is_unknown = false;
-  for (const NodePointer& input : inputs) {
-    if (input->cardinality() == kInfinite) return kInfinite;
-    is_unknown |= input->cardinality() == kUnknown;
-    if (is_unknown) continue;
-    if (__builtin_add_overflow(sum, input->cardinality(), &sum)) {
-      return kInfinite;
-    }
-  }
-  return is_unknown ? kUnknown : sum;
 }
 
 class ZippedElements final : public ElementStream {
@@ -352,13 +301,62 @@ class InterleaveFunctionNode final : public DatasetNode {
 
 }  // namespace
 
+absl::Status CheckCombinedInputs(const char* stage,
+                                 const std::vector<NodePointer>& inputs) {
+  if (!inputs.empty() && inputs.size() <= kCombinedInputCountMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(stage, ": ", inputs.size(),
+                                                 " datasets; expected 1 to ",
+                                                 kCombinedInputCountMax));
+}
+
+absl::StatusOr<std::vector<TensorType>> CommonTypes(
+    const char* stage, const std::vector<NodePointer>& inputs) {
+  std::vector<TensorType> types = inputs[0]->element_types();
+  for (const NodePointer& input : inputs) {
+    const std::vector<TensorType>& others = input->element_types();
+    bool fits = others.size() == types.size();
+    for (size_t c = 0; fits && c < types.size(); ++c) {
+      Shape& shape = types[c].shape;
+      const Shape& other = others[c].shape;
+      fits = types[c].dtype == others[c].dtype && shape.rank() == other.rank();
+      for (int axis = 0; fits && axis < shape.rank(); ++axis) {
+        if (shape.dim(axis) != other.dim(axis)) {
+          shape.set_dim(axis, Shape::kUnknown);
+        }
+      }
+    }
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          stage, ": elements of one dataset are ", TypesToString(types),
+          " and of another ", TypesToString(others)));
+    }
+  }
+  return types;
+}
+
+int64_t SumOfCardinalities(const std::vector<NodePointer>& inputs) {
+  int64_t sum = 0;
+  bool is_unknown = false;
+  for (const NodePointer& input : inputs) {
+    if (input->cardinality() == kInfinite) return kInfinite;
+    is_unknown |= input->cardinality() == kUnknown;
+    if (is_unknown) continue;
+    if (__builtin_add_overflow(sum, input->cardinality(), &sum)) {
+      return kInfinite;
+    }
+  }
+  return is_unknown ? kUnknown : sum;
+}
+
 absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs) {
-  RETURN_IF_ERROR(CheckInputs("Zip", inputs));
+  RETURN_IF_ERROR(CheckCombinedInputs("Zip", inputs));
   return std::make_shared<ZipNode>(std::move(inputs));
 }
 
 absl::StatusOr<NodePointer> MakeConcatenate(std::vector<NodePointer> inputs) {
-  RETURN_IF_ERROR(CheckInputs("Concatenate", inputs));
+  RETURN_IF_ERROR(CheckCombinedInputs("Concatenate", inputs));
   ASSIGN_OR_RETURN(std::vector<TensorType> types,
                    CommonTypes("Concatenate", inputs));
   return std::make_shared<ConcatenateNode>(std::move(inputs), std::move(types));
@@ -366,7 +364,7 @@ absl::StatusOr<NodePointer> MakeConcatenate(std::vector<NodePointer> inputs) {
 
 absl::StatusOr<NodePointer> MakeInterleave(std::vector<NodePointer> inputs,
                                            const InterleaveOptions& options) {
-  RETURN_IF_ERROR(CheckInputs("Interleave", inputs));
+  RETURN_IF_ERROR(CheckCombinedInputs("Interleave", inputs));
   RETURN_IF_ERROR(CheckInterleave("Interleave", options));
   ASSIGN_OR_RETURN(std::vector<TensorType> types,
                    CommonTypes("Interleave", inputs));

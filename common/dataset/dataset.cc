@@ -14,6 +14,8 @@
 #include "common/dataset/memory_sources.h"
 #include "common/dataset/order_stages.h"
 #include "common/dataset/padded_batch_stages.h"
+#include "common/dataset/sample_stages.h"
+#include "common/dataset/window_stages.h"
 
 namespace muster {
 namespace {
@@ -104,6 +106,13 @@ Dataset Dataset::Interleave(std::vector<Dataset> datasets,
                             : nodes.status());
 }
 
+Dataset Dataset::SampleFromDatasets(std::vector<Dataset> datasets,
+                                    const SampleOptions& options) {
+  auto nodes = NodesOf(datasets);
+  return Dataset(nodes.ok() ? MakeSample(*std::move(nodes), options)
+                            : nodes.status());
+}
+
 Dataset Dataset::Map(const TracedFunction& function,
                      const MapOptions& options) const {
   if (!status_.ok()) return *this;
@@ -169,6 +178,11 @@ Dataset Dataset::PaddedBatch(int64_t batch_size,
 
 Dataset Dataset::BucketBySequenceLength(const BucketOptions& options) const {
   return MUSTER_DATASET_STAGE(MakeBucketBySequenceLength(node_, options));
+}
+
+Dataset Dataset::Window(int64_t size,
+                        const SlidingWindowOptions& options) const {
+  return MUSTER_DATASET_STAGE(MakeWindow(node_, size, options));
 }
 
 Dataset Dataset::Unbatch() const {

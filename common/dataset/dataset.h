@@ -108,6 +108,27 @@ struct InterleaveOptions {
   int64_t block_length = 1;  // Consecutive elements of one dataset.
 };
 
+struct SampleOptions {
+  // One for each dataset, in proportion to its probability. Empty: all have the
+  // same.
+  std::vector<double> weights = {};
+  uint64_t seed = 0;
+  // Ends when a dataset that was drawn has ended. Otherwise it is left out from
+  // then on.
+  bool stop_on_empty_dataset = false;
+  // Each pass over the data draws anew.
+  bool rerandomize_each_iteration = true;
+};
+
+struct SlidingWindowOptions {
+  // From the first element of a window to that of the next; 0: the size.
+  int64_t shift = 0;
+  // From an element of a window to the next.
+  int64_t stride = 1;
+  // Drops the windows at the end that are not full.
+  bool drop_remainder = false;
+};
+
 class DatasetNode;  // One stage of a pipeline's definition; immutable.
 
 // The definition of an input pipeline: a value, cheap to copy. Nothing is read
@@ -155,6 +176,13 @@ class Dataset {
   static Dataset Interleave(std::vector<Dataset> datasets,
                             const InterleaveOptions& options = {});
 
+  // Draws each element from one of the datasets at random. Each keeps its
+  // order.
+  //
+  // Equivalent to: tf.data.Dataset.sample_from_datasets.
+  static Dataset SampleFromDatasets(std::vector<Dataset> datasets,
+                                    const SampleOptions& options = {});
+
   // Maps each element to function(components...).
   Dataset Map(const TracedFunction& function,
               const MapOptions& options = {}) const;
@@ -192,6 +220,13 @@ class Dataset {
   //
   // Equivalent to: tf.data.Dataset.bucket_by_sequence_length.
   Dataset BucketBySequenceLength(const BucketOptions& options) const;
+
+  // Stacks `size` elements along a new outermost dimension, as Batch(), but
+  // windows may overlap: Range(5).Window(3, {.shift = 1, .drop_remainder =
+  // true}) has {0, 1, 2}, {1, 2, 3} and {2, 3, 4}.
+  //
+  // Equivalent to: tf.data.Dataset.window(...).flat_map(batch).
+  Dataset Window(int64_t size, const SlidingWindowOptions& options = {}) const;
 
   // Splits each element into its rows.
   Dataset Unbatch() const;

@@ -79,6 +79,7 @@ enum class StageKind {
   kCount,     // The set of output elements depends on their positions.
   kShardByPipeline,
   kBatch,
+  kWindow,  // The set of output elements depends on the order of the input.
   kUnbatch,
   kZip,
   kConcatenate,

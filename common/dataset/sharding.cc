@@ -28,6 +28,7 @@ absl::StatusOr<int64_t> BatchSize(const DatasetNode& node) {
     case StageKind::kSource:
     case StageKind::kFiles:
     case StageKind::kUnbatch:
+    case StageKind::kWindow:
       return 0;
     case StageKind::kInterleaveFunction: {
       ASSIGN_OR_RETURN(const NodePointer made, node.FirstMade());
@@ -195,7 +196,8 @@ absl::StatusOr<ShardingTraits> ShardingTraitsOf(const Dataset& dataset) {
   RETURN_IF_ERROR(dataset.status());
   ShardingTraits traits;
   Visit(*dataset.node(), [&](const DatasetNode& node) {
-    traits.counts_elements |= node.kind() == StageKind::kCount;
+    traits.counts_elements |=
+        node.kind() == StageKind::kCount || node.kind() == StageKind::kWindow;
     traits.shards_by_pipeline |= node.kind() == StageKind::kShardByPipeline;
   });
   return traits;

@@ -19,7 +19,8 @@ namespace muster {
 absl::StatusOr<int64_t> BatchSizeOf(const Dataset& dataset);
 
 struct ShardingTraits {
-  // Take(), Skip() or Shard(): the set of output elements depends on their
+  // Take(), Skip(), Shard(), Window() or SampleFromDatasets() with
+  // stop_on_empty_dataset: the set of output elements depends on their
   // positions.
   bool counts_elements = false;
   bool shards_by_pipeline = false;  // ShardByPipeline()

@@ -169,6 +169,17 @@ absl::StatusOr<Dataset> DecodeBuckets(
   return input.BucketBySequenceLength(options);
 }
 
+absl::StatusOr<Dataset> DecodeWindow(const Dataset& input,
+                                     const Stage::Window& window) {
+  if (window.shift() == 0) {
+    return absl::InvalidArgumentError("shift is 0; expected at least 1");
+  }
+  return input.Window(window.size(),
+                      {.shift = window.shift(),
+                       .stride = window.stride(),
+                       .drop_remainder = window.drop_remainder()});
+}
+
 // A dataset that changes `input`.
 absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
   switch (stage.kind_case()) {
@@ -193,6 +204,8 @@ absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
       return DecodePaddedBatch(input, stage.padded_batch());
     case Stage::kBucketBySequenceLength:
       return DecodeBuckets(input, stage.bucket_by_sequence_length());
+    case Stage::kWindow:
+      return DecodeWindow(input, stage.window());
     case Stage::kUnbatch:
       return input.Unbatch();
     case Stage::kTake:
@@ -231,6 +244,8 @@ int CombinedInputCount(const Stage& stage) {
       return stage.concatenate().input_count();
     case Stage::kInterleave:
       return stage.interleave().input_count();
+    case Stage::kSampleFromDatasets:
+      return stage.sample_from_datasets().input_count();
     default:
       return 0;
   }
@@ -238,7 +253,7 @@ int CombinedInputCount(const Stage& stage) {
 
 bool IsCombination(Stage::KindCase kind) {
   return kind == Stage::kZip || kind == Stage::kConcatenate ||
-         kind == Stage::kInterleave;
+         kind == Stage::kInterleave || kind == Stage::kSampleFromDatasets;
 }
 
 Dataset Combine(const Stage& stage, std::vector<Dataset> inputs) {
@@ -247,6 +262,15 @@ Dataset Combine(const Stage& stage, std::vector<Dataset> inputs) {
     return Dataset::Interleave(
         std::move(inputs), {.cycle_length = stage.interleave().cycle_length(),
                             .block_length = stage.interleave().block_length()});
+  }
+  if (stage.has_sample_from_datasets()) {
+    const Stage::SampleFromDatasets& sample = stage.sample_from_datasets();
+    return Dataset::SampleFromDatasets(
+        std::move(inputs),
+        {.weights = {sample.weights().begin(), sample.weights().end()},
+         .seed = sample.seed(),
+         .stop_on_empty_dataset = sample.stop_on_empty_dataset(),
+         .rerandomize_each_iteration = !sample.same_order_each_iteration()});
   }
   std::vector<NodePointer> nodes;
   for (const Dataset& input : inputs) nodes.push_back(input.node());

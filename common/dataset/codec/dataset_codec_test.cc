@@ -103,6 +103,13 @@ std::vector<Dataset> Examples() {
               .length_multiple = 2}),
       range.Batch(3).BucketBySequenceLength(
           {.boundaries = {3}, .batch_sizes = {1, 2}}),
+      range.Window(3, {.shift = 2, .stride = 4, .drop_remainder = true}),
+      Dataset::SampleFromDatasets({range, Dataset::Range(50, 53)},
+                                  {.weights = {0.25, 0.5},
+                                   .seed = 4,
+                                   .stop_on_empty_dataset = true,
+                                   .rerandomize_each_iteration = false})
+          .Repeat(2),
       range.Shard(3, 1).Cache().Prefetch(2),
       range.ShardByPipeline(),
       Dataset::Zip({range, Dataset::Range(5)})
