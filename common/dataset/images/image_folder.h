@@ -53,12 +53,13 @@ struct ImageFolderOptions {
 };
 
 // {float32[height, width, channels], label} of the images in the directories of
-// `directory`, each of which is a class. Labels follow the sorted names of the
-// directories, which are searched recursively. Files are images if their names
-// end in .bmp, .gif, .jpeg, .jpg or .png; only JPEG and PNG can be decoded,
-// whatever the name says. Names that begin with a dot are skipped. Directories
-// are listed when the dataset is defined, and files are read as elements are
-// drawn, where the pipeline runs.
+// `directory`, each of which is a class. It is a path, or a URL of objects:
+// "s3://bucket/folder". Labels follow the sorted names of the directories,
+// which are searched recursively. Files are images if their names end in .bmp,
+// .gif, .jpeg, .jpg or .png; only JPEG and PNG can be decoded, whatever the
+// name says. Names that begin with a dot are skipped. Directories are listed
+// when the dataset is defined, and files are read as elements are drawn, where
+// the pipeline runs, by `thread_count` threads at the same time.
 //
 // The number of elements is known, unless corrupt input is skipped.
 //
@@ -67,7 +68,9 @@ struct ImageFolderOptions {
 //   kInvalidArgument  there are no class directories, or they differ from
 //                     class_names; one has no images (names it, and its
 //                     content); or an option is out of range
-// Errors of its elements: as DecodeImage(), prefixed with the path of the file.
+//   others            as ObjectStore, for a URL
+// Errors of its elements: as DecodeImage(), and of reading files. They name the
+// path of the file.
 //
 // Equivalent to: keras.utils.image_dataset_from_directory, except that labels
 // are int64, and that elements are not batched.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@
 #include "common/io/image/jpeg.h"
 #include "common/io/image/png.h"
 #include "common/io/image/testing/test_images.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/testing/s3_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -331,6 +334,100 @@ TEST(ImageFolderTest, DecodesAComponentOfOtherElements) {
   EXPECT_EQ(elements[0][1].flat<float>()[0], 3);
   EXPECT_THAT(DecodeImages(contents, 0).status(),
               StatusIs(kInvalid, HasSubstr("component 0 of 2 is int64[]")));
+}
+
+// One server for the process, which reads its environment once.
+class ObjectFolderTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = *S3Server::Start({.page_keys_max = 3});
+    for (const auto& [name, value] : server_->Environment()) {
+      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+    }
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  static std::unique_ptr<S3Server> server_;
+};
+
+std::unique_ptr<S3Server> ObjectFolderTest::server_;
+
+TEST_F(ObjectFolderTest, IsReadAsAFolderWithTheSameFiles) {
+  const std::string folder = testing::TempDir() + "/objects";
+  const std::vector<std::string> directories = {"",        "/a",        "/a-b",
+                                                "/a/more", "/a/.cache", "/b c"};
+  for (const std::string& directory : directories) {
+    mkdir((folder + directory).c_str(), 0777);
+  }
+  int value = 0;
+  for (const std::string path :
+       {"a/0.png", "a/more/1.png", "a/2.png", "a-b/0.png", "b c/0 +&.png",
+        "b c/.hidden.png", "a/.cache/0.png", "b c/read.me"}) {
+    const std::string content = Png(Plain(static_cast<uint8_t>(++value)));
+    Write(absl::StrCat(folder, "/", path), content);
+    server_->Set(absl::StrCat("same/", path), content);
+  }
+  server_->Set("same/", "");
+  server_->Set("same/a/", "");
+  server_->Set("samething/else/0.png", Png(Plain(99)));
+
+  const ImageFolderOptions options = {.image_size = {2, 2}, .shuffle = false};
+  const Dataset files = ImageFolder(folder, options);
+  ASSERT_THAT(Values(files), ElementsAre(1, 3, 2, 4, 5));
+  const size_t request_count = server_->request_count();
+  for (const std::string url : {"s3://bucket/same", "s3://bucket/same/"}) {
+    const Dataset objects = ImageFolder(url, options);
+    ASSERT_OK(objects.status());
+    EXPECT_EQ(Values(objects), Values(files)) << url;
+    EXPECT_EQ(Elements(objects)[3][1].scalar<int64_t>(), 1);
+    EXPECT_THAT(ImageFolderClassNames(url),
+                IsOkAndHolds(ElementsAre("a", "a-b", "b c")));
+  }
+  // 10 objects have 4 pages, which are listed twice; 5 are read, twice.
+  EXPECT_EQ(server_->request_count() - request_count, 2 * (4 + 4 + 5 + 5));
+
+  ASSERT_OK_AND_ASSIGN(const proto::Dataset encoded,
+                       EncodeDataset(ImageFolder("s3://bucket/same", options)));
+  ASSERT_OK_AND_ASSIGN(const Dataset decoded, DecodeDataset(encoded));
+  EXPECT_EQ(Values(decoded), Values(files));
+}
+
+TEST_F(ObjectFolderTest, ErrorsNameTheObject) {
+  server_->Set("bad/cat/0.png", Png(Plain(0)));
+  server_->Set("bad/cat/1.png", "no image");
+  const Dataset images =
+      ImageFolder("s3://bucket/bad", {.image_size = {2, 2},
+                                      .corrupt_input = CorruptInput::kSkip,
+                                      .thread_count = 1,
+                                      .shuffle = false});
+  EXPECT_THAT(Values(images), ElementsAre(0));
+  EXPECT_THAT(FirstError(ImageFolder("s3://bucket/bad",
+                                     {.image_size = {2, 2}, .shuffle = false})),
+              StatusIs(kInvalid, HasSubstr("s3://bucket/bad/cat/1.png: is not "
+                                           "an image")));
+  server_->Set("bad/eel/", "");
+  EXPECT_THAT(ImageFolder("s3://bucket/bad").status(),
+              StatusIs(kInvalid, HasSubstr("s3://bucket/bad/eel: this class "
+                                           "has no images")));
+  server_->Set("bad/eel//0.png", Png(Plain(0)));
+  EXPECT_THAT(ImageFolder("s3://bucket/bad").status(),
+              StatusIs(kInvalid, AllOf(HasSubstr("s3://bucket/bad/eel//0.png"),
+                                       HasSubstr("empty component"))));
+  EXPECT_THAT(ImageFolder("s3://bucket/none").status(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("s3://bucket/none: there is no object")));
+}
+
+TEST_F(ObjectFolderTest, AnObjectThatIsGoneIsNotCorruptInput) {
+  server_->Set("gone/cat/0.png", Png(Plain(0)));
+  const Dataset images =
+      ImageFolder("s3://bucket/gone",
+                  {.image_size = {2, 2}, .corrupt_input = CorruptInput::kSkip});
+  ASSERT_OK(images.status());
+  ASSERT_OK(Disk::Real()->Remove("s3://bucket/gone/cat/0.png"));
+  EXPECT_THAT(FirstError(images),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("s3://bucket/gone/cat/0.png")));
 }
 
 TEST(ImageFolderTest, ThousandsOfRealFilesAreRead) {

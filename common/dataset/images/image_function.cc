@@ -1,54 +1,39 @@
 #include "common/dataset/images/image_function.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/confined_files.h"
+#include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/dataset/row_tables.h"
 #include "common/io/image/decode_image.h"
 #include "common/io/image/image.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/open_input.h"
 
 namespace muster {
 namespace {
 
-// Reads the whole file into reused memory.
+// Reads the whole file into reused memory. Errors name the path.
 absl::Status ReadImageFile(const std::string& path, std::string* content) {
-  ASSIGN_OR_RETURN(const int descriptor, OpenToRead(path));
-  if (descriptor < 0) return absl::ErrnoToStatus(errno, "cannot be opened");
-  const absl::Cleanup closer = [descriptor] { close(descriptor); };
-  struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError("is not a regular file");
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, OpenInput(path));
+  if (file->size_bytes() > kImageFileBytesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": has ", file->size_bytes(),
+                     " bytes; the limit is ", kImageFileBytesMax));
   }
-  if (status.st_size > kImageFileBytesMax) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "has ", status.st_size, " bytes; the limit is ", kImageFileBytesMax));
-  }
-  content->resize(static_cast<size_t>(status.st_size));
-  size_t count = 0;
-  while (count < content->size()) {
-    const ssize_t came =
-        read(descriptor, content->data() + count, content->size() - count);
-    if (came < 0 && errno == EINTR) continue;
-    if (came < 0) return absl::ErrnoToStatus(errno, "cannot be read");
-    if (came == 0) break;
-    count += static_cast<size_t>(came);
-  }
-  content->resize(count);
-  return absl::OkStatus();
+  content->resize(static_cast<size_t>(file->size_bytes()));
+  return file->ReadAt(
+      0, absl::MakeSpan(reinterpret_cast<uint8_t*>(content->data()),
+                        content->size()));
 }
 
 // The largest centered region with the aspect ratio of `size`, as in Keras.
@@ -85,8 +70,8 @@ class ImageFunction final : public ElementFunction {
     if (!component_.is_path) {
       RETURN_IF_ERROR(Decode(string, image));
     } else {
-      absl::Status status = ReadImageFile(string, &content_);
-      if (status.ok()) status = Decode(content_, image);
+      RETURN_IF_ERROR(ReadImageFile(string, &content_));
+      const absl::Status status = Decode(content_, image);
       if (!status.ok()) {
         return absl::Status(status.code(),
                             absl::StrCat(string, ": ", status.message()));

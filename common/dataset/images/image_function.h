@@ -21,10 +21,11 @@ struct ImageComponent {
 };
 
 // Replaces one component, the content or path of an image file, with
-// float32[height, width, channels]. Errors for a path begin with it.
+// float32[height, width, channels]. A path may be the URL of an object. Errors
+// for a path name it.
 //   kInvalidArgument  an option is out of range, or there is no such component
 // Errors of the function: as DecodeImage(), and for a path:
-//   kNotFound, kPermissionDenied, others  as absl::ErrnoToStatus()
+//   kNotFound, kPermissionDenied, others  as OpenInput()
 //   kResourceExhausted  the file is longer than kImageFileBytesMax
 absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeImageFunction(
     const std::vector<TensorType>& argument_types,

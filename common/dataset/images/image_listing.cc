@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -13,8 +16,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/object_disk.h"
+#include "common/io/storage/object_url.h"
 
 namespace muster {
 namespace {
@@ -33,7 +39,15 @@ struct DirectoryContent {
   std::vector<std::string> files;
 };
 
-absl::StatusOr<DirectoryContent> List(const std::string& path) {
+// Returns the content of a directory, by its path below a root; "" is the root.
+using Lister =
+    std::function<absl::StatusOr<DirectoryContent>(const std::string& path)>;
+
+std::string PathBelow(absl::string_view folder, absl::string_view name) {
+  return folder.empty() ? std::string(name) : absl::StrCat(folder, "/", name);
+}
+
+absl::StatusOr<DirectoryContent> ListDirectory(const std::string& path) {
   DIR* const directory = opendir(path.c_str());
   if (directory == nullptr) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot list ", path));
@@ -63,6 +77,57 @@ absl::StatusOr<DirectoryContent> List(const std::string& path) {
   return content;
 }
 
+// The folders of objects, by their paths.
+using ObjectFolders = std::map<std::string, DirectoryContent>;
+
+// Adds an object, and the folders above it. Objects are added in the order of
+// their paths, which keeps those of a folder together.
+void AddObject(absl::string_view path, ObjectFolders* folders) {
+  std::string folder;
+  while (!path.empty()) {
+    const size_t slash = path.find('/');
+    const std::string name(path.substr(0, slash));
+    if (name[0] == '.') return;
+    DirectoryContent& content = (*folders)[folder];
+    if (slash == absl::string_view::npos) {
+      content.files.push_back(name);
+      return;
+    }
+    if (content.directories.empty() || content.directories.back() != name) {
+      content.directories.push_back(name);
+    }
+    folder = PathBelow(folder, name);
+    path.remove_prefix(slash + 1);
+  }
+}
+
+// Lists all objects below `root` at once: a request for each folder would take
+// longer.
+absl::StatusOr<Lister> ListObjects(const std::string& root) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   ObjectDisk::Real()->ListTree(root, kImageCountMax));
+  const auto folders = std::make_shared<ObjectFolders>();
+  for (const std::string& path : paths) {
+    RETURN_IF_ERROR(ParseObjectUrl(PathBelow(root, path)).status());
+    AddObject(path, folders.get());
+  }
+  for (auto& [path, content] : *folders) {
+    // "a-b/" is before "a/", and "a" before "a-b".
+    std::sort(content.directories.begin(), content.directories.end());
+  }
+  return [folders](const std::string& path) -> DirectoryContent {
+    const auto found = folders->find(path);
+    return found == folders->end() ? DirectoryContent() : found->second;
+  };
+}
+
+absl::StatusOr<Lister> ListerOf(const std::string& root) {
+  if (IsObjectUrl(root)) return ListObjects(root);
+  return [root](const std::string& path) {
+    return ListDirectory(path.empty() ? root : PathBelow(root, path));
+  };
+}
+
 template <typename Suffixes>
 bool EndsWithAny(absl::string_view name, const Suffixes& suffixes) {
   return std::any_of(suffixes.begin(), suffixes.end(),
@@ -78,33 +143,29 @@ struct Unlisted {
   std::string unreadable;        // One of them.
 };
 
-// Appends the images below `path`, a path in `root`.
-absl::Status AppendImages(const std::string& root, const std::string& path,
+// Appends the images below `path`.
+absl::Status AppendImages(const Lister& list, const std::string& path,
                           int depth, std::vector<std::string>* images,
                           Unlisted* unlisted) {
   if (depth > kDepthMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(root, "/", path, ": directories are nested more than ",
-                     kDepthMax, " deep"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": directories are nested more than ", kDepthMax, " deep"));
   }
-  ASSIGN_OR_RETURN(const DirectoryContent content,
-                   List(absl::StrCat(root, "/", path)));
+  ASSIGN_OR_RETURN(const DirectoryContent content, list(path));
   for (const std::string& file : content.files) {
     if (EndsWithAny(file, kSuffixes)) {
-      images->push_back(absl::StrCat(path, "/", file));
+      images->push_back(PathBelow(path, file));
       continue;
     }
-    if (unlisted->other.empty()) {
-      unlisted->other = absl::StrCat(path, "/", file);
-    }
+    if (unlisted->other.empty()) unlisted->other = PathBelow(path, file);
     if (!EndsWithAny(file, kUnreadableSuffixes)) continue;
     if (++unlisted->unreadable_count == 1) {
-      unlisted->unreadable = absl::StrCat(path, "/", file);
+      unlisted->unreadable = PathBelow(path, file);
     }
   }
   for (const std::string& directory : content.directories) {
-    RETURN_IF_ERROR(AppendImages(root, absl::StrCat(path, "/", directory),
-                                 depth + 1, images, unlisted));
+    RETURN_IF_ERROR(AppendImages(list, PathBelow(path, directory), depth + 1,
+                                 images, unlisted));
   }
   return absl::OkStatus();
 }
@@ -120,11 +181,9 @@ absl::Status CheckClassNames(const std::string& directory,
       "; class_names are ", absl::StrJoin(expected, ", ")));
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> ListClassNames(
-    absl::string_view directory) {
-  ASSIGN_OR_RETURN(DirectoryContent content, List(std::string(directory)));
+absl::StatusOr<std::vector<std::string>> ClassNames(
+    const std::string& directory, const Lister& list) {
+  ASSIGN_OR_RETURN(DirectoryContent content, list(""));
   if (content.directories.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         directory, ": has no directories",
@@ -136,11 +195,27 @@ absl::StatusOr<std::vector<std::string>> ListClassNames(
   return std::move(content.directories);
 }
 
+// URLs of objects have one slash between components.
+std::string RootOf(absl::string_view directory) {
+  return std::string(IsObjectUrl(directory) ? absl::StripSuffix(directory, "/")
+                                            : directory);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ListClassNames(
+    absl::string_view directory) {
+  const std::string root = RootOf(directory);
+  ASSIGN_OR_RETURN(const Lister list, ListerOf(root));
+  return ClassNames(root, list);
+}
+
 absl::StatusOr<ImageListing> ListImages(
     absl::string_view directory, const std::vector<std::string>& class_names) {
   ImageListing listing;
-  listing.directory = std::string(directory);
-  ASSIGN_OR_RETURN(listing.class_names, ListClassNames(directory));
+  listing.directory = RootOf(directory);
+  ASSIGN_OR_RETURN(const Lister list, ListerOf(listing.directory));
+  ASSIGN_OR_RETURN(listing.class_names, ClassNames(listing.directory, list));
   if (!class_names.empty()) {
     RETURN_IF_ERROR(
         CheckClassNames(listing.directory, class_names, listing.class_names));
@@ -151,11 +226,10 @@ absl::StatusOr<ImageListing> ListImages(
     const std::string& name = listing.class_names[label];
     const size_t begin = listing.files.size();
     unlisted.other.clear();
-    RETURN_IF_ERROR(
-        AppendImages(listing.directory, name, 1, &listing.files, &unlisted));
+    RETURN_IF_ERROR(AppendImages(list, name, 1, &listing.files, &unlisted));
     if (listing.files.size() == begin) {
       return absl::InvalidArgumentError(absl::StrCat(
-          directory, "/", name, ": this class has no images (",
+          listing.directory, "/", name, ": this class has no images (",
           absl::StrJoin(kSuffixes, ", "), ")",
           unlisted.other.empty() ? ""
                                  : absl::StrCat("; it has ", unlisted.other)));

@@ -21,7 +21,8 @@ struct ImageListing {
   std::vector<int32_t> labels;     // Of each file.
 };
 
-// Returns the directories in `directory`, sorted by the bytes of their names.
+// Returns the directories in `directory`, a path or the URL of a folder of
+// objects, sorted by the bytes of their names.
 //   kNotFound         it does not exist
 //   kInvalidArgument  it has no directories
 absl::StatusOr<std::vector<std::string>> ListClassNames(
@@ -29,7 +30,7 @@ absl::StatusOr<std::vector<std::string>> ListClassNames(
 
 // Returns the JPEG and PNG files of each class, sorted by class, then by path.
 // Logs how many BMP and GIF files were left out.
-//   as ListClassNames()
+//   as ListClassNames(), or as ObjectStore
 //   kInvalidArgument    `class_names` are not empty and differ from the
 //                       directories; or a class has no images
 //   kResourceExhausted  more than kImageCountMax files

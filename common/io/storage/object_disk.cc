@@ -23,6 +23,11 @@ size_t PartBytes(size_t first_bytes, int part_number) {
   return first_bytes << ((part_number - 1) / kPartsPerSize);
 }
 
+absl::Status EmptyFolder(absl::string_view folder) {
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": there is no object in this folder"));
+}
+
 class ObjectWriter final : public WritableFile {
  public:
   ObjectWriter(ObjectUrl url, ObjectStore* store, ThreadPool* uploads,
@@ -308,9 +313,17 @@ absl::StatusOr<std::vector<std::string>> ObjectDisk::List(
   std::vector<std::string> names = std::move(listing.files);
   names.insert(names.end(), listing.folders.begin(), listing.folders.end());
   std::sort(names.begin(), names.end());
-  if (!names.empty()) return names;
-  return absl::NotFoundError(
-      absl::StrCat(folder, ": there is no object in this folder"));
+  if (names.empty()) return EmptyFolder(folder);
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ObjectDisk::ListTree(
+    absl::string_view folder, size_t count_max) {
+  ASSIGN_OR_RETURN(const Place place, Find(folder));
+  ASSIGN_OR_RETURN(std::vector<std::string> paths,
+                   place.store->ListTree(place.url, count_max));
+  if (paths.empty()) return EmptyFolder(folder);
+  return paths;
 }
 
 }  // namespace muster

@@ -46,6 +46,9 @@ class ObjectDisk final : public Disk {
     size_t block_bytes = 8 << 20;
   };
 
+  // That of the paths of Disk::Real() which are URLs.
+  static ObjectDisk* Real();
+
   // Reads the environment when a scheme is used for the first time.
   explicit ObjectDisk(EnvironmentReader environment);
   ObjectDisk(EnvironmentReader environment, const Options& options);
@@ -64,6 +67,14 @@ class ObjectDisk final : public Disk {
   absl::Status SyncFolder(absl::string_view folder) override;
   absl::StatusOr<std::vector<std::string>> List(
       absl::string_view folder) override;
+
+  // Returns the paths of all objects below `folder`, relative to it and sorted,
+  // with few requests. Those that end in "/" stand for folders: some tools
+  // write them.
+  //   kNotFound           there is no object below it
+  //   kResourceExhausted  there are more than `count_max`
+  absl::StatusOr<std::vector<std::string>> ListTree(absl::string_view folder,
+                                                    size_t count_max);
 
  private:
   // An object, and the store that holds it.

@@ -204,6 +204,24 @@ TEST_F(ObjectDiskTest, ListsAFolderInPages) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
 }
 
+TEST_F(ObjectDiskTest, ListsATreeInPages) {
+  Reset(*S3Server::Start({.page_keys_max = 2}));
+  for (const std::string key : {"run/c", "run/a b+&<%", "run/b/x", "run/b/",
+                                "run/d/e/f", "runs/no", "run", "run/"}) {
+    server_->Set(key, "x");
+  }
+  for (const std::string folder : {"s3://bucket/run", "s3://bucket/run/"}) {
+    EXPECT_THAT(
+        disk_->ListTree(folder, 6),
+        IsOkAndHolds(ElementsAre("a b+&<%", "b/", "b/x", "c", "d/e/f")));
+  }
+  EXPECT_THAT(disk_->ListTree("s3://bucket/run", 4),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("s3://bucket/run: more than 4 objects")));
+  EXPECT_THAT(disk_->ListTree("s3://bucket/none", 4),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+}
+
 TEST_F(ObjectDiskTest, NamesWithSpecialCharactersAreSigned) {
   const std::string path = "s3://bucket/ä (1)+&?#%41='\"~*.x";
   ASSERT_OK(Write(path, "content"));

@@ -299,42 +299,34 @@ absl::Status ObjectStore::Remove(const ObjectUrl& url) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::StatusOr<ObjectStore::Listing> ObjectStore::List(
-    const ObjectUrl& folder) {
+absl::Status ObjectStore::ListPages(
+    const ObjectUrl& folder, absl::string_view delimiter,
+    absl::FunctionRef<absl::Status(std::string key)> add) {
   std::string prefix = folder.key;
   if (!prefix.empty() && !absl::EndsWith(prefix, "/")) prefix += '/';
   ObjectUrl bucket = folder;
   bucket.key.clear();
-  Listing listing;
   std::string continuation;
   do {
     Task task = {.verb = "list", .url = bucket};
-    task.query = {{"list-type", "2"},
-                  {"prefix", prefix},
-                  {"delimiter", "/"},
-                  {"encoding-type", "url"}};
+    task.query = {
+        {"list-type", "2"}, {"prefix", prefix}, {"encoding-type", "url"}};
+    if (!delimiter.empty()) {
+      task.query.emplace_back("delimiter", std::string(delimiter));
+    }
     if (!continuation.empty()) {
       task.query.emplace_back("continuation-token", continuation);
     }
     ASSIGN_OR_RETURN(const HttpClient::Response response, Do(task));
-    // Returns the name below the folder of the escaped key in an element.
-    const auto name_of = [&](absl::string_view element,
-                             absl::string_view key_name) {
-      // Spaces are "+" in listings.
-      const std::string key = UrlUnescape(
-          absl::StrReplaceAll(XmlText(element, key_name), {{"+", " "}}));
-      absl::string_view name = key;
-      absl::ConsumePrefix(&name, prefix);
-      absl::ConsumeSuffix(&name, "/");
-      return std::string(name);
-    };
-    for (const auto element : XmlElements(response.body, "Contents")) {
-      std::string name = name_of(element, "Key");
-      // Some tools write an empty object in the place of a folder.
-      if (!name.empty()) listing.files.push_back(std::move(name));
-    }
-    for (const auto element : XmlElements(response.body, "CommonPrefixes")) {
-      listing.folders.push_back(name_of(element, "Prefix"));
+    for (const auto& [element, key_name] :
+         {std::pair("Contents", "Key"),
+          std::pair("CommonPrefixes", "Prefix")}) {
+      for (const auto content : XmlElements(response.body, element)) {
+        // Spaces are "+" in listings.
+        const std::string key = UrlUnescape(
+            absl::StrReplaceAll(XmlText(content, key_name), {{"+", " "}}));
+        RETURN_IF_ERROR(add(std::string(absl::StripPrefix(key, prefix))));
+      }
     }
     const bool is_cut = XmlText(response.body, "IsTruncated") == "true";
     const std::string next = XmlText(response.body, "NextContinuationToken");
@@ -343,9 +335,41 @@ absl::StatusOr<ObjectStore::Listing> ObjectStore::List(
     }
     continuation = is_cut ? next : "";
   } while (!continuation.empty());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ObjectStore::Listing> ObjectStore::List(
+    const ObjectUrl& folder) {
+  Listing listing;
+  RETURN_IF_ERROR(ListPages(folder, "/", [&](std::string key) {
+    // Some tools write an empty object in the place of a folder.
+    if (key.empty()) return absl::OkStatus();
+    if (key.back() == '/') {
+      key.pop_back();
+      listing.folders.push_back(std::move(key));
+    } else {
+      listing.files.push_back(std::move(key));
+    }
+    return absl::OkStatus();
+  }));
   std::sort(listing.files.begin(), listing.files.end());
   std::sort(listing.folders.begin(), listing.folders.end());
   return listing;
+}
+
+absl::StatusOr<std::vector<std::string>> ObjectStore::ListTree(
+    const ObjectUrl& folder, size_t count_max) {
+  std::vector<std::string> keys;
+  RETURN_IF_ERROR(ListPages(folder, "", [&](std::string key) {
+    if (keys.size() == count_max) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          folder.ToString(), ": more than ", count_max, " objects"));
+    }
+    if (!key.empty()) keys.push_back(std::move(key));
+    return absl::OkStatus();
+  }));
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 absl::StatusOr<std::string> ObjectStore::BeginUpload(const ObjectUrl& url) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -82,6 +83,12 @@ class ObjectStore {
   };
   absl::StatusOr<Listing> List(const ObjectUrl& folder);
 
+  // Returns the keys of all objects below a folder, folders in it included,
+  // without the folder's own part, sorted. Takes a request for each 1,000.
+  //   kResourceExhausted  there are more than `count_max`
+  absl::StatusOr<std::vector<std::string>> ListTree(const ObjectUrl& folder,
+                                                    size_t count_max);
+
   // Writes an object in parts. Parts have 5 MiB to 5 GiB, the last one may be
   // shorter, and numbers from 1 to 10,000. The object appears with
   // CompleteUpload(); until then the parts take space in the store, which
@@ -114,6 +121,11 @@ class ObjectStore {
   absl::StatusOr<HttpClient::Response> Send(const Task& task);
   // As Send(), with an error for responses that are errors.
   absl::StatusOr<HttpClient::Response> Do(const Task& task);
+  // Requests the pages of a listing. `add` gets each key without the folder's
+  // part. With a delimiter, keys that contain it are cut behind it, and what is
+  // left, which names a folder, comes once.
+  absl::Status ListPages(const ObjectUrl& folder, absl::string_view delimiter,
+                         absl::FunctionRef<absl::Status(std::string key)> add);
   absl::Status RefusalOf(const Task& task,
                          const HttpClient::Response& response) const;
   absl::Status ConnectionError(const Task& task, const absl::Status& status,

@@ -47,13 +47,17 @@ class RealDisk final : public Disk {
 
  private:
   static Disk* For(absl::string_view path) {
-    static Disk* const objects = new ObjectDisk(
-        [](const char* name) -> const char* { return getenv(name); });
-    return IsObjectUrl(path) ? objects : LocalDisk();
+    return IsObjectUrl(path) ? ObjectDisk::Real() : LocalDisk();
   }
 };
 
 }  // namespace
+
+ObjectDisk* ObjectDisk::Real() {
+  static ObjectDisk* const disk = new ObjectDisk(
+      [](const char* name) -> const char* { return getenv(name); });
+  return disk;
+}
 
 Disk* Disk::Real() {
   static Disk* const disk = new RealDisk;
