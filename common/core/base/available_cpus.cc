@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -62,6 +63,18 @@ double LeastBandwidth(const std::string& hierarchy, std::string group,
   }
 }
 
+// Many sites let Slurm count processors without binding tasks to them.
+double SlurmCpuLimit() {
+  const char* const step = getenv("SLURM_STEP_ID");
+  const char* const granted = getenv("SLURM_CPUS_PER_TASK");
+  double cpus = 0;
+  if (step == nullptr || granted == nullptr ||
+      !absl::SimpleAtod(granted, &cpus) || !(cpus >= 1)) {
+    return kUnlimited;
+  }
+  return cpus;
+}
+
 }  // namespace
 
 namespace internal {
@@ -93,7 +106,8 @@ int AvailableCpus() {
   CPU_ZERO(&set);
   double cpus = 1;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) cpus = CPU_COUNT(&set);
-  cpus = std::min(cpus, std::ceil(internal::ControlGroupCpuLimit("")));
+  cpus = std::min(
+      {cpus, std::ceil(internal::ControlGroupCpuLimit("")), SlurmCpuLimit()});
   return std::max(1, static_cast<int>(cpus));
 }
 

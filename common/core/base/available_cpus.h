@@ -7,10 +7,12 @@ namespace muster {
 
 // Returns how many processors this process may use at once: those of its
 // affinity mask, or the CPU bandwidth of its control groups (version 1 and 2),
-// rounded up, if that is less. At least 1.
+// rounded up, or what Slurm grants a task of its step, if that is less. At
+// least 1.
 //
 // Sources: sched_getaffinity(2); Linux' Documentation/admin-guide/cgroup-v2.rst
-// and Documentation/scheduler/sched-bwc.rst.
+// and Documentation/scheduler/sched-bwc.rst; srun(1), "Output environment
+// variables".
 int AvailableCpus();
 
 namespace internal {

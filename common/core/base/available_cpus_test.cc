@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -69,6 +70,25 @@ TEST(AvailableCpusTest, TheAffinityMaskCounts) {
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_EQ(AvailableCpus(), 1);
   sched_setaffinity(0, sizeof(before), &before);
+}
+
+TEST(AvailableCpusTest, WhatSlurmGrantsATaskCounts) {
+  cpu_set_t mask;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0);
+  unsetenv("SLURM_STEP_ID");
+  setenv("SLURM_CPUS_PER_TASK", "1", /*overwrite=*/1);
+  const int cpus = AvailableCpus();
+  if (CPU_COUNT(&mask) == 1) GTEST_SKIP() << "There is one processor.";
+  // Of the batch script, which may start several tasks itself.
+  EXPECT_GT(cpus, 1);
+  setenv("SLURM_STEP_ID", "0", /*overwrite=*/1);
+  EXPECT_EQ(AvailableCpus(), 1);
+  for (const char* const granted : {"1000000", "", "none", "0", "-1", "nan"}) {
+    setenv("SLURM_CPUS_PER_TASK", granted, /*overwrite=*/1);
+    EXPECT_EQ(AvailableCpus(), cpus) << granted;
+  }
+  unsetenv("SLURM_STEP_ID");
+  unsetenv("SLURM_CPUS_PER_TASK");
 }
 
 }  // namespace
