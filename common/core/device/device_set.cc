@@ -14,6 +14,28 @@ namespace {
 constexpr size_t kSimulatedMemoryBytes = size_t{1} << 30;
 constexpr size_t kSimulatedPieceBytes = 2 << 20;
 
+constexpr MetricInfo kMemoryBytes = {"muster_gpu_memory_bytes",
+                                     "Memory of the GPU that is in use."};
+constexpr MetricInfo kMemoryPeakBytes = {
+    "muster_gpu_memory_peak_bytes",
+    "The largest value of muster_gpu_memory_bytes."};
+constexpr MetricInfo kMemoryLimitBytes = {
+    "muster_gpu_memory_limit_bytes",
+    "Memory of the GPU that this process may use."};
+
+std::unique_ptr<MetricSource> MetricsOf(Device* device) {
+  return std::make_unique<MetricSource>([device](MetricSink* sink) {
+    const MemoryReport report = device->memory().report();
+    const MetricLabels labels = {{"device", device->name()}};
+    sink->AddGauge(kMemoryBytes, static_cast<double>(report.current_bytes),
+                   labels);
+    sink->AddGauge(kMemoryPeakBytes, static_cast<double>(report.peak_bytes),
+                   labels);
+    sink->AddGauge(kMemoryLimitBytes, static_cast<double>(report.limit_bytes),
+                   labels);
+  });
+}
+
 }  // namespace
 
 DeviceSet& DeviceSet::OfProcess() {
@@ -162,8 +184,10 @@ std::vector<DeviceSet::Logical> DeviceSet::MakeLogical() const {
   std::vector<Logical> logical;
   for (const int index : visible_) {
     for (const LogicalDeviceOptions& options : physical_[index].logical) {
-      logical.push_back(
-          {.physical_index = index, .options = options, .device = nullptr});
+      logical.push_back({.physical_index = index,
+                         .options = options,
+                         .device = nullptr,
+                         .metrics = nullptr});
     }
   }
   return logical;
@@ -207,6 +231,7 @@ absl::StatusOr<Device*> DeviceSet::FindDevice(int index) {
       .tensor_float_32 = tensor_float_32_};
   if (api_->is_simulated) options.memory.piece_bytes = kSimulatedPieceBytes;
   ASSIGN_OR_RETURN(logical.device, Device::Create(api_, options));
+  logical.metrics = MetricsOf(logical.device.get());
   return logical.device.get();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/core/base/metrics.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_memory.h"
 #include "common/core/device/driver_api.h"
@@ -114,7 +115,8 @@ class DeviceSet {
   struct Logical {
     int physical_index = 0;
     LogicalDeviceOptions options;
-    std::unique_ptr<Device> device;  // Null before its first use.
+    std::unique_ptr<Device> device;         // Null before its first use.
+    std::unique_ptr<MetricSource> metrics;  // Of the device.
   };
 
   // Asks the driver once.

@@ -1,9 +1,13 @@
 #include "common/core/device/device_set.h"
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/device/real_driver.h"
 #include "gmock/gmock.h"
@@ -13,7 +17,11 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 absl::StatusOr<const driver::DriverApi*> NoDriver() {
@@ -77,6 +85,35 @@ TEST_F(DeviceSetTest, LogicalDevicesShareAPhysicalOne) {
   EXPECT_EQ(report.mapped_bytes, 0);
   EXPECT_OK(device->memory().Allocate(1000, {"block", "a"}));
   EXPECT_OK(devices_.ResetPeakMemory(1));
+}
+
+// The values of a gauge by the device in its labels.
+std::map<std::string, double> ValuesOf(absl::string_view name) {
+  std::map<std::string, double> values;
+  for (const MetricFamily& family : ReadMetrics()) {
+    if (family.name != name) continue;
+    for (const MetricFamily::Sample& sample : family.samples) {
+      values[sample.labels.at(0).second] = sample.value;
+    }
+  }
+  return values;
+}
+
+TEST_F(DeviceSetTest, MetricsShowTheMemoryOfDevicesInUse) {
+  EXPECT_THAT(ValuesOf("muster_gpu_memory_bytes"), IsEmpty());
+  ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(1));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto block,
+                         device->memory().Allocate(1000, {"block", "a"}));
+    EXPECT_THAT(ValuesOf("muster_gpu_memory_bytes"),
+                ElementsAre(Pair("gpu:1", Ge(1000))));
+  }
+  EXPECT_THAT(ValuesOf("muster_gpu_memory_bytes"),
+              ElementsAre(Pair("gpu:1", 0)));
+  EXPECT_THAT(ValuesOf("muster_gpu_memory_peak_bytes"),
+              ElementsAre(Pair("gpu:1", Ge(1000))));
+  EXPECT_THAT(ValuesOf("muster_gpu_memory_limit_bytes"),
+              ElementsAre(Pair("gpu:1", 1 << 30)));
 }
 
 TEST_F(DeviceSetTest, MemoryThatDoesNotGrowIsMappedAtOnce) {

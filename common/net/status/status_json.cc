@@ -116,7 +116,8 @@ Json ToJson(const RecentProblems& problems) {
 }  // namespace
 
 std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
-                       const RecentProblems& problems, absl::Time now) {
+                       const RecentProblems& problems,
+                       const std::vector<GpuStatus>& gpus, absl::Time now) {
   Json json = {{"time", UnixSeconds(now)}, {"process", ToJson(process, now)}};
   const absl::Status readiness = Readiness(report);
   json["ready"] = readiness.ok();
@@ -154,6 +155,12 @@ std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
   }
   json["checkpoints"] = std::move(checkpoints);
   json["problems"] = ToJson(problems);
+  for (const GpuStatus& gpu : gpus) {
+    json["gpus"].push_back({{"device", gpu.device},
+                            {"memory_bytes", gpu.memory_bytes},
+                            {"memory_peak_bytes", gpu.memory_peak_bytes},
+                            {"memory_limit_bytes", gpu.memory_limit_bytes}});
+  }
   // Messages may quote bytes that came from elsewhere.
   return json.dump(-1, ' ', /*ensure_ascii=*/false,
                    Json::error_handler_t::replace);

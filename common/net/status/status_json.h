@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/core/base/log_format.h"
@@ -24,11 +25,20 @@ struct ProcessStatus {
   absl::Time start;
 };
 
+// The memory of a GPU that this process uses.
+struct GpuStatus {
+  std::string device;  // "gpu:0"
+  double memory_bytes = 0;
+  double memory_peak_bytes = 0;
+  double memory_limit_bytes = 0;
+};
+
 // Returns /status.json. Times are in seconds since the Unix epoch, durations in
 // seconds. Fields that are unknown are absent; numbers that JSON cannot express
 // are null. docs/formats.md describes the fields.
 std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
-                       const RecentProblems& problems, absl::Time now);
+                       const RecentProblems& problems,
+                       const std::vector<GpuStatus>& gpus, absl::Time now);
 
 }  // namespace muster
 

@@ -24,7 +24,7 @@ Json Write(const StatusReport& report, const RecentProblems& problems = {}) {
                                  .incarnation = 0xFFFFFFFFFFFFFFFF,
                                  .address = "h1:2222",
                                  .start = kNow - absl::Seconds(30)};
-  return Json::parse(StatusJson(process, report, problems, kNow));
+  return Json::parse(StatusJson(process, report, problems, {}, kNow));
 }
 
 TEST(StatusJsonTest, DescribesTheProcess) {

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -58,6 +61,32 @@ HttpResponse Ready() {
   return {.status_code = 503, .body = "not ready\n"};
 }
 
+// The GPUs of which the metrics tell (common/core/device/device_set.cc).
+std::vector<GpuStatus> ReadGpus() {
+  std::map<std::string, GpuStatus> gpus;
+  for (const MetricFamily& family : ReadMetrics()) {
+    double GpuStatus::*field = nullptr;
+    if (family.name == "muster_gpu_memory_bytes") {
+      field = &GpuStatus::memory_bytes;
+    } else if (family.name == "muster_gpu_memory_peak_bytes") {
+      field = &GpuStatus::memory_peak_bytes;
+    } else if (family.name == "muster_gpu_memory_limit_bytes") {
+      field = &GpuStatus::memory_limit_bytes;
+    } else {
+      continue;
+    }
+    for (const MetricFamily::Sample& sample : family.samples) {
+      if (sample.labels.empty()) continue;
+      const std::string& device = sample.labels.front().second;
+      gpus[device].device = device;
+      gpus[device].*field = sample.value;
+    }
+  }
+  std::vector<GpuStatus> sorted;
+  for (auto& [device, gpu] : gpus) sorted.push_back(std::move(gpu));
+  return sorted;
+}
+
 }  // namespace
 
 std::map<std::string, HttpPage> StatusPages(ProcessStatus process) {
@@ -78,9 +107,10 @@ std::map<std::string, HttpPage> StatusPages(ProcessStatus process) {
                         .body = MetricsText(ReadMetrics(), labels)};
   }};
   pages["/status.json"] = {.read = [process] {
-    return HttpResponse{.content_type = "application/json",
-                        .body = StatusJson(process, ReadStatus(),
-                                           ReadRecentProblems(), absl::Now())};
+    return HttpResponse{
+        .content_type = "application/json",
+        .body = StatusJson(process, ReadStatus(), ReadRecentProblems(),
+                           ReadGpus(), absl::Now())};
   }};
   pages["/"] = File(internal::k_status_html, "text/html; charset=utf-8");
   pages["/status.css"] = File(internal::k_status_css, "text/css");

@@ -79,6 +79,25 @@ TEST_F(StatusPagesTest, ServesTheStatus) {
   EXPECT_EQ(json["process"]["task"], "worker 1");
 }
 
+TEST_F(StatusPagesTest, ServesTheMemoryOfGpus) {
+  EXPECT_FALSE(
+      nlohmann::json::parse(Get("/status.json").body).contains("gpus"));
+  const MetricSource source([](MetricSink* sink) {
+    for (const std::string device : {"gpu:1", "gpu:0"}) {
+      const MetricLabels labels = {{"device", device}};
+      sink->AddGauge({"muster_gpu_memory_bytes", "Test."}, 5, labels);
+      sink->AddGauge({"muster_gpu_memory_peak_bytes", "Test."}, 7, labels);
+      sink->AddGauge({"muster_gpu_memory_limit_bytes", "Test."}, 9, labels);
+    }
+  });
+  const auto gpus = nlohmann::json::parse(Get("/status.json").body)["gpus"];
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0]["device"], "gpu:0");
+  EXPECT_EQ(gpus[1]["memory_bytes"], 5);
+  EXPECT_EQ(gpus[1]["memory_peak_bytes"], 7);
+  EXPECT_EQ(gpus[1]["memory_limit_bytes"], 9);
+}
+
 // The policy allows the page's own files only.
 TEST_F(StatusPagesTest, ThePageNeedsNothingFromOutside) {
   const HttpAnswer page = Get("/");

@@ -80,6 +80,10 @@ function tilesOf(status) {
     tiles.push(['newest checkpoint', `${duration(newest.age_seconds)} ago`,
                 `written in ${duration(newest.duration_seconds)}`]);
   }
+  for (const gpu of status.gpus ?? []) {
+    tiles.push([`memory of ${gpu.device}`, bytes(gpu.memory_bytes),
+                `of ${bytes(gpu.memory_limit_bytes)}, peak ${bytes(gpu.memory_peak_bytes)}`]);
+  }
   const problems = status.problems;
   if (problems.errors + problems.warnings > 0) {
     tiles.push(['errors', number(problems.errors), `${number(problems.warnings)} warnings`]);
