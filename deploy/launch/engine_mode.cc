@@ -32,6 +32,9 @@ ABSL_FLAG(std::string, task_cpus, "1",
           "For --kubernetes: the CPUs that each task requests.");
 ABSL_FLAG(std::string, task_memory, "2Gi",
           "For --kubernetes: the memory that each task gets.");
+ABSL_FLAG(int, task_gpus, 0,
+          "For --kubernetes: the GPUs of each worker (nvidia.com/gpu). For "
+          "--slurm: those of each task (--gpus-per-task).");
 ABSL_FLAG(std::string, storage, "10Gi",
           "For --kubernetes: the size of the volume for checkpoints and "
           "results.");
@@ -62,6 +65,13 @@ absl::StatusOr<EngineJob> MakeEngineJob(ClusterPlan plan, bool tls) {
   RETURN_IF_ERROR(CheckPlan(plan));
   job.plan = std::move(plan);
   return job;
+}
+
+absl::StatusOr<int> TaskGpus() {
+  const int count = absl::GetFlag(FLAGS_task_gpus);
+  if (count >= 0) return count;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--task_gpus=", count, ": expected 0 or more"));
 }
 
 absl::StatusOr<std::string> ReadJobFile(const std::string& path) {
@@ -98,6 +108,7 @@ absl::StatusOr<std::string> MakeSlurmScript(ClusterPlan plan,
   }
   options.restart_count_max =
       settings.restart_count_max.value_or(options.restart_count_max);
+  ASSIGN_OR_RETURN(options.task_gpus, TaskGpus());
   ASSIGN_OR_RETURN(const EngineJob job,
                    MakeEngineJob(std::move(plan), settings.tls));
   return SlurmScript(job, options);
@@ -112,6 +123,7 @@ absl::StatusOr<std::string> MakeKubernetesManifests(
                              .memory = absl::GetFlag(FLAGS_task_memory),
                              .storage = absl::GetFlag(FLAGS_storage)};
   ASSIGN_OR_RETURN(options.job_text, ReadJobFile(plan.job_file));
+  ASSIGN_OR_RETURN(options.worker_gpus, TaskGpus());
   ASSIGN_OR_RETURN(const EngineJob job,
                    MakeEngineJob(std::move(plan), settings.tls));
   return KubernetesManifests(job, options);
@@ -127,7 +139,7 @@ std::vector<std::string> EngineFlags() {
   return {"slurm",    "kubernetes", "task",      "name",
           "insecure", "port_base",  "data_root", "checkpoint_root",
           "image",    "data_claim", "task_cpus", "task_memory",
-          "storage"};
+          "storage",  "task_gpus"};
 }
 
 absl::StatusOr<std::string> EngineText(ClusterPlan plan,

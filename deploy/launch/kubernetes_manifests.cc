@@ -152,7 +152,7 @@ constexpr absl::string_view kContainer = R"yaml(        ports:
           periodSeconds: 5
         resources:
           requests: {cpu: $CPUS, memory: $MEMORY}
-          limits: {memory: $MEMORY}
+          limits: {memory: $MEMORY$GPUS}
         securityContext:
           allowPrivilegeEscalation: false
           readOnlyRootFilesystem: true
@@ -289,6 +289,9 @@ std::string IndexedJob(const EngineJob& job, TaskType role, int count,
                        Replacements replacements) {
   replacements.emplace_back("$ROLE", std::string(TaskTypeName(role)));
   replacements.emplace_back("$COUNT", absl::StrCat(count));
+  const int gpus = role == TaskType::kWorker ? options.worker_gpus : 0;
+  replacements.emplace_back(
+      "$GPUS", gpus == 0 ? "" : absl::StrCat(", nvidia.com/gpu: ", gpus));
   const std::vector<Volume> volumes =
       OptionalVolumes(job, role, count, options);
   std::string text =

@@ -16,6 +16,7 @@ struct ManifestOptions {
   std::string cpus = "1";  // Of each task, as Kubernetes writes quantities.
   std::string memory = "2Gi";
   std::string storage = "10Gi";  // Of the run folder.
+  int worker_gpus = 0;  // NVIDIA's, of each worker; other tasks get none.
 };
 
 // Returns the manifests of `job` in YAML, for `kubectl apply -f`:
@@ -31,7 +32,7 @@ struct ManifestOptions {
 // answer the probes. Secrets are only named: the text begins with the commands
 // that make them. `job.plan.run_dir` is ignored.
 //
-//   kInvalidArgument  the image is missing, or a value has line breaks
+//   kInvalidArgument  the image is missing, or a value is no quantity
 absl::StatusOr<std::string> KubernetesManifests(const EngineJob& job,
                                                 const ManifestOptions& options);
 

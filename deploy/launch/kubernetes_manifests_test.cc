@@ -61,7 +61,7 @@ TEST_F(KubernetesManifestsTest, EveryRoleIsAnIndexedJob) {
 
 TEST_F(KubernetesManifestsTest, NothingIsLeftToFillIn) {
   for (const char* name : {"$NAME", "$ROLE", "$PORT", "$IMAGE", "$COUNT",
-                           "$CPUS", "$FILE", "$STATUS_PORT"}) {
+                           "$CPUS", "$FILE", "$GPUS", "$STATUS_PORT"}) {
     EXPECT_THAT(Manifests(), Not(HasSubstr(name)));
   }
 }
@@ -105,6 +105,15 @@ TEST_F(KubernetesManifestsTest, DataIsMountedReadOnlyAndReadable) {
       AllOf(HasSubstr("{name: data, mountPath: /data, readOnly: true}"),
             HasSubstr("{claimName: \"images\", readOnly: true}"),
             HasSubstr("MUSTER_DATA_ROOT, value: \"/data,/run/muster\"")));
+}
+
+TEST_F(KubernetesManifestsTest, WorkersGetTheGpus) {
+  EXPECT_THAT(Manifests(), Not(HasSubstr("nvidia")));
+  options_.worker_gpus = 2;
+  EXPECT_THAT(JobOf("worker"),
+              HasSubstr("limits: {memory: \"2Gi\", nvidia.com/gpu: 2}\n"));
+  EXPECT_THAT(JobOf("ps"), Not(HasSubstr("nvidia")));
+  EXPECT_THAT(JobOf("chief"), Not(HasSubstr("nvidia")));
 }
 
 TEST_F(KubernetesManifestsTest, BadOptionsAreRefused) {

@@ -25,7 +25,7 @@ constexpr absl::string_view kDirectives = R"(#!/bin/bash
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --signal=TERM@$GRACE
-set -euo pipefail
+$GPUSset -euo pipefail
 
 )";
 
@@ -46,6 +46,11 @@ for ((attempt = 0; attempt <= $RESTARTS; ++attempt)); do
 done
 exit "$status"
 )";
+
+std::string GpuDirective(int count) {
+  return count == 0 ? ""
+                    : absl::StrCat("#SBATCH --gpus-per-task=", count, "\n");
+}
 
 // The assignments that all tasks get.
 std::string Exports(const EngineJob& job) {
@@ -113,7 +118,8 @@ std::string SlurmScript(const EngineJob& job,
       absl::StrReplaceAll(kDirectives,
                           {{"$NAME", job.name},
                            {"$TASKS", absl::StrCat(TasksOf(job.plan).size())},
-                           {"$GRACE", absl::StrCat(kGraceSeconds)}}),
+                           {"$GRACE", absl::StrCat(kGraceSeconds)},
+                           {"$GPUS", GpuDirective(options.task_gpus)}}),
       Exports(job), "mkdir -p \"$MUSTER_RUN_DIR\"\n",
       Certificates(job, options.musterctl),
       absl::StrReplaceAll(

@@ -13,6 +13,8 @@ struct SlurmScriptOptions {
   std::string musterctl;
   // How often srun is started again after a lost task.
   int restart_count_max = 10;
+  // Of each task, whatever its role: all tasks of a step get the same.
+  int task_gpus = 0;
 };
 
 // Returns a batch script for sbatch(1) that runs `job` in one step: one process

@@ -66,6 +66,14 @@ TEST_F(SlurmScriptTest, AsksForATaskOfEachRoleAndASignalBeforeTheEnd) {
                             Not(HasSubstr("$NAME"))));
 }
 
+TEST_F(SlurmScriptTest, GpusAreAskedForIfThereShallBeAny) {
+  EXPECT_THAT(SlurmScript(job_, Options()), Not(HasSubstr("gpus")));
+  SlurmScriptOptions options = Options();
+  options.task_gpus = 2;
+  EXPECT_THAT(SlurmScript(job_, options),
+              HasSubstr("\n#SBATCH --gpus-per-task=2\nset -euo pipefail\n"));
+}
+
 TEST_F(SlurmScriptTest, TasksGetTheirClusterAndTheCommand) {
   job_.plan.settings = {{"text", "it's $HOME"}};
   job_.plan.environment = {{"MUSTER_SEED", "7"}};
