@@ -31,6 +31,8 @@
 #include "common/io/records/byte_source.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_reader.h"
+#include "common/io/storage/object_url.h"
+#include "common/io/storage/s3_xml.h"
 #include "common/io/storage/testing/simulated_disk.h"
 #include "proto/example.pb.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -319,6 +321,23 @@ std::vector<std::string> KerasArchiveSeeds() {
   return {ReadSource("tests/golden/keras_files/mlp.keras")};
 }
 
+// What a store answers to the request of a listing.
+bool RunObjectListing(absl::string_view input) {
+  bool is_valid = false;
+  for (const absl::string_view element : XmlElements(input, "Contents")) {
+    const std::string key = UrlUnescape(XmlText(element, "Key"));
+    is_valid |= ParseObjectUrl(absl::StrCat("s3://bucket/", key)).ok();
+  }
+  return is_valid && XmlText(input, "IsTruncated") == "false";
+}
+
+std::vector<std::string> ObjectListingSeeds() {
+  return {
+      "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>false"
+      "</IsTruncated><Contents><Key>a/b%20c&amp;d</Key><Size>3</Size>"
+      "</Contents><Contents><Key>e</Key></Contents></ListBucketResult>"};
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> FileFuzzTargets() {
@@ -334,7 +353,8 @@ std::vector<FuzzTarget> FileFuzzTargets() {
       {"npy", RunNpy, NpySeeds},
       {"text_lines", RunTextLines, TextLinesSeeds},
       {"hdf5", RunHdf5, Hdf5Seeds},
-      {"keras_archive", RunKerasArchive, KerasArchiveSeeds}};
+      {"keras_archive", RunKerasArchive, KerasArchiveSeeds},
+      {"object_listing", RunObjectListing, ObjectListingSeeds}};
 }
 
 }  // namespace muster
