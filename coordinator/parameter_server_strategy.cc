@@ -7,6 +7,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/local_step_loop.h"
+#include "common/net/status/job_trace.h"
 #include "common/net/status/trace_collector.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/dispatched_step_loop.h"
@@ -39,13 +40,12 @@ ParameterServerStrategy::Create(Task& task,
                    ClusterConnection::Open(
                        connection_options, task.network(), Clock::Real(),
                        [](absl::string_view line) { LOG(INFO) << line; }));
-  if (TraceCollector* const trace = task.trace(); trace != nullptr) {
-    connection->AddToTrace(trace);
-    task.OnJobEnd([trace](const absl::Status& status) {
-      trace->Collect();
-      return status;
-    });
-  }
+  JobTrace::OfProcess().SetOthers(
+      [connection](TraceCollector* trace) { connection->AddToTrace(trace); });
+  task.OnJobEnd([](const absl::Status& status) {
+    JobTrace::OfProcess().SetOthers(nullptr);
+    return status;
+  });
   task.OnJobEnd([connection](const absl::Status& status) {
     connection->EndJob(status);
     return status;

@@ -60,9 +60,10 @@ absl::StatusOr<std::string> JobClient::Status() const {
                        options_.timeout);
 }
 
-template <typename Request>
-absl::StatusOr<std::string> JobClient::Ask(absl::string_view method,
-                                           const Request& request) const {
+template <typename Response, typename Request>
+absl::StatusOr<Response> JobClient::Ask(absl::string_view method,
+                                        const Request& request,
+                                        absl::Duration timeout) const {
   ASSIGN_OR_RETURN(const std::string status, Status());
   ASSIGN_OR_RETURN(const ControlAddress control,
                    ParseControlAddress(status, options_.status_address));
@@ -84,24 +85,38 @@ absl::StatusOr<std::string> JobClient::Ask(absl::string_view method,
                         .peer_task_index = control.index,
                         .caller = self,
                         .job_id = ""});
-  ASSIGN_OR_RETURN(const auto response,
-                   channel->Call<proto::JobControlResponse>(
-                       method, request, {.timeout = options_.timeout}));
-  return response.checkpoint();
+  return channel->Call<Response>(method, request, {.timeout = timeout});
 }
 
 absl::StatusOr<std::string> JobClient::Checkpoint() const {
-  return Ask(kCheckpointJobMethod, proto::CheckpointRequest());
+  ASSIGN_OR_RETURN(
+      const auto response,
+      Ask<proto::JobControlResponse>(
+          kCheckpointJobMethod, proto::CheckpointRequest(), options_.timeout));
+  return response.checkpoint();
 }
 
 absl::Status JobClient::Drain(absl::string_view task) const {
   proto::DrainRequest request;
   request.set_task(std::string(task));
-  return Ask(kDrainTaskMethod, request).status();
+  return Ask<proto::JobControlResponse>(kDrainTaskMethod, request,
+                                        options_.timeout)
+      .status();
 }
 
 absl::Status JobClient::Stop() const {
-  return Ask(kStopJobMethod, proto::StopRequest()).status();
+  return Ask<proto::JobControlResponse>(kStopJobMethod, proto::StopRequest(),
+                                        options_.timeout)
+      .status();
+}
+
+absl::StatusOr<std::string> JobClient::Trace(absl::Duration duration) const {
+  proto::JobTraceRequest request;
+  request.set_duration_ms(absl::ToInt64Milliseconds(duration));
+  ASSIGN_OR_RETURN(auto response,
+                   Ask<proto::JobTraceResponse>(kTraceJobMethod, request,
+                                                options_.timeout + duration));
+  return std::move(*response.mutable_trace());
 }
 
 }  // namespace muster

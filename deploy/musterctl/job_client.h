@@ -41,11 +41,13 @@ class JobClient {
   // `task` is "worker:1".
   absl::Status Drain(absl::string_view task) const;
   absl::Status Stop() const;
+  // Returns the trace of the job in the next `duration`, in Chrome's format.
+  absl::StatusOr<std::string> Trace(absl::Duration duration) const;
 
  private:
-  template <typename Request>
-  absl::StatusOr<std::string> Ask(absl::string_view method,
-                                  const Request& request) const;
+  template <typename Response, typename Request>
+  absl::StatusOr<Response> Ask(absl::string_view method, const Request& request,
+                               absl::Duration timeout) const;
 
   const Options options_;
 };

@@ -47,6 +47,8 @@ ABSL_FLAG(absl::Duration, interval, absl::Seconds(2),
 ABSL_FLAG(absl::Duration, timeout, absl::Minutes(1),
           "How long a request may take. A request that takes longer may still "
           "take effect.");
+ABSL_FLAG(absl::Duration, duration, absl::Seconds(5),
+          "How long trace records: up to 10m.");
 
 // Of common/net/process/task_options.cc.
 ABSL_DECLARE_FLAG(std::string, status_token_file);
@@ -71,8 +73,11 @@ const ProgramInfo& Program() {
           "prefix. drain TASK takes a worker out of a job with parameter "
           "servers: it finishes its steps, gets no more, and its process ends "
           "with status 0. stop ends training after the current step; the job "
-          "then saves and ends as after its last epoch. These need a task with "
-          "--control_port, and with TLS the certificate of an operator.\n\n"
+          "then saves and ends as after its last epoch. trace records what all "
+          "tasks do for a while, and prints it in Chrome's format. These need "
+          "a "
+          "task with --control_port, and with TLS the certificate of an "
+          "operator.\n\n"
           "gen-certs makes the certificates with which tasks speak TLS: "
           "ROLE-INDEX.pem and ROLE-INDEX.key for each task and operator, and "
           "ca.pem for all. Keep ca.key away from the tasks: it can make more.",
@@ -81,13 +86,14 @@ const ProgramInfo& Program() {
           "  musterctl status --status=localhost:9090\n"
           "  musterctl checkpoint --status=h0:9090 --tls_dir=certs\n"
           "  musterctl drain worker:1 --status=h0:9090 --tls_dir=certs\n"
+          "  musterctl trace --duration=2s --status=h0:9090 > trace.json\n"
           "  musterctl gen-certs --job_id=mnist --workers=4 --ps=2 "
           "--out=certs\n"
           "  ps --tls_cert=certs/ps-0.pem --tls_key=certs/ps-0.key "
           "--tls_ca=certs/ca.pem\n",
       .topics = {{"A running job",
                   {"status", "status_token_file", "json", "interval", "timeout",
-                   "tls_cert", "tls_key", "tls_ca", "tls_dir"}},
+                   "duration", "tls_cert", "tls_key", "tls_ca", "tls_dir"}},
                  {"Certificates",
                   {"job_id", "chiefs", "workers", "ps", "operators", "validity",
                    "out"}}},
@@ -197,8 +203,16 @@ absl::Status Stop(const JobClient& client) {
   return absl::OkStatus();
 }
 
-constexpr absl::string_view kCommands[] = {
-    "status", "watch", "slow", "checkpoint", "drain", "stop", "gen-certs"};
+absl::Status Trace(const JobClient& client) {
+  ASSIGN_OR_RETURN(const std::string trace,
+                   client.Trace(absl::GetFlag(FLAGS_duration)));
+  std::cout << trace << std::endl;
+  return absl::OkStatus();
+}
+
+constexpr absl::string_view kCommands[] = {"status",     "watch",    "slow",
+                                           "checkpoint", "drain",    "stop",
+                                           "trace",      "gen-certs"};
 
 absl::Status CheckCommand(const std::string& command,
                           const std::vector<std::string>& arguments) {
@@ -232,6 +246,7 @@ absl::Status Run(const std::string& command,
   if (command == "slow") return PrintSlow(client);
   if (command == "checkpoint") return Checkpoint(client);
   if (command == "drain") return Drain(client, arguments.front());
+  if (command == "trace") return Trace(client);
   return Stop(client);
 }
 

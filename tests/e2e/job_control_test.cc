@@ -96,6 +96,27 @@ class JobControlTest : public testing::Test {
     EXPECT_GT(reader->tensors().size(), 6);
   }
 
+  // Records a trace of the running job.
+  void ExpectTraceOf(const std::vector<std::string>& tasks) {
+    const Answer answer = Control({"trace", "--duration=300ms"});
+    ASSERT_EQ(answer.exit_code, 0) << answer.text;
+    const Json trace = Json::parse(answer.text, nullptr, false);
+    ASSERT_TRUE(trace.is_object()) << answer.text.substr(0, 1000);
+    std::map<int, std::string> names;
+    std::map<std::string, int> span_counts;
+    for (const Json& event : trace["traceEvents"]) {
+      const int process = event["pid"];
+      if (event["ph"] == "M") {
+        names[process] = event["args"]["name"];
+      } else {
+        ++span_counts[names[process]];
+      }
+    }
+    for (const std::string& task : tasks)
+      EXPECT_GT(span_counts[task], 0) << task;
+    EXPECT_EQ(names.size(), tasks.size());
+  }
+
   void ExpectEndsWith(TaskId task, int exit_code) {
     ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                          cluster_->process(task).AwaitEnd());
@@ -175,6 +196,11 @@ TEST_F(JobControlTest, ControlsParameterServerTraining) {
   ASSERT_OK(cluster_->StartAll(ControlFlags()));
   ASSERT_NO_FATAL_FAILURE(AwaitTraining(kChief));
   ASSERT_NO_FATAL_FAILURE(ExpectCheckpoint());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectTraceOf({"chief 0", "worker 0", "worker 1", "ps 0", "ps 1"}));
+  }
+  ExpectRefusal({"trace", "--duration=1h"}, HasSubstr("expected 1ms to 10m"));
 
   const Answer drained = Control({"drain", "worker:1"});
   EXPECT_EQ(drained.exit_code, 0) << drained.text;
@@ -199,6 +225,7 @@ TEST_F(JobControlTest, ControlsSynchronousTraining) {
   ASSERT_NO_FATAL_FAILURE(AwaitTraining(kWorker0));
   ASSERT_NO_FATAL_FAILURE(ExpectCheckpoint());
   ASSERT_NO_FATAL_FAILURE(ExpectCheckpoint());
+  ASSERT_NO_FATAL_FAILURE(ExpectTraceOf({"worker 0", "worker 1"}));
   ExpectRefusal({"drain", "worker:1"},
                 AllOf(HasSubstr("worker 1"), HasSubstr("fewer tasks")));
   ExpectStops();

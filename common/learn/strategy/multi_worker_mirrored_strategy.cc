@@ -28,6 +28,7 @@
 #include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/identity.h"
+#include "common/net/status/job_trace.h"
 #include "common/net/status/trace_collector.h"
 #include "common/net/status/trace_service.h"
 
@@ -111,23 +112,26 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
   return status;
 }
 
-// Records the other tasks of the group for the trace of this one.
+// Has traces of this task include the others of the group.
 void TraceOthers(Task& task) {
-  const ClusterConfig& config = task.options().config;
-  for (const TaskId other : config.cluster.Members()) {
-    if (other == config.task) continue;
-    const absl::StatusOr<std::string> address = config.cluster.Address(other);
-    if (!address.ok()) continue;
-    task.trace()->Add(other.ToString(),
-                      task.network()->Connect({.address = *address,
-                                               .peer_task_type = std::string(
-                                                   TaskTypeName(other.type)),
-                                               .peer_task_index = other.index,
-                                               .caller = task.identity(),
-                                               .job_id = ""}));
-  }
-  task.OnJobEnd([trace = task.trace()](const absl::Status& status) {
-    trace->Collect();
+  JobTrace::OfProcess().SetOthers(
+      [config = task.options().config, network = task.network(),
+       self = task.identity()](TraceCollector* trace) {
+        for (const TaskId other : config.cluster.Members()) {
+          if (other == config.task) continue;
+          const auto address = config.cluster.Address(other);
+          if (!address.ok()) continue;
+          trace->Add(other.ToString(),
+                     network->Connect({.address = *address,
+                                       .peer_task_type = std::string(
+                                           TaskTypeName(other.type)),
+                                       .peer_task_index = other.index,
+                                       .caller = self,
+                                       .job_id = ""}));
+        }
+      });
+  task.OnJobEnd([](const absl::Status& status) {
+    JobTrace::OfProcess().SetOthers(nullptr);
     return status;
   });
 }
@@ -140,7 +144,7 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
                       task.network(), Clock::Real());
   if (!joined.ok()) return WithGroupExitCode(joined.status());
   const std::shared_ptr<PeerGroup> peers = *std::move(joined);
-  if (task.trace() != nullptr) TraceOthers(task);
+  TraceOthers(task);
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
         // All have agreed to end: no task has failed or is lost.

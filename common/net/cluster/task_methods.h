@@ -16,6 +16,7 @@ inline constexpr absl::string_view kCheckpointJobMethod =
     "/muster.Job/Checkpoint";
 inline constexpr absl::string_view kDrainTaskMethod = "/muster.Job/Drain";
 inline constexpr absl::string_view kStopJobMethod = "/muster.Job/Stop";
+inline constexpr absl::string_view kTraceJobMethod = "/muster.Job/Trace";
 
 }  // namespace muster
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
@@ -18,12 +19,14 @@
 #include "common/net/cluster/task_methods.h"
 #include "common/net/process/job_control.h"
 #include "common/net/rpc/message.h"
+#include "common/net/status/job_trace.h"
 #include "proto/job_control.pb.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kQuotedBytesMax = 64;
+constexpr absl::Duration kTraceDurationMax = absl::Minutes(10);
 
 // Parses "worker 1", "worker:1" or "worker-1".
 absl::StatusOr<TaskId> ParseTaskName(absl::string_view name) {
@@ -89,7 +92,7 @@ bool LeadsJob(const ClusterConfig& config) {
 }
 
 JobControlService::JobControlService(const TaskIdentity& identity)
-    : admission_check_(identity) {
+    : traces_("job_trace", 1), admission_check_(identity) {
   methods_.AddUnary(kCheckpointJobMethod,
                     [](ReceivedMessage request, Responder responder) {
                       Ask(JobControl::Action::kCheckpoint, "a checkpoint",
@@ -104,6 +107,50 @@ JobControlService::JobControlService(const TaskIdentity& identity)
                     [](ReceivedMessage request, Responder responder) {
                       Drain(request, std::move(responder));
                     });
+  methods_.AddUnary(kTraceJobMethod,
+                    [this](ReceivedMessage request, Responder responder) {
+                      Trace(request, std::move(responder));
+                    });
+}
+
+JobControlService::~JobControlService() {
+  absl::MutexLock lock(&mutex_);
+  is_ending_ = true;
+}
+
+void JobControlService::Trace(const ReceivedMessage& request,
+                              Responder responder) {
+  const auto body = request.ParseBody<proto::JobTraceRequest>();
+  if (!body.ok()) {
+    responder.Respond(body.status());
+    return;
+  }
+  const absl::Duration duration = absl::Milliseconds(body->duration_ms());
+  if (duration <= absl::ZeroDuration() || duration > kTraceDurationMax) {
+    responder.Respond(absl::InvalidArgumentError(absl::StrCat(
+        "a trace of ", absl::FormatDuration(duration), "; expected 1ms to ",
+        absl::FormatDuration(kTraceDurationMax))));
+    return;
+  }
+  LOG(INFO) << request.identity().caller_task() << " asks for a trace of "
+            << absl::FormatDuration(duration);
+  traces_.Schedule(
+      [this, duration, responder = std::move(responder)]() mutable {
+        responder.Respond(Record(duration));
+      });
+}
+
+absl::StatusOr<Message> JobControlService::Record(absl::Duration duration) {
+  RETURN_IF_ERROR(JobTrace::OfProcess().Begin());
+  {
+    Clock* const clock = Clock::Real();
+    absl::MutexLock lock(&mutex_);
+    clock->AwaitWithDeadline(&mutex_, absl::Condition(&is_ending_),
+                             clock->Now() + duration);
+  }
+  proto::JobTraceResponse response;
+  ASSIGN_OR_RETURN(*response.mutable_trace(), JobTrace::OfProcess().End());
+  return Message{response.SerializeAsString(), {}};
 }
 
 absl::StatusOr<std::unique_ptr<JobControlService>> JobControlService::Serve(

@@ -18,7 +18,6 @@
 namespace muster {
 
 class Network;
-class TraceCollector;
 
 // What a program knows of the process it runs in: who it is in which cluster,
 // and what it was told on the command line. Strategies are made from it.
@@ -43,11 +42,6 @@ class Task {
   const TaskIdentity& identity() const { return identity_; }
   uint64_t seed() const { return seed_; }
   Network* network() const { return network_; }  // Borrowed.
-
-  // The trace of the job; null if this task records none. Strategies add the
-  // other tasks, and Collect() while these still exist. Borrowed.
-  TraceCollector* trace() const { return trace_; }
-  void set_trace(TraceCollector* trace) { trace_ = trace; }
 
   // Returns the value that --set name=value gave the setting `name`, or the
   // default with which the program declared it (RunTask()).
@@ -93,7 +87,6 @@ class Task {
   const TaskIdentity identity_;
   const uint64_t seed_;
   Network* const network_;
-  TraceCollector* trace_ = nullptr;
   std::vector<std::function<absl::Status(const absl::Status&)>> ends_;
   absl::Mutex mutex_;
   std::vector<std::function<void()>> interrupts_ ABSL_GUARDED_BY(mutex_);

@@ -2,8 +2,11 @@
 
 #include <signal.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,8 +26,8 @@
 #include "common/net/process/start_line.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
+#include "common/net/status/job_trace.h"
 #include "common/net/status/straggler_log.h"
-#include "common/net/status/trace_collector.h"
 
 namespace muster {
 namespace {
@@ -42,6 +45,21 @@ absl::Status AfterSignal(const ShutdownSignals& signals, absl::Status status) {
     status = absl::CancelledError(absl::StrCat("stopped by ", NameOf(signal)));
   }
   return WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
+}
+
+// Ends the trace of the job, and writes it.
+absl::Status WriteTrace(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string json, JobTrace::OfProcess().End());
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << json;
+  file.close();
+  if (!file) {
+    return absl::UnavailableError(absl::StrCat(
+        "--trace=", path, " cannot be written: ", std::strerror(errno)));
+  }
+  LOG(INFO) << "wrote a trace of the job to " << path
+            << "; open it in chrome://tracing or ui.perfetto.dev";
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -66,12 +84,11 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<JobControlService> control,
                    JobControlService::Serve(options, identity, network));
-  std::optional<TraceCollector> trace;
-  if (!options.trace_file.empty() && LeadsJob(options.config)) {
-    trace.emplace(options.trace_file, identity.ToString());
-  }
+  JobTrace::OfProcess().SetTask(identity.ToString());
+  const std::string trace_file =
+      LeadsJob(options.config) ? options.trace_file : "";
+  if (!trace_file.empty()) RETURN_IF_ERROR(JobTrace::OfProcess().Begin());
   Task task(std::move(options), identity, seed, network);
-  if (trace.has_value()) task.set_trace(&*trace);
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.
     if (PreemptionNotice::OfProcess().Deliver()) return;
@@ -89,7 +106,7 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   }
   signals.SetHandler(nullptr);
   absl::Status ended = AfterSignal(signals, task.EndJob(trained));
-  if (trace.has_value()) ended.Update(trace->Write());
+  if (!trace_file.empty()) ended.Update(WriteTrace(trace_file));
   return ended;
 }
 

@@ -23,6 +23,7 @@ constexpr MethodAccess kMethodAccess[] = {
     {"/muster.Job/Checkpoint", kChief | kOperator},
     {"/muster.Job/Drain", kChief | kOperator},
     {"/muster.Job/Stop", kChief | kOperator},
+    {"/muster.Job/Trace", kChief | kOperator},
     {"/muster.ParameterServer/AssignAverages", kChief},
     {"/muster.ParameterServer/Create", kChief},
     {"/muster.ParameterServer/Describe", kChief | kWorker},

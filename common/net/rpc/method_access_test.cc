@@ -18,6 +18,7 @@ constexpr Row kRows[] = {
     {"/muster.Job/Checkpoint", true, false, true},
     {"/muster.Job/Drain", true, false, true},
     {"/muster.Job/Stop", true, false, true},
+    {"/muster.Job/Trace", true, false, true},
     {"/muster.ParameterServer/Create", true, false},
     {"/muster.ParameterServer/Describe", true, true},
     {"/muster.ParameterServer/Exchange", true, true},

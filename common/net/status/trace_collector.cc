@@ -1,13 +1,9 @@
 #include "common/net/status/trace_collector.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/trace.h"
@@ -22,15 +18,13 @@ constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
 constexpr int kClockReadings = 16;
 
 absl::StatusOr<proto::TraceResponse> Ask(Channel& channel,
-                                         proto::TraceRequest::Action action) {
+                                         proto::TraceRequest::Action action,
+                                         bool wait_for_ready = false) {
   proto::TraceRequest request;
   request.set_action(action);
-  // At the start a task may still come. At the end, one that cannot be reached
-  // is gone.
   return channel.Call<proto::TraceResponse>(
       kTraceTaskMethod, request,
-      {.timeout = kAnswerTimeout,
-       .wait_for_ready = action == proto::TraceRequest::START});
+      {.timeout = kAnswerTimeout, .wait_for_ready = wait_for_ready});
 }
 
 }  // namespace
@@ -44,8 +38,7 @@ void ClockEstimator::Add(int64_t sent_ns, int64_t read_ns,
   estimate_.error_ns = (round_trip_ns + 1) / 2;
 }
 
-TraceCollector::TraceCollector(std::string file, std::string task)
-    : file_(std::move(file)), task_(std::move(task)) {
+TraceCollector::TraceCollector(std::string task) : task_(std::move(task)) {
   StartTrace();
 }
 
@@ -65,7 +58,7 @@ absl::StatusOr<ClockEstimate> TraceCollector::CompareClocks(
 
 void TraceCollector::Add(std::string task, std::unique_ptr<Channel> channel) {
   const absl::StatusOr<proto::TraceResponse> started =
-      Ask(*channel, proto::TraceRequest::START);
+      Ask(*channel, proto::TraceRequest::START, awaits_tasks_);
   absl::StatusOr<ClockEstimate> clock =
       started.ok() ? CompareClocks(*channel) : started.status();
   if (!clock.ok()) {
@@ -114,18 +107,9 @@ void TraceCollector::Collect() {
   }
 }
 
-absl::Status TraceCollector::Write() {
+std::string TraceCollector::Json() {
   Collect();
-  std::ofstream file(file_, std::ios::binary | std::ios::trunc);
-  file << ChromeTraceJson(traces_);
-  file.close();
-  if (!file) {
-    return absl::UnavailableError(absl::StrCat(
-        "--trace=", file_, " cannot be written: ", std::strerror(errno)));
-  }
-  LOG(INFO) << "wrote a trace of " << traces_.size() << " tasks to " << file_
-            << "; open it in chrome://tracing or ui.perfetto.dev";
-  return absl::OkStatus();
+  return ChromeTraceJson(traces_);
 }
 
 }  // namespace muster

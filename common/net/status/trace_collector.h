@@ -36,16 +36,19 @@ class ClockEstimator {
 };
 
 // Records a trace of a job: of this process and of the tasks that are added.
-// Writes it to a file at the end. Not thread-safe.
+// Not thread-safe.
 class TraceCollector {
  public:
   // `task` is the name of this process ("chief"). Recording begins.
-  TraceCollector(std::string file, std::string task);
-  // Ends recording; writes nothing.
+  explicit TraceCollector(std::string task);
+  // Ends recording.
   ~TraceCollector();
 
   TraceCollector(const TraceCollector&) = delete;
   TraceCollector& operator=(const TraceCollector&) = delete;
+
+  // Whether Add() waits for a task that is not there yet. True at first.
+  void set_awaits_tasks(bool awaits_tasks) { awaits_tasks_ = awaits_tasks; }
 
   // Begins to record in another task. One that does not answer within a few
   // seconds is left out, with a warning.
@@ -55,9 +58,8 @@ class TraceCollector {
   // Idempotent.
   void Collect();
 
-  // Collects, and writes the trace as Chrome's JSON.
-  //   kUnavailable  the file cannot be written
-  absl::Status Write();
+  // Collects, and returns the trace as Chrome's JSON.
+  std::string Json();
 
  private:
   struct Remote {
@@ -69,8 +71,8 @@ class TraceCollector {
   absl::StatusOr<ClockEstimate> CompareClocks(Channel& channel) const;
   absl::StatusOr<TaskTrace> CollectFrom(const Remote& remote) const;
 
-  const std::string file_;
   const std::string task_;
+  bool awaits_tasks_ = true;
   std::vector<Remote> remotes_;
   std::vector<TaskTrace> traces_;  // Of this process first, once collected.
 };

@@ -10,12 +10,14 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/events/summaries.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/weight_summaries.h"
 #include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/model.h"
+#include "common/net/status/job_trace.h"
 
 namespace muster {
 namespace {
@@ -69,11 +71,8 @@ absl::Status TensorBoard::CheckOptions(const TensorBoardOptions& options) {
   if (options.update_freq < 0) {
     return Refuse("update_freq", options.update_freq);
   }
-  if (options.profile_batch != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat("TensorBoard: profiling is not supported; profile_batch "
-                     "must be 0, got ",
-                     options.profile_batch));
+  if (options.profile_batch < 0) {
+    return Refuse("profile_batch", options.profile_batch);
   }
   if (options.embeddings_freq != 0) {
     return absl::UnimplementedError(absl::StrCat(
@@ -87,7 +86,8 @@ absl::Status TensorBoard::CheckOptions(const TensorBoardOptions& options) {
 absl::Status TensorBoard::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
   if (!model.strategy()->is_chief()) return absl::OkStatus();
-  has_warned_ = false;
+  has_warned_ = has_traced_ = false;
+  batch_ = 0;
   Values values;
   if (options_.write_graph) {
     const std::optional<std::string> json = KerasModelJson(*model.layer());
@@ -103,7 +103,19 @@ absl::Status TensorBoard::OnTrainBegin(Model& model) {
   return absl::OkStatus();
 }
 
+void TensorBoard::EndTrace() {
+  if (!std::exchange(is_tracing_, false)) return;
+  const std::string path = JoinPath(
+      options_.log_dir,
+      absl::StrCat("trace_of_batch_", options_.profile_batch, ".json"));
+  const absl::StatusOr<std::string> trace = JobTrace::OfProcess().End();
+  const absl::Status status =
+      trace.ok() ? ReplaceFile(Disk::Real(), path, *trace) : trace.status();
+  if (!status.ok()) LOG(WARNING) << "TensorBoard: " << status.message();
+}
+
 absl::Status TensorBoard::OnTrainEnd(Model&, const Logs&) {
+  EndTrace();
   for (EventWriter* const writer : {&train_, &validation_}) {
     const absl::Status status = writer->Close();
     if (!status.ok()) LOG(WARNING) << "TensorBoard: " << status.message();
@@ -119,10 +131,27 @@ absl::Status TensorBoard::OnEpochBegin(Model& model, int) {
   return absl::OkStatus();
 }
 
+absl::Status TensorBoard::OnTrainBatchBegin(Model& model, int64_t) {
+  if (options_.profile_batch == 0 || has_traced_ ||
+      batch_ + 1 < options_.profile_batch || !model.strategy()->is_chief()) {
+    return absl::OkStatus();
+  }
+  has_traced_ = true;
+  const absl::Status status = JobTrace::OfProcess().Begin();
+  is_tracing_ = status.ok();
+  if (!status.ok()) {
+    LOG(WARNING) << "TensorBoard: batch " << options_.profile_batch
+                 << " is not profiled: " << status.message();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TensorBoard::OnTrainBatchEnd(Model& model, int64_t step,
                                           const Logs& logs) {
   if (!model.strategy()->is_chief()) return absl::OkStatus();
   const int64_t batches = step + 1 - epoch_batch_;
+  batch_ += batches;
+  EndTrace();
   const int64_t before = epoch_begin_update_ + epoch_batch_;
   const int64_t now = before + batches;
   epoch_batch_ = step + 1;

@@ -33,8 +33,11 @@ struct TensorBoardOptions {
   static constexpr int64_t kEpoch = 0;
   static constexpr int64_t kBatch = 1;
   int64_t update_freq = kEpoch;
-  // Not supported: must be 0.
+  // The batch of training, counted from 1, of which a trace of all tasks is
+  // written to log_dir/trace_of_batch_N.json, for Perfetto; 0: none. With
+  // steps_per_execution, the first execution that begins with it or later.
   int profile_batch = 0;
+  // Not supported: must be 0.
   int embeddings_freq = 0;
   Clock* clock = Clock::Real();  // Borrowed.
   // For both files; their folders are ignored.
@@ -63,7 +66,7 @@ class TensorBoard final : public Callback {
   explicit TensorBoard(TensorBoardOptions options = {});
 
   //   kInvalidArgument  an option is out of range; names it
-  //   kUnimplemented    profile_batch or embeddings_freq is set
+  //   kUnimplemented    embeddings_freq is set
   static absl::Status CheckOptions(const TensorBoardOptions& options);
 
   // In addition to CheckOptions(), errors as EventWriter::Write().
@@ -71,6 +74,7 @@ class TensorBoard final : public Callback {
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnTrainBatchBegin(Model& model, int64_t step) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
@@ -84,12 +88,17 @@ class TensorBoard final : public Callback {
   // Logs a warning for the first error.
   void Write(EventWriter& writer, int64_t step, const Values& values);
   absl::Status WriteWeights(const Model& model, int epoch);
+  // Ends and writes the trace, if one is being recorded.
+  void EndTrace();
 
   const TensorBoardOptions options_;
   EventWriter train_;
   EventWriter validation_;
   bool has_warned_ = false;
+  bool is_tracing_ = false;
+  bool has_traced_ = false;
 
+  int64_t batch_ = 0;  // Of training so far.
   // Updates before this epoch of training, and batches of it so far.
   int64_t epoch_begin_update_ = 0;
   int64_t epoch_batch_ = 0;

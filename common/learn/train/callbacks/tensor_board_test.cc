@@ -29,6 +29,7 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
+#include "common/net/status/job_trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -219,11 +220,36 @@ TEST_F(TensorBoardTest, AFolderThatCannotBeMadeIsNamedAtTheBeginning) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(log_dir_));
 }
 
+TEST_F(TensorBoardTest, WritesATraceOfTheBatch) {
+  options_.profile_batch = 4;
+  TensorBoard board(options_);
+  ASSERT_OK(Fit(&board, /*epochs=*/2, /*steps=*/3));
+  std::ifstream file(log_dir_ + "/trace_of_batch_4.json");
+  const auto trace =
+      nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(trace.is_object());
+  int kernel_count = 0;
+  int step_count = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    kernel_count += event.value("cat", "") == "kernel" ? 1 : 0;
+    step_count += event.value("name", "") == "train step" ? 1 : 0;
+  }
+  EXPECT_GT(kernel_count, 0);
+  EXPECT_LE(step_count, 1);
+
+  options_.profile_batch = 7;
+  TensorBoard never(options_);
+  ASSERT_OK(Fit(&never, /*epochs=*/2, /*steps=*/3));
+  EXPECT_FALSE(std::filesystem::exists(log_dir_ + "/trace_of_batch_7.json"));
+  EXPECT_OK(JobTrace::OfProcess().Begin());
+  EXPECT_OK(JobTrace::OfProcess().End());
+}
+
 TEST_F(TensorBoardTest, SaysWhatIsNotSupported) {
   const auto code = [](const TensorBoardOptions& options) {
     return TensorBoard::CheckOptions(options).code();
   };
-  EXPECT_EQ(code({.profile_batch = 2}), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(code({.profile_batch = -1}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.embeddings_freq = 1}), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(code({.histogram_freq = -1}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.update_freq = -1}), absl::StatusCode::kInvalidArgument);

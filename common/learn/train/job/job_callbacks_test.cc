@@ -60,13 +60,13 @@ TEST(JobCallbacksTest, NamesWhatMakesNoSense) {
   EXPECT_THAT(ErrorOf("callbacks {}"), HasSubstr("early_stopping"));
 }
 
-TEST(JobCallbacksTest, SaysThatThereIsNoProfiler) {
+TEST(JobCallbacksTest, SaysWhatTensorBoardDoesNotWrite) {
   const absl::Status status =
       BuildJobCallbacks(
-          Parse("callbacks { tensor_board { profile_batch: 2 } }"))
+          Parse("callbacks { tensor_board { embeddings_freq: 2 } }"))
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("profile_batch"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("embeddings_freq"));
 }
 
 }  // namespace
