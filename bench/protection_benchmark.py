@@ -103,6 +103,7 @@ class BadHandshakes:
 
     def __init__(self, launch_pid, duration_s):
         self.count = 0
+        self.cpu_s = 0.0  # Of this end.
         self._launch_pid = launch_pid
         self._interval_s = duration_s / HANDSHAKE_COUNT
         self._stop = threading.Event()
@@ -114,6 +115,10 @@ class BadHandshakes:
         self._thread.join()
 
     def _run(self):
+        self._fail_handshakes()
+        self.cpu_s = time.thread_time()
+
+    def _fail_handshakes(self):
         ports = []
         while not ports and not self._stop.wait(0.02):
             try:
@@ -278,7 +283,8 @@ def measure_handshakes(flags):
             "mnist.job", ["--tls=auto"], flags.data_dir,
             lambda process, _, spread_s=0.8 * duration_s: BadHandshakes(process.pid, spread_s))
         steps["beside bad handshakes"].append(summary["step_milliseconds"]["p50"])
-        print(f"{handshakes.count} handshakes failed within {duration_s:.1f} s", flush=True)
+        print(f"{handshakes.count} handshakes failed within {duration_s:.1f} s, for which "
+              f"the client used {handshakes.cpu_s:.2f} s of a processor", flush=True)
     for setting, values in steps.items():
         report(f"mnist.job with TLS, {setting}", values, "ms a step")
     ratio = (statistics.median(steps["beside bad handshakes"]) /
