@@ -33,8 +33,9 @@ namespace muster {
 // in use until `done`.
 //
 // `done` is also reached when a collective is ended by an error. Await() tells
-// the two apart: what depends on a collective takes effect after Await() has
-// returned OK.
+// the two apart on the host, and UseEndWord() on the device: what depends on a
+// collective takes effect after Await() has returned OK, or where the word is
+// still 0.
 //
 // Calls of one communicator come from one thread at a time.
 //
@@ -71,6 +72,13 @@ class DeviceCommunicator : public Communicator {
   virtual absl::Status StartBroadcast(TensorSpan buffer, int root,
                                       const Event& ready, Event* done,
                                       const CollectiveCall& call) = 0;
+
+  // Sets the int32 at `word`, which is 0 and in pinned memory, to 1 before a
+  // collective that has been started is ended by an error. So work behind
+  // `done` that finds 0 knows that the collective is right. A communicator whose
+  // collectives cannot fail once they are started does not need it.
+  // Thread-safe.
+  virtual void UseEndWord(std::shared_ptr<Buffer> word) { (void)word; }
 
   // Blocks until everything that was started is done, at most until the
   // timeouts of the calls. Errors are those of Communicator.

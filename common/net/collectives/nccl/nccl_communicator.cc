@@ -136,6 +136,9 @@ class NcclCommunicator final : public DeviceCommunicator {
                               const CollectiveCall& call) override {
     return Start(BroadcastOf(buffer, root), call, &ready, done);
   }
+  void UseEndWord(std::shared_ptr<Buffer> word) override {
+    thread_->UseEndWord(std::move(word));
+  }
   absl::Status Await() override;
 
   void Abort(absl::Status status) override;

@@ -1,6 +1,8 @@
 #include "common/net/collectives/nccl/nccl_thread.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -48,6 +50,10 @@ absl::StatusCode CodeOf(nccl::Result result) {
              : absl::StatusCode::kInternal;
 }
 
+void SetWord(const Buffer& word) {
+  std::atomic_ref<int32_t>(*reinterpret_cast<int32_t*>(word.data())).store(1);
+}
+
 }  // namespace
 
 class NcclThread::State {
@@ -80,6 +86,8 @@ class NcclThread::State {
     is_abort_due_ = true;
   }
 
+  void UseEndWord(std::shared_ptr<Buffer> word);
+
   DeviceStream* stream() { return stream_.get(); }
   void Keep(std::shared_ptr<void> memory) { kept_ = std::move(memory); }
   const Options& options() const { return options_; }
@@ -96,6 +104,7 @@ class NcclThread::State {
   absl::Status ToStatus(absl::string_view function, nccl::Result result);
   absl::StatusOr<std::unique_ptr<Event>> TakeEvent();
   void AbortComm();
+  void SetEndWords();
   void EndComm();
 
   const Options options_;
@@ -116,6 +125,9 @@ class NcclThread::State {
   bool is_idle_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of UseEndWord(), as long as somebody looks at them.
+  std::vector<std::weak_ptr<Buffer>> end_words_ ABSL_GUARDED_BY(mutex_);
+  bool has_aborted_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 void NcclThread::State::Run(absl::Time connect_deadline) {
@@ -265,10 +277,28 @@ void NcclThread::State::AbortComm() {
   under_way_.clear();
   nccl::Comm* const comm = std::exchange(comm_, nullptr);
   if (comm == nullptr) return;
+  SetEndWords();
   const nccl::Result result = options_.api->ncclCommAbort(comm);
   if (result != nccl::kSuccess) {
     LOG(WARNING) << ToStatus("ncclCommAbort", result).message();
   }
+}
+
+void NcclThread::State::SetEndWords() {
+  const absl::MutexLock lock(&mutex_);
+  has_aborted_ = true;
+  for (const std::weak_ptr<Buffer>& weak : end_words_) {
+    if (const std::shared_ptr<Buffer> word = weak.lock()) SetWord(*word);
+  }
+}
+
+void NcclThread::State::UseEndWord(std::shared_ptr<Buffer> word) {
+  const absl::MutexLock lock(&mutex_);
+  if (has_aborted_) SetWord(*word);
+  std::erase_if(end_words_, [](const std::weak_ptr<Buffer>& known) {
+    return known.expired();
+  });
+  end_words_.push_back(std::move(word));
 }
 
 void NcclThread::State::EndComm() {
@@ -383,6 +413,10 @@ absl::Status NcclThread::state() const { return state_->status(); }
 
 void NcclThread::Abort(const absl::Status& status) {
   state_->SetStatus(status);
+}
+
+void NcclThread::UseEndWord(std::shared_ptr<Buffer> word) {
+  state_->UseEndWord(std::move(word));
 }
 
 DeviceStream* NcclThread::stream() { return state_->stream(); }

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
+#include "common/core/tensor/buffer.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 
 namespace muster {
@@ -77,6 +78,9 @@ class NcclThread {
 
   // Ends the communicator with `status`, which is not OK. Does not wait.
   void Abort(const absl::Status& status);
+
+  // As DeviceCommunicator::UseEndWord(). Thread-safe.
+  void UseEndWord(std::shared_ptr<Buffer> word);
 
   // The stream, for work between Run() calls.
   DeviceStream* stream();
