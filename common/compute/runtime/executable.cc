@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
   ASSIGN_OR_RETURN(std::unique_ptr<StepGate> gate,
                    StepGate::Create(options.device, executable->stream_));
   if (executable->session_ == nullptr ||
-      executable->session_->UseGate(gate->on_device())) {
+      executable->session_->UseGate(gate.get())) {
     executable->gate_ = std::move(gate);
   }
   return executable;
@@ -171,6 +171,14 @@ absl::Status Executable::Start(absl::Span<const Tensor> arguments,
   return absl::OkStatus();
 }
 
+absl::Span<const Tensor> Executable::StartedResults() {
+  MUSTER_CHECK(!started_.empty());
+  const Started& last = started_.back();
+  if (!last.is_under_way) return last.results;
+  last.plan->ListStartedResults(&started_results_);
+  return started_results_;
+}
+
 absl::Status Executable::Finish(std::vector<Tensor>* results) {
   MUSTER_CHECK(!started_.empty());
   const Started first = std::move(started_.front());
@@ -181,12 +189,13 @@ absl::Status Executable::Finish(std::vector<Tensor>* results) {
   }
   absl::Status status = first.plan->Finish(session_.get(), results);
   if (status.ok() && clock_ != nullptr) status = clock_->FinishStep();
-  if (session_ != nullptr) session_->Settle(status.ok());
+  if (session_ != nullptr) status.Update(session_->Settle(status.ok()));
   if (status.ok()) return status;
   for (const Started& later : started_) {
     if (!later.is_under_way) continue;
     later.plan->ForgetStarted();
-    if (session_ != nullptr) session_->Settle(/*was_applied=*/false);
+    // The first error is the one that counts.
+    if (session_ != nullptr) (void)session_->Settle(/*was_applied=*/false);
   }
   started_.clear();
   if (clock_ != nullptr) clock_->Restart();
@@ -209,8 +218,8 @@ absl::Status Executable::RunPlan(Plan* plan, absl::Span<const Tensor> arguments,
   RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
   if (session_ == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(session_->Commit());
-  if (gate_ != nullptr) session_->Settle(/*was_applied=*/true);
-  return absl::OkStatus();
+  return gate_ == nullptr ? absl::OkStatus()
+                          : session_->Settle(/*was_applied=*/true);
 }
 
 absl::Status Executable::StartPlan(Plan* plan,

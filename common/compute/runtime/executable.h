@@ -116,6 +116,12 @@ class Executable {
   absl::Status Start(absl::Span<const Tensor> arguments,
                      const RunOptions& options);
 
+  // The results of the last step that has begun, for work that is enqueued on
+  // the stream of the step behind it: only such work may read them before
+  // Finish(). None if an error of an earlier step has ended this one. Valid
+  // until another step begins.
+  absl::Span<const Tensor> StartedResults();
+
   // Blocks until the first step that has begun is done, and returns its results
   // as Run() does. Updates of the device may still be under way; its later work
   // sees them.
@@ -198,6 +204,7 @@ class Executable {
   std::unique_ptr<ReplicaShapes> replica_shapes_;
   std::list<PlanEntry> plans_;   // Most recently used first.
   std::deque<Started> started_;  // The first one first.
+  std::vector<Tensor> started_results_;
 };
 
 }  // namespace muster

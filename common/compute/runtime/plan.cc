@@ -95,7 +95,7 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   // plan.
   status.Update(AwaitDevice());
   if (stream_ != nullptr) status.Update(FindDataError(session));
-  if (status.ok()) status = CheckWeights(session);
+  if (status.ok()) status = CheckWeights();
   if (status.ok()) FinishResults(results);
   ReleaseBorrowed();
   return status;
@@ -151,6 +151,17 @@ void Plan::UseHostValues(const Started& started) {
   }
 }
 
+void Plan::ListStartedResults(std::vector<Tensor>* results) {
+  MUSTER_CHECK(started_count_ > 0);
+  const Started& last = StartedAt(started_count_ - 1);
+  results->resize(results_.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    (*results)[i] = results_[i].kind == ResultKind::kShare
+                        ? slots_[results_[i].slot]
+                        : last.host_values[results_[i].host_value];
+  }
+}
+
 absl::Status Plan::Finish(VariableSession* session,
                           std::vector<Tensor>* results) {
   MUSTER_CHECK(started_count_ > 0);
@@ -163,7 +174,7 @@ absl::Status Plan::Finish(VariableSession* session,
     status = AwaitDevice();
     UseHostValues(started);
     status.Update(FindDataError(session));
-    status.Update(CheckWeights(session));
+    status.Update(CheckWeights());
     if (status.ok()) {
       status = absl::InternalError(
           absl::StrCat("graph \"", graph_name_,
@@ -214,9 +225,10 @@ absl::Status Plan::RunSteps(const RunOptions& options, VariableSession* session,
   bool has_copies = false;  // Enqueued, and perhaps not done.
   for (Step& step : steps_) {
     absl::Status status;
-    if (step.kind == StepKind::kWeigh && !session->needs_loss_denominator()) {
+    if (step.kind == StepKind::kWeigh &&
+        (is_started || !session->needs_loss_denominator())) {
       // Otherwise it is checked when the device has done the step.
-      if (is_started) RETURN_IF_ERROR(CheckWeightLater(step));
+      if (is_started) RETURN_IF_ERROR(WeighLater(step, session));
       continue;
     }
     if (step.needs_copies && has_copies) {
@@ -296,19 +308,17 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
   return absl::InternalError("no such kind of step");
 }
 
-// The host has not seen a weight that the device computes.
-absl::Status Plan::CheckWeightLater(const Step& step) {
+absl::Status Plan::WeighLater(const Step& step, VariableSession* session) {
   if (step.device_weight != nullptr) {
-    return gate_->CheckWeight(step.device_weight->address());
+    RETURN_IF_ERROR(gate_->CheckWeight(step.device_weight->address()));
+    return session->SetLossDenominatorOnDevice(*step.device_weight);
   }
-  const absl::Status status = WeightOf(*step.inputs[0]).status();
-  return status.ok() ? status : Dress(step.description, status);
+  const absl::StatusOr<double> weight = WeightOf(*step.inputs[0]);
+  if (!weight.ok()) return Dress(step.description, weight.status());
+  return session->SetLossDenominator(*weight);
 }
 
-absl::Status Plan::CheckWeights(const VariableSession* session) const {
-  if (session == nullptr || session->needs_loss_denominator()) {
-    return absl::OkStatus();
-  }
+absl::Status Plan::CheckWeights() const {
   for (const Step& step : steps_) {
     if (step.kind != StepKind::kWeigh) continue;
     const absl::Status status = WeightOf(*step.inputs[0]).status();

@@ -57,6 +57,10 @@ class Plan {
   absl::Status Start(absl::Span<const Tensor> arguments,
                      const RunOptions& options, VariableSession* session);
 
+  // Sets `results` to those of the last step that has begun: memory of the host
+  // that its work writes.
+  void ListStartedResults(std::vector<Tensor>* results);
+
   // Blocks until the first step that has begun is done but for its updates.
   //   errors  as Run(). After an error in the data, the device is idle; this
   //           step and later ones have changed no variable.
@@ -129,7 +133,8 @@ class Plan {
                         bool is_started);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
-  absl::Status CheckWeightLater(const Step& step);
+  // Hands on a weight that the host has not seen.
+  absl::Status WeighLater(const Step& step, VariableSession* session);
   absl::Status StageArguments(absl::Span<const Tensor> arguments,
                               Started* started);
   Started& StartedAt(int i) {
@@ -137,8 +142,8 @@ class Plan {
   }
   // Lets the slots be those of a step.
   void UseHostValues(const Started& started);
-  // Checks the weights that RunSteps() did not wait for.
-  absl::Status CheckWeights(const VariableSession* session) const;
+  // Checks the weights, which RunSteps() need not have waited for.
+  absl::Status CheckWeights() const;
   absl::Status GatherRows(Step& step, VariableSession* session);
   // Waits until the device has done what is enqueued.
   absl::Status AwaitDevice();

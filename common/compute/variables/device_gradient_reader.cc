@@ -31,15 +31,15 @@ absl::StatusOr<bool> DeviceGradientReader::AreFinite(
       if (!is_finite) return false;
       continue;
     }
-    RETURN_IF_ERROR(
-        FindNonFinite(gradient, reinterpret_cast<int32_t*>(memory)));
+    RETURN_IF_ERROR(FindNonFinite(gradient, &device_, &stream_,
+                                  reinterpret_cast<int32_t*>(memory)));
   }
   RETURN_IF_ERROR(CopyToHost(memory, &found, sizeof(found)));
   return found == 0;
 }
 
-absl::Status DeviceGradientReader::FindNonFinite(const Tensor& gradient,
-                                                 int32_t* found) {
+absl::Status FindNonFinite(const Tensor& gradient, Device* device,
+                           DeviceStream* stream, int32_t* found) {
   constexpr int64_t kThreads = 256;
   constexpr int64_t kBlocksMax = 256;
   const int64_t count = gradient.element_count();
@@ -54,12 +54,12 @@ absl::Status DeviceGradientReader::FindNonFinite(const Tensor& gradient,
       .found = found};
   ASSIGN_OR_RETURN(
       const KernelFunction kernel,
-      device_.FindKernel(internal::update_image(), "find_non_finite"));
+      device->FindKernel(internal::update_image(), "find_non_finite"));
   LaunchShape shape;
   shape.grid[0] = static_cast<uint32_t>(block_count);
   shape.block[0] = kThreads;
   void* const arguments[] = {&parameters};
-  return stream_.Launch(kernel, shape, arguments);
+  return stream->Launch(kernel, shape, arguments);
 }
 
 absl::StatusOr<float> DeviceGradientReader::ReadScalar(const Tensor& scalar) {

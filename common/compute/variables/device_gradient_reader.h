@@ -1,6 +1,9 @@
 #ifndef COMMON_COMPUTE_VARIABLES_DEVICE_GRADIENT_READER_H_
 #define COMMON_COMPUTE_VARIABLES_DEVICE_GRADIENT_READER_H_
 
+#include <cstdint>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/compute/variables/device_update.h"
@@ -10,6 +13,12 @@
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
+
+// Enqueues a look at a gradient in the memory of the device: *found becomes 1
+// if an element is not finite, and stays as it is otherwise.
+//   errors  of the device
+absl::Status FindNonFinite(const Tensor& gradient, Device* device,
+                           DeviceStream* stream, int32_t* found);
 
 // Reads gradients in the memory of a device, and of the host. Each call waits
 // for the work of the stream.
@@ -25,7 +34,6 @@ class DeviceGradientReader final : public GradientReader {
   absl::StatusOr<float> ReadScalar(const Tensor& scalar) override;
 
  private:
-  absl::Status FindNonFinite(const Tensor& gradient, int32_t* found);
   // Waits for the stream and copies.
   absl::Status CopyToHost(const void* from, void* to, size_t size_bytes);
 

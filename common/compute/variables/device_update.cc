@@ -234,10 +234,9 @@ absl::Span<DeviceUpdate::Pass> DeviceUpdate::FindPasses(const UpdateRule& rule,
 void DeviceUpdate::AddGradient(const UpdateRule& rule, uint8_t* gradient,
                                int64_t count, const DeviceRows& rows,
                                const GradientClipping& clipping,
-                               DeviceVariable* variable) {
-  const int64_t step = variable->update_count++;
-  for (Pass& pass : FindPasses(rule, variable->type.dtype, step)) {
-    AddItem(rule, gradient, count, rows, clipping, *variable, &pass);
+                               const DeviceVariable& variable, int64_t step) {
+  for (Pass& pass : FindPasses(rule, variable.type.dtype, step)) {
+    AddItem(rule, gradient, count, rows, clipping, variable, &pass);
   }
 }
 
@@ -287,7 +286,7 @@ void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
 // The addresses are those of an earlier step, as a rule.
 absl::StatusOr<const UpdateItem*> DeviceUpdate::UploadItems() {
   const size_t size_bytes = items_.size() * sizeof(UpdateItem);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kTables; ++i) {
     const ItemTable& table = tables_[i];
     if (items_.size() != table.items.size() ||
         std::memcmp(items_.data(), table.items.data(), size_bytes) != 0) {
@@ -296,7 +295,7 @@ absl::StatusOr<const UpdateItem*> DeviceUpdate::UploadItems() {
     last_table_ = i;
     return reinterpret_cast<const UpdateItem*>(table.memory.data());
   }
-  last_table_ = 1 - last_table_;
+  last_table_ = (last_table_ + 1) % kTables;
   ItemTable& table = tables_[last_table_];
   table.items.clear();
   ASSIGN_OR_RETURN(uint8_t* const on_device,
@@ -373,6 +372,8 @@ absl::Status DeviceUpdate::LaunchPass(const Pass& pass, const UpdateItem* items,
       .item_count = static_cast<int64_t>(pass.items.size()),
       .factors = factors,
       .gate = gate_,
+      .variant = variant_,
+      .wanted_variant = wanted_variant_,
       .coefficients = {}};
   std::memcpy(parameters.coefficients, pass.update.coefficients,
               sizeof(parameters.coefficients));

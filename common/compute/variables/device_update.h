@@ -55,6 +55,13 @@ class DeviceUpdate {
   // Variables stay as they are where `gate` is closed.
   void UseGate(internal::DeviceGate* gate) { gate_ = gate; }
 
+  // The next Apply() changes something only if *variant is `wanted`. Null: it
+  // always does.
+  void UseVariant(const int32_t* variant, int wanted) {
+    variant_ = variant;
+    wanted_variant_ = wanted;
+  }
+
   // rows[i] = variable[indices[i]]; reports an index that is out of range.
   absl::Status Gather(const DeviceVariable& variable, const Tensor& indices,
                       internal::FaultRecord* fault, Tensor* rows);
@@ -81,12 +88,12 @@ class DeviceUpdate {
   absl::Status MakeDense(const DeviceVariable& variable, const Tensor& gradient,
                          const DeviceRows& rows, uint8_t* dense);
 
-  // Adds a gradient to those that Apply() applies. The variable is writable and
-  // has the slots of the rule; its count is raised. `count` elements at
-  // `gradient`: of the whole variable, or the sums of `rows`.
+  // Adds a gradient to those that Apply() applies, as the variable's `step`-th
+  // from 0. The variable is writable and has the slots of the rule. `count`
+  // elements at `gradient`: of the whole variable, or the sums of `rows`.
   void AddGradient(const UpdateRule& rule, uint8_t* gradient, int64_t count,
                    const DeviceRows& rows, const GradientClipping& clipping,
-                   DeviceVariable* variable);
+                   const DeviceVariable& variable, int64_t step);
   // Applies them: for each pass of a rule, one launch for all of its variables
   // of one dtype and one update count. The rules must live until then.
   absl::Status Apply();
@@ -127,13 +134,17 @@ class DeviceUpdate {
   Device& device_;
   DeviceStream& stream_;
   internal::DeviceGate* gate_ = nullptr;
+  const int32_t* variant_ = nullptr;
+  int wanted_variant_ = 0;
   // Of the next Apply(); the vectors keep their memory.
   std::vector<Pass> passes_;
   size_t pass_count_ = 0;
   std::vector<UpdatePass> rule_passes_;
   std::vector<internal::UpdateItem> items_;
-  // Two: steps that add gradients up and steps that apply them take turns.
-  ItemTable tables_[2];
+  // Steps that add gradients up and steps that apply them take turns, and so do
+  // those of a loss scale and its gradients.
+  static constexpr int kTables = 4;
+  ItemTable tables_[kTables];
   int last_table_ = 0;
   DeviceScratch norms_;
   DeviceScratch ratios_;

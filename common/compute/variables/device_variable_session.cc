@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <string>
@@ -12,21 +11,23 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/device_gradient_reader.h"
+#include "common/compute/variables/device_loss_scale.h"
 #include "common/compute/variables/device_update.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/device_variable_store.h"
 #include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/session_rules.h"
+#include "common/compute/variables/step_faults.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_memory.h"
-#include "common/core/device/pinned_memory.h"
 #include "common/core/tensor/buffer.h"
 
 namespace muster {
@@ -34,66 +35,6 @@ namespace {
 
 // A step that takes longer is hanging.
 constexpr absl::Duration kStepTimeout = absl::Minutes(10);
-
-// The data errors that the kernels of one step find, in memory that the device
-// writes. Each call of a session has a place.
-class StepFaults {
- public:
-  void Clear() { calls_.clear(); }
-
-  // Adds a call that has no errors.
-  void AddNone() { calls_.push_back({}); }
-
-  // Adds a call about rows of `variable`, and returns its record, which is
-  // clear unless an earlier step behind `gate` has found an error.
-  //   as PinnedMemory::Allocate()
-  absl::StatusOr<internal::FaultRecord*> Add(Device* device, int variable,
-                                             internal::DeviceGate* gate) {
-    const size_t place = calls_.size();
-    if (place / kRecordsPerBlock >= blocks_.size()) {
-      ASSIGN_OR_RETURN(std::shared_ptr<Buffer> memory,
-                       device->pinned_memory().Allocate(
-                           kRecordsPerBlock * sizeof(internal::FaultRecord)));
-      std::memset(memory->data(), 0, memory->size_bytes());
-      blocks_.push_back(std::move(memory));
-    }
-    auto* const record = reinterpret_cast<internal::FaultRecord*>(
-                             blocks_[place / kRecordsPerBlock]->data()) +
-                         place % kRecordsPerBlock;
-    // With a gate, the step before may not be done: what it finds stays.
-    if (gate == nullptr) *record = internal::FaultRecord();
-    if (record->gate != gate) record->gate = gate;
-    calls_.push_back({variable, record});
-    return record;
-  }
-
-  int call_count() const { return static_cast<int>(calls_.size()); }
-  bool IsUnread() const {
-    return std::any_of(calls_.begin(), calls_.end(),
-                       [](const Call& call) { return call.record != nullptr; });
-  }
-
-  // Returns what the record of a call says, and clears and forgets it.
-  internal::FaultRecord Take(int call, int* variable) {
-    *variable = calls_[call].variable;
-    internal::FaultRecord* const record =
-        std::exchange(calls_[call].record, nullptr);
-    return record == nullptr ? internal::FaultRecord()
-                             : std::exchange(*record, internal::FaultRecord());
-  }
-
- private:
-  static constexpr size_t kRecordsPerBlock =
-      4096 / sizeof(internal::FaultRecord);
-
-  struct Call {
-    int variable = -1;
-    internal::FaultRecord* record = nullptr;
-  };
-
-  std::vector<std::shared_ptr<Buffer>> blocks_;
-  std::vector<Call> calls_;
-};
 
 }  // namespace
 
@@ -114,16 +55,31 @@ class DeviceVariableStore::Session final : public VariableSession {
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   bool needs_loss_denominator() const override { return false; }
   absl::Status DataError(int call) override;
+  absl::StatusOr<Tensor> DropUnlessFinite(
+      int loss_scale, absl::Span<const Tensor> gradients) override;
   absl::Status Commit() override;
-  bool UseGate(internal::DeviceGate* gate) override;
-  void Settle(bool was_applied) override;
+  bool UseGate(StepGate* gate) override;
+  absl::Status Settle(bool was_applied) override;
 
  private:
+  static constexpr int kNoScale = -1;
+
+  // Of a variable that takes gradients if they are finite.
+  struct LossScale {
+    int variable = -1;
+    std::unique_ptr<DeviceLossScale> on_device;
+  };
+  // A count that a step has raised.
+  struct Counted {
+    DeviceVariable* variable = nullptr;
+    int loss_scale = kNoScale;
+  };
   // Kept from step to step for its memory.
   struct PendingUpdate {
     int variable = -1;
     UpdateKind kind = UpdateKind::kAssign;
     bool is_applied = false;
+    int loss_scale = kNoScale;  // In loss_scales_, of a gradient.
     Tensor value;
     Tensor indices;
     // Of the whole variable, or the sums of `rows`.
@@ -154,7 +110,21 @@ class DeviceVariableStore::Session final : public VariableSession {
   absl::Status ApplyBeforeRead(int variable);
   // Applies the updates of `variable`, or of all if it is negative.
   absl::Status Apply(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
-  absl::Status ApplyOne(PendingUpdate* update)
+  // What is applied together: gradients with one norm and one loss scale, if so
+  // many steps before that are not settled have been skipped.
+  struct Selection {
+    int variable = -1;  // As of Apply().
+    int64_t norm_group = 0;
+    int loss_scale = kNoScale;
+    int variant = 0;
+  };
+  absl::Status ApplySelected(const Selection& selection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
+  absl::Status ApplyOne(int variant, PendingUpdate* update)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
+  // The count of a variable before an update, in a variant.
+  int64_t CountBefore(const DeviceVariable& variable, int loss_scale,
+                      int variant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
 
   DeviceVariableStore& store_;
@@ -172,10 +142,17 @@ class DeviceVariableStore::Session final : public VariableSession {
   std::vector<Tensor> reads_;
   StepFaults faults_;
   internal::DeviceGate* gate_ = nullptr;
-  // With a gate: the variables whose counts the step that runs has raised, one
-  // by one, and those of the steps that are not settled.
-  std::vector<DeviceVariable*> counted_;
-  std::deque<std::vector<DeviceVariable*>> unsettled_;
+  // Those that DropUnlessFinite() has named, and the one it named last in this
+  // step.
+  std::vector<LossScale> loss_scales_;
+  int loss_scale_ = kNoScale;
+  std::vector<DeviceLossScale*> decided_;  // In this step.
+  // Whose counts ApplySelected() has raised for a variant above 0.
+  std::vector<DeviceVariable*> tried_;
+  // With a gate: the counts that the step that runs has raised, one by one, and
+  // those of the steps that are not settled.
+  std::vector<Counted> counted_;
+  std::deque<std::vector<Counted>> unsettled_;
 };
 
 DeviceVariableStore::Session::Session(DeviceVariableStore* store,
@@ -198,6 +175,10 @@ DeviceVariableStore::Session::Session(DeviceVariableStore* store,
 
 absl::Status DeviceVariableStore::Session::BeginPart(uint64_t, int) {
   pending_count_ = 0;
+  loss_scale_ = kNoScale;
+  // Of a step that has not been committed.
+  for (DeviceLossScale* const decided : decided_) decided->ForgetLast();
+  decided_.clear();
   faults_.Clear();
   reads_.clear();
   counted_.clear();
@@ -258,6 +239,9 @@ absl::Status DeviceVariableStore::Session::Update(int variable, UpdateKind kind,
   update.variable = variable;
   update.kind = kind;
   update.is_applied = false;
+  const bool is_of_scale =
+      loss_scale_ != kNoScale && loss_scales_[loss_scale_].variable == variable;
+  update.loss_scale = IsGradient(kind) && !is_of_scale ? loss_scale_ : kNoScale;
   update.value = value;
   update.indices = indices;
   update.rows = {};
@@ -344,20 +328,58 @@ absl::Status DeviceVariableStore::Session::ApplyBeforeRead(int variable) {
 
 absl::Status DeviceVariableStore::Session::Apply(int variable) {
   // Gradients that are applied together have a norm together.
+  const int scale_count = static_cast<int>(loss_scales_.size());
   for (const int64_t norm_group : norm_groups_) {
-    updated_.clear();
-    for (PendingUpdate& update : pending()) {
-      if (update.is_applied) continue;
-      if (variable >= 0 && update.variable != variable) continue;
-      if (clipping_[update.variable].norm_group != norm_group) continue;
-      RETURN_IF_ERROR(ApplyOne(&update));
+    Selection selection{.variable = variable, .norm_group = norm_group};
+    RETURN_IF_ERROR(ApplySelected(selection));
+    for (int scale = 0; scale < scale_count; ++scale) {
+      selection.loss_scale = scale;
+      // Without this step.
+      const int unsettled =
+          loss_scales_[scale].on_device->unsettled_count() - 1;
+      for (selection.variant = unsettled; selection.variant >= 0;
+           --selection.variant) {
+        device_update_.UseVariant(loss_scales_[scale].on_device->variant(),
+                                  selection.variant);
+        const absl::Status status = ApplySelected(selection);
+        device_update_.UseVariant(nullptr, 0);
+        for (DeviceVariable* const tried : tried_) --tried->update_count;
+        tried_.clear();
+        RETURN_IF_ERROR(status);
+      }
     }
-    RETURN_IF_ERROR(device_update_.Apply());
   }
   return absl::OkStatus();
 }
 
-absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {
+absl::Status DeviceVariableStore::Session::ApplySelected(
+    const Selection& selection) {
+  updated_.clear();
+  for (PendingUpdate& update : pending()) {
+    if (update.is_applied || update.loss_scale != selection.loss_scale ||
+        (selection.variable >= 0 && update.variable != selection.variable) ||
+        clipping_[update.variable].norm_group != selection.norm_group) {
+      continue;
+    }
+    RETURN_IF_ERROR(ApplyOne(selection.variant, &update));
+  }
+  return device_update_.Apply();
+}
+
+int64_t DeviceVariableStore::Session::CountBefore(
+    const DeviceVariable& variable, int loss_scale, int variant) const {
+  if (variant == 0) return variable.update_count;
+  const std::vector<Counted>& before = unsettled_.back();
+  return variable.update_count -
+         std::count_if(before.begin(), before.end(),
+                       [&](const Counted& counted) {
+                         return counted.variable == &variable &&
+                                counted.loss_scale == loss_scale;
+                       });
+}
+
+absl::Status DeviceVariableStore::Session::ApplyOne(int variant,
+                                                    PendingUpdate* update) {
   DeviceVariable& variable = Find(update->variable);
   // Updates of one variable stay in order.
   if (std::find(updated_.begin(), updated_.end(), &variable) !=
@@ -366,7 +388,7 @@ absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {
     updated_.clear();
   }
   RETURN_IF_ERROR(MakeWritable(&store_.device_, &stream_, &variable));
-  update->is_applied = true;
+  update->is_applied = variant == 0;  // The last one.
   if (!IsGradient(update->kind)) {
     return device_update_.Change(update->kind, update->value, update->rows,
                                  &variable);
@@ -374,11 +396,36 @@ absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {
   const std::shared_ptr<const UpdateRule>& rule = rules_[update->variable];
   RETURN_IF_ERROR(MakeSlots(&store_.device_, &stream_, rule, &variable));
   updated_.push_back(&variable);
-  device_update_.AddGradient(*rule, update->gradient, update->gradient_count,
-                             update->rows, clipping_[update->variable],
-                             &variable);
-  if (gate_ != nullptr) counted_.push_back(&variable);
+  device_update_.AddGradient(
+      *rule, update->gradient, update->gradient_count, update->rows,
+      clipping_[update->variable], variable,
+      CountBefore(variable, update->loss_scale, variant));
+  ++variable.update_count;
+  if (variant > 0) {
+    tried_.push_back(&variable);
+  } else if (gate_ != nullptr) {
+    counted_.push_back({&variable, update->loss_scale});
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> DeviceVariableStore::Session::DropUnlessFinite(
+    int loss_scale, absl::Span<const Tensor> gradients) {
+  const auto found = std::find_if(
+      loss_scales_.begin(), loss_scales_.end(),
+      [&](const LossScale& known) { return known.variable == loss_scale; });
+  loss_scale_ = static_cast<int>(found - loss_scales_.begin());
+  if (found == loss_scales_.end()) {
+    ASSIGN_OR_RETURN(std::unique_ptr<DeviceLossScale> on_device,
+                     DeviceLossScale::Create(&store_.device_, &stream_));
+    loss_scales_.push_back({loss_scale, std::move(on_device)});
+  }
+  DeviceLossScale& on_device = *loss_scales_[loss_scale_].on_device;
+  const absl::MutexLock lock(&store_.mutex_);
+  RETURN_IF_ERROR(store_.BeginUse(&stream_));
+  RETURN_IF_ERROR(on_device.Decide(gradients, Find(loss_scale).value));
+  decided_.push_back(&on_device);
+  return on_device.gradient();
 }
 
 absl::Status DeviceVariableStore::Session::Commit() {
@@ -393,30 +440,52 @@ absl::Status DeviceVariableStore::Session::Commit() {
     update.indices = Tensor();
   }
   pending_count_ = 0;
+  loss_scale_ = kNoScale;
   RETURN_IF_ERROR(store_.EndUse(&stream_));
+  decided_.clear();
   if (gate_ != nullptr) unsettled_.push_back(std::move(counted_));
   counted_.clear();
   return absl::OkStatus();
 }
 
-bool DeviceVariableStore::Session::UseGate(internal::DeviceGate* gate) {
-  gate_ = gate;
-  device_update_.UseGate(gate);
+bool DeviceVariableStore::Session::UseGate(StepGate* gate) {
+  gate_ = gate->on_device();
+  device_update_.UseGate(gate_);
   return true;
 }
 
-void DeviceVariableStore::Session::Settle(bool was_applied) {
+absl::Status DeviceVariableStore::Session::Settle(bool was_applied) {
   MUSTER_CHECK(!unsettled_.empty());
-  if (!was_applied) {
+  std::vector<Counted> counted = std::move(unsettled_.front());
+  unsettled_.pop_front();
+  absl::Status status;
+  for (size_t i = 0; i < loss_scales_.size(); ++i) {
+    DeviceLossScale& loss_scale = *loss_scales_[i].on_device;
+    const auto is_of_scale = [&](const Counted& one) {
+      return one.loss_scale == static_cast<int>(i);
+    };
+    if (std::none_of(counted.begin(), counted.end(), is_of_scale)) continue;
+    if (!was_applied) {
+      loss_scale.Forget();
+      continue;
+    }
+    const absl::StatusOr<bool> was_skipped = loss_scale.Settle();
+    status.Update(was_skipped.status());
     const absl::MutexLock lock(&store_.mutex_);
-    for (DeviceVariable* const variable : unsettled_.front()) {
-      --variable->update_count;
+    for (const Counted& one : counted) {
+      if (is_of_scale(one) && was_skipped.value_or(true)) {
+        --one.variable->update_count;
+      }
     }
   }
+  if (!was_applied) {
+    const absl::MutexLock lock(&store_.mutex_);
+    for (const Counted& one : counted) --one.variable->update_count;
+  }
   // Its memory serves the step that comes next.
-  if (counted_.capacity() == 0) counted_ = std::move(unsettled_.front());
-  counted_.clear();
-  unsettled_.pop_front();
+  counted.clear();
+  if (counted_.capacity() == 0) counted_ = std::move(counted);
+  return status;
 }
 
 // A step on the host: a step on a stream of its own, whose values are copied.

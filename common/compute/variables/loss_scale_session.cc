@@ -91,16 +91,25 @@ class LossScaleSession final : public VariableSession {
 
   absl::Status DataError(int call) override {
     const bool is_known = call < static_cast<int>(inner_calls_.size());
-    // Errors of gradients come out of Commit().
+    // Without a gate, errors of gradients come out of Commit().
     return is_known && inner_calls_[call] >= 0
                ? inner_->DataError(inner_calls_[call])
                : absl::OkStatus();
   }
 
+  absl::Status SetLossDenominatorOnDevice(const Tensor& weight) override {
+    return inner_->SetLossDenominatorOnDevice(weight);
+  }
+
   absl::Status Commit() override;
 
-  // UseGate() is that of the interface: what a step does to the counts of
-  // variables is known when it commits, and the next step depends on it.
+  bool UseGate(StepGate* gate) override {
+    has_gate_ = inner_->UseGate(gate);
+    return has_gate_;
+  }
+  absl::Status Settle(bool was_applied) override {
+    return inner_->Settle(was_applied);
+  }
 
  private:
   static constexpr int kNone = -1;
@@ -114,16 +123,19 @@ class LossScaleSession final : public VariableSession {
     UpdateKind kind;
     Tensor value;
     Tensor indices;
+    size_t call;  // In inner_calls_.
   };
 
   absl::Status CheckNotHeld(int variable) const;
   // Applies or drops the gradients that name this variable.
   absl::Status Decide(int loss_scale);
+  absl::Status HandOnHeld(int loss_scale);
 
   const std::unique_ptr<VariableSession> inner_;
   const std::unique_ptr<GradientReader> reader_;
   std::vector<Variable> variables_;
   std::vector<int> loss_scales_;  // All that are named.
+  bool has_gate_ = false;
   std::vector<Held> held_;
   std::vector<Tensor> gradients_;  // Kept for its memory.
   // By Gather() and Update() since BeginPart(): the number of the call of
@@ -176,12 +188,22 @@ absl::Status LossScaleSession::Update(int variable, UpdateKind kind,
   // What is no gradient after all is for the store to refuse.
   if (IsGradient(kind) && is_float &&
       variables_[variable].loss_scale != kNone) {
+    held_.push_back({variable, kind, value, indices, inner_calls_.size()});
     inner_calls_.push_back(kNone);
-    held_.push_back({variable, kind, value, indices});
     return absl::OkStatus();
   }
   inner_calls_.push_back(inner_call_count_++);
   return inner_->Update(variable, kind, value, indices);
+}
+
+absl::Status LossScaleSession::HandOnHeld(int loss_scale) {
+  for (const Held& held : held_) {
+    if (variables_[held.variable].loss_scale != loss_scale) continue;
+    inner_calls_[held.call] = inner_call_count_++;
+    RETURN_IF_ERROR(
+        inner_->Update(held.variable, held.kind, held.value, held.indices));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LossScaleSession::Decide(int loss_scale) {
@@ -192,6 +214,15 @@ absl::Status LossScaleSession::Decide(int loss_scale) {
   }
   // A replica that does not apply updates has none.
   if (gradients_.empty()) return absl::OkStatus();
+  if (has_gate_) {
+    ASSIGN_OR_RETURN(const Tensor of_scale,
+                     inner_->DropUnlessFinite(loss_scale, gradients_));
+    gradients_.clear();
+    RETURN_IF_ERROR(HandOnHeld(loss_scale));
+    ++inner_call_count_;
+    return inner_->Update(loss_scale, UpdateKind::kApplyGradient, of_scale,
+                          Tensor());
+  }
   ASSIGN_OR_RETURN(const bool are_finite, reader_->AreFinite(gradients_));
   gradients_.clear();
   float scale = 0;
@@ -199,13 +230,7 @@ absl::Status LossScaleSession::Decide(int loss_scale) {
     ASSIGN_OR_RETURN(const Tensor value, inner_->Read(loss_scale));
     ASSIGN_OR_RETURN(scale, reader_->ReadScalar(value));
   }
-  if (are_finite) {
-    for (const Held& held : held_) {
-      if (variables_[held.variable].loss_scale != loss_scale) continue;
-      RETURN_IF_ERROR(
-          inner_->Update(held.variable, held.kind, held.value, held.indices));
-    }
-  }
+  if (are_finite) RETURN_IF_ERROR(HandOnHeld(loss_scale));
   return inner_->Update(loss_scale, UpdateKind::kApplyGradient,
                         Tensor::Scalar<float>(are_finite ? scale : -scale),
                         Tensor());

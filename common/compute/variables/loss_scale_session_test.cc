@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/device_store_fixture.h"
@@ -206,6 +208,91 @@ TEST_P(LossScaleSessionTest, RefusesToReadBehindAGradient) {
                        HasSubstr("variable \"matrix\": the step reads it "
                                  "after applying its gradient")));
   ASSERT_OK(session->Read(1).status());
+}
+
+// The host does not know whether the step before was skipped, but the count of
+// each update is right: rates and bias corrections depend on it.
+TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
+  const Optimizer optimizers[] = {
+      Adam({.learning_rate = ExponentialDecay({.initial_learning_rate = 0.1,
+                                               .decay_steps = 1,
+                                               .decay_rate = 0.7})}),
+      Adam({}, {.gradient_accumulation_steps = 2,
+                .use_ema = true,
+                .ema_overwrite_frequency = 3}),
+      Sgd({.learning_rate = PiecewiseConstantDecay(
+               {.boundaries = {1, 3}, .values = {0.5, 0.2, 0.1}})})};
+  for (const Optimizer& optimizer : optimizers) {
+    SCOPED_TRACE(optimizer.message().ShortDebugString());
+    Reset();
+    CreateAll(optimizer, 1024, 3);
+    ASSERT_OK_AND_ASSIGN(const auto gate,
+                         StepGate::Create(device_.get(), stream_.get()));
+    ASSERT_OK_AND_ASSIGN(device_session_, OpenOnDevice());
+    ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
+    ASSERT_TRUE(device_session_->UseGate(gate.get()));
+    for (int step = 0; step < 12; ++step) {
+      const bool is_finite = Next(3) > 0;
+      const std::vector<Change> changes =
+          is_finite ? ThreeGradients()
+                    : GradientsWith(static_cast<int>(Next(3)), kInfinity);
+      std::vector<Change> uploaded = changes;
+      for (Change& change : uploaded) {
+        ASSERT_OK_AND_ASSIGN(change.value, OnDevice(change.value));
+      }
+      ASSERT_OK(gate->BeginStep().status());
+      auto calls = machine_.counts();
+      ASSERT_OK(RunStep(*device_session_, uploaded, /*on_device=*/false));
+      for (const auto& [function, count] : machine_.counts()) {
+        if (function != "cuStreamSynchronize" && function != "cuEventQuery") {
+          continue;
+        }
+        EXPECT_EQ(count, calls[function]) << function;
+      }
+      ASSERT_OK(RunStep(*host_session_, changes, /*on_device=*/false));
+      if (step > 0) ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+    }
+    ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+    ExpectSameStates();
+  }
+}
+
+TEST_P(LossScaleSessionTest, NothingChangesBehindAClosedGate) {
+  CreateAll(Adam({.learning_rate = 0.1}), 1024, 3);
+  uses_[0].updates[0].kind = UpdateKind::kApplySparseGradient;
+  ASSERT_OK_AND_ASSIGN(const auto gate,
+                       StepGate::Create(device_.get(), stream_.get()));
+  ASSERT_OK_AND_ASSIGN(device_session_, OpenOnDevice());
+  ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
+  ASSERT_TRUE(device_session_->UseGate(gate.get()));
+  const auto changes = [&](double value) {
+    std::vector<Change> all = GradientsWith(1, value);
+    all[0] = RowsOf(0, UpdateKind::kApplySparseGradient, DType::kFloat32, 5, 7);
+    return all;
+  };
+  ASSERT_OK(gate->BeginStep().status());
+  RunBoth(changes(0));
+  std::vector<Change> invalid = changes(0);
+  invalid[0].indices.mutable_flat<int64_t>()[2] = 5;
+  ASSERT_OK_AND_ASSIGN(const int32_t closes, gate->BeginStep());
+  ASSERT_OK(RunStep(*device_session_, invalid, /*on_device=*/true));
+  ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+  ASSERT_OK(gate->BeginStep().status());
+  ASSERT_OK(RunStep(*device_session_, changes(kInfinity), /*on_device=*/true));
+  ASSERT_OK(stream_->Drain(absl::InfiniteFuture(), "steps"));
+  EXPECT_EQ(gate->closed_by(), closes);
+  EXPECT_THAT(device_session_->DataError(0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("5")));
+  ASSERT_OK(device_session_->Settle(/*was_applied=*/false));
+  ASSERT_OK(device_session_->Settle(/*was_applied=*/false));
+  ExpectSameStates();
+  ASSERT_OK(gate->Open());
+  for (const double value : {0.0, double{kInfinity}, 0.0}) {
+    ASSERT_OK(gate->BeginStep().status());
+    RunBoth(changes(value));
+    ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+  }
+  ExpectSameStates();
 }
 
 // A replica that applies no updates commits without gradients.

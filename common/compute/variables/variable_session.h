@@ -14,9 +14,7 @@
 
 namespace muster {
 
-namespace internal {
-struct DeviceGate;
-}
+class StepGate;
 
 // How one update changes a variable.
 enum class UpdateKind {
@@ -122,6 +120,15 @@ class VariableSession {
   // gradients of one replica applies them as they are.
   virtual absl::Status SetLossDenominator(double weight) = 0;
 
+  // The same, of a weight that the device has computed when it comes to the
+  // work that is enqueued next: a float32 scalar in its memory, valid for that
+  // work. The gate is closed if the weight is not finite or below 0. Called
+  // only with a gate.
+  virtual absl::Status SetLossDenominatorOnDevice(const Tensor& weight) {
+    (void)weight;
+    return absl::OkStatus();
+  }
+
   // False: SetLossDenominator() changes nothing, so that a step on a device
   // need not wait for the weight, and does not call it.
   virtual bool needs_loss_denominator() const { return true; }
@@ -135,20 +142,36 @@ class VariableSession {
     return absl::OkStatus();
   }
 
+  // With a gate: lets the device drop the gradients that Update() takes from
+  // now on, until Commit() or the next call of this, if an element of
+  // `gradients` is not finite: the step has not taken them then. Returns the
+  // gradient of the variable `loss_scale`, which is not dropped: its value,
+  // negated if the others are.
+  virtual absl::StatusOr<Tensor> DropUnlessFinite(
+      int loss_scale, absl::Span<const Tensor> gradients) {
+    (void)loss_scale, (void)gradients;
+    return absl::InternalError("this session does not look at gradients");
+  }
+
   // When this returns OK, every update of the step has been applied.
   virtual absl::Status Commit() = 0;
 
-  // Returns true if the updates of steps to come do nothing behind `gate`, a
-  // StepGate of their stream, when it is closed. Then the caller commits before
-  // it knows whether the data was right, and tells the outcome to Settle().
-  // Called once, before the first step. `gate` outlives the session.
-  virtual bool UseGate(internal::DeviceGate* gate) {
+  // Returns true if the updates of steps to come do nothing behind `gate`, that
+  // of their stream, when it is closed. Then the caller commits before it knows
+  // whether the data was right, and tells the outcome to Settle(). Called once,
+  // before the first step. `gate` outlives the session.
+  virtual bool UseGate(StepGate* gate) {
     (void)gate;
     return false;
   }
   // With a gate: called for each Commit(), in their order, when the caller
-  // knows whether its updates were applied.
-  virtual void Settle(bool was_applied) { (void)was_applied; }
+  // knows whether its updates were applied. Blocks until the device knows which
+  // gradients it drops, if somebody asked: an error is that of the device. No
+  // more than two steps are committed and not settled.
+  virtual absl::Status Settle(bool was_applied) {
+    (void)was_applied;
+    return absl::OkStatus();
+  }
 };
 
 class Device;

@@ -125,6 +125,7 @@ __device__ void Update(const UpdateParameters& p) {
   const Coefficients& c =
       *reinterpret_cast<const Coefficients*>(p.coefficients);
   if (IsClosed(p.gate)) return;
+  if (p.variant != nullptr && *p.variant != p.wanted_variant) return;
   const int64_t block = blockIdx.x;
   int64_t index = 0;
   for (int64_t end = p.item_count; end - index > 1;) {
@@ -289,6 +290,17 @@ extern "C" __global__ void find_non_finite(
   if (found) *p.found = 1;
 }
 
+extern "C" __global__ void choose_variant(
+    const __grid_constant__ ChooseVariantParameters p) {
+  if (GlobalThread() != 0) return;
+  const int32_t is_skipped = *p.found != 0 ? 1 : 0;
+  const int32_t skipped_before = p.is_settled != 0 ? 0 : p.state->was_skipped;
+  p.state->variant = is_skipped != 0 ? -1 : skipped_before;
+  p.state->was_skipped = is_skipped;
+  p.state->gradient = is_skipped != 0 ? -*p.scale : *p.scale;
+  *p.was_skipped = is_skipped;
+}
+
 extern "C" __global__ void sum_squares(
     const __grid_constant__ SquaresParameters p) {
   const UpdateItem& item = p.items[blockIdx.y];
@@ -375,7 +387,8 @@ MUSTER_SIMULATED_KERNELS(
     MUSTER_PLAIN_KERNEL(link_rows), MUSTER_PLAIN_KERNEL(sum_rows_float),
     MUSTER_PLAIN_KERNEL(sum_rows_double), MUSTER_PLAIN_KERNEL(change_float),
     MUSTER_PLAIN_KERNEL(change_integer), MUSTER_PLAIN_KERNEL(find_non_finite),
-    MUSTER_BARRIER_KERNEL(sum_squares), MUSTER_BARRIER_KERNEL(clip_factors),
+    MUSTER_PLAIN_KERNEL(choose_variant), MUSTER_BARRIER_KERNEL(sum_squares),
+    MUSTER_BARRIER_KERNEL(clip_factors),
     MUSTER_BARRIER_KERNEL(lamb_squares_float),
     MUSTER_BARRIER_KERNEL(lamb_squares_double),
     MUSTER_PLAIN_KERNEL(lamb_ratios)

@@ -100,6 +100,26 @@ struct FindNonFiniteParameters {
   int32_t* found;
 };
 
+// How the steps with a loss scale go on, as the device knows it. The host does
+// not: it enqueues the updates of a step once for each variant, and one of them
+// is made.
+struct LossScaleState {
+  // The steps before that the host has not settled and that were skipped; -1:
+  // this step is skipped.
+  int32_t variant;
+  int32_t was_skipped;  // 1: the last step.
+  float gradient;       // Of the variable with the scale: MakeLossScaleRule().
+};
+
+// Advances the state by a step. One thread.
+struct ChooseVariantParameters {
+  const int32_t* found;  // Of FindNonFiniteParameters.
+  const float* scale;    // With which the step was computed.
+  int32_t is_settled;    // 1: the host has settled the step before.
+  LossScaleState* state;
+  int32_t* was_skipped;  // Of the host.
+};
+
 // partials[item * kBlocksPerItem + b] is a part of the sum of squares of the
 // gradient. A grid of (kBlocksPerItem, items) blocks of kThreads threads. The
 // order of the sum depends on the number of elements only.
@@ -144,6 +164,10 @@ struct UpdateParameters {
   int64_t item_count;
   const double* factors;   // Of the items: by norms. May be null.
   const DeviceGate* gate;  // As in ChangeParameters.
+  // Nothing changes unless *variant is wanted_variant; null: it does not
+  // matter.
+  const int32_t* variant;
+  int32_t wanted_variant;
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 

@@ -32,7 +32,7 @@ class DevicePackMemory final : public PackMemory {
 
   absl::Status Allocate() override;
   absl::Status Contribute(int item, int leaf, const Tensor& value,
-                          double scale) override;
+                          const PackScale& scale) override;
   absl::Status ContributeZeros(int item, int leaf, size_t size_bytes) override {
     return stream_.Fill(Contribution(item, leaf), 0, size_bytes);
   }
@@ -42,10 +42,11 @@ class DevicePackMemory final : public PackMemory {
   }
   absl::Status Seal(int pack) override;
   absl::Status Reduce(int pack) override;
-  absl::Status Finish() override;
+  absl::Status Combine() override;
+  absl::Status Await() override;
   Tensor SumOf(int item, const TensorType& type) override;
-  absl::Status Scale(Tensor* sum, double factor) override {
-    return CopyScaledOnDevice(sum->dtype(), sum->address(), factor,
+  absl::Status Scale(Tensor* sum, const PackScale& scale) override {
+    return CopyScaledOnDevice(sum->dtype(), sum->address(), scale,
                               sum->element_count(), sum->address(), &device_,
                               &stream_);
   }
@@ -147,10 +148,11 @@ absl::Status DevicePackMemory::Allocate() {
 }
 
 absl::Status DevicePackMemory::Contribute(int item, int leaf,
-                                          const Tensor& value, double scale) {
+                                          const Tensor& value,
+                                          const PackScale& scale) {
   uint8_t* const to = Contribution(item, leaf);
   const uint8_t* from = value.address();
-  if (value.is_on_host() && scale != 0) {
+  if (value.is_on_host() && scale.value != 0) {
     // What the step has computed on the host.
     RETURN_IF_ERROR(stream_.Copy(from, to, value.size_bytes()));
     from = to;
@@ -195,7 +197,7 @@ absl::Status DevicePackMemory::SumLeaves(int pack) {
                         &device_, &stream_);
 }
 
-absl::Status DevicePackMemory::Finish() {
+absl::Status DevicePackMemory::Combine() {
   for (size_t i = 0; i < packs_.size(); ++i) {
     const int pack = static_cast<int>(i);
     RETURN_IF_ERROR(stream_.Wait(*packs_[i].reduced));
@@ -207,6 +209,10 @@ absl::Status DevicePackMemory::Finish() {
         packs_[i].stage->data() + layout_.own_leaf_count * stage_bytes,
         stage_bytes));
   }
+  return absl::OkStatus();
+}
+
+absl::Status DevicePackMemory::Await() {
   absl::Status status = communicator_.Await();
   // Also after an error: the copies use memory that may be freed next.
   status.Update(stream_.Drain(Clock::Real()->Now() + timeout_,

@@ -13,9 +13,9 @@ namespace muster {
 
 // Packs in the memory of the communicator's device. Contributions are work of
 // `stream`, on which the step runs, and collectives that of the communicator.
-// Only the host items pass through memory of the host. Finish() waits for them,
-// and thereby for all packs; work that is enqueued on `stream` afterwards uses
-// the sums.
+// Only the host items pass through memory of the host. Await() waits for them,
+// and thereby for all packs; work that is enqueued on `stream` behind Combine()
+// uses the sums.
 //
 // Everything is borrowed.
 //   errors  of the device

@@ -40,6 +40,7 @@
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/nccl/fake/fake_nccl.h"
 #include "common/net/collectives/nccl/local_nccl_group.h"
+#include "common/net/collectives/nccl/nccl_api.h"
 #include "common/net/collectives/on_device/local_device_group.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
 #include "gmock/gmock.h"
@@ -69,7 +70,7 @@ const VariableHandle kTable{"table", {DType::kFloat32, {1, 2}}};
 // Gradients that are means over the rows, of the input and of a table of one
 // row; a moving mean; and values that replicas take from the first at once.
 // With micro-batches, replicas exchange nothing while the step runs.
-Graph TraceStep(bool has_exchange) {
+Graph TraceStep(bool has_exchange, bool weighs_data) {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x =
       builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, 1}});
@@ -79,7 +80,7 @@ Graph TraceStep(bool has_exchange) {
   const Value rows = GatherVariable(kTable, labels);
   const Value mean = Mean(x) + Mean(rows);
   const Value rows_mean = Mean(rows, {0}) * Mean(x);
-  SetLossDenominator(Sum(OnesLike(x)));
+  SetLossDenominator(Sum(weighs_data ? x : OnesLike(x)));
   ApplyGradient(kWeights, weights * mean);
   ApplyGradient(kBias, weights + mean);
   AssignAddVariable(kMean, weights * mean);
@@ -116,7 +117,12 @@ proto::VariableSpec Spec(const VariableHandle& variable) {
 
 class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
  protected:
-  DeviceReplicaStepTest() : machine_({.device_count = kReplicas, .seed = 3}) {
+  DeviceReplicaStepTest()
+      : machine_({.device_count = kReplicas,
+                  .order = GetParam() == Over::kNccl
+                               ? simulated::Order::kThreads
+                               : simulated::Order::kAtWait,
+                  .seed = 3}) {
     for (int i = 0; i < kReplicas; ++i) {
       const bool is_shared = GetParam() == Over::kOneSharedGpu;
       devices_.push_back(Device::Create(&machine_.driver(),
@@ -152,8 +158,8 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
   }
 
   absl::Status Compile(Over over, int micro_batch_count = 0) {
-    steps_.clear();
     executables_.clear();
+    steps_.clear();
     results_.assign(kReplicas, {});
     stores_.clear();
     ASSIGN_OR_RETURN(communicators_, Connect(over));
@@ -173,7 +179,8 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
       }
       Leaves leaves{.count = micro_batch_count};
       if (micro_batch_count > 0) leaves.count_of_rank = {1, 1};
-      const Graph graph = TraceStep(has_exchange_ && micro_batch_count == 0);
+      const Graph graph =
+          TraceStep(has_exchange_ && micro_batch_count == 0, weighs_data_);
       ASSIGN_OR_RETURN(
           steps_.emplace_back(),
           ReplicaStep::Create({.communicator = communicators_[i].get(),
@@ -209,11 +216,53 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
           RETURN_IF_ERROR(step.EndLeaf(0, results_[replica]));
           return step.Finish();
         },
-        [&](const absl::Status& status) {
-          for (const auto& communicator : communicators_) {
-            communicator->Abort(status);
+        [&](const absl::Status& status) { Abort(status); });
+  }
+
+  // Begins a step with these batches, of which an empty one is no data.
+  absl::Status Begin(absl::Span<const std::vector<Tensor>> batches) {
+    return threads_.Run(
+        [&](int replica) -> absl::Status {
+          ReplicaStep& step = *steps_[replica];
+          const bool has_data = !batches[replica].empty();
+          RETURN_IF_ERROR(step.Begin(ReplicaStep::Wish::kGoOn));
+          step.BeginLeaf(0, has_data);
+          absl::Span<const Tensor> results;
+          if (has_data) {
+            Executable& executable = *executables_[replica];
+            RETURN_IF_ERROR(executable.Start(batches[replica], {}));
+            results = executable.StartedResults();
           }
-        });
+          RETURN_IF_ERROR(step.EndLeaf(0, results));
+          return step.Commit();
+        },
+        [&](const absl::Status& status) { Abort(status); });
+  }
+
+  // Finishes the first step that has begun.
+  absl::Status Finish() {
+    return threads_.Run(
+        [&](int replica) -> absl::Status {
+          if (executables_[replica]->started_count() > 0) {
+            RETURN_IF_ERROR(executables_[replica]->Finish(&results_[replica]));
+          }
+          return steps_[replica]->Await();
+        },
+        [&](const absl::Status& status) { Abort(status); });
+  }
+
+  // Runs steps of which two are under way.
+  absl::Status RunOverlapping(int begin, int end) {
+    RETURN_IF_ERROR(Begin({Batch(0, begin), Batch(1, begin)}));
+    for (int step = begin + 1; step < end; ++step) {
+      RETURN_IF_ERROR(Begin({Batch(0, step), Batch(1, step)}));
+      RETURN_IF_ERROR(Finish());
+    }
+    return Finish();
+  }
+
+  void Abort(const absl::Status& status) {
+    for (const auto& communicator : communicators_) communicator->Abort(status);
   }
 
   absl::Status RunSteps(int begin, int end) {
@@ -257,6 +306,7 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
   std::vector<std::unique_ptr<Executable>> executables_;
   std::vector<std::vector<Tensor>> results_;
   bool has_exchange_ = true;
+  bool weighs_data_ = false;
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, DeviceReplicaStepTest,
@@ -339,6 +389,157 @@ TEST_P(DeviceReplicaStepTest, AStepThatAReplicaStopsChangesNothing) {
   EXPECT_TRUE(steps_[1]->outcome().somebody_wants_to_stop);
   ExpectNear(Values(), before, 0);
   ASSERT_OK(RunSteps(2, 3));
+}
+
+TEST_P(DeviceReplicaStepTest, StepsUnderWayGiveTheVariablesOfReplicasOnCpus) {
+  constexpr int kSteps = 100;
+  has_exchange_ = false;
+  ASSERT_OK(Compile(Over::kHost));
+  EXPECT_FALSE(steps_[0]->overlaps_steps());
+  ASSERT_OK(RunSteps(0, kSteps));
+  const std::vector<Tensor> wanted = Values();
+  const float wanted_result = steps_[0]->results()[0].scalar<float>();
+  ASSERT_OK(Compile(GetParam()));
+  EXPECT_TRUE(steps_[0]->overlaps_steps());
+  ASSERT_OK(RunOverlapping(0, kSteps));
+  ExpectNear(Values(), wanted, 1e-4);
+  const std::vector<Tensor> values = Values();
+  ExpectNear({values.begin(), values.begin() + 4},
+             {values.begin() + 4, values.end()}, 0);
+  for (int replica = 0; replica < kReplicas; ++replica) {
+    EXPECT_NEAR(steps_[replica]->results()[0].scalar<float>(), wanted_result,
+                1e-5);
+    EXPECT_EQ(steps_[replica]->outcome().leaves_with_data, kReplicas);
+    EXPECT_EQ(stores_[replica]->UpdateCount("weights").value(), kSteps);
+  }
+}
+
+TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
+  if (GetParam() == Over::kStages) GTEST_SKIP() << "stages are on the host";
+  has_exchange_ = false;
+  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(RunOverlapping(0, 4));
+  ASSERT_OK(Begin({Batch(0, 4), Batch(1, 4)}));
+  const auto before = machine_.counts();
+  const int64_t pageable_before = machine_.pageable_copy_count();
+  ASSERT_OK(Begin({Batch(0, 5), Batch(1, 5)}));
+  auto calls = machine_.counts();
+  for (const auto& [function, count] : before) calls[function] -= count;
+  for (const char* function :
+       {"cuMemCreate", "cuMemMap", "cuMemHostAlloc", "cuEventCreate",
+        "cuStreamCreateWithPriority", "cuStreamSynchronize"}) {
+    EXPECT_EQ(calls[function], 0) << function;
+  }
+  EXPECT_EQ(machine_.pageable_copy_count(), pageable_before);
+  // Of two replicas.
+  EXPECT_LE(calls["cuLaunchKernel"], 44);
+  EXPECT_LE(calls["cuMemcpyAsync"] + calls["cuMemcpyPeerAsync"], 18);
+  // The thread of NCCL looks at events all the time.
+  if (GetParam() != Over::kNccl) EXPECT_EQ(calls["cuEventQuery"], 0);
+  ASSERT_OK(Finish());
+  ASSERT_OK(Finish());
+}
+
+TEST_P(DeviceReplicaStepTest, InvalidDataStopsTheStepsUnderWayOnAllReplicas) {
+  has_exchange_ = false;
+  std::vector<Tensor> wrong = Batch(1, 3);
+  wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has row 0.
+  ASSERT_OK(Compile(Over::kHost));
+  const absl::Status on_cpus = Run({Batch(0, 3), wrong});
+  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(RunOverlapping(0, 3));
+  const std::vector<Tensor> before = Values();
+  ASSERT_OK(Begin({Batch(0, 3), wrong}));
+  ASSERT_OK(Begin({Batch(0, 4), Batch(1, 4)}));
+  const absl::Status status = Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), on_cpus.message());
+  ExpectNear(Values(), before, 0);
+  for (const auto& store : stores_) {
+    EXPECT_EQ(store->UpdateCount("weights").value(), 3);
+  }
+}
+
+TEST_P(DeviceReplicaStepTest, AWeightThatIsNoneStopsTheStepOnAllReplicas) {
+  has_exchange_ = false;
+  weighs_data_ = true;
+  std::vector<Tensor> negative = Batch(0, 0);
+  for (float& x : negative[0].mutable_flat<float>()) x = -2;
+  std::vector<Tensor> positive = Batch(1, 0);
+  for (float& x : positive[0].mutable_flat<float>()) x = 7;
+  ASSERT_OK(Compile(Over::kHost));
+  const absl::Status on_cpus = Run({negative, positive});
+  EXPECT_THAT(on_cpus, StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("means over -6 examples")));
+  ASSERT_OK(Compile(GetParam()));
+  const std::vector<Tensor> before = Values();
+  ASSERT_OK(Begin({negative, positive}));
+  EXPECT_EQ(Finish().message(), on_cpus.message());
+  ExpectNear(Values(), before, 0);
+}
+
+TEST_P(DeviceReplicaStepTest, AReplicaWithoutDataContributesNothing) {
+  has_exchange_ = false;
+  const std::vector<Tensor> none;
+  std::vector<Tensor> wanted;
+  for (const Over over : {Over::kHost, GetParam()}) {
+    ASSERT_OK(Compile(over));
+    if (over == Over::kHost) {
+      for (const int step : {0, 1, 2}) {
+        const bool is_partial = step == 1;
+        ASSERT_OK(threads_.Run(
+            [&](int replica) -> absl::Status {
+              const bool has_data = replica == 0 || !is_partial;
+              RETURN_IF_ERROR(steps_[replica]->Begin(ReplicaStep::Wish::kGoOn));
+              steps_[replica]->BeginLeaf(0, has_data);
+              if (has_data) {
+                RETURN_IF_ERROR(executables_[replica]->Run(
+                    Batch(replica, step), {}, &results_[replica]));
+              }
+              RETURN_IF_ERROR(steps_[replica]->EndLeaf(0, results_[replica]));
+              return steps_[replica]->Finish();
+            },
+            [&](const absl::Status& status) { Abort(status); }));
+      }
+      wanted = Values();
+      continue;
+    }
+    ASSERT_OK(Begin({Batch(0, 0), Batch(1, 0)}));
+    ASSERT_OK(Begin({Batch(0, 1), none}));
+    ASSERT_OK(Finish());
+    EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 2);
+    ASSERT_OK(Finish());
+    EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 1);
+    // Nothing at all changes nothing, and training goes on behind it.
+    ASSERT_OK(Begin({none, none}));
+    ASSERT_OK(Begin({none, none}));
+    ASSERT_OK(Finish());
+    EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 0);
+    EXPECT_EQ(steps_[0]->unfinished_count(), 0);
+    ASSERT_OK(RunOverlapping(2, 3));
+  }
+  ExpectNear(Values(), wanted, 1e-5);
+  EXPECT_EQ(stores_[1]->UpdateCount("weights").value(), 3);
+}
+
+TEST_P(DeviceReplicaStepTest, UpdatesBehindACollectiveThatFailsAreNotApplied) {
+  if (GetParam() != Over::kNccl) {
+    GTEST_SKIP() << "other collectives do not fail once they are started";
+  }
+  has_exchange_ = false;
+  ASSERT_OK(Compile(Over::kNccl));
+  ASSERT_OK(RunOverlapping(0, 3));
+  const std::vector<Tensor> before = Values();
+  nccl_.FailCollective(nccl::kRemoteError);
+  // The failure may come before all collectives of the step have started.
+  absl::Status status = Begin({Batch(0, 3), Batch(1, 3)});
+  const absl::Status finished = Finish();
+  if (status.ok()) status = finished;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+  ExpectNear(Values(), before, 0);
+  for (const auto& store : stores_) {
+    EXPECT_EQ(store->UpdateCount("weights").value(), 3);
+  }
 }
 
 }  // namespace

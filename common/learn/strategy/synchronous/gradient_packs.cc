@@ -36,6 +36,23 @@ void SortByLastGradient(PackPlan* plan) {
 
 }  // namespace
 
+std::vector<PackPart> PartsOf(const PackPlan& plan,
+                              absl::Span<const PackItem> items, int item_begin,
+                              int item_end) {
+  std::vector<PackPart> parts;
+  std::map<int, size_t> part_of_pack;
+  for (int item = item_begin; item < item_end; ++item) {
+    const PackPlan::Place& place = plan.places[item];
+    const auto [found, is_new] =
+        part_of_pack.try_emplace(place.pack, parts.size());
+    if (is_new) parts.push_back({.first_item = item});
+    PackPart& part = parts[found->second];
+    part.element_count = place.begin + items[item].element_count -
+                         plan.places[part.first_item].begin;
+  }
+  return parts;
+}
+
 PackPlan PlanPacks(absl::Span<const PackItem> gradients,
                    absl::Span<const PackItem> trailer, int64_t bytes_per_pack) {
   PackPlan plan;

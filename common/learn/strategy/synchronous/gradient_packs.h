@@ -40,6 +40,18 @@ struct PackPlan {
   std::vector<Pack> packs;    // In the order of completion.
 };
 
+// Neighbouring items of one pack, with the gaps between them.
+struct PackPart {
+  int first_item = 0;
+  int64_t element_count = 0;
+};
+
+// The parts of the packs with all items from `item_begin` to `item_end` of
+// `items`, with which the plan was made. They contain no other items.
+std::vector<PackPart> PartsOf(const PackPlan& plan,
+                              absl::Span<const PackItem> items, int item_begin,
+                              int item_end);
+
 // Packs `gradients` in the order in which they are computed. A pack has one
 // dtype; the next one of that dtype begins when it exceeds `bytes_per_pack` (0:
 // never). The `trailer`, which is known only at the end of the step, is part of

@@ -50,7 +50,8 @@ class HostPackMemory final : public PackMemory {
   }
 
   absl::Status Contribute(int item, int leaf, const Tensor& value,
-                          double scale) override {
+                          const PackScale& by) override {
+    const double scale = by.value;
     uint8_t* const to = HostContribution(item, leaf);
     if (value.size_bytes() == 0) return absl::OkStatus();
     if (scale == 0) {
@@ -81,14 +82,15 @@ class HostPackMemory final : public PackMemory {
     return communicator_.AllReduce(ReduceOp::kSum, SpanOfLeaves(pack),
                                    CallOf(pack));
   }
-  absl::Status Finish() override { return absl::OkStatus(); }
+  absl::Status Combine() override { return absl::OkStatus(); }
+  absl::Status Await() override { return absl::OkStatus(); }
 
   Tensor SumOf(int item, const TensorType& type) override {
     return Tensor(type.dtype, type.shape, BufferOf(item),
                   layout_.OffsetBytes(item, 0));
   }
-  absl::Status Scale(Tensor* sum, double factor) override {
-    ScaleElements(sum->dtype(), factor, sum->element_count(),
+  absl::Status Scale(Tensor* sum, const PackScale& scale) override {
+    ScaleElements(sum->dtype(), scale.value, sum->element_count(),
                   sum->mutable_raw_data());
     return absl::OkStatus();
   }

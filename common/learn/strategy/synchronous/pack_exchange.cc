@@ -57,7 +57,7 @@ absl::Status PackExchange::AwaitPacksUnderWay() {
   return thread_ == nullptr ? absl::OkStatus() : thread_->Drain();
 }
 
-absl::Status PackExchange::Finish() {
+absl::Status PackExchange::Combine() {
   RETURN_IF_ERROR(AwaitPacksUnderWay());
   const int pack_count = static_cast<int>(layout_.packs.size());
   for (; next_pack_ < pack_count; ++next_pack_) {
@@ -65,7 +65,12 @@ absl::Status PackExchange::Finish() {
     RETURN_IF_ERROR(memory_->Reduce(next_pack_));
   }
   next_pack_ = 0;
-  return memory_->Finish();
+  return memory_->Combine();
+}
+
+absl::Status PackExchange::Finish() {
+  RETURN_IF_ERROR(Combine());
+  return memory_->Await();
 }
 
 }  // namespace muster

@@ -56,7 +56,7 @@ class PackExchange {
   // Every step contributes all items of all leaves of this replica, by one of
   // these; as the functions of PackMemory.
   absl::Status Contribute(int item, int leaf, const Tensor& value,
-                          double scale) {
+                          const PackScale& scale) {
     return memory_->Contribute(item, leaf, value, scale);
   }
   absl::Status ContributeZeros(int item, int leaf, size_t size_bytes) {
@@ -74,15 +74,20 @@ class PackExchange {
   // Call it before another collective.
   absl::Status AwaitPacksUnderWay();
 
-  // Computes the sums of everything, including trailers.
+  // Computes the sums of everything, including trailers, and blocks until they
+  // are there.
   absl::Status Finish();
+  // The same for work of the stream that is enqueued behind this: does not wait
+  // for the device. That work takes effect only if the collectives succeed; see
+  // DeviceCommunicator.
+  absl::Status Combine();
 
-  // As PackMemory: valid from Finish() until the next step.
+  // As PackMemory: valid from Combine() or Finish() until the next step.
   Tensor SumOf(int item, const TensorType& type) {
     return memory_->SumOf(item, type);
   }
-  absl::Status Scale(Tensor* sum, double factor) {
-    return memory_->Scale(sum, factor);
+  absl::Status Scale(Tensor* sum, const PackScale& scale) {
+    return memory_->Scale(sum, scale);
   }
 
  private:

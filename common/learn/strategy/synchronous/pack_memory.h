@@ -59,6 +59,14 @@ struct PackLayout {
   std::vector<Pack> packs;
 };
 
+// By what numbers are multiplied.
+struct PackScale {
+  double value = 1;
+  // Not null: the number is there when the device comes to the work. Only for
+  // packs on a device.
+  const double* on_device = nullptr;
+};
+
 // The memory of one replica's packs, and the collectives on it: of the host, or
 // of a GPU. Made and used by PackExchange. `leaf` counts the leaves of this
 // rank.
@@ -74,9 +82,10 @@ class PackMemory {
   virtual absl::Status Allocate() = 0;
 
   // An item becomes value * scale; zeros if the scale is 0. Other scales than 0
-  // and 1 are for floating dtypes.
+  // and 1 are for floating dtypes. On a device, `value` may be in pinned memory
+  // that earlier work of the stream writes.
   virtual absl::Status Contribute(int item, int leaf, const Tensor& value,
-                                  double scale) = 0;
+                                  const PackScale& scale) = 0;
   virtual absl::Status ContributeZeros(int item, int leaf,
                                        size_t size_bytes) = 0;
   // Where the caller writes a host item, before Seal().
@@ -87,14 +96,17 @@ class PackMemory {
   // Combines a pack over all replicas.
   virtual absl::Status Reduce(int pack) = 0;
   // After Reduce() of all packs: the sums below are valid until the next
-  // contribution.
-  virtual absl::Status Finish() = 0;
+  // contribution; on a device for work that is enqueued behind this.
+  virtual absl::Status Combine() = 0;
+  // After Combine(): blocks until the sums are there. Only then is it known on
+  // the host that no collective has failed.
+  virtual absl::Status Await() = 0;
 
-  // The tensor in which Finish() leaves the sum of an item. Host items are on
+  // The tensor in which Combine() leaves the sum of an item. Host items are on
   // the host, others where the packs are.
   virtual Tensor SumOf(int item, const TensorType& type) = 0;
   // Multiplies a sum.
-  virtual absl::Status Scale(Tensor* sum, double factor) = 0;
+  virtual absl::Status Scale(Tensor* sum, const PackScale& scale) = 0;
 };
 
 }  // namespace muster

@@ -132,8 +132,10 @@ int ReplicaSession::ItemOf(const Planned& planned) const {
   return planned.assignment < 0 ? -1 : first_assignment_ + planned.assignment;
 }
 
-void ReplicaSession::ConnectPacks(PackExchange* packs, int first_assignment) {
+void ReplicaSession::ConnectPacks(PackExchange* packs, int first_assignment,
+                                  DeviceTrailer* trailer) {
   packs_ = packs;
+  trailer_ = trailer;
   first_assignment_ = first_assignment;
   for (const Planned& planned : planned_) {
     const TensorType& type = variables_[planned.variable].type;
@@ -153,6 +155,7 @@ void ReplicaSession::BeginLeaf(const Leaf& leaf) {
   for (Variable& variable : variables_) variable.has_gradient_pending = false;
   next_update_ = 0;
   is_weighted_ = false;
+  is_weighed_on_device_ = false;
   weight_ = 0;
 }
 
@@ -190,9 +193,11 @@ absl::Status ReplicaSession::DataError(int call) {
 }
 
 absl::Status ReplicaSession::Commit() {
-  // A session of the host has made the replica's own updates already.
-  return is_on_device() && has_local_updates_ ? local_->Commit()
-                                              : absl::OkStatus();
+  // With a gate, they are for ApplyBehindGate(). A session of the host has made
+  // the replica's own updates already.
+  return is_on_device() && gate_ == nullptr && has_local_updates_
+             ? local_->Commit()
+             : absl::OkStatus();
 }
 
 absl::Status ReplicaSession::SetLossDenominator(double weight) {
@@ -202,9 +207,43 @@ absl::Status ReplicaSession::SetLossDenominator(double weight) {
   return absl::OkStatus();
 }
 
-double ReplicaSession::ContributionScale() const {
-  if (!leaf_.has_data) return 0;
-  return is_weighted_ ? weight_ / options_.expected_weight : 1;
+absl::Status ReplicaSession::SetLossDenominatorOnDevice(const Tensor& weight) {
+  is_weighted_ = true;
+  is_weighed_on_device_ = leaf_.has_data;
+  if (!leaf_.has_data) return absl::OkStatus();
+  return trailer_->Weigh(reinterpret_cast<const float*>(weight.address()));
+}
+
+bool ReplicaSession::UseGate(StepGate* gate) {
+  const bool needs_host =
+      options_.has_fixed_leaves || options_.has_replica_ops ||
+      has_aggregated_updates_ ||
+      std::any_of(planned_.begin(), planned_.end(), [](const Planned& planned) {
+        return planned.rows != nullptr;
+      });
+  const bool has_items = !gradients_.empty() || !assignments_.empty();
+  if (!is_on_device() || needs_host || !has_items || !local_->UseGate(gate)) {
+    return false;
+  }
+  gate_ = gate;
+  return true;
+}
+
+absl::Status ReplicaSession::Settle(bool was_applied) {
+  return was_applied ? absl::OkStatus() : SettleStep(false);
+}
+
+absl::Status ReplicaSession::SettleStep(bool was_applied) {
+  // An error in the replica's own data has settled all steps.
+  if (unsettled_count_ == 0) return absl::OkStatus();
+  --unsettled_count_;
+  return local_->Settle(was_applied);
+}
+
+PackScale ReplicaSession::ContributionScale() const {
+  if (!leaf_.has_data) return {.value = 0};
+  if (is_weighed_on_device_) return trailer_->contribution();
+  return {.value = is_weighted_ ? weight_ / options_.expected_weight : 1};
 }
 
 absl::Status ReplicaSession::Update(int variable, UpdateKind kind,
@@ -252,7 +291,7 @@ absl::StatusOr<Tensor> ReplicaSession::OnHost(const Tensor& tensor) {
 absl::Status ReplicaSession::AddRows(const Planned& planned,
                                      const Tensor& value,
                                      const Tensor& indices) {
-  const double scale = ContributionScale();
+  const double scale = ContributionScale().value;
   if (scale == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Tensor values_on_host, OnHost(value));
   ASSIGN_OR_RETURN(const Tensor indices_on_host, OnHost(indices));
@@ -285,7 +324,7 @@ absl::Status ReplicaSession::AddAssignment(const Planned& planned,
                                            const Tensor& value) {
   RETURN_IF_ERROR(CheckType(planned, "the value", value));
   return packs_->Contribute(ItemOf(planned), leaf_.number, value,
-                            leaf_.has_data ? 1 : 0);
+                            {.value = leaf_.has_data ? 1.0 : 0.0});
 }
 
 absl::Status ReplicaSession::EndLeaf() {
@@ -344,7 +383,7 @@ absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
     }
     if (ItemOf(planned) >= 0) {
       if (scale != 1 && options_.applies_updates) {
-        RETURN_IF_ERROR(packs_->Scale(&sums_[i], scale));
+        RETURN_IF_ERROR(packs_->Scale(&sums_[i], {.value = scale}));
       }
       RETURN_IF_ERROR(Apply(planned, sums_[i], Tensor()));
     } else if (planned.rows != nullptr) {
@@ -356,6 +395,25 @@ absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
   }
   RETURN_IF_ERROR(local_->Commit());
   return AwaitApplied();
+}
+
+absl::Status ReplicaSession::BeginWithoutData() {
+  // Calls of the step before must be found if its data is invalid.
+  return unsettled_count_ > 0 ? absl::OkStatus() : local_->Begin(0);
+}
+
+absl::Status ReplicaSession::ApplyBehindGate() {
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    const Planned& planned = planned_[i];
+    if (ItemOf(planned) < 0) continue;
+    if (planned.is_mean) {
+      RETURN_IF_ERROR(packs_->Scale(&sums_[i], trailer_->mean_scale()));
+    }
+    RETURN_IF_ERROR(Apply(planned, sums_[i], Tensor()));
+  }
+  RETURN_IF_ERROR(local_->Commit());
+  ++unsettled_count_;
+  return absl::OkStatus();
 }
 
 }  // namespace muster

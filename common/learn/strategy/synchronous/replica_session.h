@@ -11,12 +11,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/aggregated_update.h"
+#include "common/learn/strategy/synchronous/device_trailer.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
 #include "common/learn/strategy/synchronous/row_gather.h"
@@ -30,6 +32,10 @@ namespace muster {
 // replicas wait for each other. Commit() does nothing: ReplicaStep, which owns
 // this, completes the step.
 //
+// With a gate, the device decides whether a step is applied, for the whole
+// group, and nobody waits: not if something is exchanged while the step runs,
+// or passes through the host.
+//
 // Not thread-safe.
 class ReplicaSession final : public VariableSession {
  public:
@@ -40,6 +46,8 @@ class ReplicaSession final : public VariableSession {
     bool applies_updates = true;
     absl::Duration timeout = absl::Seconds(300);
     bool has_fixed_leaves = false;
+    // The graph has ops between replicas.
+    bool has_replica_ops = false;
     double expected_weight = 1;
     // The replica's session of its first leaf, if its leaves have a session
     // each: it collects the gradients of rows of all of them, and applies the
@@ -69,9 +77,15 @@ class ReplicaSession final : public VariableSession {
   absl::Status SetLossDenominator(double weight) override;
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
+  absl::Status SetLossDenominatorOnDevice(const Tensor& weight) override;
   absl::Status DataError(int call) override;
   absl::Status Commit() override;
+  bool UseGate(StepGate* gate) override;
+  // A step that has failed here is not applied. Others end with SettleStep().
+  absl::Status Settle(bool was_applied) override;
 
+  // Null: the host decides whether a step is applied.
+  StepGate* gate() const { return gate_; }
   bool is_on_device() const { return options_.device != nullptr; }
   // The dense gradients, in the order in which they are computed.
   const std::vector<PackItem>& gradients() const { return gradients_; }
@@ -84,7 +98,9 @@ class ReplicaSession final : public VariableSession {
 
   // Call it once, before the first leaf. `packs` is borrowed, begins with
   // gradients(), and has assignments() from item `first_assignment` on.
-  void ConnectPacks(PackExchange* packs, int first_assignment);
+  // `trailer` is borrowed; not null with a gate.
+  void ConnectPacks(PackExchange* packs, int first_assignment,
+                    DeviceTrailer* trailer);
 
   void BeginStep();
   void BeginLeaf(const Leaf& leaf);
@@ -92,11 +108,21 @@ class ReplicaSession final : public VariableSession {
   absl::Status EndLeaf();
   bool is_weighted() const { return is_weighted_; }
   double weight() const { return weight_; }
+  // True if the trailer has the weight, and weight() does not.
+  bool is_weighed_on_device() const { return is_weighed_on_device_; }
 
   // Called for the first session. Updates the variables with the combined packs
   // and the rows of other replicas: gradients are multiplied by
   // `gradient_scale`, means are over so many leaves.
   absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
+
+  // With a gate: begins a step whose leaf has no data, and does not run.
+  absl::Status BeginWithoutData();
+  // With a gate: enqueues the updates with the combined packs, whose gradients
+  // are scaled. Not called while kDecidedMax steps are unsettled.
+  absl::Status ApplyBehindGate();
+  // The outcome of the first step that is not settled.
+  absl::Status SettleStep(bool was_applied);
 
  private:
   struct Planned {
@@ -127,7 +153,7 @@ class ReplicaSession final : public VariableSession {
   // The position of a planned update in the packs; -1: none.
   int ItemOf(const Planned& planned) const;
   absl::Status CheckRead(int variable) const;
-  double ContributionScale() const;
+  PackScale ContributionScale() const;
   //   kInvalidArgument  `what` has another type than the variable
   absl::Status CheckType(const Planned& planned, absl::string_view what,
                          const Tensor& value) const;
@@ -170,7 +196,12 @@ class ReplicaSession final : public VariableSession {
   Leaf leaf_;
   size_t next_update_ = 0;
   bool is_weighted_ = false;
+  bool is_weighed_on_device_ = false;
   double weight_ = 0;
+
+  StepGate* gate_ = nullptr;
+  DeviceTrailer* trailer_ = nullptr;
+  int unsettled_count_ = 0;  // Steps of ApplyBehindGate().
 };
 
 }  // namespace muster

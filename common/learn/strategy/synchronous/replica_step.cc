@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "common/learn/strategy/synchronous/device_trailer.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/leaf_lockstep.h"
 #include "common/learn/strategy/synchronous/replica_session.h"
@@ -21,15 +23,7 @@
 namespace muster {
 namespace {
 
-// The beginning of the trailer, all float32: counts of leaves, and a sum.
-enum TrailerField : int {
-  kLeavesWithData,
-  kWeightedLeaves,
-  kWeight,
-  kWantToStop,
-  kWantToStopAfter,
-  kTrailerFieldCount,
-};
+using internal::kTrailerFieldCount;
 
 // Of this replica.
 int LeafCount(const Communicator& communicator, const Leaves& leaves) {
@@ -184,6 +178,7 @@ absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
                             .applies_updates = options_.applies_updates,
                             .timeout = options_.timeout,
                             .has_fixed_leaves = options_.leaves.count > 0,
+                            .has_replica_ops = options_.has_replica_ops,
                             .expected_weight = options_.expected_weight,
                             .first = first,
                             .device = device,
@@ -217,37 +212,82 @@ absl::Status ReplicaStep::Start() {
   for (const TensorType& type : options_.result_types) {
     trailer.push_back({type.dtype, type.shape.element_count()});
   }
-  const int first_assignment =
-      gradient_count_ + static_cast<int>(trailer.size());
+  const int trailer_end = gradient_count_ + static_cast<int>(trailer.size());
   if (session != nullptr) {
     trailer.insert(trailer.end(), session->assignments().begin(),
                    session->assignments().end());
   }
-  ASSIGN_OR_RETURN(
-      packs_, PackExchange::Create(
-                  PlanPacks(gradients, trailer, options_.bytes_per_pack), names,
-                  {.communicator = options_.communicator,
-                   .on_device = on_device_,
-                   .stream = stream_,
-                   .timeout = options_.timeout,
-                   .overlaps = options_.overlaps,
-                   .leaves = options_.leaves,
-                   .host_items_begin = gradient_count_,
-                   .host_items_end = first_assignment}));
-  for (ReplicaSession* const leaf_session : leaf_sessions_) {
-    leaf_session->ConnectPacks(packs_.get(), first_assignment);
-  }
+  const PackPlan plan = PlanPacks(gradients, trailer, options_.bytes_per_pack);
+  const int host_items_end = overlaps_steps() ? gradient_count_ : trailer_end;
+  ASSIGN_OR_RETURN(packs_,
+                   PackExchange::Create(plan, names,
+                                        {.communicator = options_.communicator,
+                                         .on_device = on_device_,
+                                         .stream = stream_,
+                                         .timeout = options_.timeout,
+                                         .overlaps = options_.overlaps,
+                                         .leaves = options_.leaves,
+                                         .host_items_begin = gradient_count_,
+                                         .host_items_end = host_items_end}));
   fields_ = packs_->SumOf(gradient_count_,
                           {DType::kFloat32, {int64_t{kTrailerFieldCount}}});
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
     results_.push_back(packs_->SumOf(item, options_.result_types[i]));
   }
+  if (overlaps_steps()) {
+    std::vector<PackItem> items = gradients;
+    items.insert(items.end(), trailer.begin(), trailer.end());
+    RETURN_IF_ERROR(MakeTrailer(plan, items, trailer_end));
+  }
+  for (ReplicaSession* const leaf_session : leaf_sessions_) {
+    leaf_session->ConnectPacks(packs_.get(), trailer_end, trailer_.get());
+  }
   return absl::OkStatus();
 }
 
-absl::Status ReplicaStep::Begin(Wish wish) {
+absl::Status ReplicaStep::MakeTrailer(const PackPlan& plan,
+                                      absl::Span<const PackItem> items,
+                                      int trailer_end) {
+  const auto tensor_of = [&](const PackPart& part) {
+    return packs_->SumOf(part.first_item,
+                         {items[part.first_item].dtype, {part.element_count}});
+  };
+  for (const PackPart& part : PartsOf(plan, items, 0, gradient_count_)) {
+    gradient_parts_.push_back(tensor_of(part));
+  }
+  const std::vector<PackPart> parts =
+      PartsOf(plan, items, gradient_count_, trailer_end);
+  std::vector<Tensor> copied;
+  for (const PackPart& part : parts) copied.push_back(tensor_of(part));
+  for (int item = gradient_count_ + 1; item < trailer_end; ++item) {
+    const PackPlan::Place& place = plan.places[item];
+    const auto part = std::find_if(
+        parts.begin(), parts.end(), [&](const PackPart& candidate) {
+          return plan.places[candidate.first_item].pack == place.pack;
+        });
+    const int64_t offset = place.begin - plan.places[part->first_item].begin;
+    result_places_.emplace_back(static_cast<int>(part - parts.begin()),
+                                offset * SizeOf(items[item].dtype));
+  }
+  ASSIGN_OR_RETURN(trailer_, DeviceTrailer::Create(
+                                 {.device = &on_device_->device(),
+                                  .stream = stream_,
+                                  .gate = leaf_sessions_.front()->gate(),
+                                  .expected_weight = options_.expected_weight,
+                                  .fields = fields_,
+                                  .parts = std::move(copied)}));
+  on_device_->UseEndWord(trailer_->end_word());
+  return absl::OkStatus();
+}
+
+bool ReplicaStep::overlaps_steps() const {
+  return !leaf_sessions_.empty() && leaf_sessions_.front()->gate() != nullptr;
+}
+
+absl::Status ReplicaStep::Begin(Wish wish, bool lets_steps_overlap) {
   wish_ = wish;
+  lets_steps_overlap_ = lets_steps_overlap;
   if (IsAlone()) {
     outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
                 .is_last_step = wish == Wish::kStopAfter};
@@ -289,7 +329,8 @@ absl::Status ReplicaStep::EndLeaf(int leaf, absl::Span<const Tensor> results) {
     results_.assign(results.begin(), results.end());
     return absl::OkStatus();
   }
-  if (has_data_[leaf] && !options_.result_types.empty()) {
+  const bool has_ended = overlaps_steps() && results.empty();
+  if (has_data_[leaf] && !options_.result_types.empty() && !has_ended) {
     const bool fit = std::equal(
         results.begin(), results.end(), options_.result_types.begin(),
         options_.result_types.end(), [](const Tensor& a, const TensorType& b) {
@@ -302,21 +343,43 @@ absl::Status ReplicaStep::EndLeaf(int leaf, absl::Span<const Tensor> results) {
   }
   ReplicaSession* const session = SessionOf(leaf);
   if (session != nullptr) RETURN_IF_ERROR(session->EndLeaf());
+  if (overlaps_steps()) return ContributeResults(results);
   WriteTrailer(leaf, results);
   return absl::OkStatus();
 }
 
-void ReplicaStep::WriteTrailer(int leaf, absl::Span<const Tensor> results) {
-  float* const fields =
-      reinterpret_cast<float*>(packs_->HostContribution(gradient_count_, leaf));
+TrailerFields ReplicaStep::FieldsOf(int leaf) const {
   const ReplicaSession* const session = SessionOf(leaf);
   const bool is_weighted =
       has_data_[leaf] && session != nullptr && session->is_weighted();
-  fields[kLeavesWithData] = has_data_[leaf] ? 1 : 0;
-  fields[kWeightedLeaves] = is_weighted ? 1 : 0;
-  fields[kWeight] = is_weighted ? static_cast<float>(session->weight()) : 0;
-  fields[kWantToStop] = wish_ == Wish::kStop ? 1 : 0;
-  fields[kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
+  TrailerFields fields = {};
+  fields[internal::kLeavesWithData] = has_data_[leaf] ? 1 : 0;
+  fields[internal::kWeightedLeaves] = is_weighted ? 1 : 0;
+  fields[internal::kWeight] =
+      is_weighted ? static_cast<float>(session->weight()) : 0;
+  fields[internal::kWantToStop] = wish_ == Wish::kStop ? 1 : 0;
+  fields[internal::kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
+  fields[internal::kLetStepsOverlap] = lets_steps_overlap_ ? 1 : 0;
+  return fields;
+}
+
+absl::Status ReplicaStep::ContributeResults(absl::Span<const Tensor> results) {
+  const bool has_results = has_data_[0] && !results.empty();
+  for (size_t i = 0; i < options_.result_types.size(); ++i) {
+    const int item = gradient_count_ + 1 + static_cast<int>(i);
+    const TensorType& type = options_.result_types[i];
+    const size_t size_bytes = type.shape.element_count() * SizeOf(type.dtype);
+    if (size_bytes == 0) continue;
+    RETURN_IF_ERROR(has_results ? packs_->Contribute(item, 0, results[i], {})
+                                : packs_->ContributeZeros(item, 0, size_bytes));
+  }
+  return absl::OkStatus();
+}
+
+void ReplicaStep::WriteTrailer(int leaf, absl::Span<const Tensor> results) {
+  const TrailerFields fields = FieldsOf(leaf);
+  std::memcpy(packs_->HostContribution(gradient_count_, leaf), fields.data(),
+              sizeof(fields));
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
     uint8_t* const contribution = packs_->HostContribution(item, leaf);
@@ -330,27 +393,102 @@ void ReplicaStep::WriteTrailer(int leaf, absl::Span<const Tensor> results) {
   }
 }
 
-void ReplicaStep::ReadTrailer() {
-  const absl::Span<const float> fields = fields_.flat<float>();
-  outcome_.leaves_with_data = static_cast<int64_t>(fields[kLeavesWithData]);
-  outcome_.somebody_wants_to_stop = fields[kWantToStop] > 0;
-  outcome_.is_last_step = fields[kWantToStopAfter] > 0;
-  const bool is_weighted = fields[kWeightedLeaves] > 0;
-  // If all weights are zero, the packs contain only zeros.
-  gradient_scale_ = is_weighted && fields[kWeight] > 0
-                        ? options_.expected_weight / fields[kWeight]
-                        : 1;
+void ReplicaStep::ReadFields(const float* fields) {
+  std::copy_n(fields, kTrailerFieldCount, sums_.begin());
+  const int leaf_count = options_.leaves.count > 0
+                             ? options_.leaves.count
+                             : options_.communicator->size();
+  outcome_ = {.leaves_with_data =
+                  static_cast<int64_t>(sums_[internal::kLeavesWithData]),
+              .somebody_wants_to_stop = sums_[internal::kWantToStop] > 0,
+              .is_last_step = sums_[internal::kWantToStopAfter] > 0,
+              .all_let_steps_overlap = sums_[internal::kLetStepsOverlap] ==
+                                       static_cast<float>(leaf_count)};
 }
 
-absl::Status ReplicaStep::Finish() {
-  if (IsAlone()) return absl::OkStatus();
+double ReplicaStep::GradientScale() const {
+  const bool is_weighted = sums_[internal::kWeightedLeaves] > 0;
+  // If all weights are zero, the packs contain only zeros.
+  return is_weighted && sums_[internal::kWeight] > 0
+             ? options_.expected_weight / sums_[internal::kWeight]
+             : 1;
+}
+
+absl::Status ReplicaStep::ErrorOfOthers() {
+  if (on_device_ != nullptr) RETURN_IF_ERROR(on_device_->Await());
+  RETURN_IF_ERROR(options_.communicator->Barrier(
+      {.name = "the error of another replica", .timeout = options_.timeout}));
+  return absl::InternalError(
+      "a step was not applied, but no replica has found an error");
+}
+
+absl::Status ReplicaStep::CommitOnHost() {
   RETURN_IF_ERROR(packs_->Finish());
-  ReadTrailer();
+  ReadFields(fields_.flat<float>().data());
+  if (sums_[internal::kInvalidData] > 0) return ErrorOfOthers();
   const bool changes_nothing =
       outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
   if (changes_nothing || leaf_sessions_.empty()) return absl::OkStatus();
-  return leaf_sessions_.front()->ApplyUpdates(gradient_scale_,
+  return leaf_sessions_.front()->ApplyUpdates(GradientScale(),
                                               outcome_.leaves_with_data);
+}
+
+absl::Status ReplicaStep::CommitOnDevice() {
+  ReplicaSession& session = *leaf_sessions_.front();
+  if (!has_data_[0]) {
+    RETURN_IF_ERROR(session.gate()->BeginStep().status());
+    RETURN_IF_ERROR(session.BeginWithoutData());
+  }
+  RETURN_IF_ERROR(trailer_->Write(FieldsOf(0), session.is_weighed_on_device()));
+  RETURN_IF_ERROR(packs_->Combine());
+  RETURN_IF_ERROR(trailer_->Decide());
+  for (Tensor& part : gradient_parts_) {
+    RETURN_IF_ERROR(packs_->Scale(&part, trailer_->gradient_scale()));
+  }
+  RETURN_IF_ERROR(session.ApplyBehindGate());
+  ++unfinished_count_;
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaStep::Commit() {
+  if (IsAlone()) return absl::OkStatus();
+  return overlaps_steps() ? CommitOnDevice() : CommitOnHost();
+}
+
+void ReplicaStep::ReadCopies() {
+  // The fields are the first item of the trailer.
+  ReadFields(reinterpret_cast<const float*>(trailer_->copy(0)->data()));
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const auto& [part, offset] = result_places_[i];
+    const TensorType& type = options_.result_types[i];
+    results_[i] = Tensor(type.dtype, type.shape, trailer_->copy(part), offset);
+  }
+}
+
+absl::Status ReplicaStep::Await() {
+  if (unfinished_count_ == 0) return absl::OkStatus();
+  ReplicaSession& session = *leaf_sessions_.front();
+  RETURN_IF_ERROR(trailer_->Await(Clock::Real()->Now() + options_.timeout));
+  ReadCopies();
+  --unfinished_count_;
+  const bool is_applied = sums_[internal::kIsApplied] > 0;
+  RETURN_IF_ERROR(session.SettleStep(is_applied));
+  if (is_applied) return absl::OkStatus();
+  for (; unfinished_count_ > 0; --unfinished_count_) {
+    RETURN_IF_ERROR(session.SettleStep(false));
+  }
+  const bool is_agreed =
+      outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
+  if (sums_[internal::kInvalidData] > 0 || !is_agreed) return ErrorOfOthers();
+  RETURN_IF_ERROR(stream_->Drain(Clock::Real()->Now() + options_.timeout,
+                                 "steps that change nothing"));
+  trailer_->ForgetDecided();
+  return session.gate()->Open();
+}
+
+absl::Status ReplicaStep::Finish() {
+  RETURN_IF_ERROR(Commit());
+  return Await();
 }
 
 }  // namespace muster

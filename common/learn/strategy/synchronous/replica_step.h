@@ -1,8 +1,11 @@
 #ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_STEP_H_
 #define COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_STEP_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -16,14 +19,19 @@
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
+#include "common/learn/strategy/synchronous/trailer_parameters.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/device_communicator.h"
 
 namespace muster {
 
+class DeviceTrailer;
 class LeafLockstep;
 class ReplicaSession;
+
+using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 
 // One replica's part in a synchronous step: takes the gradients and results
 // that the replica computes, and replaces them with those of the whole group.
@@ -36,6 +44,17 @@ class ReplicaSession;
 //     step.EndLeaf(leaf, results)
 //   })
 //   step.Finish()                     waits for all; applies the updates
+//
+// If overlaps_steps(), the device decides whether the updates are applied, and
+// nobody waits for it before outcome() and results() are wanted. Then two steps
+// may be under way:
+//
+//     executable->Start(...)          in RunLeaves()
+//     step.EndLeaf(leaf, executable->StartedResults())
+//   step.Commit()                     enqueues the updates
+//   ...                               the next step
+//   executable->Finish(...)           of the first step that is under way
+//   step.Await()
 //
 // Gradients that the step has weighted (SetLossDenominator) become sum(w_r g_r)
 // / sum(w_r) over the replicas; others are summed. A replica without data
@@ -52,7 +71,10 @@ class ReplicaSession;
 // that are exchanged while the step runs, pass through the host.
 //
 // Every replica makes the same calls. Errors are those of the communicator and
-// of the variables. Not thread-safe.
+// of the variables. A replica whose device finds an error in the data gets it
+// from its executable, and ends the group with it; no replica applies the step
+// or a later one. Not thread-safe. Steps under way use memory of this, so their
+// executables and their stream end first.
 class ReplicaStep {
  public:
   struct Options {
@@ -85,6 +107,8 @@ class ReplicaStep {
     bool somebody_wants_to_stop = false;
     // A replica requests to stop after it.
     bool is_last_step = false;
+    // All replicas let steps overlap, from the one after the next on.
+    bool all_let_steps_overlap = false;
   };
 
   // A replica's request.
@@ -120,16 +144,36 @@ class ReplicaStep {
   // wait for a collective in it. Known once the step is compiled.
   bool MustRun() const;
 
-  absl::Status Begin(Wish wish);
+  // True if the device decides about steps. Known once the step is compiled,
+  // and the same on all replicas on devices.
+  bool overlaps_steps() const;
+
+  // `lets_steps_overlap`: for Outcome::all_let_steps_overlap.
+  absl::Status Begin(Wish wish, bool lets_steps_overlap = false);
   // Calls work(leaf) for each leaf of this replica, numbered from 0, in that
   // order or in lockstep. Returns the first error.
   absl::Status RunLeaves(absl::FunctionRef<absl::Status(int leaf)> work);
   void BeginLeaf(int leaf, bool has_data);
+  // `results`: if overlaps_steps(), work of the stream that is enqueued before
+  // may write them; none if an earlier error has ended the step.
   absl::Status EndLeaf(int leaf, absl::Span<const Tensor> results);
-  absl::Status Finish();
 
+  // Completes the step. If overlaps_steps(), it returns when that is enqueued;
+  // at most two steps are committed and not awaited.
+  absl::Status Commit();
+  // Blocks until the first step that was committed is done but for its updates.
+  // If it changed nothing, those behind it have changed nothing, and count as
+  // awaited.
+  absl::Status Await();
+  // Commit() and Await().
+  absl::Status Finish();
+  // Steps committed and not awaited; 0 unless overlaps_steps().
+  int unfinished_count() const { return unfinished_count_; }
+
+  // Of the last step awaited.
   const Outcome& outcome() const { return outcome_; }
-  // The sums over all replicas; valid until the next step.
+  // The sums over all replicas; valid until the next step, or the one after it
+  // if that begins before they are used.
   absl::Span<const Tensor> results() const { return results_; }
 
  private:
@@ -149,8 +193,22 @@ class ReplicaStep {
       absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream);
   // Null without variables.
   ReplicaSession* SessionOf(int leaf) const;
+  // `items` are those of `plan`, and the trailer ends before item
+  // `trailer_end`.
+  absl::Status MakeTrailer(const PackPlan& plan,
+                           absl::Span<const PackItem> items, int trailer_end);
+  // What this replica says at the end of a step, but for the weight of a
+  // device.
+  TrailerFields FieldsOf(int leaf) const;
   void WriteTrailer(int leaf, absl::Span<const Tensor> results);
-  void ReadTrailer();
+  absl::Status ContributeResults(absl::Span<const Tensor> results);
+  void ReadFields(const float* fields);
+  double GradientScale() const;
+  absl::Status CommitOnHost();
+  absl::Status CommitOnDevice();
+  void ReadCopies();
+  // Why a step is not applied in whose data another replica found an error.
+  absl::Status ErrorOfOthers();
 
   const Options options_;
   const int own_leaf_count_;
@@ -162,17 +220,23 @@ class ReplicaStep {
   DeviceCommunicator* on_device_ = nullptr;  // Null on the host.
   DeviceStream* stream_ = nullptr;           // Of the step on the device.
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
+  std::unique_ptr<DeviceTrailer> trailer_;  // Null unless overlaps_steps().
+  std::vector<Tensor> gradient_parts_;      // Of the packs, with a trailer_.
+  // By result: its part of the trailer, and its place there.
+  std::vector<std::pair<int, size_t>> result_places_;
+  int unfinished_count_ = 0;
   // Of the executables; none without variables.
   std::vector<ReplicaSession*> leaf_sessions_;
   int gradient_count_ = 0;  // Dense ones.
 
   std::vector<bool> has_data_;  // By leaf.
   Wish wish_ = Wish::kGoOn;
+  bool lets_steps_overlap_ = false;
 
   Outcome outcome_;
-  double gradient_scale_ = 1;  // From packs to gradients.
+  TrailerFields sums_ = {};  // Of the last step awaited.
   std::vector<Tensor> results_;
-  Tensor fields_;  // The sums of the trailer's fields.
+  Tensor fields_;  // The sums of the trailer's fields, in the packs.
 };
 
 }  // namespace muster

@@ -21,13 +21,15 @@ absl::string_view KernelOf(DType dtype) {
 
 }  // namespace
 
-absl::Status CopyScaledOnDevice(DType dtype, const void* from, double factor,
-                                int64_t count, void* to, Device* device,
-                                DeviceStream* stream) {
+absl::Status CopyScaledOnDevice(DType dtype, const void* from,
+                                const PackScale& scale, int64_t count, void* to,
+                                Device* device, DeviceStream* stream) {
+  const double factor = scale.value;
   const size_t size_bytes = count * SizeOf(dtype);
   if (size_bytes == 0) return absl::OkStatus();
-  if (factor == 0) return stream->Fill(to, 0, size_bytes);
-  if (factor == 1) {
+  const bool is_known = scale.on_device == nullptr;
+  if (is_known && factor == 0) return stream->Fill(to, 0, size_bytes);
+  if (is_known && factor == 1) {
     return from == to ? absl::OkStatus() : stream->Copy(from, to, size_bytes);
   }
   ASSIGN_OR_RETURN(
@@ -39,7 +41,8 @@ absl::Status CopyScaledOnDevice(DType dtype, const void* from, double factor,
       .from = {const_cast<void*>(from), type},
       .to = {to, type},
       .factor = factor,
-      .divisor = std::max<int64_t>(1, std::llround(1 / factor))};
+      .divisor = std::max<int64_t>(1, std::llround(1 / factor)),
+      .factor_on_device = scale.on_device};
   LaunchShape shape;
   shape.grid[0] = static_cast<uint32_t>((count + kThreads - 1) / kThreads);
   shape.block[0] = kThreads;

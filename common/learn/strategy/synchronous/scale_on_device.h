@@ -7,6 +7,7 @@
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/dtype.h"
+#include "common/learn/strategy/synchronous/pack_memory.h"
 
 namespace muster {
 
@@ -14,9 +15,9 @@ namespace muster {
 // `stream`. Integers are divided as by ScaleElements(). `from` and `to` may be
 // the same memory.
 //   errors  of the device
-absl::Status CopyScaledOnDevice(DType dtype, const void* from, double factor,
-                                int64_t count, void* to, Device* device,
-                                DeviceStream* stream);
+absl::Status CopyScaledOnDevice(DType dtype, const void* from,
+                                const PackScale& scale, int64_t count, void* to,
+                                Device* device, DeviceStream* stream);
 
 }  // namespace muster
 

@@ -85,6 +85,11 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
     RETURN_IF_ERROR(loop->AddReplica(
         step, replica, static_cast<double>(std::max<int64_t>(1, batch_size))));
   }
+  loop->overlaps_steps_ = std::all_of(
+      loop->replicas_.begin(), loop->replicas_.end(),
+      [](const Replica& replica) {
+        return replica.rows == nullptr && replica.step->overlaps_steps();
+      });
   return loop;
 }
 
@@ -158,56 +163,91 @@ absl::Status SynchronousStepLoop::CompileRunners(const Graph& step, int replica,
 absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
     int64_t step_count_max, OnStep on_step) {
   RETURN_IF_ERROR(variables_->Synchronize());
+  all_let_steps_overlap_ = false;
+  absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
+  DiscardSteps();
+  return outcome;
+}
+
+absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::RunSteps(
+    int64_t step_count_max, OnStep on_step) {
   Outcome outcome;
-  absl::Status stop;  // If not OK, the reason why this worker stops.
-  while (outcome.step_count < step_count_max && !outcome.was_told_to_stop) {
-    ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
-    if (is_to_stop_ && is_to_stop_()) wish = ReplicaStep::Wish::kStopAfter;
-    if (!stop.ok()) {
-      wish = ReplicaStep::Wish::kStop;
-      EmptyBatches();
-    } else {
-      absl::StatusOr<bool> has_batches = DrawBatches();
-      if (!has_batches.ok()) {
-        // Other workers would wait for this one.
-        if (group_->worker_count() > 1) group_->Abort(has_batches.status());
-        return has_batches.status();
+  absl::Status stop;   // If not OK, the reason why this worker stops.
+  absl::Status drawn;  // Steps under way are finished before its error counts.
+  bool has_batches = true;
+  while (true) {
+    const bool wants_more =
+        drawn.ok() && has_batches && !outcome.was_told_to_stop &&
+        outcome.step_count + unfinished_count_ < step_count_max;
+    if (wants_more && MayBegin()) {
+      ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
+      if (is_to_stop_ && is_to_stop_()) wish = ReplicaStep::Wish::kStopAfter;
+      if (stop.ok()) {
+        const absl::StatusOr<bool> found = DrawBatches();
+        drawn = found.status();
+        has_batches = found.ok() && *found;
+        if (!has_batches) continue;
+      } else {
+        wish = ReplicaStep::Wish::kStop;
+        EmptyBatches();
       }
-      if (!*has_batches) {
-        Rewind();
-        outcome.end_of_data = true;
-        break;
-      }
+      RETURN_IF_ERROR(BeginStep(wish));
+      continue;
     }
-    ASSIGN_OR_RETURN(const StepEnd end, RunStep(wish));
-    if (end.somebody_wants_to_stop) {
+    if (unfinished_count_ == 0) break;
+    ASSIGN_OR_RETURN(const StepEnd end, FinishStep());
+    if (end.somebody_wants_to_stop || !end.had_data) {
       Rewind();
-      if (!stop.ok()) return stop;
-      outcome.was_stopped = true;
-      break;
-    }
-    if (!end.had_data) {
-      Rewind();
-      outcome.end_of_data = true;
-      break;
+      if (end.somebody_wants_to_stop && !stop.ok()) return stop;
+      outcome.was_stopped = end.somebody_wants_to_stop;
+      outcome.end_of_data = !end.somebody_wants_to_stop;
+      return outcome;
     }
     // Step numbers never restart, so that each step draws its own random
     // numbers.
     ++position_.step;
     ++position_.element;
     ++outcome.step_count;
-    Note("between steps");
-    const absl::Status status = on_step(Results());
     outcome.was_told_to_stop = end.is_last_step;
+    Note("between steps");
+    if (!stop.ok()) continue;
+    const absl::Status status = on_step(Results());
     if (status.ok()) continue;
     const bool is_last_step =
         end.is_last_step || outcome.step_count == step_count_max;
     if (!MustTellOthers(status, is_last_step)) {
+      position_.step += unfinished_count_;
       return status;
     }
     stop = status;
   }
+  RETURN_IF_ERROR(stop);
+  if (!drawn.ok()) {
+    // Other workers would wait for this one.
+    if (group_->worker_count() > 1) group_->Abort(drawn);
+    return drawn;
+  }
+  if (!has_batches) {
+    Rewind();
+    outcome.end_of_data = true;
+  }
   return outcome;
+}
+
+bool SynchronousStepLoop::MayBegin() const {
+  if (unfinished_count_ == 0) return true;
+  if (!overlaps_steps_ || unfinished_count_ >= Executable::kStartedMax) {
+    return false;
+  }
+  // All workers begin the same steps before the same others are finished.
+  return group_->worker_count() > 1
+             ? all_let_steps_overlap_
+             : !is_to_stop_ && may_overlap_ && may_overlap_(unfinished_count_);
+}
+
+bool SynchronousStepLoop::LetsStepsOverlap() const {
+  return overlaps_steps_ && !is_to_stop_ && may_overlap_ &&
+         may_overlap_(unfinished_count_ + 2);
 }
 
 bool SynchronousStepLoop::MustTellOthers(const absl::Status& status,
@@ -262,29 +302,22 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::RunStep(
-    ReplicaStep::Wish wish) {
+absl::Status SynchronousStepLoop::BeginStep(ReplicaStep::Wish wish) {
   Note("computing a step");
   RETURN_IF_ERROR(
-      group_->Run([&](int replica) { return RunReplica(replica, wish); }));
-  const Replica& first = replicas_.front();
-  if (first.rows != nullptr) {
-    return StepEnd{.had_data = first.rows->contributor_count() > 0};
-  }
-  const ReplicaStep::Outcome& outcome = first.step->outcome();
-  return StepEnd{.had_data = outcome.leaves_with_data > 0,
-                 .somebody_wants_to_stop = outcome.somebody_wants_to_stop,
-                 .is_last_step = outcome.is_last_step};
+      group_->Run([&](int replica) { return BeginReplica(replica, wish); }));
+  ++unfinished_count_;
+  return absl::OkStatus();
 }
 
-absl::Status SynchronousStepLoop::RunReplica(int replica,
-                                             ReplicaStep::Wish wish) {
+absl::Status SynchronousStepLoop::BeginReplica(int replica,
+                                               ReplicaStep::Wish wish) {
   Replica& own = replicas_[replica];
   ReplicaStep& step = *own.step;
-  RETURN_IF_ERROR(step.Begin(wish));
+  RETURN_IF_ERROR(step.Begin(wish, LetsStepsOverlap()));
   RETURN_IF_ERROR(
       step.RunLeaves([&](int leaf) { return RunLeaf(&own, leaf); }));
-  if (own.rows == nullptr) return step.Finish();
+  if (own.rows == nullptr) return step.Commit();
   return own.rows->Gather(own.runners.front().results,
                           batches_[own.first_batch].example_count > 0);
 }
@@ -294,14 +327,57 @@ absl::Status SynchronousStepLoop::RunLeaf(Replica* replica, int leaf) {
   Runner& runner = replica->runners[replica->runners.size() == 1 ? 0 : leaf];
   const ReplicaBatch& batch = batches_[replica->first_batch + leaf];
   const bool has_data = batch.example_count > 0;
+  const bool is_run = has_data || step.MustRun();
+  const RunOptions options{
+      .step_seed = static_cast<uint64_t>(position_.step + unfinished_count_),
+      .example_offset = batch.example_offset};
   step.BeginLeaf(leaf, has_data);
-  if (has_data || step.MustRun()) {
-    const RunOptions options{.step_seed = static_cast<uint64_t>(position_.step),
-                             .example_offset = batch.example_offset};
-    RETURN_IF_ERROR(
-        runner.executable->Run(batch.element, options, &runner.results));
+  if (!step.overlaps_steps()) {
+    if (is_run) {
+      RETURN_IF_ERROR(
+          runner.executable->Run(batch.element, options, &runner.results));
+    }
+    return step.EndLeaf(leaf, runner.results);
   }
-  return step.EndLeaf(leaf, runner.results);
+  replica->has_started.push_back(is_run);
+  if (!is_run) return step.EndLeaf(leaf, {});
+  RETURN_IF_ERROR(runner.executable->Start(batch.element, options));
+  return step.EndLeaf(leaf, runner.executable->StartedResults());
+}
+
+absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::FinishStep() {
+  RETURN_IF_ERROR(
+      group_->Run([&](int replica) { return FinishReplica(replica); }));
+  --unfinished_count_;
+  const Replica& first = replicas_.front();
+  if (first.rows != nullptr) {
+    return StepEnd{.had_data = first.rows->contributor_count() > 0};
+  }
+  const ReplicaStep::Outcome& outcome = first.step->outcome();
+  all_let_steps_overlap_ = outcome.all_let_steps_overlap;
+  return StepEnd{.had_data = outcome.leaves_with_data > 0,
+                 .somebody_wants_to_stop = outcome.somebody_wants_to_stop,
+                 .is_last_step = outcome.is_last_step};
+}
+
+absl::Status SynchronousStepLoop::FinishReplica(int replica) {
+  Replica& own = replicas_[replica];
+  if (!own.has_started.empty()) {
+    const bool has_started = own.has_started.front();
+    own.has_started.pop_front();
+    Runner& runner = own.runners.front();
+    // The replica's own error comes first: it names the data.
+    if (has_started && runner.executable->started_count() > 0) {
+      RETURN_IF_ERROR(runner.executable->Finish(&runner.results));
+    }
+  }
+  return own.step->Await();
+}
+
+void SynchronousStepLoop::DiscardSteps() {
+  for (; unfinished_count_ > 0; --unfinished_count_) {
+    (void)group_->Run([&](int replica) { return FinishReplica(replica); });
+  }
 }
 
 absl::Span<const Tensor> SynchronousStepLoop::Results() const {

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STEP_LOOP_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -32,12 +33,16 @@ namespace muster {
 // Replicas without data contribute nothing. The data ends when no replica of
 // any worker has data.
 //
+// On GPUs that decide about their steps (ReplicaStep::overlaps_steps()) two
+// steps may be under way, if all workers let them be.
+//
 // An error on one replica, or of a callback on one of several workers, ends the
 // group with it. A callback that cancels ends the loop on all workers after the
 // current step, without an error on the others.
 //
 // Not thread-safe.
 class SynchronousStepLoop final : public StepLoop,
+                                  public OverlappingLoop,
                                   public SeekableLoop,
                                   public StoppableLoop {
  public:
@@ -71,11 +76,21 @@ class SynchronousStepLoop final : public StepLoop,
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
   SeekableLoop* seekable() override { return this; }
   StoppableLoop* stoppable() override { return this; }
+  OverlappingLoop* overlapping() override {
+    return overlaps_steps_ ? this : nullptr;
+  }
 
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
   void StopWhen(std::function<bool()> is_to_stop) override {
     is_to_stop_ = std::move(is_to_stop);
+  }
+  // Several workers know of each other's predicates from the step before last,
+  // so `may_overlap` is asked for the step after the next. A loop with
+  // StopWhen() does not overlap steps.
+  void OverlapWhen(
+      std::function<bool(int64_t unfinished_count)> may_overlap) override {
+    may_overlap_ = std::move(may_overlap);
   }
 
  private:
@@ -91,6 +106,8 @@ class SynchronousStepLoop final : public StepLoop,
     std::unique_ptr<ResultRows> rows;      // For kPredict only.
     // The batch of its first leaf among those of this process.
     int first_batch = 0;
+    // Of the steps under way: whether the runner has started.
+    std::deque<bool> has_started;
   };
   // What the replicas determined together.
   struct StepEnd {
@@ -112,9 +129,16 @@ class SynchronousStepLoop final : public StepLoop,
   // Batches without rows: for a worker that has stopped drawing.
   void EmptyBatches();
   void Note(const char* activity) const;
-  absl::StatusOr<StepEnd> RunStep(ReplicaStep::Wish wish);
-  absl::Status RunReplica(int replica, ReplicaStep::Wish wish);
+  absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
+  bool MayBegin() const;
+  bool LetsStepsOverlap() const;
+  absl::Status BeginStep(ReplicaStep::Wish wish);
+  absl::Status BeginReplica(int replica, ReplicaStep::Wish wish);
   absl::Status RunLeaf(Replica* replica, int leaf);
+  absl::StatusOr<StepEnd> FinishStep();
+  absl::Status FinishReplica(int replica);
+  // Waits for the steps under way, whose outcome nobody wants to know.
+  void DiscardSteps();
   absl::Span<const Tensor> Results() const;
   // Handles an error of a callback: whether the loop continues, so that the
   // others learn of it.
@@ -132,7 +156,11 @@ class SynchronousStepLoop final : public StepLoop,
 
   std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
   StepPosition position_;
-  std::function<bool()> is_to_stop_;  // May be empty.
+  std::function<bool()> is_to_stop_;          // May be empty.
+  std::function<bool(int64_t)> may_overlap_;  // May be empty.
+  bool overlaps_steps_ = false;               // All replicas can.
+  bool all_let_steps_overlap_ = false;        // All workers, of the last step.
+  int unfinished_count_ = 0;                  // Steps that have begun.
   std::vector<ReplicaBatch> batches_;
 };
 
