@@ -57,6 +57,23 @@ TEST(GradientPacksTest, DtypesAreNotMixedAndPacksAreOrderedByCompletion) {
   EXPECT_EQ(plan.packs[3].dtype, DType::kFloat32);
 }
 
+TEST(GradientPacksTest, PartsAreNeighboursInOnePack) {
+  const std::vector<PackItem> items = {Floats(10), Doubles(3), Floats(5),
+                                       Floats(4), Doubles(2)};
+  const PackPlan plan = PlanPacks({items.data(), 3}, {items.data() + 3, 2}, 0);
+  const std::vector<PackPart> gradients = PartsOf(plan, items, 0, 3);
+  ASSERT_EQ(gradients.size(), 2u);
+  EXPECT_EQ(gradients[0].first_item, 0);
+  EXPECT_EQ(gradients[0].element_count, 16 + 5);
+  EXPECT_EQ(gradients[1].first_item, 1);
+  EXPECT_EQ(gradients[1].element_count, 3);
+  const std::vector<PackPart> trailer = PartsOf(plan, items, 3, 5);
+  ASSERT_EQ(trailer.size(), 2u);
+  EXPECT_EQ(trailer[0].first_item, 3);
+  EXPECT_EQ(trailer[0].element_count, 4);
+  EXPECT_EQ(trailer[1].element_count, 2);
+}
+
 TEST(GradientPacksTest, TheTrailerJoinsTheLastPackOfItsDtype) {
   const PackPlan plan =
       PlanPacks({{Floats(32), Doubles(2), Floats(1)}},
