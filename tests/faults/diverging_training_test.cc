@@ -4,6 +4,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,9 +28,13 @@ class DivergingTrainingTest : public testing::TestWithParam<int> {
 
   // Trains with a learning rate that no weight survives. Returns the output of
   // the task that writes the results.
-  std::string Train(const std::string& fail_on_non_finite, bool succeeds) {
-    EXPECT_OK(cluster_->StartAll({"--set", "learning_rate=1e30", "--set",
-                                  "fail_on_non_finite=" + fail_on_non_finite}));
+  std::string Train(const std::string& fail_on_non_finite, bool succeeds,
+                    bool check_numerics = false) {
+    EXPECT_OK(
+        cluster_->StartAll({"--set", "learning_rate=1e30", "--set",
+                            "fail_on_non_finite=" + fail_on_non_finite,
+                            absl::StrCat("--check_numerics=",
+                                         check_numerics ? "true" : "false")}));
     for (const TaskId& task : cluster_->cluster().Members()) {
       const auto end = cluster_->process(task).AwaitEnd();
       EXPECT_OK(end);
@@ -59,6 +64,13 @@ TEST_P(DivergingTrainingTest, IsAWarningIfTheJobAllowsIt) {
       Train(/*fail_on_non_finite=*/"false", /*succeeds=*/true);
   EXPECT_THAT(output, ContainsRegex("loss is (-?nan|inf) after step [0-9]+"));
   EXPECT_THAT(output, HasSubstr("Summary: "));
+}
+
+TEST_P(DivergingTrainingTest, NamesTheOperationIfNumericsAreChecked) {
+  EXPECT_THAT(Train(/*fail_on_non_finite=*/"true", /*succeeds=*/false,
+                    /*check_numerics=*/true),
+              ContainsRegex("\"[a-z_0-9/]*dense[a-zA-Z_0-9/]*\".*: [0-9]+ of "
+                            "[0-9]+ elements of float32.* are not finite"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, DivergingTrainingTest, testing::Values(0, 2),

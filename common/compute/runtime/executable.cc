@@ -27,6 +27,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
+#include "common/core/tensor/check_numerics.h"
 
 namespace muster {
 namespace {
@@ -49,6 +50,11 @@ absl::Status CheckOptions(const ExecutableOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a step on ", options.device->name(),
         " needs host_kernels, for constants and for soft placement"));
+  }
+  if (options.device != nullptr && ChecksNumerics()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--check_numerics looks at values on the host, and this step runs on ",
+        options.device->name(), "; hide the GPUs: CUDA_VISIBLE_DEVICES="));
   }
   return absl::OkStatus();
 }

@@ -69,8 +69,9 @@ class Executable {
   // `ops`, `kernels` and `variables` are borrowed and must outlive the result.
   // `variables` may be null if the graph has no variables.
   //   kInvalidArgument     the graph is malformed (VerifyGraph), an option is
-  //                        out of range, or the graph has variables and there
-  //                        is no store
+  //                        out of range, the graph has variables and there is
+  //                        no store, or a device is to run it and
+  //                        ChecksNumerics()
   //   kNotFound            the store has no such variable
   static absl::StatusOr<std::unique_ptr<Executable>> Compile(
       Graph graph, const OpRegistry& ops, const KernelRegistry& kernels,
@@ -90,7 +91,8 @@ class Executable {
   // applied, `results` is unspecified, and the object can run again.
   //   kInvalidArgument   the arguments do not fit the graph's parameters, or
   //                      the data does not fit an operation (an index out of
-  //                      range); names the node and its op
+  //                      range), or a value is not finite and
+  //                      ChecksNumerics(); names the node and its op
   //   kUnimplemented     the device has no kernel for a node
   //   kResourceExhausted the step needs more than plan_bytes_max, or more
   //                      memory than the device has left

@@ -1,6 +1,7 @@
 #include "common/compute/runtime/executable.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/runtime/test_ops.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/check_numerics.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 
@@ -360,6 +363,35 @@ TEST_F(ExecutableTest, KernelErrorsNameNodeAndOp) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("Fail \"loss/Fail\""),
                              HasSubstr("out of range"))));
+}
+
+TEST_F(ExecutableTest, NumericsAreCheckedOnlyIfAskedFor) {
+  const Graph graph = Trace([](GraphBuilder& builder) {
+    GraphBuilder::NameScope scope(&builder, "dense");
+    const Value x = FloatParameter(builder, {2});
+    const Value square = builder.Op("Mul", {x, x});
+    builder.AddResult(builder.Op("Add", {square, x}));
+  });
+  std::vector<Tensor> results;
+  const Tensor overflowing = Tensor::FromValues<float>({2}, {1, 1e30f});
+  ASSERT_OK_AND_ASSIGN(const auto unchecked, Compile(graph));
+  EXPECT_OK(unchecked->Run({overflowing}, {}, &results));
+
+  EnableCheckNumerics(true);
+  const absl::Cleanup disable = [] { EnableCheckNumerics(false); };
+  ASSERT_OK_AND_ASSIGN(const auto checked, Compile(graph));
+  EXPECT_THAT(checked->Run({overflowing}, {}, &results),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("Mul \"dense/Mul\""),
+                             HasSubstr("1 of 2 elements"),
+                             HasSubstr("inf, element 1"))));
+  EXPECT_THAT(
+      checked->Run({Tensor::FromValues<float>({2}, {NAN, 0})}, {}, &results),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("argument 0 of graph \"test\"")));
+  EXPECT_OK(
+      checked->Run({Tensor::FromValues<float>({2}, {1, 2})}, {}, &results));
+  EXPECT_THAT(Floats(results[0]), ElementsAre(2, 6));
 }
 
 TEST_F(ExecutableTest, ArgumentsThatDoNotFitAreRefused) {

@@ -15,6 +15,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/trace.h"
 #include "common/core/device/pinned_memory.h"
+#include "common/core/tensor/check_numerics.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/place.h"
 
@@ -83,6 +84,7 @@ bool Plan::Fits(absl::Span<const Tensor> arguments) const {
 absl::Status Plan::Run(absl::Span<const Tensor> arguments,
                        const RunOptions& options, VariableSession* session,
                        std::vector<Tensor>* results) {
+  RETURN_IF_ERROR(CheckArgumentNumerics(arguments));
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (argument_slots_[i] >= 0) slots_[argument_slots_[i]] = arguments[i];
   }
@@ -242,9 +244,31 @@ absl::Status Plan::RunSteps(const RunOptions& options, VariableSession* session,
       const TraceSpan span("kernel", step.trace_name);
       status = RunStep(step, options, session);
     }
+    if (status.ok()) status = CheckNumerics(step);
     if (!status.ok()) return Dress(step.description, status);
     has_copies = has_copies || step.stream != nullptr;
     for (Tensor* tensor : step.releases) *tensor = Tensor();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::CheckArgumentNumerics(
+    absl::Span<const Tensor> arguments) const {
+  if (!checks_numerics_) return absl::OkStatus();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const absl::Status status = CheckFinite(arguments[i]);
+    if (status.ok()) continue;
+    return Dress(
+        absl::StrCat("argument ", i, " of graph \"", graph_name_, "\""),
+        status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::CheckNumerics(const Step& step) const {
+  if (!checks_numerics_) return absl::OkStatus();
+  for (const Tensor* output : step.outputs) {
+    RETURN_IF_ERROR(CheckFinite(*output));
   }
   return absl::OkStatus();
 }

@@ -133,6 +133,9 @@ class Plan {
                         bool is_started);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
+  // Looks for values that are not finite, unless that is off.
+  absl::Status CheckArgumentNumerics(absl::Span<const Tensor> arguments) const;
+  absl::Status CheckNumerics(const Step& step) const;
   // Hands on a weight that the host has not seen.
   absl::Status WeighLater(const Step& step, VariableSession* session);
   absl::Status StageArguments(absl::Span<const Tensor> arguments,
@@ -170,6 +173,7 @@ class Plan {
   DeviceStream* stream_ = nullptr;  // Null without a device.
   StepGate* gate_ = nullptr;        // Null: none, or the session has none.
   bool can_start_ = false;
+  bool checks_numerics_ = false;
   std::vector<int> host_slots_;  // Whose values are in the arena of the host.
   std::array<Started, kStartedMax> started_;
   int first_started_ = 0;

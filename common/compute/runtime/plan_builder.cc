@@ -14,6 +14,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/trace.h"
 #include "common/core/tensor/buffer.h"
+#include "common/core/tensor/check_numerics.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {
@@ -84,6 +85,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
   plan_->stream_ = options_.stream;
   plan_->gate_ = options_.gate;
   plan_->graph_name_ = graph_.name;
+  plan_->checks_numerics_ = ChecksNumerics();
   plan_->trace_name_ = InternTraceName(graph_.name);
   kernels_.resize(graph_.nodes.size(), nullptr);
   scratch_blocks_.resize(graph_.nodes.size());

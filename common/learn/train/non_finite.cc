@@ -15,8 +15,9 @@ std::string ToString(const NonFiniteValue& found) {
 absl::Status NonFiniteError(const NonFiniteValue& found) {
   return absl::InternalError(absl::StrCat(
       "training diverged: ", ToString(found),
-      "; lower the learning rate, clip gradients, or look for NaN in the data. "
-      "With fail_on_non_finite false such a run counts as a success"));
+      "; lower the learning rate, clip gradients, or look for NaN in the data; "
+      "--check_numerics names the operation that makes the first one. With "
+      "fail_on_non_finite false such a run counts as a success"));
 }
 
 }  // namespace muster

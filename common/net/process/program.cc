@@ -12,6 +12,7 @@
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_set.h"
+#include "common/core/tensor/check_numerics.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/help.h"
 #include "common/net/process/resource_failure.h"
@@ -83,6 +84,7 @@ std::variant<TaskOptions, ExitCode> StartProgram(
         DeviceSet::OfProcess().EnableTensorFloat32(true);
     if (!status.ok()) return Complain(program, status);
   }
+  EnableCheckNumerics(options->check_numerics);
   if (absl::Status status = check(*options); !status.ok()) {
     return Complain(program, status);
   }

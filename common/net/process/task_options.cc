@@ -38,6 +38,10 @@ ABSL_FLAG(int, gpu_simulated, 0,
 ABSL_FLAG(bool, tensor_float_32, false,
           "Lets GPUs round float32 operands of products and convolutions to "
           "TF32, 10 bits of mantissa, which tensor cores compute faster.");
+ABSL_FLAG(bool, check_numerics, false,
+          "Ends a step with the first value that is NaN or infinite, and names "
+          "the operation that made it. To find where a NaN comes from; slow, "
+          "and on CPUs only.");
 ABSL_FLAG(bool, check_config, false,
           "Reads TF_CONFIG and the flags, prints the cluster they describe and "
           "leaves: with status 0 if it makes sense, 2 if not.");
@@ -206,6 +210,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kTraining, "threads", kAll},
     {kTraining, "gpu_simulated", kTrainer},
     {kTraining, "tensor_float_32", kTrainer},
+    {kTraining, "check_numerics", kTrainer},
     {kCluster, "check_config", kAll},
     {kCluster, "tf_config", kAll},
     {kCluster, "job_name", kAll},
@@ -538,6 +543,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
                      "machine"));
   }
   options.tensor_float_32 = absl::GetFlag(FLAGS_tensor_float_32);
+  options.check_numerics = absl::GetFlag(FLAGS_check_numerics);
   ASSIGN_OR_RETURN(options.listen_address,
                    ResolveListenAddress(options.config));
   options.remote_address =

@@ -40,6 +40,7 @@ struct TaskOptions {
   // GPUs to simulate; 0: the process uses those of the machine.
   int simulated_gpu_count = 0;
   bool tensor_float_32 = false;  // As DeviceSet::EnableTensorFloat32().
+  bool check_numerics = false;   // As EnableCheckNumerics().
 
   // Where to listen, "host:port"; empty for a task that nobody dials.
   std::string listen_address;

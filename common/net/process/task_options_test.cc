@@ -150,7 +150,10 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
 TEST_F(TaskOptionsTest, TensorFloat32IsOffUnlessItIsAskedFor) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
   EXPECT_FALSE(options.tensor_float_32);
-  ASSERT_OK_AND_ASSIGN(options, Resolve({"--tensor_float_32"}));
+  EXPECT_FALSE(options.check_numerics);
+  ASSERT_OK_AND_ASSIGN(options,
+                       Resolve({"--tensor_float_32", "--check_numerics"}));
+  EXPECT_TRUE(options.check_numerics);
   EXPECT_TRUE(options.tensor_float_32);
 }
 

@@ -1,0 +1,26 @@
+#ifndef COMMON_CORE_TENSOR_CHECK_NUMERICS_H_
+#define COMMON_CORE_TENSOR_CHECK_NUMERICS_H_
+
+#include "absl/status/status.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// Whether steps of this process end with the first value that is NaN or
+// infinite (Executable::Run()). Off at first. To be set before the first graph
+// is compiled; thread-safe.
+//
+// Equivalent to: tf.debugging.enable_check_numerics.
+void EnableCheckNumerics(bool enable);
+bool ChecksNumerics();
+
+// Returns an error if an element of `value`, in memory of the host, is NaN or
+// infinite. Integers, bools and strings are always fine. Thread-safe.
+//   kInvalidArgument  says how many elements are, and which is the first
+//
+// Equivalent to: tf.debugging.check_numerics.
+absl::Status CheckFinite(const Tensor& value);
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_TENSOR_CHECK_NUMERICS_H_
