@@ -21,9 +21,11 @@
 #include "coordinator/job_strategy.h"
 #include "coordinator/run_task.h"
 
-ABSL_FLAG(std::string, predict, "",
-          "Predicts in place of training, and writes this CSV file: a row for "
-          "each example of the job's predict_data, or of --predict_data.");
+ABSL_FLAG(
+    std::string, predict, "",
+    "Predicts in place of training, and writes this CSV file: a row for "
+    "each example of the job's predict_data, or of --predict_data. A name "
+    "that ends in .npy gets the array of the model's output instead.");
 ABSL_FLAG(std::string, predict_data, "",
           "A file or folder to predict for, in the format of the job's "
           "predict_data, or else of its test, validation or training data. "

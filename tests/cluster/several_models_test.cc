@@ -18,7 +18,9 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/input.h"
 #include "common/learn/nn/losses.h"
+#include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/train/fit_options.h"
@@ -93,6 +95,18 @@ void ExpectNear(const std::vector<Tensor>& got,
     EXPECT_THAT(got[i].flat<float>(),
                 Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
   }
+}
+
+TEST(SeveralModelsOnServers, ModelsThatCarryStatesAreRefused) {
+  TestCluster cluster(1, 1);
+  ASSERT_OK_AND_ASSIGN(const auto strategy, Connect(cluster));
+  Model model =
+      Sequential({Input({3, 2}, {.batch_size = 8}),
+                  GRU(2, {.sequence = {.stateful = true}, .name = "memory"})});
+  EXPECT_THAT(
+      model.Compile(*strategy, {}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("memory/rnn_state is carried from batch to batch")));
 }
 
 TEST(SeveralModelsOnServers, EachModelTrainsWithItsOwnOptimizer) {

@@ -89,7 +89,6 @@ bool IsWithoutChoice(const std::string& kind, const std::string& key) {
       "rms_scaling",
       "sliding_window",
       "sparse",
-      "stateful",
       "unroll",
       "use_gate",
       "vocabulary_dtype",
@@ -139,6 +138,23 @@ TEST(JobLayersGoldenTest, CoversEveryKindOfLayer) {
   for (const LayerKind& kind : kLayerKinds) {
     EXPECT_TRUE(names.contains(kind.name)) << kind.name;
   }
+}
+
+// Batch and time are unknown while tracing.
+TEST(JobLayersGoldenTest, AttentionOverUnknownTimeMatchesKeras) {
+  int case_count = 0;
+  for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
+    const std::string text = golden.config.at("job");
+    if (golden.inputs.empty() || !absl::StrContains(golden.name, "attention") ||
+        absl::StrContains(text, "use_causal_mask")) {
+      continue;
+    }
+    SCOPED_TRACE(text);
+    ASSERT_OK_AND_ASSIGN(const LayerPtr layer, Build(text));
+    ExpectLayerMatches(golden, layer, 2e-5, /*unknown_axis_count=*/2);
+    ++case_count;
+  }
+  EXPECT_GT(case_count, 3);
 }
 
 TEST(JobLayersGoldenTest, OutputsAndGradientsMatchKeras) {

@@ -74,7 +74,7 @@ void TraceGradients(const GoldenCase& golden, const LayerPtr& layer,
 }  // namespace
 
 void ExpectLayerMatches(const GoldenCase& golden, const LayerPtr& layer,
-                        double tolerance) {
+                        double tolerance, int unknown_axis_count) {
   layer->SetPath("layer");
   const std::vector<std::string> input_names = Family(golden.inputs, "x");
   const std::vector<std::string> cotangent_names =
@@ -91,8 +91,9 @@ void ExpectLayerMatches(const GoldenCase& golden, const LayerPtr& layer,
   }
 
   Traced traced;
-  const std::vector<Tensor> results =
-      RunTraced(arguments, variables, [&](absl::Span<const Value> values) {
+  const std::vector<Tensor> results = RunTraced(
+      arguments, variables,
+      [&](absl::Span<const Value> values) {
         const auto inputs = values.first(input_names.size());
         const std::vector<Value> outputs = layer->CallAll(inputs, kTraining);
         const std::vector<std::string> output_names =
@@ -109,7 +110,8 @@ void ExpectLayerMatches(const GoldenCase& golden, const LayerPtr& layer,
               input_names, inputs, &traced);
         }
         return traced.results;
-      });
+      },
+      unknown_axis_count);
   for (size_t i = 0; i < results.size(); ++i) {
     EXPECT_EQ(DescribeDifference(results[i], golden.outputs.at(traced.names[i]),
                                  tolerance),

@@ -13,9 +13,10 @@ namespace muster {
 // Inputs: x, or x0, x1, ... in the order of the layer's inputs; the weights by
 // the last part of their names; a cotangent for each output, of the same shape.
 // Outputs: y, or y0, y1, ...; grad_<name> for inputs and weights. Inputs,
-// outputs and gradients that the case does not have are not compared.
+// outputs and gradients that the case does not have are not compared. The first
+// `unknown_axis_count` extents of inputs are unknown while tracing.
 void ExpectLayerMatches(const GoldenCase& golden, const LayerPtr& layer,
-                        double tolerance);
+                        double tolerance, int unknown_axis_count = 0);
 
 }  // namespace muster
 

@@ -5,6 +5,7 @@ Python 3.11. Other versions are rejected, because another version may change res
 without notice. Change VERSIONS and this paragraph together.
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.21.0 keras==3.15.1
+    venv/bin/pip install tf-keras==2.21.0     # for legacy_files
     venv/bin/python make_golden.py            # all files
     venv/bin/python make_golden.py ops mlp    # some
 
@@ -52,6 +53,7 @@ from cases import (
     keras_files,
     keras_string_files,
     layers,
+    legacy_files,
     loss_scale,
     losses,
     masks,
@@ -64,6 +66,7 @@ from cases import (
     progress,
     records,
     sequence_layers,
+    stateful,
     training,
 )
 
@@ -95,6 +98,8 @@ SOURCES = {
         keras_string_files,
         preprocessing_layers,
         loss_scale,
+        stateful,
+        legacy_files,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"

@@ -20,6 +20,7 @@
 #include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "proto/variable.pb.h"
@@ -44,12 +45,16 @@ absl::Status CreateVariables(const std::map<std::string, Tensor>& variables,
 absl::StatusOr<std::vector<Tensor>> TryRunTraced(
     absl::Span<const Tensor> arguments,
     const std::map<std::string, Tensor>& variables,
-    absl::FunctionRef<std::vector<Value>(absl::Span<const Value>)> function) {
+    absl::FunctionRef<std::vector<Value>(absl::Span<const Value>)> function,
+    int unknown_axis_count) {
   GraphBuilder builder(&BuiltinOps(), "golden");
   std::vector<Value> parameters;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    parameters.push_back(
-        builder.Parameter(absl::StrCat("p", i), arguments[i].type()));
+    TensorType type = arguments[i].type();
+    for (int axis = 0; axis < unknown_axis_count; ++axis) {
+      if (axis < type.shape.rank()) type.shape.set_dim(axis, Shape::kUnknown);
+    }
+    parameters.push_back(builder.Parameter(absl::StrCat("p", i), type));
   }
   for (const Value& result : function(parameters)) builder.AddResult(result);
   ASSIGN_OR_RETURN(Graph graph, std::move(builder).Build());
@@ -69,9 +74,10 @@ absl::StatusOr<std::vector<Tensor>> TryRunTraced(
 std::vector<Tensor> RunTraced(
     absl::Span<const Tensor> arguments,
     const std::map<std::string, Tensor>& variables,
-    absl::FunctionRef<std::vector<Value>(absl::Span<const Value>)> function) {
+    absl::FunctionRef<std::vector<Value>(absl::Span<const Value>)> function,
+    int unknown_axis_count) {
   absl::StatusOr<std::vector<Tensor>> results =
-      TryRunTraced(arguments, variables, function);
+      TryRunTraced(arguments, variables, function, unknown_axis_count);
   if (!results.ok()) std::cerr << results.status() << std::endl;
   MUSTER_CHECK(results.ok());
   return *std::move(results);

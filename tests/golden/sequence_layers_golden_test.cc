@@ -82,5 +82,21 @@ TEST(SequenceLayersGoldenTest, MatchKerasWithTheirGradients) {
   }
 }
 
+// Batch and time are unknown while tracing.
+TEST(SequenceLayersGoldenTest, AttentionOverUnknownTimeMatchesKeras) {
+  int case_count = 0;
+  for (const GoldenCase& golden : ReadGoldenCases("sequence_layers.json")) {
+    const std::string name = golden.config.at("class_name");
+    if (name != "MultiHeadAttention" || golden.config.value("causal", false)) {
+      continue;
+    }
+    SCOPED_TRACE(golden.name);
+    ExpectLayerMatches(golden, MakeLayer(golden.config), 2e-5,
+                       /*unknown_axis_count=*/2);
+    ++case_count;
+  }
+  EXPECT_GT(case_count, 3);
+}
+
 }  // namespace
 }  // namespace muster

@@ -29,6 +29,28 @@ namespace {
 constexpr absl::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderBytesMax = size_t{1} << 20;
 
+// NumPy's name of a dtype; empty if it has none.
+std::string DescrOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kFloat32:
+      return "<f4";
+    case DType::kFloat64:
+      return "<f8";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt64:
+      return "<i8";
+    case DType::kUint8:
+      return "|u1";
+    case DType::kBool:
+      return "|b1";
+    default:
+      return "";
+  }
+}
+
 absl::Status FileError(const InputFile& file, absl::string_view message) {
   return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", message));
 }
@@ -241,6 +263,39 @@ absl::Status CheckRecord(const std::string& path, const TensorType& record,
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> NpyFileOf(const Tensor& tensor) {
+  const std::string descr = DescrOf(tensor.dtype());
+  if (descr.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(".npy files have no ", DTypeName(tensor.dtype()),
+                     ": the array is ", tensor.type().ToString()));
+  }
+  std::string shape;
+  for (const int64_t extent : tensor.shape().dims()) {
+    absl::StrAppend(&shape, extent, ",");
+  }
+  std::string header =
+      absl::StrCat("{'descr': '", descr,
+                   "', 'fortran_order': False, 'shape': (", shape, "), }");
+  // Values begin at a multiple of 64 bytes; the header ends with a newline.
+  constexpr size_t kAlignment = 64;
+  const size_t start_bytes = kMagic.size() + 4;
+  const size_t used = (start_bytes + header.size() + 1) % kAlignment;
+  header.append((kAlignment - used) % kAlignment, ' ');
+  header.push_back('\n');
+  std::string bytes(kMagic);
+  bytes.push_back(1);
+  bytes.push_back(0);
+  bytes.push_back(static_cast<char>(header.size() & 0xFF));
+  bytes.push_back(static_cast<char>(header.size() >> 8));
+  bytes += header;
+  if (tensor.size_bytes() > 0) {
+    bytes.append(reinterpret_cast<const char*>(tensor.raw_data()),
+                 tensor.size_bytes());
+  }
+  return bytes;
+}
 
 absl::StatusOr<TensorType> ReadNpyType(absl::string_view path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));

@@ -24,6 +24,10 @@ absl::StatusOr<Tensor> ReadNpy(absl::string_view path);
 // Returns the type of ReadNpy(path), reading only the header.
 absl::StatusOr<TensorType> ReadNpyType(absl::string_view path);
 
+// Returns the bytes of a file with a tensor of numbers, in version 1.
+//   kInvalidArgument  strings, or bfloat16, which NumPy does not have
+absl::StatusOr<std::string> NpyFileOf(const Tensor& tensor);
+
 // As NpyDataset(), for these files.
 //   as CheckFiles()
 absl::StatusOr<NodePointer> MakeNpy(std::vector<std::string> paths,

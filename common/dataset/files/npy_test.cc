@@ -86,6 +86,27 @@ TEST(NpyTest, ReadsNumbersOfEachKindAndVersion) {
   EXPECT_THAT(tensor.flat<int32_t>(), ElementsAre(258));
 }
 
+TEST(NpyTest, WrittenFilesAreRead) {
+  for (const DType dtype :
+       {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInt32,
+        DType::kInt64, DType::kUint8, DType::kBool}) {
+    for (const Shape& shape : {Shape{3}, Shape{2, 3, 1}, Shape{0, 4}}) {
+      Tensor tensor = Tensor::Zeros(dtype, shape);
+      for (size_t i = 0; i < tensor.size_bytes(); ++i) {
+        // Of every dtype, a number and not NaN.
+        tensor.mutable_raw_data()[i] = i % 2;
+      }
+      ASSERT_OK_AND_ASSIGN(const std::string bytes, NpyFileOf(tensor));
+      EXPECT_EQ((bytes.size() - tensor.size_bytes()) % 64, 0u);
+      ASSERT_OK_AND_ASSIGN(const Tensor read,
+                           ReadNpy(WriteFile("written.npy", bytes)));
+      EXPECT_TRUE(BitwiseEqual(read, tensor)) << tensor.type().ToString();
+    }
+  }
+  EXPECT_THAT(NpyFileOf(Tensor::Scalar<std::string>("a")),
+              StatusIs(kInvalid, HasSubstr("have no string")));
+}
+
 TEST(NpyTest, FortranOrderIsConvertedToRowMajor) {
   ASSERT_OK_AND_ASSIGN(
       const Tensor tensor,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ constexpr int kRankMax = 32;  // As H5S_MAX_RANK.
 constexpr uint64_t kExpansionMax = 1100;
 // Names in one group; a model's layers, or its optimizer's arrays.
 constexpr size_t kNameCountMax = 1 << 20;
+// The texts of one attribute; a model's config is one.
+constexpr size_t kTextBytesMax = size_t{64} << 20;
 
 std::optional<DType> DTypeOfHdf5(hid_t type) {
   const size_t size = H5Tget_size(type);
@@ -78,6 +81,15 @@ class LibraryReader : public Hdf5Reader {
     return Open(path).ok();
   }
   absl::StatusOr<Tensor> Read(absl::string_view path) const override;
+  bool HasAttribute(absl::string_view group,
+                    absl::string_view attribute) const override {
+    const Hdf5Lock lock;
+    const absl::StatusOr<Hdf5Id> object = Open(group);
+    return object.ok() &&
+           H5Aexists(object->get(), std::string(attribute).c_str()) > 0;
+  }
+  absl::StatusOr<std::vector<std::string>> ReadTexts(
+      absl::string_view group, absl::string_view attribute) const override;
 
  private:
   std::string Place(absl::string_view path) const {
@@ -87,7 +99,7 @@ class LibraryReader : public Hdf5Reader {
     return absl::DataLossError(
         absl::StrCat(Place(path), "cannot be read: ", Hdf5Error()));
   }
-  // Follows hard links only.
+  // Follows hard links only. "" is the root.
   absl::StatusOr<Hdf5Id> Open(absl::string_view path) const;
   absl::StatusOr<Shape> ShapeOf(hid_t dataset, absl::string_view path) const;
   absl::Status CheckStorage(hid_t dataset, const TensorType& type,
@@ -98,6 +110,11 @@ class LibraryReader : public Hdf5Reader {
 };
 
 absl::StatusOr<Hdf5Id> LibraryReader::Open(absl::string_view path) const {
+  if (path.empty()) {
+    Hdf5Id root(H5Oopen(file_.get(), "/", H5P_DEFAULT), H5Oclose);
+    if (!root.ok()) return Damage("/");
+    return root;
+  }
   std::string reached;
   for (const absl::string_view part : absl::StrSplit(path, '/')) {
     if (!reached.empty()) reached += '/';
@@ -215,6 +232,68 @@ absl::StatusOr<Tensor> LibraryReader::Read(absl::string_view path) const {
     return Damage(path);
   }
   return tensor;
+}
+
+// The texts of an attribute whose elements have a fixed size; false if they
+// cannot be read.
+bool ReadFixedTexts(hid_t attribute, hid_t type, size_t count,
+                    std::vector<std::string>* texts) {
+  const size_t size = H5Tget_size(type);
+  if (size == 0 || size > kTextBytesMax / count) return false;
+  std::string bytes(size * count, '\0');
+  if (H5Aread(attribute, type, bytes.data()) < 0) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const char* const start = bytes.data() + i * size;
+    texts->emplace_back(start, strnlen(start, size));
+  }
+  return true;
+}
+
+// The same of elements that the library allocates.
+bool ReadVariableTexts(hid_t attribute, hid_t type, hid_t space, size_t count,
+                       std::vector<std::string>* texts) {
+  const Hdf5Id in_memory(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(in_memory.get(), H5T_VARIABLE);
+  H5Tset_cset(in_memory.get(), H5Tget_cset(type));
+  std::vector<char*> allocated(count, nullptr);
+  if (H5Aread(attribute, in_memory.get(), allocated.data()) < 0) return false;
+  for (const char* const text : allocated) {
+    texts->emplace_back(text == nullptr ? "" : text);
+  }
+  H5Dvlen_reclaim(in_memory.get(), space, H5P_DEFAULT, allocated.data());
+  return true;
+}
+
+absl::StatusOr<std::vector<std::string>> LibraryReader::ReadTexts(
+    absl::string_view group, absl::string_view attribute) const {
+  const Hdf5Lock lock;
+  ASSIGN_OR_RETURN(const Hdf5Id object, Open(group));
+  const std::string name(attribute);
+  const std::string path = absl::StrCat(group, " (attribute ", name, ")");
+  if (H5Aexists(object.get(), name.c_str()) <= 0) {
+    return absl::NotFoundError(absl::StrCat(name_, " has no ", path));
+  }
+  const Hdf5Id stored(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT),
+                      H5Aclose);
+  const Hdf5Id type(H5Aget_type(stored.get()), H5Tclose);
+  const Hdf5Id space(H5Aget_space(stored.get()), H5Sclose);
+  if (!stored.ok() || !type.ok() || !space.ok()) return Damage(path);
+  const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+  if (count < 0) return Damage(path);
+  std::vector<std::string> texts;
+  if (count == 0) return texts;
+  if (H5Tget_class(type.get()) != H5T_STRING ||
+      count > static_cast<hssize_t>(kNameCountMax)) {
+    return absl::UnimplementedError(absl::StrCat(
+        Place(path), "is no text, or more than ", kNameCountMax, " of them"));
+  }
+  const bool is_read =
+      H5Tis_variable_str(type.get()) > 0
+          ? ReadVariableTexts(stored.get(), type.get(), space.get(), count,
+                              &texts)
+          : ReadFixedTexts(stored.get(), type.get(), count, &texts);
+  if (!is_read) return Damage(path);
+  return texts;
 }
 
 }  // namespace

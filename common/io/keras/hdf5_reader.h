@@ -52,6 +52,16 @@ class Hdf5Reader {
   //   kNotFound  there is no such array
   virtual absl::StatusOr<Tensor> Read(absl::string_view path) const = 0;
 
+  // Returns true if a group has an attribute. "" is the root.
+  virtual bool HasAttribute(absl::string_view group,
+                            absl::string_view attribute) const = 0;
+
+  // Reads an attribute of a group: one text, or a list of them. "" is the root.
+  // An attribute without elements is an empty list, whatever its type.
+  //   kNotFound  there is no such group or attribute
+  virtual absl::StatusOr<std::vector<std::string>> ReadTexts(
+      absl::string_view group, absl::string_view attribute) const = 0;
+
  protected:
   Hdf5Reader() = default;
 };

@@ -148,6 +148,51 @@ TEST(Hdf5Test, DoesNotFollowLinks) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("link")));
 }
 
+// Adds an attribute with `count` elements of `type` to the root; a count of -1
+// makes it a single value.
+void AddAttribute(hid_t file, const char* name, hid_t type, int count,
+                  const void* values) {
+  const hsize_t extent = count;
+  const hid_t space =
+      count < 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &extent, nullptr);
+  const hid_t attribute =
+      H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  if (values != nullptr) H5Awrite(attribute, type, values);
+  H5Aclose(attribute);
+  H5Sclose(space);
+}
+
+TEST(Hdf5Test, ReadsTextsOfBothKinds) {
+  const std::string bytes = FileWith([](hid_t file) {
+    const hid_t fixed = H5Tcopy(H5T_C_S1);
+    H5Tset_size(fixed, 5);
+    H5Tset_strpad(fixed, H5T_STR_NULLPAD);
+    AddAttribute(file, "names", fixed, 2, "denselstm\0");
+    const hid_t variable = H5Tcopy(H5T_C_S1);
+    H5Tset_size(variable, H5T_VARIABLE);
+    const char* const text = "{\"a\": 1}";
+    AddAttribute(file, "config", variable, -1, &text);
+    AddAttribute(file, "none", H5T_NATIVE_DOUBLE, 0, nullptr);
+    const double number = 1;
+    AddAttribute(file, "number", H5T_NATIVE_DOUBLE, -1, &number);
+    H5Tclose(variable);
+    H5Tclose(fixed);
+  });
+  ASSERT_OK_AND_ASSIGN(const auto reader, Hdf5Reader::Open("x.h5", bytes));
+  EXPECT_TRUE(reader->HasAttribute("", "names"));
+  EXPECT_FALSE(reader->HasAttribute("", "name"));
+  EXPECT_FALSE(reader->HasAttribute("layers", "names"));
+  EXPECT_THAT(reader->ReadTexts("", "names"),
+              IsOkAndHolds(ElementsAre("dense", "lstm")));
+  EXPECT_THAT(reader->ReadTexts("", "config"),
+              IsOkAndHolds(ElementsAre("{\"a\": 1}")));
+  EXPECT_THAT(reader->ReadTexts("", "none"), IsOkAndHolds(ElementsAre()));
+  EXPECT_THAT(reader->ReadTexts("", "number").status(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("no text")));
+  EXPECT_THAT(reader->ReadTexts("", "other").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("other")));
+}
+
 std::string FileWithArray(hid_t type, hsize_t extent, bool is_external) {
   return FileWith([=](hid_t file) {
     const hid_t space = H5Screate_simple(1, &extent, nullptr);

@@ -40,9 +40,7 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
                    ReadFile(disk, path, kFileSizeBytesMax));
   if (absl::StartsWith(bytes, kHdf5Magic)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        " is an HDF5 file, the format of Keras 2; load it in Keras and save it "
-        "with model.save(\"model.keras\")"));
+        path, " is an HDF5 file, the format of Keras 2; rename it to *.h5"));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<ZipReader> zip,
                    ZipReader::Open(path, bytes));
@@ -84,6 +82,9 @@ absl::StatusOr<std::string> ReadKerasWeights(Disk* disk,
 KerasFileKind KerasFileKindOf(absl::string_view path) {
   if (absl::EndsWith(path, ".keras")) return KerasFileKind::kArchive;
   if (absl::EndsWith(path, ".weights.h5")) return KerasFileKind::kWeights;
+  if (absl::EndsWith(path, ".h5") || absl::EndsWith(path, ".hdf5")) {
+    return KerasFileKind::kLegacy;
+  }
   return KerasFileKind::kNone;
 }
 

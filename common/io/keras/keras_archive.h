@@ -37,7 +37,7 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
 absl::Status WriteKerasArchive(Disk* disk, absl::string_view path,
                                const KerasArchive& archive, absl::Time time);
 
-// Reads a whole file of weights (".weights.h5").
+// Reads a whole file of weights (".weights.h5"), or of Keras 2 (".h5").
 //   as ReadKerasArchive()
 absl::StatusOr<std::string> ReadKerasWeights(Disk* disk,
                                              absl::string_view path);
@@ -47,6 +47,7 @@ enum class KerasFileKind {
   kNone,     // No file of Keras.
   kArchive,  // "*.keras"
   kWeights,  // "*.weights.h5"
+  kLegacy,   // "*.h5" and "*.hdf5" otherwise: Keras 2's, which is only read.
 };
 KerasFileKind KerasFileKindOf(absl::string_view path);
 

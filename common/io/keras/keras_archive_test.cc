@@ -97,7 +97,8 @@ TEST(KerasArchiveTest, FindsDamage) {
 TEST(KerasArchiveTest, KnowsFilesByTheirNames) {
   EXPECT_EQ(KerasFileKindOf("a/b.keras"), KerasFileKind::kArchive);
   EXPECT_EQ(KerasFileKindOf("b.weights.h5"), KerasFileKind::kWeights);
-  EXPECT_EQ(KerasFileKindOf("b.h5"), KerasFileKind::kNone);
+  EXPECT_EQ(KerasFileKindOf("b.h5"), KerasFileKind::kLegacy);
+  EXPECT_EQ(KerasFileKindOf("b.hdf5"), KerasFileKind::kLegacy);
   EXPECT_EQ(KerasFileKindOf("ckpt-3"), KerasFileKind::kNone);
 }
 

@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_NN_INPUT_H_
 #define COMMON_LEARN_NN_INPUT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,18 +15,22 @@ namespace muster {
 
 struct InputLayerOptions {
   DType dtype = DType::kFloat32;
+  // The number of examples of every batch; kUnknown: any. Recurrent layers with
+  // `stateful` need it. With it, the shape has one unknown extent at most.
+  int64_t batch_size = Shape::kUnknown;
   std::string name = "";
 };
 
 // An input of a model. Other numeric dtypes are converted to the declared one.
 // A last axis of extent 1 is added or left out where only it differs, as in
 // Keras: a column of numbers [batch] fits Input({1}). Another shape is reported
-// to the builder as kInvalidArgument.
+// to the builder as kInvalidArgument, and a batch of another size than
+// batch_size fails the step with this code.
 class InputLayer : public Layer {
  public:
   InputLayer(const Shape& shape, const InputLayerOptions& options);
 
-  // With the batch as the first axis, of unknown extent.
+  // With the batch as the first axis.
   std::vector<TensorType> input_types() const override { return {type_}; }
   std::string kind() const override { return "InputLayer"; }
 
@@ -34,6 +39,9 @@ class InputLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
+  // Returns x with a known number of examples.
+  Value WithBatchSize(Value x) const;
+
   TensorType type_;
 };
 

@@ -53,6 +53,18 @@ std::string JoinPath(absl::string_view path, absl::string_view name) {
   return path.empty() ? std::string(name) : absl::StrCat(path, "/", name);
 }
 
+// A layer may occur in several places.
+std::vector<Weight> WithoutRepetitions(std::vector<Weight> weights) {
+  absl::flat_hash_set<const void*> seen;
+  weights.erase(
+      std::remove_if(weights.begin(), weights.end(),
+                     [&](const Weight& weight) {
+                       return !seen.insert(weight.identity().get()).second;
+                     }),
+      weights.end());
+  return weights;
+}
+
 }  // namespace
 
 std::string ToSnakeCase(absl::string_view name) {
@@ -83,19 +95,29 @@ const Shape& Layer::output_shape() const {
 }
 
 std::vector<Weight> Layer::weights() const {
-  std::vector<Weight> all = weights_;
+  std::vector<Weight> all = OwnWeights(/*are_states=*/false);
   for (const LayerPtr& layer : layers_) {
     const std::vector<Weight> inner = layer->weights();
     all.insert(all.end(), inner.begin(), inner.end());
   }
-  // A layer may occur in several places.
-  absl::flat_hash_set<const void*> seen;
-  all.erase(std::remove_if(all.begin(), all.end(),
-                           [&](const Weight& weight) {
-                             return !seen.insert(weight.state_.get()).second;
-                           }),
-            all.end());
-  return all;
+  return WithoutRepetitions(std::move(all));
+}
+
+std::vector<Weight> Layer::states() const {
+  std::vector<Weight> all = OwnWeights(/*are_states=*/true);
+  for (const LayerPtr& layer : layers_) {
+    const std::vector<Weight> inner = layer->states();
+    all.insert(all.end(), inner.begin(), inner.end());
+  }
+  return WithoutRepetitions(std::move(all));
+}
+
+std::vector<Weight> Layer::OwnWeights(bool are_states) const {
+  std::vector<Weight> own;
+  for (const Weight& weight : weights_) {
+    if (weight.is_state() == are_states) own.push_back(weight);
+  }
+  return own;
 }
 
 void Layer::set_trainable(bool trainable) {
@@ -282,7 +304,10 @@ bool Layer::LendWeights(absl::string_view scope, Value input) {
           "layer ", scope, ": weight ", weight.name(), " would have type ",
           weight.state_->handle.type.ToString(), " because its input is ",
           input.type().ToString(),
-          "; all extents but the batch's must be known")));
+          weight.is_state()
+              ? "; what is carried from batch to batch needs batches of one "
+                "size: give Input() a batch_size"
+              : "; all extents but the batch's must be known")));
       return false;
     }
     weight.state_->builder = builder;
@@ -308,6 +333,15 @@ Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
   state->is_frozen = !trainable_;
   weights_.push_back(Weight(std::move(state)));
   return weights_.back();
+}
+
+Weight Layer::AddState(absl::string_view name, const Shape& shape) {
+  const Weight weight =
+      AddWeight(name, shape, Initializer(), {.trainable = false});
+  proto::VariableSpec& spec = *weight.state_->spec;
+  spec.mutable_initializer()->mutable_constant()->set_value(0);
+  spec.set_is_optimizer_state(true);
+  return weight;
 }
 
 }  // namespace muster

@@ -148,6 +148,10 @@ class Layer {
   // The layer's weights in the order of their creation, followed by those of
   // the layers inside.
   virtual std::vector<Weight> weights() const;
+  // What the layer and the layers inside carry from batch to batch, in training
+  // and in inference: the states of recurrent layers with `stateful`. They are
+  // variables that begin with zeros, and are not among weights().
+  std::vector<Weight> states() const;
 
   // Sets the names and paths of the layer, the layers inside, and their
   // weights. The path of a whole model is empty. A layer that is used in
@@ -207,11 +211,17 @@ class Layer {
                    const Initializer& initializer,
                    const WeightOptions& options = {});
 
+  // Creates one of states(), float32. May only be called from Build(). The
+  // extent of the batch must be known, too: InputLayerOptions::batch_size. Only
+  // a strategy with one replica can train the layer.
+  Weight AddState(absl::string_view name, const Shape& shape);
+
   // Adds a layer that Call() uses, and returns it. Layers of the same name are
   // numbered: "dense", "dense_1".
   LayerPtr AddLayer(LayerPtr layer);
 
  private:
+  std::vector<Weight> OwnWeights(bool are_states) const;
   // Makes the weights usable for the duration of a call. Returns false, after
   // reporting the reason to the builder, if a weight's shape is not fully
   // known.

@@ -52,6 +52,8 @@ bool Weight::trainable() const {
   return state_->spec->trainable() && !state_->is_frozen;
 }
 
+bool Weight::is_state() const { return state_->spec->is_optimizer_state(); }
+
 void Weight::Rename(const std::string& name) const {
   state_->spec->set_name(name);
   state_->handle.name = name;

@@ -52,6 +52,8 @@ class Weight {
   // True if gradients update the variable: it was created trainable, and its
   // layer is not frozen (Layer::set_trainable()).
   bool trainable() const;
+  // True if the layer carries the value from batch to batch: Layer::states().
+  bool is_state() const;
   // The penalty that training adds to the loss; empty if there is none.
   const Regularizer& regularizer() const { return state_->regularizer; }
   // How the variable is created. An initializer without a seed still has to be

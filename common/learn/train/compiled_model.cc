@@ -41,6 +41,25 @@ void ScaleLoss(const Layer& layer, CompileOptions* options) {
   if (scales) options->optimizer = LossScaleOptimizer(options->optimizer);
 }
 
+// Replicas have parts of a batch, and asynchronous workers have batches of
+// their own: none has the examples that continue those of its batch before.
+absl::Status CheckStates(const std::vector<Weight>& states,
+                         const Strategy& strategy) {
+  const bool has_one_replica =
+      strategy.num_replicas_in_sync() == 1 && !strategy.draws_from_copies();
+  if (states.empty() || has_one_replica) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      states.front().name(),
+      " is carried from batch to batch (stateful), which needs one replica "
+      "that "
+      "gets all batches in their order; strategy \"",
+      std::string(strategy.name()), "\" has ",
+      strategy.draws_from_copies()
+          ? "workers with batches of their own"
+          : absl::StrCat(strategy.num_replicas_in_sync(), " replicas"),
+      ". Train in one process, or without stateful"));
+}
+
 }  // namespace
 
 CompiledModel::CompiledModel(LayerPtr layer) : layer_(std::move(layer)) {
@@ -108,8 +127,10 @@ absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
   if (built_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
   RETURN_IF_ERROR(optimizers_.CheckMatch(weights()));
+  RETURN_IF_ERROR(CheckStates(layer_->states(), *strategy_));
 
   for (const Weight& weight : weights()) RETURN_IF_ERROR(Create(weight));
+  for (const Weight& state : layer_->states()) RETURN_IF_ERROR(Create(state));
   input_types_.assign(inputs.begin(), inputs.end());
   built_ = true;
   return options_.optimizer.has_rule() ? UseOptimizer() : absl::OkStatus();
@@ -269,6 +290,16 @@ absl::Status CompiledModel::SetWeights(absl::Span<const Tensor> values) {
   }
   for (size_t i = 0; i < values.size(); ++i) {
     RETURN_IF_ERROR(strategy_->variables().Assign(all[i].name(), values[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompiledModel::ResetStates() {
+  RETURN_IF_ERROR(CheckBuilt("resetting states"));
+  for (const Weight& state : layer_->states()) {
+    const TensorType& type = state.handle().type;
+    RETURN_IF_ERROR(strategy_->variables().Assign(
+        state.name(), Tensor::Zeros(type.dtype, type.shape)));
   }
   return absl::OkStatus();
 }

@@ -61,6 +61,7 @@ class CompiledModel {
 
   absl::StatusOr<std::vector<Tensor>> GetWeights() const;
   absl::Status SetWeights(absl::Span<const Tensor> values);
+  absl::Status ResetStates();
   // As `optimizer` of the options counts them.
   absl::StatusOr<int64_t> iterations() const;
   // The number of gradients taken: iterations() times those of an update, and

@@ -17,7 +17,8 @@ struct LoadModelOptions {
 };
 
 // Loads a model that Keras 3 or Model::Save() wrote to a .keras file: its
-// layers, its weights, and what it was compiled with.
+// layers, its weights, and what it was compiled with. Of a model of Keras 2, or
+// one that Keras 3 saved as "model.h5", it loads the layers and the weights.
 //
 //   ASSIGN_OR_RETURN(Model model, LoadModel("model.keras"));
 //   ASSIGN_OR_RETURN(Tensor y, model.Predict({x}));
@@ -30,7 +31,7 @@ struct LoadModelOptions {
 //   kNotFound         no such file, or it lacks a weight
 //   kInvalidArgument  a layer, an argument, an optimizer, a loss or a metric
 //                     that Muster does not have; names it and its place
-//   kDataLoss         damaged, or not a .keras file
+//   kDataLoss         damaged, or neither a .keras file nor an .h5 file
 //   others            of the disk and of the strategy
 //
 // Equivalent to: keras.models.load_model.

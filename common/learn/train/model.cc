@@ -136,6 +136,8 @@ absl::Status Model::SetWeights(absl::Span<const Tensor> values) {
   return compiled_->SetWeights(values);
 }
 
+absl::Status Model::ResetStates() { return compiled_->ResetStates(); }
+
 absl::Status Model::Save(const std::string& path) {
   return persistence_->Save(path);
 }
@@ -164,8 +166,9 @@ absl::Status Model::SaveWeights(const std::string& prefix) {
   return persistence_->SaveWeights(prefix);
 }
 
-absl::Status Model::LoadWeights(const std::string& path) {
-  return persistence_->LoadWeights(path);
+absl::Status Model::LoadWeights(const std::string& path,
+                                const LoadWeightsOptions& options) {
+  return persistence_->LoadWeights(path, options);
 }
 
 absl::StatusOr<std::string> Model::FindCheckpoint(

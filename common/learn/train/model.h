@@ -24,6 +24,7 @@
 #include "common/learn/train/export_options.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/load_weights_options.h"
 
 namespace muster {
 
@@ -77,7 +78,8 @@ class Model {
   // they are, so another strategy is refused once they are made.
   //   kAlreadyExists       a weight has the name of another model's
   //   kInvalidArgument     an option is out of range, or the model has no
-  //                        trainable weight for one of layer_optimizers
+  //                        trainable weight for one of layer_optimizers, or
+  //                        carries states that several replicas cannot
   //   kFailedPrecondition  another strategy, or another kind of optimizer, is
   //                        in use
   absl::Status Compile(Strategy& strategy, CompileOptions options);
@@ -154,6 +156,14 @@ class Model {
   absl::StatusOr<std::vector<Tensor>> GetWeights() const;
   absl::Status SetWeights(absl::Span<const Tensor> values);
 
+  // Makes zeros of what layers carry from batch to batch (Layer::states()). In
+  // a callback, between two batches or epochs. LoadModel() begins with zeros;
+  // checkpoints keep the states.
+  //   kFailedPrecondition  not built
+  //
+  // Equivalent to: reset_states() of Keras' recurrent layers, of all layers.
+  absl::Status ResetStates();
+
   // Checkpoints in TensorFlow's format, under a prefix like "run/ckpt-3";
   // common/compute/variables/checkpoint_names.h says what is called how. Where
   // replicas train in sync, all processes call these between the same steps:
@@ -176,11 +186,13 @@ class Model {
   absl::StatusOr<TrainingState> RestoreCheckpoint(const std::string& path);
   // The values of the weights alone. A name that ends in ".weights.h5" is a
   // file of Keras 3, which both read and write; LoadWeights() also takes them
-  // from a ".keras" file. docs/keras.md says what of it is supported.
+  // from a ".keras" file, and from an ".h5" file of Keras 2. docs/keras.md says
+  // what of it is supported.
   //   kUnimplemented  a file of Keras, and the model is neither Sequential nor
   //                   functional
   absl::Status SaveWeights(const std::string& prefix);
-  absl::Status LoadWeights(const std::string& path);
+  absl::Status LoadWeights(const std::string& path,
+                           const LoadWeightsOptions& options = {});
 
   // Writes a ".keras" file of Keras 3: the layers, the weights, and what the
   // model was compiled with, optimizer state included. LoadModel()

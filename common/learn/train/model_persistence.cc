@@ -169,6 +169,12 @@ absl::Status ModelPersistence::SaveWeights(const std::string& prefix) {
         "*.weights.h5, or a TensorFlow checkpoint of any other name"));
   }
   ASSIGN_OR_RETURN(const auto snapshot, TakeWeightsSnapshot());
+  if (kind == KerasFileKind::kLegacy) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix,
+        " would be a file of Keras 2, which is only read; weights are a "
+        "*.weights.h5, or a TensorFlow checkpoint of any other name"));
+  }
   if (kind == KerasFileKind::kWeights) {
     if (!model_->strategy()->is_chief()) return absl::OkStatus();
     return WriteKerasWeights(Disk::Real(), prefix, *model_->layer(),
@@ -301,7 +307,8 @@ absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
   });
 }
 
-absl::Status ModelPersistence::LoadKerasWeights(const std::string& path) {
+absl::Status ModelPersistence::LoadKerasWeights(
+    const std::string& path, const LoadWeightsOptions& options) {
   return RestoreOnAll(path, /*values_only=*/true,
                       [&](const std::string& prefix) -> absl::Status {
                         ASSIGN_OR_RETURN(
@@ -310,7 +317,7 @@ absl::Status ModelPersistence::LoadKerasWeights(const std::string& path) {
                         return WriteCheckpointFromKeras(
                             *weights, *model_->layer(), /*optimizer=*/nullptr,
                             /*loss_scale=*/"", model_->strategy()->variables(),
-                            Disk::Real(), prefix);
+                            Disk::Real(), prefix, options);
                       });
 }
 
@@ -326,10 +333,18 @@ absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(
                          found);
 }
 
-absl::Status ModelPersistence::LoadWeights(const std::string& path) {
+absl::Status ModelPersistence::LoadWeights(const std::string& path,
+                                           const LoadWeightsOptions& options) {
   RETURN_IF_ERROR(model_->CheckBuilt("loading weights"));
   if (KerasFileKindOf(path) != KerasFileKind::kNone) {
-    return LoadKerasWeights(path);
+    return LoadKerasWeights(path, options);
+  }
+  if (options.by_name || options.skip_mismatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": by_name and skip_mismatch are for files of Keras; a "
+                     "checkpoint needs "
+                     "all weights of the model, and may have others"));
   }
   ASSIGN_OR_RETURN(const std::string prefix,
                    FindCheckpoint(path, kDefaultCheckpointName));

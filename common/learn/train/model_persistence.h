@@ -13,6 +13,7 @@
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/export_options.h"
 #include "common/learn/train/keras/keras_model_file.h"
+#include "common/learn/train/load_weights_options.h"
 #include "common/learn/train/training_control.h"
 #include "proto/training_state.pb.h"
 
@@ -29,7 +30,8 @@ class ModelPersistence {
   absl::Status SaveCheckpoint(const std::string& prefix);
   absl::StatusOr<TrainingState> RestoreCheckpoint(const std::string& path);
   absl::Status SaveWeights(const std::string& prefix);
-  absl::Status LoadWeights(const std::string& path);
+  absl::Status LoadWeights(const std::string& path,
+                           const LoadWeightsOptions& options);
   absl::Status Save(const std::string& path);
   absl::Status Export(const std::string& path, const ExportOptions& options);
   absl::Status RestoreFromKeras(const std::string& path,
@@ -57,7 +59,8 @@ class ModelPersistence {
       std::optional<IntermediateCheckpoint>* converted);
   //   kFailedPrecondition  the model has more optimizers than the file
   absl::Status CheckOneOptimizer(const std::string& path) const;
-  absl::Status LoadKerasWeights(const std::string& path);
+  absl::Status LoadKerasWeights(const std::string& path,
+                                const LoadWeightsOptions& options);
   absl::Status WriteOnChief(TrainingSnapshot* snapshot,
                             const std::string& prefix);
 

@@ -18,9 +18,7 @@
 #include "common/learn/train/step_graphs.h"
 
 namespace muster {
-namespace {
-
-absl::StatusOr<Tensor> Concatenate(absl::Span<const Tensor> batches) {
+absl::StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> batches) {
   if (batches.empty()) {
     return absl::InvalidArgumentError("no batches to predict from");
   }
@@ -46,8 +44,6 @@ absl::StatusOr<Tensor> Concatenate(absl::Span<const Tensor> batches) {
   return all;
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<Tensor>> PredictAll(const CompiledModel& model,
                                                const Dataset& data) {
   if (data.Cardinality() == Dataset::kInfinite) {
@@ -71,7 +67,7 @@ absl::StatusOr<std::vector<Tensor>> PredictAll(const CompiledModel& model,
       loop->Run(std::numeric_limits<int64_t>::max(), keep).status());
   std::vector<Tensor> predictions;
   for (const std::vector<Tensor>& output : batches) {
-    ASSIGN_OR_RETURN(Tensor whole, Concatenate(output));
+    ASSIGN_OR_RETURN(Tensor whole, ConcatenateRows(output));
     predictions.push_back(std::move(whole));
   }
   return predictions;

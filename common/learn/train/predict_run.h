@@ -4,11 +4,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/train/compiled_model.h"
 
 namespace muster {
+
+// Joins the predictions for batches along their rows.
+//   kInvalidArgument  there are none
+absl::StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> batches);
 
 // Returns each output of `model`, which is built, for all of `data`, in its
 // order. Labels are ignored.

@@ -313,6 +313,15 @@ def _cell_configurations():
         "conv_lstm3d { filters: 2 kernel_size: 3 dilation_rate: 2 zero_output_for_mask: true }",
         L.ConvLSTM3D(2, 3, dilation_rate=2, zero_output_for_mask=True),
     )
+    yield "gru { units: 2 stateful: true }", L.GRU(2, stateful=True)
+    yield (
+        'rnn { stateful: true cell { name: "cell" gru_cell { units: 3 } } }',
+        L.RNN(L.GRUCell(3, name="cell"), stateful=True),
+    )
+    yield (
+        "conv_lstm1d { filters: 2 kernel_size: 3 stateful: true }",
+        L.ConvLSTM1D(2, 3, stateful=True),
+    )
 
 
 def listed(size):

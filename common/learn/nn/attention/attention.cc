@@ -32,9 +32,17 @@ double MaskedScore(DType dtype) {
 }
 
 bool IsSequence(Value x) {
-  const Shape& shape = x.shape();
-  return shape.rank() == 3 && shape.dim(1) != Shape::kUnknown &&
-         shape.dim(2) != Shape::kUnknown;
+  return x.shape().rank() == 3 && x.shape().dim(2) != Shape::kUnknown;
+}
+
+bool HasKnownTime(const Value& x) {
+  return x.shape().dim(1) != Shape::kUnknown;
+}
+
+// False if the number of time steps is known to differ.
+bool HaveOneTime(const Value& a, const Value& b) {
+  return a.shape().dim(1) == b.shape().dim(1) || !HasKnownTime(a) ||
+         !HasKnownTime(b);
 }
 
 // [batch, time, source time, features]
@@ -82,10 +90,13 @@ void AttentionLayer::BuildMany(absl::Span<const Shape>) {
 bool AttentionLayer::Check(absl::Span<const Value> inputs) const {
   const bool has_count = inputs.size() == 2 || inputs.size() == 3;
   if (has_count && std::all_of(inputs.begin(), inputs.end(), IsSequence)) {
-    const Shape& query = inputs[0].shape();
-    const Shape& value = inputs[1].shape();
-    const Shape& key = inputs.back().shape();
-    if (query.dim(2) == key.dim(2) && value.dim(1) == key.dim(1)) return true;
+    const bool has_times =
+        !options_.use_causal_mask ||
+        std::all_of(inputs.begin(), inputs.end(), HasKnownTime);
+    if (has_times && HaveOneTime(inputs[1], inputs.back()) &&
+        inputs[0].shape().dim(2) == inputs.back().shape().dim(2)) {
+      return true;
+    }
   }
   const auto append_type = [](std::string* out, const Value& input) {
     absl::StrAppend(out, input.type().ToString());
@@ -94,7 +105,7 @@ bool AttentionLayer::Check(absl::Span<const Value> inputs) const {
       kind(), " ", name(),
       ": expected query [batch, time, features], value [batch, source time, "
       "dim] and optionally key [batch, source time, features] of known "
-      "extents; the inputs are ",
+      "features, and with use_causal_mask of known times; the inputs are ",
       absl::StrJoin(inputs, " and ", append_type))));
   return false;
 }

@@ -29,10 +29,10 @@ namespace {
 constexpr double kMaskedScore = -1e9;
 
 bool IsSequence(Value x) {
-  const Shape& shape = x.shape();
-  return shape.rank() == 3 && shape.dim(1) != Shape::kUnknown &&
-         shape.dim(2) != Shape::kUnknown;
+  return x.shape().rank() == 3 && x.shape().dim(2) != Shape::kUnknown;
 }
+
+bool HasKnownTime(Value x) { return x.shape().dim(1) != Shape::kUnknown; }
 
 }  // namespace
 
@@ -165,8 +165,11 @@ bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
                                inputs.size(), " inputs"));
   }
   if (!std::all_of(inputs.begin(), inputs.end(), IsSequence)) {
-    return refuse(
-        "expected [batch, time, features] of known time and features");
+    return refuse("expected [batch, time, features] of known features");
+  }
+  if (options_.use_causal_mask &&
+      !std::all_of(inputs.begin(), inputs.end(), HasKnownTime)) {
+    return refuse("use_causal_mask needs a known time");
   }
   operands->query = query;
   operands->value = inputs[1];
@@ -179,13 +182,25 @@ Value MultiHeadAttentionLayer::Project(const Projection& projection, Value x,
   const int64_t time_count = x.shape().dim(1);
   const int64_t features = x.shape().dim(2);
   const int64_t width = heads * dim;
-  Value y = MatMul(Reshape(x, {-1, features}),
-                   Reshape(projection.kernel, {features, width}));
+  const int64_t copy_count = num_heads_ / heads;
+  const Value kernel = Reshape(projection.kernel, {features, width});
+  if (!HasKnownTime(x)) {
+    // Batch and time cannot both be found from the number of elements.
+    Value y = MatMul(x, kernel);
+    if (options_.use_bias) y = y + Reshape(projection.bias, {width});
+    std::vector<Value> served;
+    for (const Value& head :
+         Split(y, std::vector<int64_t>(heads, dim), /*axis=*/-1)) {
+      served.insert(served.end(), copy_count, head);
+    }
+    return Stack(served, 1);
+  }
+  Value y = MatMul(Reshape(x, {-1, features}), kernel);
   if (options_.use_bias) y = y + Reshape(projection.bias, {width});
   y = Transpose(Reshape(y, {-1, time_count, heads, dim}), {0, 2, 1, 3});
-  if (heads == num_heads_) return y;
+  if (copy_count == 1) return y;
   // Each head of key and value serves a group of heads of the query.
-  const std::vector<Value> copies(num_heads_ / heads, y);
+  const std::vector<Value> copies(copy_count, y);
   return Reshape(Stack(copies, 2), {-1, num_heads_, time_count, dim});
 }
 
@@ -212,6 +227,11 @@ Value MultiHeadAttentionLayer::ProjectOutput(Value attended) const {
   const Value kernel = output_.kernel;
   if (!kernel.ok()) return Value();
   const int64_t width = kernel.shape().dims().back();
+  if (time_count == Shape::kUnknown) {
+    const Value joined = Concat(Unstack(attended, num_heads_, 1), -1);
+    const Value y = MatMul(joined, Reshape(kernel, {inner, width}));
+    return options_.use_bias ? y + output_.bias : y;
+  }
   const Value rows = Reshape(Transpose(attended, {0, 2, 1, 3}), {-1, inner});
   Value y = MatMul(rows, Reshape(kernel, {inner, width}));
   if (options_.use_bias) y = y + output_.bias;

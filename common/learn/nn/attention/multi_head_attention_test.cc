@@ -117,7 +117,7 @@ TEST(MultiHeadAttentionTest, ReportsInvalidInputs) {
                     {{DType::kBool, {Shape::kUnknown, 5, 6}}}),
               refused("query, value and optionally key"));
   EXPECT_THAT(
-      Trace(MultiHeadAttention(2, 3),
+      Trace(MultiHeadAttention(2, 3, {.use_causal_mask = true}),
             {kQuery, {DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 4}}}),
       refused("known time"));
   EXPECT_THAT(Trace(MultiHeadAttention(2, 3, {.takes_attention_mask = true}),

@@ -80,9 +80,9 @@ std::string BidirectionalLayer::Mistake() const {
     return "and the backward layer must differ in go_backwards";
   }
   if (a.return_sequences != b.return_sequences ||
-      a.return_state != b.return_state) {
-    return "and the backward layer must have the same return_sequences and "
-           "return_state";
+      a.return_state != b.return_state || a.stateful != b.stateful) {
+    return "and the backward layer must have the same return_sequences, "
+           "return_state and stateful";
   }
   return "";
 }

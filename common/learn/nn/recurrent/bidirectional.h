@@ -16,9 +16,9 @@ enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
 
 struct BidirectionalOptions {
   BidirectionalMerge merge_mode = BidirectionalMerge::kConcat;
-  // A recurrent layer of the other direction, with the same return_sequences
-  // and return_state. Null: a layer like the forward one, with weights of its
-  // own.
+  // A recurrent layer of the other direction, with the same return_sequences,
+  // return_state and stateful. Null: a layer like the forward one, with weights
+  // of its own.
   LayerPtr backward_layer = nullptr;
   std::string name = "";
 };

@@ -20,6 +20,7 @@
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
+#include "common/learn/nn/recurrent/carried_states.h"
 #include "common/learn/nn/recurrent/cell_scan.h"
 #include "common/learn/nn/recurrent/forget_bias.h"
 #include "common/learn/nn/window.h"
@@ -109,6 +110,7 @@ void ConvLSTMLayer<Size>::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("return_state", options_.return_state);
   visitor.Visit("go_backwards", options_.go_backwards);
   visitor.Visit("zero_output_for_mask", options_.zero_output_for_mask);
+  visitor.Visit("stateful", options_.stateful);
   visitor.Visit("seed", options_.seed);
 }
 
@@ -138,6 +140,18 @@ void ConvLSTMLayer<Size>::Build(const Shape& input) {
                     ? internal::ForgetBias(options_.bias_initializer, filters)
                     : options_.bias_initializer,
                 {.regularizer = options_.bias_regularizer});
+}
+
+template <typename Size>
+void ConvLSTMLayer<Size>::BuildMany(absl::Span<const Shape> inputs) {
+  const Shape& input = inputs.front();
+  Build(input);
+  if (!options_.stateful || !Mistake(input).empty()) return;
+  Shape state(StateDims(input));
+  state.InsertDim(0, input.dim(0));
+  for (int i = 0; i < 2; ++i) {
+    carried_.push_back(AddState(internal::CarriedStateName(i), state));
+  }
 }
 
 template <typename Size>
@@ -247,6 +261,9 @@ std::vector<Value> ConvLSTMLayer<Size>::CallMany(absl::Span<const Value> inputs,
   const Value zeros =
       internal::ZeroStates(steps.x, Shape(state), steps.x.dtype());
   std::vector<Value> first = {zeros};
+  if (steps.initial.empty()) {
+    steps.initial.assign(carried_.begin(), carried_.end());
+  }
   if (steps.initial.empty()) steps.initial = {zeros, zeros};
   first.insert(first.end(), steps.initial.begin(), steps.initial.end());
 
@@ -279,6 +296,7 @@ std::vector<Value> ConvLSTMLayer<Size>::CallMany(absl::Span<const Value> inputs,
   const internal::CellOutputs outputs =
       internal::ScanSteps(x, first, steps, step);
   if (!outputs.last_output.ok()) return poisoned;
+  internal::Carry(outputs.last, carried_);
   std::vector<Value> results = {
       options_.return_sequences ? outputs.outputs : outputs.last_output};
   if (options_.return_sequences) context.masks->Set(results[0], steps.mask);

@@ -41,6 +41,7 @@ struct ConvLSTMOptions {
   bool return_state = false;
   bool go_backwards = false;
   bool zero_output_for_mask = false;
+  bool stateful = false;
   uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
   std::string name = "";
 };
@@ -90,6 +91,7 @@ class ConvLSTMLayer : public Layer {
 
  protected:
   void Build(const Shape& input) override;
+  void BuildMany(absl::Span<const Shape> inputs) override;
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 
@@ -114,6 +116,7 @@ class ConvLSTMLayer : public Layer {
   Weight kernel_;
   Weight recurrent_kernel_;
   Weight bias_;
+  std::vector<Weight> carried_;  // Of a stateful layer.
 };
 
 // Equivalent to: the functions of the same names in keras.layers.

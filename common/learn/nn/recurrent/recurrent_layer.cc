@@ -15,6 +15,7 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
+#include "common/learn/nn/recurrent/carried_states.h"
 
 namespace muster {
 
@@ -24,6 +25,16 @@ void RecurrentLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("return_state", sequence_options_.return_state);
   visitor.Visit("go_backwards", sequence_options_.go_backwards);
   visitor.Visit("zero_output_for_mask", sequence_options_.zero_output_for_mask);
+  visitor.Visit("stateful", sequence_options_.stateful);
+}
+
+void RecurrentLayer::BuildMany(absl::Span<const Shape> inputs) {
+  Build(inputs.front());
+  if (!sequence_options_.stateful || inputs.front().rank() != 3) return;
+  for (int i = 0; i < state_count(); ++i) {
+    carried_.push_back(AddState(internal::CarriedStateName(i),
+                                {inputs.front().dim(0), units_}));
+  }
 }
 
 bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
@@ -69,8 +80,12 @@ std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
   if (!sequence.mask.ok()) sequence.mask = context.masks->Find(inputs[0]);
   sequence.go_backwards = sequence_options_.go_backwards;
   sequence.zero_output_for_mask = sequence_options_.zero_output_for_mask;
+  if (sequence.initial.empty()) {
+    sequence.initial.assign(carried_.begin(), carried_.end());
+  }
   const Value mask = sequence.mask;
   const RecurrenceOutputs outputs = Run(std::move(sequence), context);
+  internal::Carry(outputs.last, carried_);
 
   std::vector<Value> results = {sequence_options_.return_sequences
                                     ? outputs.outputs

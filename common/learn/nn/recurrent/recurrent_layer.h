@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/core/tensor/shape.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/recurrent/recurrent_units.h"
 
@@ -21,6 +22,9 @@ namespace muster {
 // mask, bool [batch, time]. Where the mask is false, the states keep their
 // previous values, and so does the output unless zero_output_for_mask. Without
 // a mask input, the mask of x is used if there is one (Embedding(mask_zero)).
+//
+// With `stateful`, initial states that are no inputs are those that the batch
+// before ended with. They are states() of the layer.
 //
 // One product computes what does not depend on the states, for all time steps.
 // The op Recurrence computes the rest (common/compute/ops/recurrence_ops.h).
@@ -47,6 +51,7 @@ class RecurrentLayer : public RecurrentUnits {
                  const SequenceOptions& options)
       : RecurrentUnits(units, name, options) {}
 
+  void BuildMany(absl::Span<const Shape> inputs) override;
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 
@@ -68,6 +73,8 @@ class RecurrentLayer : public RecurrentUnits {
   // Returns false, after reporting the reason to the builder, if the inputs are
   // invalid.
   bool Parse(absl::Span<const Value> inputs, Sequence* sequence) const;
+
+  std::vector<Weight> carried_;  // Of a stateful layer.
 };
 
 }  // namespace muster

@@ -22,6 +22,11 @@ struct SequenceOptions {
   bool go_backwards = false;      // Processes the sequence reversed.
   // The output of a masked time step is 0, not the previous output.
   bool zero_output_for_mask = false;
+  // The last states are the initial states of the next batch, of training and
+  // of inference: example i of a batch continues example i of the one before.
+  // Model::ResetStates() makes them zeros. The layer needs an Input() with a
+  // batch_size, and a strategy with one replica.
+  bool stateful = false;
   uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
 };
 

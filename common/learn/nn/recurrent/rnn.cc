@@ -17,6 +17,7 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
+#include "common/learn/nn/recurrent/carried_states.h"
 #include "common/learn/nn/recurrent/cell_scan.h"
 #include "common/learn/nn/recurrent/rnn_cell.h"
 #include "common/learn/nn/recurrent/unit_cell.h"
@@ -205,6 +206,7 @@ void RNNLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("return_state", options_.return_state);
   visitor.Visit("go_backwards", options_.go_backwards);
   visitor.Visit("zero_output_for_mask", options_.zero_output_for_mask);
+  visitor.Visit("stateful", options_.stateful);
   const bool was_given = cell_ != nullptr;
   visitor.Visit("cell", cell_);
   if (AsCell(cell_) == nullptr) {
@@ -217,6 +219,20 @@ void RNNLayer::VisitConfig(ConfigVisitor& visitor) {
 std::vector<WrapperLayer::Part> RNNLayer::parts() const {
   if (cell_ == nullptr) return {};
   return {{"cell", cell_}};
+}
+
+void RNNLayer::BuildMany(absl::Span<const Shape> inputs) {
+  const Shape& input = inputs.front();
+  if (!options_.stateful || AsCell(cell_) == nullptr || input.rank() < 3) {
+    return;
+  }
+  Shape step = input;
+  step.RemoveDim(1);
+  for (Shape shape : AsCell(cell_)->StateShapes(step)) {
+    shape.InsertDim(0, input.dim(0));
+    carried_.push_back(AddState(
+        internal::CarriedStateName(static_cast<int>(carried_.size())), shape));
+  }
 }
 
 std::vector<Value> RNNLayer::CallMany(absl::Span<const Value> inputs,
@@ -236,11 +252,17 @@ std::vector<Value> RNNLayer::CallMany(absl::Span<const Value> inputs,
                              &steps)) {
     return poisoned;
   }
+  if (steps.initial.empty()) {
+    for (const Weight& carried : carried_) {
+      steps.initial.push_back(Cast(carried, cell_->dtype_policy().compute));
+    }
+  }
   const std::vector<UnitCell*> unit_cells = UnitCellsOf(cell_);
   const internal::CellOutputs outputs =
       unit_cells.empty() ? internal::ScanCell(*cell_, steps, context)
                          : RunInTurn(unit_cells, steps, context);
   if (!outputs.last_output.ok()) return poisoned;
+  internal::Carry(outputs.last, carried_);
   std::vector<Value> results = {
       options_.return_sequences ? outputs.outputs : outputs.last_output};
   if (options_.return_sequences) context.masks->Set(results[0], steps.mask);

@@ -8,6 +8,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/recurrent/rnn_cell.h"
+#include "common/learn/nn/weight.h"
 #include "common/learn/nn/wrapper.h"
 
 // Recurrent layers of any cell.
@@ -53,6 +54,7 @@ struct RNNOptions {
   bool go_backwards = false;      // Processes the sequence reversed.
   // The output of a masked time step is 0, not the previous output.
   bool zero_output_for_mask = false;
+  bool stateful = false;  // As SequenceOptions.
   std::string name = "";
 };
 
@@ -81,12 +83,14 @@ class RNNLayer : public WrapperLayer {
   std::vector<Part> parts() const override;
 
  protected:
+  void BuildMany(absl::Span<const Shape> inputs) override;
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 
  private:
   LayerPtr cell_;
   RNNOptions options_;
+  std::vector<Weight> carried_;  // Of a stateful layer.
 };
 
 // Equivalent to: keras.layers.RNN.

@@ -36,6 +36,12 @@ absl::Status CheckSuffix(const ModelCheckpointOptions& options) {
         " is a whole model, and save_weights_only is true; weights alone are a "
         "*.weights.h5"));
   }
+  if (kind == KerasFileKind::kLegacy) {
+    return Refuse(absl::StrCat(
+        "filepath ", options.filepath,
+        " would be a file of Keras 2, which is only read; a whole model is a "
+        "*.keras, and weights alone are a *.weights.h5"));
+  }
   if (kind == KerasFileKind::kWeights && !options.save_weights_only) {
     return Refuse(absl::StrCat(
         "filepath ", options.filepath,

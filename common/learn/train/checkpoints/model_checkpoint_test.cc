@@ -223,6 +223,7 @@ TEST_F(ModelCheckpointTest, OptionsAreChecked) {
   refused({.directory = "a", .max_to_keep = 0}, "max_to_keep");
   refused({.filepath = "a.keras", .save_weights_only = true}, "*.weights.h5");
   refused({.filepath = "a.weights.h5"}, "*.keras");
+  refused({.filepath = "a.h5"}, "Keras 2");
   EXPECT_OK(ModelCheckpoint::CheckOptions({.filepath = "a"}));
   EXPECT_OK(ModelCheckpoint::CheckOptions({.filepath = "{epoch}.keras"}));
 }

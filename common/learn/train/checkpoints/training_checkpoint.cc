@@ -97,7 +97,7 @@ absl::Status CheckNoOtherFormat(Disk* disk, const std::string& path) {
       magic == kZip
           ? " is an archive of Keras; LoadModel() takes it"
           : " is an HDF5 file of Keras; LoadWeights() takes it if its "
-            "name ends in .weights.h5",
+            "name ends in .weights.h5, or .h5 if Keras 2 wrote it",
       ". Expected the prefix of a TensorFlow checkpoint"));
 }
 

@@ -45,6 +45,7 @@ class Drawing {
                                     static_cast<size_t>(job.shape().size())},
                                    /*allow_unknown=*/true));
     InputLayerOptions options{.name = job.name()};
+    if (job.has_batch_size()) options.batch_size = job.batch_size();
     if (!job.dtype().empty()) {
       ASSIGN_OR_RETURN(options.dtype, ParseDType(job.dtype()));
     }

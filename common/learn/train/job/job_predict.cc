@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -22,6 +23,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/files/npy.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
@@ -32,6 +34,7 @@
 #include "common/learn/train/job/job_data.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
+#include "common/learn/train/predict_run.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -119,13 +122,48 @@ void AppendNumber(double value, bool is_float32, std::string* text) {
   text->append(digits, end.ptr);
 }
 
-// The text of a CSV file, written batch by batch.
-class PredictionTable {
+// What a file of predictions is made of, batch by batch.
+class Predictions {
+ public:
+  virtual ~Predictions() = default;
+  virtual absl::Status Append(absl::Span<const Tensor> outputs) = 0;
+  // The bytes of the file.
+  virtual absl::StatusOr<std::string> Finish() = 0;
+  int64_t row_count() const { return row_count_; }
+
+ protected:
+  int64_t row_count_ = 0;
+};
+
+class PredictionArray : public Predictions {
+ public:
+  absl::Status Append(absl::Span<const Tensor> outputs) override {
+    if (outputs.size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model has ", outputs.size(),
+                       " outputs, and a .npy file has one array; write CSV"));
+    }
+    row_count_ += outputs[0].shape().dim(0);
+    batches_.push_back(outputs[0].Clone());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Finish() override {
+    ASSIGN_OR_RETURN(const Tensor whole, ConcatenateRows(batches_));
+    return NpyFileOf(whole);
+  }
+
+ private:
+  std::vector<Tensor> batches_;
+};
+
+// The text of a CSV file.
+class PredictionTable : public Predictions {
  public:
   PredictionTable(std::vector<std::string> names, bool with_classes)
       : names_(std::move(names)), with_classes_(with_classes) {}
 
-  absl::Status Append(absl::Span<const Tensor> outputs) {
+  absl::Status Append(absl::Span<const Tensor> outputs) override {
     if (text_.empty()) AppendHeader(outputs);
     const int64_t row_count = outputs[0].shape().dims()[0];
     for (const Tensor& output : outputs) {
@@ -141,8 +179,7 @@ class PredictionTable {
     return absl::OkStatus();
   }
 
-  const std::string& text() const { return text_; }
-  int64_t row_count() const { return row_count_; }
+  absl::StatusOr<std::string> Finish() override { return text_; }
 
  private:
   bool HasClass(const Tensor& output) const {
@@ -194,8 +231,19 @@ class PredictionTable {
   const std::vector<std::string> names_;
   const bool with_classes_;
   std::string text_;
-  int64_t row_count_ = 0;
 };
+
+absl::StatusOr<std::unique_ptr<Predictions>> PredictionsFor(
+    const PredictJobOptions& options, const Layer& layer) {
+  if (!absl::EndsWith(options.output_file, ".npy")) {
+    return std::make_unique<PredictionTable>(OutputNames(layer),
+                                             options.with_classes);
+  }
+  if (!options.with_classes) return std::make_unique<PredictionArray>();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--predict_classes adds a column, which ",
+                   options.output_file, " cannot have; write CSV"));
+}
 
 // Compiles and builds the model for the data, and loads the weights.
 absl::StatusOr<Model> LoadModel(ResolvedJob& resolved, const Dataset& data,
@@ -234,7 +282,7 @@ absl::StatusOr<Model> LoadModel(ResolvedJob& resolved, const Dataset& data,
 
 absl::Status PredictBatches(Model& model, const Dataset& data,
                             const PredictJobOptions& options,
-                            PredictionTable* table) {
+                            Predictions* predictions) {
   const size_t input_count =
       static_cast<size_t>(std::max(1, model.layer()->input_count()));
   const int64_t cardinality = data.Cardinality();
@@ -253,7 +301,7 @@ absl::Status PredictBatches(Model& model, const Dataset& data,
     batch.resize(input_count);
     ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
                      model.PredictOnBatch(batch));
-    RETURN_IF_ERROR(table->Append(outputs));
+    RETURN_IF_ERROR(predictions->Append(outputs));
     progress.Update(++done, {});
   }
   if (done == 0) {
@@ -277,19 +325,21 @@ absl::Status PredictJob(ResolvedJob resolved,
       const Dataset data,
       source.BatchesInOrder(resolved.batch_size(), resolved.job().seed()));
   RETURN_IF_ERROR(EnsureWritable({FolderOfFile(options.output_file)}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Predictions> predictions,
+                   PredictionsFor(options, *resolved.layer()));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Strategy> strategy,
       DefaultStrategy::Create({.thread_count = options.thread_count}));
   ASSIGN_OR_RETURN(Model model,
                    LoadModel(resolved, data, options.weights, *strategy));
-  PredictionTable table(OutputNames(*resolved.layer()), options.with_classes);
-  RETURN_IF_ERROR(PredictBatches(model, data, options, &table));
-  RETURN_IF_ERROR(ReplaceFile(Disk::Real(), options.output_file, table.text()));
+  RETURN_IF_ERROR(PredictBatches(model, data, options, predictions.get()));
+  ASSIGN_OR_RETURN(const std::string bytes, predictions->Finish());
+  RETURN_IF_ERROR(ReplaceFile(Disk::Real(), options.output_file, bytes));
   if (options.verbose != Verbosity::kSilent) {
     std::ostream& output =
         options.output == nullptr ? std::cout : *options.output;
     output << "Predictions: " << options.output_file << " ("
-           << table.row_count() << " rows)" << std::endl;
+           << predictions->row_count() << " rows)" << std::endl;
   }
   return absl::OkStatus();
 }

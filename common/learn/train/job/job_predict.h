@@ -27,15 +27,18 @@ struct PredictJobOptions {
 };
 
 // Predicts with a trained model, in this process: loads the weights, and writes
-// a CSV file with a row for each example, in the order of the data. Labels are
-// ignored, and the data need not have them. The columns of an output are called
-// as the layer that gives it: "dense_2", or "dense_2_0", "dense_2_1", ... where
-// it has several values; "dense_2_class" with `with_classes`.
+// a file with a row for each example, in the order of the data: an array of
+// NumPy if its name ends in ".npy", of a model with one output, and otherwise
+// CSV. Labels are ignored, and the data need not have them. The columns of an
+// output are called as the layer that gives it: "dense_2", or "dense_2_0",
+// "dense_2_1", ... where it has several values; "dense_2_class" with
+// `with_classes`.
 //
 // The file is there when it is complete, as ReplaceFile().
 //   kInvalidArgument  there are no data to predict for, they never end, or they
-//                     do not fit the model or the weights; or the folder of the
-//                     file cannot be written to
+//                     do not fit the model or the weights; the folder of the
+//                     file cannot be written to; or the predictions are more
+//                     than one array of numbers, and the file is .npy
 //   kNotFound         no weights, or no data
 //   others            as JobSource::OpenInputs(), Model::LoadWeights() and
 //                     Model::PredictOnBatch()

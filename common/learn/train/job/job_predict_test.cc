@@ -14,6 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/files/npy.h"
 #include "common/learn/train/job/job.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/progress_bar.h"
@@ -107,7 +110,7 @@ class JobPredictTest : public ::testing::Test {
       testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::string train_ = folder_ + "/train.csv";
   const std::string new_ = folder_ + "/new.csv";
-  const std::string predictions_ = folder_ + "/predictions.csv";
+  std::string predictions_ = folder_ + "/predictions.csv";
   std::vector<bool> is_larger_;
   std::ostringstream output_;
 };
@@ -142,6 +145,28 @@ TEST_F(JobPredictTest, WritesARowForEachExampleInTheOrderOfTheData) {
     }
     EXPECT_GE(right, 36);
   }
+}
+
+TEST_F(JobPredictTest, WritesAnArrayOfNumPy) {
+  Train();
+  ASSERT_OK(Predict(Job(), {.data_file = new_}));
+  const std::vector<std::string> lines = Lines();
+  predictions_ = folder_ + "/predictions.npy";
+  ASSERT_OK(Predict(Job(), {.data_file = new_}));
+  EXPECT_THAT(output_.str(), HasSubstr(predictions_ + " (40 rows)\n"));
+  ASSERT_OK_AND_ASSIGN(const Tensor array, ReadNpy(predictions_));
+  ASSERT_EQ(array.type(), (TensorType{DType::kFloat32, {40, 2}}));
+  for (int i = 0; i < 40; ++i) {
+    const std::vector<std::string> cells = absl::StrSplit(lines[i + 1], ',');
+    for (int j = 0; j < 2; ++j) {
+      float cell = 0;
+      ASSERT_TRUE(absl::SimpleAtof(cells[j], &cell));
+      EXPECT_EQ(array.flat<float>()[2 * i + j], cell);
+    }
+  }
+  EXPECT_THAT(Predict(Job(), {.data_file = new_, .with_classes = true}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--predict_classes adds a column")));
 }
 
 TEST_F(JobPredictTest, NamesWhatIsMissing) {

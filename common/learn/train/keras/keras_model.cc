@@ -1,5 +1,6 @@
 #include "common/learn/train/keras/keras_model.h"
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,19 +10,38 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/keras_archive.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/train/keras/keras_legacy_file.h"
 #include "common/learn/train/keras/keras_model_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "common/learn/train/keras/keras_variables.h"
 
 namespace muster {
 
+namespace {
+
+// The parts of a file of either format.
+absl::StatusOr<KerasArchive> ReadParts(Disk* disk, const std::string& path) {
+  if (KerasFileKindOf(path) != KerasFileKind::kLegacy) {
+    return ReadKerasArchive(disk, path);
+  }
+  KerasArchive parts;
+  ASSIGN_OR_RETURN(parts.weights, ReadKerasWeights(disk, path));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Reader> file,
+                   Hdf5Reader::Open(path, parts.weights));
+  ASSIGN_OR_RETURN(parts.config, LegacyModelJson(*file));
+  return parts;
+}
+
+}  // namespace
+
 absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path) {
-  ASSIGN_OR_RETURN(const KerasArchive archive, ReadKerasArchive(disk, path));
+  ASSIGN_OR_RETURN(const KerasArchive archive, ReadParts(disk, path));
   KerasModel model;
   model.config =
       KerasJson::parse(archive.config, nullptr, /*allow_exceptions=*/false);
   if (model.config.is_discarded()) {
-    return absl::DataLossError(absl::StrCat(path, ": config.json is no JSON"));
+    return absl::DataLossError(
+        absl::StrCat(path, ": the model's config is no JSON"));
   }
   absl::StatusOr<LayerPtr> layers = LayersFromKeras(model.config);
   if (!layers.ok()) {

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// The content of a .keras file.
+// The content of a .keras file, or of a model's .h5 file.
 struct KerasModel {
   // The model's JSON, from which CompileOptionsFromKeras() reads what the model
   // was compiled with.
@@ -23,7 +23,8 @@ struct KerasModel {
   std::unique_ptr<Hdf5Reader> weights;
 };
 
-// Reads a .keras file. All errors name it.
+// Reads a .keras file, or a model of Keras 2, .h5, without what it was compiled
+// with. All errors name it.
 //   kNotFound         no such file
 //   kInvalidArgument  a layer or an argument that Muster does not have, or a
 //                     model without an input layer

@@ -25,6 +25,7 @@
 #include "common/learn/nn/layers.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
+#include "common/learn/train/keras/keras_legacy_config.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {
@@ -52,11 +53,6 @@ struct History {
   size_t output = 0;
 };
 
-bool IsHistory(const KerasJson& json) {
-  return json.is_array() && json.size() >= 3 && json[0].is_string() &&
-         json[1].is_number_unsigned() && json[2].is_number_unsigned();
-}
-
 History HistoryFrom(const KerasJson& json) {
   return {json[0].get<std::string>(), json[1].get<size_t>(),
           json[2].get<size_t>()};
@@ -66,7 +62,7 @@ History HistoryFrom(const KerasJson& json) {
 // their keys.
 absl::StatusOr<std::vector<History>> HistoriesFrom(absl::string_view place,
                                                    const KerasJson& json) {
-  if (IsHistory(json)) return std::vector<History>{HistoryFrom(json)};
+  if (IsKerasHistory(json)) return std::vector<History>{HistoryFrom(json)};
   std::vector<std::pair<std::string, KerasJson>> entries;
   if (json.is_object()) {
     for (const auto& [key, value] : json.items())
@@ -78,7 +74,7 @@ absl::StatusOr<std::vector<History>> HistoriesFrom(absl::string_view place,
   }
   std::vector<History> histories;
   for (const auto& [key, value] : entries) {
-    if (!IsHistory(value)) {
+    if (!IsKerasHistory(value)) {
       return BadStructure(place, "expected [layer, call, output]");
     }
     histories.push_back(HistoryFrom(value));
@@ -104,7 +100,7 @@ void CollectTensors(const KerasJson& json, std::vector<History>* inputs) {
   }
   const KerasJson& config = FindMember(json, "config");
   const KerasJson& history = FindMember(config, "keras_history");
-  if (IsHistory(history)) inputs->push_back(HistoryFrom(history));
+  if (IsKerasHistory(history)) inputs->push_back(HistoryFrom(history));
 }
 
 // Inputs that a program may pass by name, in the order in which Muster's layers
@@ -146,6 +142,7 @@ absl::Status AddKeywords(absl::string_view place, const KerasJson& keywords,
 }
 
 absl::StatusOr<Node> NodeFrom(absl::string_view place, const KerasJson& json) {
+  if (json.is_array()) return NodeFrom(place, NodeFromLegacy(json));
   Node node;
   const KerasJson& args = FindMember(json, "args");
   if (!args.is_array()) {
@@ -196,6 +193,21 @@ absl::StatusOr<KerasJson> WithoutNumberOperand(absl::string_view place,
   return rescaling;
 }
 
+// True if a layer of the model, at any depth, carries states from batch to
+// batch.
+bool HasStatefulLayer(const KerasJson& model) {
+  std::vector<const KerasJson*> pending = {&model};
+  while (!pending.empty()) {
+    const KerasJson& json = *pending.back();
+    pending.pop_back();
+    if (FindMember(json, "stateful") == true) return true;
+    for (const KerasJson& inner : json) {
+      if (inner.is_structured()) pending.push_back(&inner);
+    }
+  }
+  return false;
+}
+
 absl::Status CheckName(absl::string_view place, absl::string_view name) {
   if (name.find('/') == absl::string_view::npos) return absl::OkStatus();
   return BadStructure(place, "its name must not have a \"/\"");
@@ -231,12 +243,15 @@ class ModelReader {
 
   const std::string place_;
   const int depth_;
+  // Keras ignores the batch size of an input unless layers have states.
+  bool keeps_batch_size_ = false;
 
   // Of a functional model.
   struct Entry {
     LayerPtr layer;  // Null for an input.
     std::vector<Node> nodes;
     size_t connected_count = 0;
+    size_t first_call = 0;  // The number that the file gives the first one.
     std::vector<LayerOutputs> calls;
   };
   std::vector<std::string> names_;  // In the order of the file.
@@ -251,6 +266,7 @@ absl::Status ModelReader::CheckDepth() const {
 
 absl::StatusOr<LayerPtr> ModelReader::Read(const KerasObject& model) {
   RETURN_IF_ERROR(CheckDepth());
+  keeps_batch_size_ = HasStatefulLayer(model.config);
   absl::StatusOr<LayerPtr> read = model.class_name == "Sequential"
                                       ? ReadSequential(model.config)
                                       : ReadFunctional(model.config);
@@ -288,10 +304,12 @@ absl::StatusOr<LayerOutput> ModelReader::ReadInput(absl::string_view place,
     extents.push_back(extent.is_null() ? Shape::kUnknown
                                        : extent.get<int64_t>());
   }
+  const int64_t batch_size = extents.front();
   extents.erase(extents.begin());
   absl::StatusOr<Shape> shape = Shape::Create(extents, /*allow_unknown=*/true);
   if (!shape.ok()) return BadStructure(place, shape.status().message());
   InputLayerOptions options{.name = TextMember(config, "name")};
+  if (keeps_batch_size_) options.batch_size = batch_size;
   if (const std::string dtype = TextMember(config, "dtype"); !dtype.empty()) {
     const absl::StatusOr<DType> parsed = ParseDType(dtype);
     if (!parsed.ok()) return BadStructure(place, parsed.status().message());
@@ -311,6 +329,13 @@ absl::StatusOr<LayerPtr> ModelReader::ReadSequential(const KerasJson& config) {
                                  FindMember(entry, "config")));
       layers.push_back(input);
       continue;
+    }
+    KerasJson inner = FindMember(entry, "config");
+    if (layers.empty() && FindMember(inner, "batch_input_shape").is_array()) {
+      inner.erase("name");  // That of the layer.
+      ASSIGN_OR_RETURN(const LayerOutput input,
+                       ReadInput(absl::StrCat(place_, ", its input"), inner));
+      layers.push_back(input);
     }
     ASSIGN_OR_RETURN(LayerPtr layer, ReadLayer(entry, KerasJson::object()));
     layers.push_back(std::move(layer));
@@ -350,6 +375,7 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
   } else {
     KerasJson arguments = KerasJson::object();
     const KerasJson& nodes = FindMember(entry, "inbound_nodes");
+    added.first_call = FirstCallOf(entry);
     for (const KerasJson& json : nodes) {
       ASSIGN_OR_RETURN(Node node, NodeFrom(place, json));
       if (!added.nodes.empty() && node.arguments != arguments) {
@@ -415,8 +441,9 @@ const LayerOutput* ModelReader::FindOutput(const History& history) const {
   const auto found = entries_.find(history.layer);
   if (found == entries_.end()) return nullptr;
   const std::vector<LayerOutputs>& calls = found->second.calls;
-  if (history.call >= calls.size()) return nullptr;
-  const LayerOutputs& outputs = calls[history.call];
+  const size_t call = history.call - found->second.first_call;
+  if (call >= calls.size()) return nullptr;
+  const LayerOutputs& outputs = calls[call];
   return history.output < outputs.size() ? &outputs[history.output] : nullptr;
 }
 

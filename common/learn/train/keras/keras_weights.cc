@@ -17,6 +17,7 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -29,8 +30,10 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/converted_checkpoint.h"
+#include "common/learn/train/keras/keras_legacy_file.h"
 #include "common/learn/train/keras/keras_optimizer_layout.h"
 #include "common/learn/train/keras/keras_variables.h"
+#include "common/learn/train/load_weights_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
@@ -191,6 +194,31 @@ absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
       group.name, " of this model has ", group.variables.size()));
 }
 
+absl::Status ReadGroups(const Hdf5Reader& file, const Layer& model,
+                        const LoadWeightsOptions& options,
+                        ConvertedState* state) {
+  if (options.by_name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.name(),
+        ": by_name is for files of Keras 2 (*.h5); those of Keras 3 have the "
+        "places of layers, not their names"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<KerasGroup> groups, KerasGroupsOf(model));
+  for (const KerasGroup& group : groups) {
+    ConvertedState of_group;
+    const absl::Status read = ReadGroup(file, group, &of_group);
+    const bool is_mismatch =
+        absl::IsInvalidArgument(read) || absl::IsNotFound(read);
+    if (is_mismatch && options.skip_mismatch) {
+      LOG(WARNING) << read.message() << "; it stays as it is";
+      continue;
+    }
+    RETURN_IF_ERROR(read);
+    state->merge(of_group);
+  }
+  return absl::OkStatus();
+}
+
 // Reads the scale of the loss, if the file has one.
 absl::Status ReadLossScale(const Hdf5Reader& file,
                            const std::string& loss_scale,
@@ -220,6 +248,11 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
                    KerasOptimizerLayoutOf(model, optimizer));
   const std::string group = HasLossScale(file) ? kInnerGroup : kOptimizerGroup;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file.List(group));
+  // Saved before its first step: it has a count of 0 and a learning rate.
+  const size_t unbuilt_count = layout.learning_rate.has_value() ? 2 : 1;
+  if (names.size() == unbuilt_count && layout.count > unbuilt_count) {
+    return absl::OkStatus();
+  }
   if (names.size() != layout.count) {
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), ": ", group, " has ", names.size(), " arrays; ",
@@ -272,12 +305,12 @@ absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
                                       const proto::Optimizer* optimizer,
                                       const std::string& loss_scale,
                                       VariableStore& variables, Disk* disk,
-                                      absl::string_view prefix) {
-  ASSIGN_OR_RETURN(const std::vector<KerasGroup> groups, KerasGroupsOf(model));
+                                      absl::string_view prefix,
+                                      const LoadWeightsOptions& options) {
   ConvertedState state;
-  for (const KerasGroup& group : groups) {
-    RETURN_IF_ERROR(ReadGroup(file, group, &state));
-  }
+  RETURN_IF_ERROR(IsLegacyKerasFile(file)
+                      ? ReadLegacyWeights(file, model, options, &state)
+                      : ReadGroups(file, model, options, &state));
   if (optimizer != nullptr) {
     RETURN_IF_ERROR(ReadOptimizer(file, model, *optimizer, &state));
     RETURN_IF_ERROR(ReadLossScale(file, loss_scale, &state));

@@ -11,6 +11,7 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/load_weights_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
@@ -35,7 +36,8 @@ absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
 // Writes the checkpoint `prefix` with the state of every variable of the store:
 // what the file has for the weights of the model, and what is there now for
 // others. With an optimizer, the file must have its state; a file without a
-// scale of the loss leaves `loss_scale` as it is.
+// scale of the loss leaves `loss_scale` as it is. A file of Keras 2 has no
+// state of an optimizer here.
 //   kNotFound         the file lacks a weight; names it and its path
 //   kInvalidArgument  the file has a weight of another type, or more weights
 //                     than a layer of the model, or the state of another
@@ -46,7 +48,8 @@ absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
                                       const proto::Optimizer* optimizer,
                                       const std::string& loss_scale,
                                       VariableStore& variables, Disk* disk,
-                                      absl::string_view prefix);
+                                      absl::string_view prefix,
+                                      const LoadWeightsOptions& options = {});
 
 // Returns true if the file has the state of an optimizer that has trained.
 bool HasOptimizerState(const Hdf5Reader& file);
