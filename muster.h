@@ -61,6 +61,7 @@
 #include "common/learn/train/job/job.h"
 #include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/predictor.h"
 #include "common/learn/train/random_seed.h"
 #include "common/net/process/task.h"
 #include "coordinator/cluster_coordinator.h"
