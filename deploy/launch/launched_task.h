@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/core/base/rotating_log.h"
 #include "common/net/process/child_process.h"
 #include "deploy/launch/console.h"
-#include "deploy/launch/rotating_log.h"
 #include "deploy/launch/task_plan.h"
 
 namespace muster {

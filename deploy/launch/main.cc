@@ -82,10 +82,6 @@ ABSL_FLAG(std::string, restart, "",
           "number of times, =N for at most N times each. A task that keeps "
           "ending right after its start is given up. With --slurm: how often "
           "all tasks are started again, by default 10 times.");
-ABSL_FLAG(
-    int, log_megabytes, 256,
-    "A task's log that grows beyond this is moved to NAME.log.1, in place "
-    "of an earlier one; 0 for no bound.");
 ABSL_FLAG(std::string, tls, "no",
           "\"auto\" lets the tasks speak TLS, with certificates that are drawn "
           "for this run and lie in tls/ of its --run_dir, or with --kubernetes "
@@ -102,6 +98,7 @@ ABSL_FLAG(bool, task, false,
           "The role is read as --cluster_resolver says.");
 ABSL_DECLARE_FLAG(std::string, job);
 ABSL_DECLARE_FLAG(std::string, run_dir);
+ABSL_DECLARE_FLAG(uint32_t, log_megabytes);
 ABSL_DECLARE_FLAG(absl::Duration, grace_period);
 
 namespace muster {
@@ -432,11 +429,6 @@ void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
 absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   ASSIGN_OR_RETURN(const std::optional<int> restarts, RestartCountMax());
   const int restart_count_max = restarts.value_or(0);
-  if (absl::GetFlag(FLAGS_log_megabytes) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--log_megabytes=", absl::GetFlag(FLAGS_log_megabytes),
-                     ": 0 (no bound) or more"));
-  }
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
   std::optional<std::string> model_job;
   if (!absl::GetFlag(FLAGS_model).empty()) {
@@ -448,6 +440,8 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   if (model_job.has_value()) {
     ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, folder));
   }
+  // Their output, which contains it, is written to files here.
+  plan.environment["MUSTER_LOG_FILE"] = "false";
   // A server that nobody starts again is not waited for.
   if (restart_count_max == 0 &&
       getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
@@ -472,8 +466,7 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   options.restart.restart_count_max = restart_count_max;
   options.grace_period = absl::GetFlag(FLAGS_grace_period);
   options.log_dir = absl::StrCat(folder, "/logs");
-  options.log_bytes_max =
-      int64_t{absl::GetFlag(FLAGS_log_megabytes)} * (1 << 20);
+  options.log_bytes_max = int64_t{absl::GetFlag(FLAGS_log_megabytes)} << 20;
   options.share_terminal = on_terminal;
   options.console.color = on_terminal && isatty(STDERR_FILENO) == 1 &&
                           getenv("NO_COLOR") == nullptr;

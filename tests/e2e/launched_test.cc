@@ -2,6 +2,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
@@ -37,6 +38,15 @@ TEST_P(LaunchedTest, LearnsTheDigits) {
   const nlohmann::json summary = nlohmann::json::parse(file);
   EXPECT_EQ(summary["history"]["epoch"].size(), 30u);
   EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
+  // Written by launch alone, not by the task as well.
+  std::ifstream log(run_dir + "/logs/ps-0.log");
+  int start_lines = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (absl::StrContains(line, absl::StrCat("ps 0 of ", servers))) {
+      ++start_lines;
+    }
+  }
+  EXPECT_EQ(start_lines, 1);
 }
 
 // Also with one worker, whose copy of the data repeats indefinitely as well.

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,13 +15,18 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/log_file.h"
 #include "common/core/base/log_format.h"
+#include "common/core/base/rotating_log.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
 
 // A longer message is kept in part for ReadRecentProblems().
 constexpr size_t kKeptMessageBytesMax = 2000;
+// Of what is kept for a file that is named later.
+constexpr size_t kEarlyBytesMax = size_t{64} << 10;
 
 struct Sink {
   absl::Mutex mutex;
@@ -27,6 +34,10 @@ struct Sink {
   std::deque<LogRecord> problems ABSL_GUARDED_BY(mutex);
   int64_t warning_count ABSL_GUARDED_BY(mutex) = 0;
   int64_t error_count ABSL_GUARDED_BY(mutex) = 0;
+
+  absl::Mutex file_mutex;
+  std::unique_ptr<RotatingLog> file ABSL_GUARDED_BY(file_mutex);
+  std::string early_lines ABSL_GUARDED_BY(file_mutex);  // Without a file.
 };
 
 // Never destroyed: threads may log while the process ends.
@@ -43,11 +54,22 @@ absl::string_view BaseName(absl::string_view path) {
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }
 
-void WriteAll(absl::string_view text) {
+void WriteToStderr(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     if (written <= 0) return;  // There is nowhere to report it.
     text.remove_prefix(written);
+  }
+}
+
+void WriteLine(absl::string_view line) {
+  WriteToStderr(line);
+  Sink& sink = GlobalSink();
+  absl::MutexLock lock(&sink.file_mutex);
+  if (sink.file != nullptr) {
+    sink.file->Write(line);
+  } else if (sink.early_lines.size() + line.size() <= kEarlyBytesMax) {
+    sink.early_lines.append(line.data(), line.size());
   }
 }
 
@@ -155,9 +177,20 @@ void SetLogFormat(LogFormat new_format) {
 void WriteLogLine(LogSeverity severity, absl::string_view message) {
   const absl::Time now = absl::Now();
   const std::string task = Record(severity, now, message);
-  WriteAll(format.load(std::memory_order_relaxed) == LogFormat::kJson
-               ? JsonLine(severity, now, task, "", 0, message)
-               : absl::StrCat(message, "\n"));
+  WriteLine(format.load(std::memory_order_relaxed) == LogFormat::kJson
+                ? JsonLine(severity, now, task, "", 0, message)
+                : absl::StrCat(message, "\n"));
+}
+
+absl::Status WriteLogToFile(const std::string& path, int64_t bytes_max) {
+  Sink& sink = GlobalSink();
+  absl::MutexLock lock(&sink.file_mutex);
+  if (sink.file != nullptr) return absl::OkStatus();
+  auto file = std::make_unique<RotatingLog>(path, bytes_max);
+  RETURN_IF_ERROR(file->Open());
+  file->Write(std::exchange(sink.early_lines, std::string()));
+  sink.file = std::move(file);
+  return absl::OkStatus();
 }
 
 RecentProblems ReadRecentProblems() {
@@ -179,14 +212,14 @@ LogLine::~LogLine() {
   const std::string task = Record(severity_, now, message);
   if (severity_ < minimum_severity.load(std::memory_order_relaxed)) return;
   if (format.load(std::memory_order_relaxed) == LogFormat::kJson) {
-    WriteAll(JsonLine(severity_, now, task, file_, line_, message));
+    WriteLine(JsonLine(severity_, now, task, file_, line_, message));
     return;
   }
   const std::string source = severity_ == LogSeverity::kError
                                  ? absl::StrCat(BaseName(file_), ":", line_)
                                  : "";
   const char letter = "IWE"[static_cast<int>(severity_)];
-  WriteAll(absl::StrCat(
+  WriteLine(absl::StrCat(
       std::string(1, letter),
       absl::FormatTime("%m%d %H:%M:%E3S", now, absl::LocalTimeZone()),
       source.empty() ? "" : " ", source, "] ", task, task.empty() ? "" : ": ",

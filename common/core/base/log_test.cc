@@ -1,15 +1,21 @@
 #include "common/core/base/log.h"
 
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/log_file.h"
 #include "common/core/base/log_format.h"
+#include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace muster {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
@@ -92,6 +98,24 @@ TEST_F(LogTest, KeepsTheLatestProblems) {
   ASSERT_EQ(after.records.size(), RecentProblems::kRecordsMax);
   EXPECT_EQ(after.records.back().message, "warning 59");
   EXPECT_EQ(after.records.front().message, "warning 10");
+}
+
+TEST_F(LogTest, AFileGetsWhatWasLoggedBeforeItWasNamed) {
+  EXPECT_THAT(
+      WriteLogToFile("/no/such/folder/a.log", 0),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder")));
+  const std::string path = testing::TempDir() + "/task.log";
+  const std::string written = Output([&] {
+    LOG(INFO) << "early";
+    ASSERT_OK(WriteLogToFile(path, 0));
+    ASSERT_OK(WriteLogToFile(path + ".second", 0));
+    LOG(INFO) << "late";
+  });
+  EXPECT_THAT(written, AllOf(HasSubstr("early"), HasSubstr("late")));
+  std::stringstream kept;
+  kept << std::ifstream(path).rdbuf();
+  EXPECT_THAT(kept.str(), EndsWith(written));
+  EXPECT_FALSE(std::ifstream(path + ".second").good());
 }
 
 }  // namespace

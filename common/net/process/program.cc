@@ -17,6 +17,7 @@
 #include "common/net/process/help.h"
 #include "common/net/process/resource_failure.h"
 #include "common/net/process/shutdown_signals.h"
+#include "common/net/process/task_log.h"
 #include "common/net/process/task_network.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/fault_point.h"
@@ -97,6 +98,9 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   if (CheckConfigWanted()) return ExitCode::kOk;
   SetLogFormat(options->log_format);
   SetMinimumLogSeverity(options->log_severity);
+  if (!options->run_dir.empty()) {
+    WriteTaskLog(options->config, program.name, options->run_dir);
+  }
   // A thread that takes them would end the process by the system's default.
   ShutdownSignals::HoldBack();
   return *std::move(options);

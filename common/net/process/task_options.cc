@@ -173,6 +173,12 @@ ABSL_FLAG(std::string, log_format, "text",
 ABSL_FLAG(std::string, log_severity, "info",
           "The least severe lines to log: \"info\", \"warning\" or "
           "\"error\".");
+ABSL_FLAG(bool, log_file, true,
+          "Writes the log also to logs/ROLE-INDEX.log in the run's folder: "
+          "--run_dir, or the one that a job without it gets.");
+ABSL_FLAG(uint32_t, log_megabytes, 256,
+          "A task's log file that grows beyond this is moved to NAME.log.1, in "
+          "place of an earlier one; 0 for no bound.");
 ABSL_FLAG(absl::Duration, grace_period, absl::Seconds(10),
           "How long an orderly end may take after SIGTERM.");
 
@@ -247,6 +253,8 @@ constexpr TaskFlag kTaskFlags[] = {
     {kObservation, "trace", kTrainer},
     {kObservation, "log_format", kAll},
     {kObservation, "log_severity", kAll},
+    {kObservation, "log_file", kAll},
+    {kObservation, "log_megabytes", kAll},
     {kTransport, "shared_memory", kAll},
     {kTransport, "raw_sockets", kTrainer},
     {kTransport, "local_connections", kAll},

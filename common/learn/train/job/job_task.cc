@@ -21,6 +21,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/job_control.h"
+#include "common/net/process/task_log.h"
 #include "common/net/process/version.h"
 #include "proto/training_job.pb.h"
 
@@ -103,6 +104,7 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
     JobControl::OfProcess().SetCheckpointFolder(
         RequestedCheckpointFolder(resolved.run_dir()));
     RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
+    WriteTaskLog(options.config, "coordinator", resolved.run_dir());
     LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
                                   options.server_return_timeout);
   }

@@ -1,5 +1,5 @@
-#ifndef DEPLOY_LAUNCH_ROTATING_LOG_H_
-#define DEPLOY_LAUNCH_ROTATING_LOG_H_
+#ifndef COMMON_CORE_BASE_ROTATING_LOG_H_
+#define COMMON_CORE_BASE_ROTATING_LOG_H_
 
 #include <cstdint>
 #include <string>
@@ -44,4 +44,4 @@ class RotatingLog {
 
 }  // namespace muster
 
-#endif  // DEPLOY_LAUNCH_ROTATING_LOG_H_
+#endif  // COMMON_CORE_BASE_ROTATING_LOG_H_

@@ -1,4 +1,4 @@
-#include "deploy/launch/rotating_log.h"
+#include "common/core/base/rotating_log.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
