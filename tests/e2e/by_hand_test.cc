@@ -1,8 +1,10 @@
 // The executables started separately, without a launcher.
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,24 @@ TEST_F(ByHandTest, TrainsAndAllProcessesEnd) {
   const nlohmann::json summary = nlohmann::json::parse(file);
   EXPECT_GE(summary["final"]["sparse_categorical_accuracy"], 0.96)
       << summary["final"];
+}
+
+TEST_F(ByHandTest, EveryTaskWritesItsLogBesideTheResults) {
+  cluster_->set_epochs(2);
+  ASSERT_OK(cluster_->Start(kPs1, {"--nolog_file"}));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 0);
+  }
+  for (const std::string name : {"chief", "worker-0", "worker-1", "ps-0"}) {
+    std::stringstream log;
+    log << std::ifstream(
+               absl::StrCat(cluster_->run_dir(), "/logs/", name, ".log"))
+               .rdbuf();
+    EXPECT_THAT(log.str(), HasSubstr("incarnation")) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(
+      absl::StrCat(cluster_->run_dir(), "/logs/ps-1.log")));
 }
 
 TEST_F(ByHandTest, StartsInAnyOrderAndNamesMissingTasks) {
@@ -161,6 +181,33 @@ TEST_F(ByHandTest, CheckConfigPrintsTheClusterAndStartsNothing) {
                 HasSubstr(absl::StrCat(*cluster_->cluster().Address(task),
                                        "  <- this task")));
   }
+}
+
+TEST_F(ByHandTest, ATaskWithoutTfConfigIsToldToExportIt) {
+  for (const absl::string_view executable : kExecutables) {
+    ASSERT_OK_AND_ASSIGN(const auto process,
+                         ProcessUnderTest::Start({std::string(executable)}));
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process->AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 2);
+    EXPECT_THAT(process->output(),
+                testing::AllOf(HasSubstr("TF_CONFIG is not set"),
+                               HasSubstr("export ")));
+  }
+}
+
+TEST_F(ByHandTest, ATraceThatCannotBeWrittenIsRefusedBeforeTraining) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto chief,
+      ProcessUnderTest::Start({"coordinator/coordinator",
+                               "--job=examples/digits/digits.job",
+                               absl::StrCat("--run_dir=", cluster_->run_dir()),
+                               "--trace=/no/such/folder/trace.json"}));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, chief->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 2);
+  EXPECT_THAT(chief->output(),
+              testing::AllOf(HasSubstr("--trace=/no/such/folder/trace.json "
+                                       "cannot be written: No such file"),
+                             testing::Not(HasSubstr("Epoch"))));
 }
 
 TEST_F(ByHandTest, AllExecutablesExplainHowToFixATypoInTfConfig) {

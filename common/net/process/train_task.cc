@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,15 @@ absl::Status AfterSignal(const ShutdownSignals& signals, absl::Status status) {
     status = absl::CancelledError(absl::StrCat("stopped by ", NameOf(signal)));
   }
   return WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
+}
+
+// Before training, which may take days. Leaves an empty file.
+absl::Status CheckTraceFile(const std::string& path) {
+  if (std::ofstream(path, std::ios::app)) return absl::OkStatus();
+  return WithExitCode(
+      absl::InvalidArgumentError(absl::StrCat(
+          "--trace=", path, " cannot be written: ", std::strerror(errno))),
+      ExitCode::kUsage);
 }
 
 // Ends the trace of the job, and writes it.
@@ -87,7 +97,10 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   JobTrace::OfProcess().SetTask(identity.ToString());
   const std::string trace_file =
       LeadsJob(options.config) ? options.trace_file : "";
-  if (!trace_file.empty()) RETURN_IF_ERROR(JobTrace::OfProcess().Begin());
+  if (!trace_file.empty()) {
+    RETURN_IF_ERROR(CheckTraceFile(trace_file));
+    RETURN_IF_ERROR(JobTrace::OfProcess().Begin());
+  }
   Task task(std::move(options), identity, seed, network);
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.
