@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 
 namespace muster {
 namespace {
@@ -118,6 +120,24 @@ void FaultyLink::Rewrite(absl::string_view text,
   settings_.replacements.emplace_back(text, replacement);
 }
 
+void FaultyLink::Delay(absl::Duration delay) {
+  {
+    absl::MutexLock lock(&mutex_);
+    settings_.delay = delay;
+  }
+  eventfd_write(wake_fd_, 1);
+}
+
+void FaultyLink::CutAfter(std::vector<int64_t> byte_counts) {
+  absl::MutexLock lock(&mutex_);
+  settings_.cuts.assign(byte_counts.rbegin(), byte_counts.rend());
+}
+
+int FaultyLink::pending_cut_count() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(settings_.cuts.size());
+}
+
 void FaultyLink::Retarget(int target_port) {
   absl::MutexLock lock(&mutex_);
   settings_.target_port = target_port;
@@ -160,11 +180,17 @@ void FaultyLink::RunLoop() {
 // Waits until there is something to do.
 void FaultyLink::Await(const Fault& fault) {
   std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0}, {listener_, POLLIN, 0}};
+  const absl::Time now = absl::Now();
+  absl::Time next_due = absl::InfiniteFuture();
   for (const Connection& c : connections_) {
-    const auto events = [](bool holds_in, const Pipe& in, bool holds_out,
-                           const Pipe& out) {
+    const auto events = [&](bool holds_in, const Pipe& in, bool holds_out,
+                            const Pipe& out) {
       const bool reads = !holds_in && !in.has_ended && in.bytes.empty();
-      const bool writes = !holds_out && !out.bytes.empty();
+      bool writes = !holds_out && !out.bytes.empty();
+      if (writes && out.due > now) {
+        next_due = std::min(next_due, out.due);
+        writes = false;
+      }
       return static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
     };
     polled.push_back({c.client,
@@ -181,7 +207,12 @@ void FaultyLink::Await(const Fault& fault) {
   for (pollfd& p : polled) {
     if (p.events == 0) p.fd = -1;
   }
-  poll(polled.data(), polled.size(), -1);
+  int timeout_ms = -1;
+  if (next_due != absl::InfiniteFuture()) {
+    timeout_ms =
+        static_cast<int>(absl::ToInt64Milliseconds(next_due - now)) + 1;
+  }
+  poll(polled.data(), polled.size(), timeout_ms);
   eventfd_t count = 0;
   eventfd_read(wake_fd_, &count);
   if (polled[1].revents != 0) Accept();
@@ -238,14 +269,16 @@ void FaultyLink::Advance(const Fault& fault, const Settings& settings,
       return Break(connection);
     }
     Write(connection->server, &connection->to_server, connection);
+    if (connection->is_cut) return Break(connection);
   }
   if (!fault.holds_to_client && !connection->is_broken) {
-    Read(connection->server, &connection->to_client, connection);
+    Read(settings, connection->server, &connection->to_client, connection);
     if (connection->client < 0) {
       connection->to_client.bytes.clear();
     } else {
       Write(connection->client, &connection->to_client, connection);
     }
+    if (connection->is_cut) return Break(connection);
   }
   const bool has_ended = connection->client < 0
                              ? connection->to_client.has_ended
@@ -256,7 +289,7 @@ void FaultyLink::Advance(const Fault& fault, const Settings& settings,
 void FaultyLink::Receive(const Settings& settings, Connection* connection) {
   Pipe& pipe = connection->to_server;
   if (connection->client < 0 || !pipe.bytes.empty()) return;
-  Read(connection->client, &pipe, connection);
+  Read(settings, connection->client, &pipe, connection);
   absl::StrReplaceAll(settings.replacements, &pipe.bytes);
   NoteCallers(connection);
   connection->recording.append(
@@ -280,7 +313,21 @@ void FaultyLink::NoteCallers(Connection* connection) {
   }
 }
 
-void FaultyLink::Read(int fd, Pipe* pipe, Connection* connection) {
+std::optional<int64_t> FaultyLink::TakeCut(const Connection& connection,
+                                           int64_t count) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<int64_t>& cuts = settings_.cuts;
+  if (cuts.empty() || connection.carried_bytes + count < cuts.back()) {
+    return std::nullopt;
+  }
+  const int64_t kept =
+      std::max<int64_t>(0, cuts.back() - connection.carried_bytes);
+  cuts.pop_back();
+  return kept;
+}
+
+void FaultyLink::Read(const Settings& settings, int fd, Pipe* pipe,
+                      Connection* connection) {
   if (connection->is_broken || pipe->has_ended || !pipe->bytes.empty()) return;
   pipe->bytes.resize(kPipeBytesMax);
   const ssize_t count = recv(fd, pipe->bytes.data(), pipe->bytes.size(), 0);
@@ -288,10 +335,21 @@ void FaultyLink::Read(int fd, Pipe* pipe, Connection* connection) {
   pipe->bytes.resize(count > 0 ? static_cast<size_t>(count) : 0);
   if (count == 0) pipe->has_ended = true;
   if (count < 0 && error != EAGAIN && error != EINTR) Break(connection);
+  if (count <= 0) return;
+  if (const std::optional<int64_t> kept = TakeCut(*connection, count)) {
+    pipe->bytes.resize(static_cast<size_t>(*kept));
+    connection->is_cut = true;
+  }
+  connection->carried_bytes += count;
+  pipe->due =
+      settings.delay > absl::ZeroDuration()
+          ? absl::Now() +
+                settings.delay * std::uniform_real_distribution<>(1, 2)(random_)
+          : absl::InfinitePast();
 }
 
 void FaultyLink::Write(int fd, Pipe* pipe, Connection* connection) {
-  if (connection->is_broken) return;
+  if (connection->is_broken || pipe->due > absl::Now()) return;
   while (!pipe->bytes.empty()) {
     const ssize_t count =
         send(fd, pipe->bytes.data(), pipe->bytes.size(), MSG_NOSIGNAL);

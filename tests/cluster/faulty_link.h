@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 namespace muster {
 
@@ -57,6 +60,14 @@ class FaultyLink {
   // beside those of earlier calls. Finds it only if it arrives in one piece.
   void Rewrite(absl::string_view text, absl::string_view replacement)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Delivers what is read at least this much later, and up to twice as late at
+  // random. Zero ends it.
+  void Delay(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Resets one connection for each of these numbers, in turn: when it has
+  // carried so many bytes in both directions together.
+  void CutAfter(std::vector<int64_t> byte_counts) ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many connections CutAfter() has still to reset.
+  int pending_cut_count() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Forwards new connections to another port.
   void Retarget(int target_port) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -72,10 +83,13 @@ class FaultyLink {
     bool duplicates = false;
     bool replays = false;  // Until it has been done.
     std::vector<std::pair<std::string, std::string>> replacements;
+    absl::Duration delay;
+    std::vector<int64_t> cuts;  // Of CutAfter(), the next one last.
   };
   // One direction of a connection.
   struct Pipe {
-    std::string bytes;  // Read and not yet written.
+    std::string bytes;                      // Read and not yet written.
+    absl::Time due = absl::InfinitePast();  // Not written before.
     bool has_ended = false;
     bool was_shut = false;
   };
@@ -87,6 +101,8 @@ class FaultyLink {
     std::string sent_last;            // The last bytes that the client sent.
     std::set<std::string> callers;    // The tasks that have sent something.
     std::string recording;            // What the client has sent.
+    int64_t carried_bytes = 0;        // In both directions.
+    bool is_cut = false;              // Breaks after what is left is sent.
     Connection* duplicate = nullptr;  // Gets the same.
     bool is_broken = false;
   };
@@ -96,6 +112,10 @@ class FaultyLink {
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Await(const Fault& fault);
+  // If the connection is to be cut within the `count` bytes that it has just
+  // read, takes the cut off the list and returns how many of them are sent.
+  std::optional<int64_t> TakeCut(const Connection& connection, int64_t count)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Accept() ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a connection to the server; null if it cannot be reached.
   Connection* Connect(int target_port, int client);
@@ -106,7 +126,8 @@ class FaultyLink {
   // Reads from the client.
   void Receive(const Settings& settings, Connection* connection);
   static void NoteCallers(Connection* connection);
-  void Read(int fd, Pipe* pipe, Connection* connection);
+  void Read(const Settings& settings, int fd, Pipe* pipe,
+            Connection* connection);
   void Write(int fd, Pipe* pipe, Connection* connection);
   static void Break(Connection* connection);
 
@@ -114,12 +135,14 @@ class FaultyLink {
   const int wake_fd_;
   const int port_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   Fault fault_ ABSL_GUARDED_BY(mutex_);
   Settings settings_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::list<Connection> connections_;  // Accessed by thread_ only.
+  // Accessed by thread_ only.
+  std::list<Connection> connections_;
+  std::mt19937 random_;
   std::thread thread_;
 };
 
