@@ -71,6 +71,10 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::Run(
   return outcome;
 }
 
+std::optional<DurationHistogram> DispatchedStepLoop::StepDurations() const {
+  return connection_->dispatcher().StepDurations(function_id_);
+}
+
 absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
     int64_t step_count_max, OnStep on_step) {
   Outcome outcome;

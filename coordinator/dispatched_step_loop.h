@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/compute/graph/graph.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/duration_histogram.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/step_loop.h"
 #include "coordinator/closure_queue.h"
@@ -51,6 +53,8 @@ class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
   ~DispatchedStepLoop() override;
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+
+  std::optional<DurationHistogram> StepDurations() const override;
 
  private:
   DispatchedStepLoop(std::shared_ptr<ClusterConnection> connection,

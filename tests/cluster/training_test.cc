@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/duration_histogram.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -262,6 +264,26 @@ TEST_F(TrainingTest, EvaluatesEachExampleOnceWhileWorkersDie) {
   EXPECT_NEAR(got.at("loss"), wanted.at("loss"), 1e-6);
   EXPECT_EQ(got.at("sparse_categorical_accuracy"),
             wanted.at("sparse_categorical_accuracy"));
+}
+
+// The results of several steps arrive together, the first step's among them.
+TEST_F(TrainingTest, AnEvaluationShowsTheMeanTimeOfAllSteps) {
+  TestCluster cluster(2, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Classifier();
+  ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
+  constexpr int64_t kSteps = (kExamples + 4) / 5;
+  SimulatedClock clock;
+  std::ostringstream output;
+  AfterSteps timer([&](Model&, int64_t step) {
+    if (step == 2) clock.Advance(kSteps * absl::Milliseconds(500));
+    return absl::OkStatus();
+  });
+  ASSERT_OK(model.Evaluate(Data().Batch(5), {.verbose = Verbosity::kLines,
+                                             .callbacks = {&timer},
+                                             .output = &output,
+                                             .clock = &clock}));
+  EXPECT_THAT(output.str(), HasSubstr("s - 500ms/step"));
 }
 
 Element Arrays() {

@@ -74,6 +74,8 @@ TEST_F(SynchronousTest, TwoWorkersTrainAndTheFirstWritesTheResults) {
               HasSubstr("2 workers, 2 replicas; RING over shared memory"));
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("summary.json"));
   EXPECT_THAT(process(kWorker1).output(), Not(HasSubstr("summary.json")));
+  EXPECT_THAT(process(kWorker0).output(), HasSubstr("Epoch 30/30"));
+  EXPECT_THAT(process(kWorker1).output(), Not(HasSubstr("Epoch ")));
   const nlohmann::json summary = Summary();
   EXPECT_EQ(summary["strategy"], "multi_worker_mirrored");
   EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);

@@ -69,6 +69,7 @@ absl::StatusOr<Logs> EvaluateRun::Run() {
   ProgressBar bar({.target = step_count_,
                    .verbosity = ResolveVerbosity(
                        options_.verbose, model_->strategy()->is_chief()),
+                   .first_step_is_apart = !loop_->StepDurations().has_value(),
                    .clock = options_.clock,
                    .output = options_.output});
   sums_.Reset();

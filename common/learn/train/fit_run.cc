@@ -380,6 +380,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
       CallEach(options_.callbacks, &Callback::OnEpochBegin, *model_, epoch));
   ProgressBar bar({.target = plan_.steps_expected,
                    .verbosity = verbosity_,
+                   .first_step_is_apart = !loop_->StepDurations().has_value(),
                    .clock = options_.clock,
                    .output = options_.output});
   RETURN_IF_ERROR(TrainSteps(&bar));

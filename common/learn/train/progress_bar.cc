@@ -139,7 +139,8 @@ void ProgressBar::Keep(const ProgressValues& values) {
 double ProgressBar::SecondsPerStep(int64_t current, absl::Time now) {
   if (current == 0) return 0;
   double seconds;
-  if (first_step_end_.has_value() && current > 1) {
+  if (first_step_end_.has_value() && current > 1 &&
+      options_.first_step_is_apart) {
     seconds = absl::ToDoubleSeconds(now - *first_step_end_) /
               static_cast<double>(current - 1);
   } else {

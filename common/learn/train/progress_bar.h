@@ -34,7 +34,7 @@ using ProgressValues = std::vector<std::pair<std::string, double>>;
 //
 //   391/391 ━━━━━━━━━━━━━━━━━━━━ 1s 2ms/step - loss: 0.2238
 //
-// Time per step leaves out the first step, which compiles. Not thread-safe.
+// Not thread-safe.
 class ProgressBar {
  public:
   struct Options {
@@ -42,6 +42,10 @@ class ProgressBar {
     std::optional<int64_t> target = std::nullopt;
     Verbosity verbosity = Verbosity::kBar;
     std::string unit_name = "step";
+    // Time per step leaves out the first step, which compiles. False where
+    // other processes run the steps: their ends are reported several at a time,
+    // so that nothing is known of the first alone.
+    bool first_step_is_apart = true;
     // Colours and bold type. Unset: unless the environment has NO_COLOR
     // (https://no-color.org).
     std::optional<bool> color = std::nullopt;

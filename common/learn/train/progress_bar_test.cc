@@ -76,6 +76,29 @@ TEST(ProgressBarTest, TakesWhatWasReachedAsTheTargetWhenThereWasNone) {
   EXPECT_EQ(output.str(), "12/12 - 6s - 500ms/step - loss: 0.5000\n");
 }
 
+TEST(ProgressBarTest, OnlyTheChiefPrintsUnlessTheProgramSaysOtherwise) {
+  EXPECT_EQ(ResolveVerbosity(Verbosity::kAuto, /*is_chief=*/false),
+            Verbosity::kSilent);
+  EXPECT_NE(ResolveVerbosity(Verbosity::kAuto, /*is_chief=*/true),
+            Verbosity::kSilent);
+  EXPECT_EQ(ResolveVerbosity(Verbosity::kLines, /*is_chief=*/false),
+            Verbosity::kLines);
+}
+
+TEST(ProgressBarTest, StepsReportedTogetherShareTheWholeTime) {
+  SimulatedClock clock;
+  std::ostringstream output;
+  ProgressBar bar({.target = 4,
+                   .verbosity = Verbosity::kLines,
+                   .first_step_is_apart = false,
+                   .clock = &clock,
+                   .output = &output});
+  clock.Advance(absl::Seconds(2));
+  for (int step = 1; step <= 4; ++step) bar.Update(step, {});
+  bar.Finish(4, {{"loss", 0.5}});
+  EXPECT_EQ(output.str(), "4/4 - 2s - 500ms/step - loss: 0.5000\n");
+}
+
 TEST(ProgressBarTest, SilentPrintsNothing) {
   std::ostringstream output;
   ProgressBar bar({.verbosity = Verbosity::kSilent, .output = &output});
