@@ -1,8 +1,10 @@
-// A library to preload. Once the file exists that SET_BACK_CLOCK_FILE names,
-// every wait of the process until a time of the realtime clock takes an hour
-// longer, as it does when the clock is set back by an hour during the wait.
-// Abseil makes its futex calls through syscall() of the C library.
+// A library to preload. Once the file exists that MOVED_CLOCK_FILE names, every
+// wait of the process until a time of the realtime clock is as if the clock
+// were set by an hour during the wait: it takes an hour longer if the file
+// begins with '-', and ends at once if it begins with '+'. Abseil makes its
+// futex calls through syscall() of the C library.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -29,9 +31,16 @@ Syscall NextSyscall() {
   return next;
 }
 
-bool IsSetBack() {
-  const char* const file = std::getenv("SET_BACK_CLOCK_FILE");
-  return file != nullptr && access(file, F_OK) == 0;
+// By how much waits are longer.
+time_t DelaySeconds() {
+  const char* const path = std::getenv("MOVED_CLOCK_FILE");
+  const int file = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  char direction = 0;
+  const bool is_read = read(file, &direction, 1) == 1;
+  close(file);
+  if (!is_read) return 0;
+  return direction == '-' ? 3600 : -3600;
 }
 
 }  // namespace
@@ -42,12 +51,12 @@ extern "C" long syscall(long number, ...) noexcept {
   long arguments[6];
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
-  timespec later;
+  timespec moved;
   if (number == SYS_futex && arguments[3] != 0 &&
-      (arguments[1] & FUTEX_CLOCK_REALTIME) != 0 && IsSetBack()) {
-    later = *reinterpret_cast<const timespec*>(arguments[3]);
-    later.tv_sec += 3600;
-    arguments[3] = reinterpret_cast<long>(&later);
+      (arguments[1] & FUTEX_CLOCK_REALTIME) != 0) {
+    moved = *reinterpret_cast<const timespec*>(arguments[3]);
+    moved.tv_sec += DelaySeconds();
+    arguments[3] = reinterpret_cast<long>(&moved);
   }
   return NextSyscall()(number, arguments[0], arguments[1], arguments[2],
                        arguments[3], arguments[4], arguments[5]);

@@ -1,0 +1,150 @@
+// Real processes under a wall clock that is moved by an hour, and on hosts
+// whose monotonic clocks differ.
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr TaskId kChief = ClusterUnderTest::kChief;
+
+class ClockTest : public testing::Test {
+ protected:
+  void Create(int worker_count, int ps_count) {
+    name_ = testing::UnitTest::GetInstance()->current_test_info()->name();
+    ASSERT_OK_AND_ASSIGN(
+        cluster_, ClusterUnderTest::Create(name_, worker_count, ps_count));
+    cluster_->set_epochs(100000);
+  }
+
+  ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
+
+  std::string name_;
+  std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+// Processes whose clock is moved when SetBack() or SetForward() is called.
+class MovedClockTest : public ClockTest {
+ protected:
+  void Start(int worker_count, int ps_count) {
+    ASSERT_NO_FATAL_FAILURE(Create(worker_count, ps_count));
+    file_ = testing::TempDir() + "/how_the_clock_is_moved_in_" + name_;
+    for (const TaskId& task : cluster_->cluster().Members()) {
+      ASSERT_OK(
+          cluster_->Start(task, {},
+                          {{"LD_PRELOAD", "tests/faults/libmoved_clock.so"},
+                           {"MOVED_CLOCK_FILE", file_}}));
+    }
+  }
+
+  void SetBack() { std::ofstream(file_).put('-'); }
+  void SetForward() { std::ofstream(file_).put('+'); }
+
+  std::string file_;
+};
+
+TEST_F(MovedClockTest, AStoppedServerIsLostAfterAStepBack) {
+  Start(2, 2);
+  ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
+  SetBack();
+  process({TaskType::kPs, 1}).SendSignal(SIGSTOP);
+  EXPECT_THAT(process(kChief).AwaitLine("is lost"),
+              IsOkAndHolds(HasSubstr("ps 1 ")));
+}
+
+TEST_F(MovedClockTest, AStoppedWorkerEndsASynchronousGroupWithItsName) {
+  Start(2, 0);
+  ProcessUnderTest& survivor = process({TaskType::kWorker, 0});
+  ASSERT_OK(survivor.AwaitLine("Epoch 3/"));
+  SetBack();
+  process({TaskType::kWorker, 1}).SendSignal(SIGSTOP);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, survivor.AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 138) << survivor.output();
+  EXPECT_THAT(survivor.output(), HasSubstr("worker 1"));
+}
+
+TEST_F(MovedClockTest, SynchronousWorkersGoOnAndEndOnASignal) {
+  Start(2, 0);
+  ProcessUnderTest& first = process({TaskType::kWorker, 0});
+  ASSERT_OK(first.AwaitLine("Epoch 3/"));
+  SetBack();
+  ASSERT_OK(first.AwaitLine("Epoch 9/"));
+  SetForward();
+  ASSERT_OK(first.AwaitLine("Epoch 15/"));
+  first.SendSignal(SIGTERM);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, first.AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 143) << first.output();
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd other,
+                       process({TaskType::kWorker, 1}).AwaitEnd());
+  EXPECT_EQ(other.ShellCode(), 138);
+}
+
+// Time namespaces: the monotonic clock of a task is a day ahead.
+class DifferentClocksTest : public ClockTest {
+ protected:
+  // As root, or as root of a user namespace.
+  void SetUp() override {
+    const std::vector<std::vector<std::string>> ways = {
+        {"unshare", "--time"},
+        {"unshare", "--user", "--map-root-user", "--time"}};
+    for (const std::vector<std::string>& way : ways) {
+      std::vector<std::string> trial = way;
+      trial.push_back("true");
+      ASSERT_OK_AND_ASSIGN(const auto process, ProcessUnderTest::Start(trial));
+      ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process->AwaitEnd());
+      if (!end.ok()) continue;
+      ahead_ = way;
+      ahead_.insert(ahead_.end(), {"--monotonic=86400", "--"});
+      return;
+    }
+    GTEST_SKIP() << "this process may not make time namespaces";
+  }
+
+  void StartWithOneAhead(TaskId task) {
+    cluster_->set_prefix(task, ahead_);
+    ASSERT_OK(cluster_->StartAll());
+  }
+
+  void ExpectGoesOnWithoutLosses(TaskId leader) {
+    ASSERT_OK(process(leader).AwaitLine("Epoch 30/"));
+    for (const TaskId& task : cluster_->cluster().Members()) {
+      EXPECT_THAT(process(task).output(), Not(HasSubstr("is lost")));
+    }
+  }
+
+  std::vector<std::string> ahead_;  // Words before a command.
+};
+
+TEST_F(DifferentClocksTest, AWorkerOfParameterServersTrains) {
+  ASSERT_NO_FATAL_FAILURE(Create(2, 2));
+  StartWithOneAhead({TaskType::kWorker, 1});
+  ExpectGoesOnWithoutLosses(kChief);
+}
+
+TEST_F(DifferentClocksTest, AServerServes) {
+  ASSERT_NO_FATAL_FAILURE(Create(2, 2));
+  StartWithOneAhead({TaskType::kPs, 0});
+  ExpectGoesOnWithoutLosses(kChief);
+}
+
+TEST_F(DifferentClocksTest, SynchronousWorkersTrain) {
+  ASSERT_NO_FATAL_FAILURE(Create(2, 0));
+  StartWithOneAhead({TaskType::kWorker, 1});
+  ExpectGoesOnWithoutLosses({TaskType::kWorker, 0});
+}
+
+}  // namespace
+}  // namespace muster
