@@ -1,6 +1,6 @@
 // Real processes on hosts of their own, while the network between them fails:
-// partitions in both directions and in one, a slow link, resets, and a single
-// broken edge.
+// partitions in both directions and in one, slow and lossy links, resets, and a
+// single broken edge.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -196,6 +196,23 @@ TEST_F(NetworkFaultsTest, ABrokenEdgeOfARingNamesBothEnds) {
   EXPECT_THAT(process(kWorker0).output(),
               AnyOf(HasSubstr("worker 1"), HasSubstr("worker 2")));
   Heal(kWorker1, kWorker2);
+}
+
+TEST_F(NetworkFaultsTest, ATenthOfAllPacketsLostLosesNobody) {
+  constexpr int kPercent = 10;
+  ASSERT_NO_FATAL_FAILURE(
+      StartCounting(/*recovery_count=*/0, "20s", /*closure_count=*/500));
+  for (const TaskId& task : members_) {
+    ASSERT_OK(network->LoseAtRandom(Host(task), kPercent));
+  }
+  for (int line = 0; line < 4; ++line) {
+    ASSERT_OK(process(kChief).AwaitLine("through: "));
+  }
+  for (const TaskId& task : members_) {
+    ASSERT_OK(network->LoseNone(Host(task), kPercent));
+  }
+  ExpectEveryClosureCountedOnce();
+  EXPECT_THAT(process(kChief).output(), Not(HasSubstr("is lost")));
 }
 
 TEST_F(NetworkFaultsTest, ConnectionsThatAreResetLoseAndDoubleNothing) {

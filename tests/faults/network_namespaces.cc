@@ -38,6 +38,15 @@ absl::Status WriteFile(const char* path, absl::string_view text,
   return is_written ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
 }
 
+// Adds or removes ("--append", "--delete") the rule that drops packets.
+std::string LossRule(int host, absl::string_view action, int percent) {
+  return absl::StrCat("nsenter --net=", kFolder, "/", HostName(host),
+                      " /usr/sbin/iptables --wait ", action,
+                      " INPUT --in-interface eth0 --match statistic --mode "
+                      "random --probability ",
+                      percent / 100.0, " --jump DROP");
+}
+
 // Runs a command of words separated by spaces.
 absl::Status Run(absl::string_view command) {
   ASSIGN_OR_RETURN(const auto process, ProcessUnderTest::Start(absl::StrSplit(
@@ -147,6 +156,14 @@ absl::Status NetworkNamespaces::OpenOnly(int host,
 absl::Status NetworkNamespaces::ResetConnections(int host) {
   return Run(absl::StrCat("nsenter --net=", kFolder, "/", HostName(host),
                           " ss --kill --tcp --oneline state connected"));
+}
+
+absl::Status NetworkNamespaces::LoseAtRandom(int host, int percent) {
+  return Run(LossRule(host, "--append", percent));
+}
+
+absl::Status NetworkNamespaces::LoseNone(int host, int percent) {
+  return Run(LossRule(host, "--delete", percent));
 }
 
 absl::Status NetworkNamespaces::LimitRate(int host, int bits_per_second) {

@@ -43,6 +43,10 @@ class NetworkNamespaces {
   absl::Status OpenOnly(int host, const std::vector<int>& ports);
   // Resets all TCP connections of the host, at both ends.
   absl::Status ResetConnections(int host);
+  // Drops each packet to the host with this probability, in percent.
+  absl::Status LoseAtRandom(int host, int percent);
+  // Ends LoseAtRandom().
+  absl::Status LoseNone(int host, int percent);
   // Limits what the host sends, in bits per second.
   absl::Status LimitRate(int host, int bits_per_second);
   // Ends LimitRate().
