@@ -112,7 +112,7 @@ class FaultyLink {
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Await(const Fault& fault);
-  // If the connection is to be cut within the `count` bytes that it has just
+  // If the connection is to break within the `count` bytes that it has just
   // read, takes the cut off the list and returns how many of them are sent.
   std::optional<int64_t> TakeCut(const Connection& connection, int64_t count)
       ABSL_LOCKS_EXCLUDED(mutex_);
