@@ -113,8 +113,10 @@ struct FitOptions {
   std::optional<int64_t> batch_size = std::nullopt;
   // The number of the last epoch; training starts after `initial_epoch`.
   int epochs = 1;
-  // Unset: as many batches as the data has. Data that never ends, or that
-  // several processes draw from without end, needs a number.
+  // An epoch goes on where the one before has ended, and ends where the data
+  // end; the next one begins with the first batch then, as in Keras 3. Unset:
+  // as many batches as the data have. Data that never end, or that several
+  // processes draw from without end, need a number.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
   // Of arrays: another order in each epoch, which follows from
   // CompileOptions.seed and from the calls of Fit() before. Unset: true.

@@ -94,19 +94,12 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
     if (cardinality != Dataset::kInfinite) plan.data = data.Repeat();
     return plan;
   }
-  if (!steps.has_value()) {
-    if (cardinality == Dataset::kInfinite) {
-      return absl::InvalidArgumentError(
-          "steps_per_epoch is needed: the data never ends");
-    }
-    if (cardinality >= 0) plan.steps_expected = cardinality;
-    return plan;
+  if (steps.has_value()) return plan;
+  if (cardinality == Dataset::kInfinite) {
+    return absl::InvalidArgumentError(
+        "steps_per_epoch is needed: the data never ends");
   }
-  // Data of known length starts over with each epoch; other data goes on.
-  if (cardinality >= 0) {
-    plan.data = data.Take(*steps);
-    plan.steps_max = std::nullopt;
-  }
+  if (cardinality >= 0) plan.steps_expected = cardinality;
   return plan;
 }
 
@@ -384,11 +377,13 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
                    .clock = options_.clock,
                    .output = options_.output});
   RETURN_IF_ERROR(TrainSteps(&bar));
+  // The epoch before used the last batch.
+  if (epoch_steps_ == 0 && !control_->stops) RETURN_IF_ERROR(TrainSteps(&bar));
   if (epoch_steps_ == 0 && epoch == options_.initial_epoch) {
     return absl::InvalidArgumentError(
         "the training data has no batches: there is nothing to train on");
   }
-  const bool ran_out = !control_->stops && RanOut(epoch);
+  if (!control_->stops) WarnOfShortEpoch();
   if (epoch_steps_ == 0) return false;
   // From the next epoch on the length is known.
   if (!plan_.steps_expected.has_value()) plan_.steps_expected = epoch_steps_;
@@ -416,7 +411,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
                            epoch, logs_));
   ASSIGN_OR_RETURN(control_->stops,
                    strategy_.agreement().AgreeToStop(control_->stops));
-  return !ran_out && !control_->stops;
+  return !control_->stops;
 }
 
 absl::Status FitRun::BeginSteps() {
@@ -474,16 +469,17 @@ absl::StatusOr<StepLoop::Outcome> FitRun::RunLoop(ProgressBar* bar) {
   }
 }
 
-bool FitRun::RanOut(int epoch) const {
-  const bool ran_out =
-      plan_.steps_expected.has_value() && epoch_steps_ < *plan_.steps_expected;
-  if (!ran_out) return false;
-  LOG(WARNING) << "Your input ran out of data; interrupting training. Make "
-                  "sure that your dataset can generate at least "
-                  "steps_per_epoch * epochs batches: expected "
-               << *plan_.steps_expected << " in epoch " << epoch + 1 << ", got "
-               << epoch_steps_ << ". You may need Repeat() when building it.";
-  return true;
+void FitRun::WarnOfShortEpoch() {
+  if (has_warned_of_short_epoch_ || !plan_.steps_expected.has_value() ||
+      epoch_steps_ >= *plan_.steps_expected) {
+    return;
+  }
+  has_warned_of_short_epoch_ = true;
+  LOG(WARNING) << "the data ended after " << epoch_steps_ << " of "
+               << *plan_.steps_expected << " steps of epoch " << epoch_ + 1
+               << ", and so did the epoch; the next one begins with the first "
+                  "batch. Repeat() lets epochs go on beyond the end of the "
+                  "data";
 }
 
 absl::Status FitRun::OnStep(absl::Span<const Tensor> results,

@@ -81,8 +81,8 @@ class FitRun final : public TrainingProgress {
   absl::Status WriteRequestedCheckpoint();
   // Lets callbacks save; an error in any case.
   absl::Status EndBeforePreemption();
-  // Whether the epoch had fewer steps than it should have; warns if so.
-  bool RanOut(int epoch) const;
+  // Once, if the epoch had fewer steps than it should have.
+  void WarnOfShortEpoch();
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
   // Whether a step may begin behind so many whose results are not there yet.
   bool MayOverlap(int64_t unfinished_count) const;
@@ -111,6 +111,7 @@ class FitRun final : public TrainingProgress {
   History history_;
   Logs logs_;                // Of the last epoch.
   int64_t epoch_steps_ = 0;  // Done in this epoch.
+  bool has_warned_of_short_epoch_ = false;
   int64_t group_steps_ = 0;  // Of those, since the batch hooks were called.
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
