@@ -562,8 +562,9 @@ std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
 
 void ClosureDispatcher::SendCommand(Command* command) {
   Message message;
-  AddClosures(command->closures, command->worker, &command->command,
-              &message.tensors);
+  AddClosures(command->closures, command->worker,
+              shared_batches_.load(std::memory_order_acquire),
+              &command->command, &message.tensors);
   message.body = command->command.SerializeAsString();
   ReconnectingStream& stream = *streams_[command->worker];
   const absl::Status fault = FaultPoint("coordinator.before_send");

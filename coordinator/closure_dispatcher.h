@@ -2,6 +2,7 @@
 #define COORDINATOR_CLOSURE_DISPATCHER_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@
 #include "coordinator/release_list.h"
 #include "coordinator/remote_value.h"
 #include "coordinator/report_intake.h"
+#include "coordinator/shared_batches.h"
 #include "coordinator/worker_lane.h"
 #include "proto/worker.pb.h"
 
@@ -92,6 +94,12 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   uint32_t AddFunction(absl::string_view name, std::string serialized_graph)
       ABSL_LOCKS_EXCLUDED(mutex_);
   uint32_t AddIterator(IteratorRecord iterator) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // From now on, tensors in `batches`, which is borrowed, are named in messages
+  // to workers that have this memory.
+  void SetSharedBatches(const SharedBatches* batches) {
+    shared_batches_.store(batches, std::memory_order_release);
+  }
 
   // Queues a closure. Waits while the queue is full, or while an earlier
   // failure is being cleaned up.
@@ -307,6 +315,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   const FailureJudge judge_;
   Clock* const clock_;
   const std::shared_ptr<ReleaseList> releases_;
+  std::atomic<const SharedBatches*> shared_batches_{nullptr};
   MissingTasks* const missing_;
 
   TickLoop loop_;

@@ -167,6 +167,7 @@ ClusterConnection::~ClusterConnection() {
   recovery_ = nullptr;
   variables_ = nullptr;
   dispatcher_ = nullptr;
+  batches_ = nullptr;
   watch_ = nullptr;
 }
 
@@ -247,6 +248,19 @@ void ClusterConnection::StartDispatcher() {
       dispatcher, std::move(channels),
       [this](const absl::Status& status) { return Judge(status); }, &missing_,
       clock_);
+}
+
+Tensor ClusterConnection::ShareWithWorkers(const Tensor& tensor) {
+  std::call_once(batches_offered_, [this] {
+    if (!options_.shared_memory) return;
+    std::vector<ChannelOptions> workers;
+    for (const TaskId task : options_.cluster.Tasks(TaskType::kWorker)) {
+      workers.push_back(ChannelTo(task));
+    }
+    batches_ = SharedBatches::Make(network_, workers);
+    dispatcher_->SetSharedBatches(batches_.get());
+  });
+  return batches_ == nullptr ? tensor : batches_->Share(tensor);
 }
 
 void ClusterConnection::StartWatch() {

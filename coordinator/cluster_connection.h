@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/metrics.h"
+#include "common/core/tensor/tensor.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
@@ -32,6 +34,7 @@
 #include "coordinator/report_intake.h"
 #include "coordinator/server_recovery.h"
 #include "coordinator/server_watch.h"
+#include "coordinator/shared_batches.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 #include "ps/client/remote_variable_store.h"
@@ -101,6 +104,11 @@ class ClusterConnection {
   ServerRecovery& recovery() { return *recovery_; }
   ServerWatch& servers() { return *watch_; }
 
+  // Returns `tensor`, an argument of closures, in memory that workers of this
+  // host read, or as it is where there is none. The first call offers the
+  // memory to the workers, which takes a moment.
+  Tensor ShareWithWorkers(const Tensor& tensor) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Asks the servers for their shards, for the message after a loss.
   void NoteShards() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -147,6 +155,8 @@ class ClusterConnection {
   Clock* const clock_;
   const std::string job_id_;
   MissingTasks missing_;
+  std::once_flag batches_offered_;
+  std::unique_ptr<SharedBatches> batches_;  // Null: none are shared.
   std::unique_ptr<ClosureDispatcher> dispatcher_;
   std::unique_ptr<ServerWatch> watch_;
   std::unique_ptr<RemoteVariableStore> variables_;

@@ -118,7 +118,8 @@ absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
   }
   auto arguments = std::make_shared<ClosureArguments>();
   for (Tensor& component : batch) {
-    arguments->arguments.emplace_back().tensors.push_back(std::move(component));
+    arguments->arguments.emplace_back().tensors.push_back(
+        connection_->ShareWithWorkers(component));
   }
   bytes_ahead_ += SizeBytes(*arguments);
   RETURN_IF_ERROR(

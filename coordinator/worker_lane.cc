@@ -1,8 +1,34 @@
 #include "coordinator/worker_lane.h"
 
+#include <optional>
+
 #include "coordinator/closure_arguments.h"
 
 namespace muster {
+namespace {
+
+// Returns the position of `tensor` in the command.
+uint32_t AddTensor(const Tensor& tensor, const SharedBatches* batches,
+                   uint64_t segment_id, proto::WorkerCommand* command,
+                   std::vector<Tensor>* tensors) {
+  const auto position =
+      static_cast<uint32_t>(tensors->size() + command->shared_tensors_size());
+  std::optional<uint64_t> offset;
+  if (segment_id != 0) offset = batches->OffsetOf(tensor);
+  if (!offset.has_value()) {
+    tensors->push_back(tensor);
+    return position;
+  }
+  command->set_segment_id(segment_id);
+  proto::SharedTensor* const shared = command->add_shared_tensors();
+  shared->set_position(position);
+  shared->set_offset(*offset);
+  shared->set_dtype(static_cast<int>(tensor.dtype()));
+  for (int64_t dim : tensor.shape().dims()) shared->add_dims(dim);
+  return position;
+}
+
+}  // namespace
 
 void WorkerLane::BeginAnew() {
   state = State::kClosed;
@@ -44,7 +70,10 @@ void AddDefinitions(absl::Span<const FunctionRecord> functions,
 }
 
 void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
-                 proto::WorkerCommand* command, std::vector<Tensor>* tensors) {
+                 const SharedBatches* batches, proto::WorkerCommand* command,
+                 std::vector<Tensor>* tensors) {
+  const uint64_t segment_id =
+      batches == nullptr ? 0 : batches->segment_id(worker);
   const ClosureQueue::Taken* previous = nullptr;
   for (const ClosureQueue::Taken& closure : closures) {
     if (previous != nullptr && closure.id == previous->id + 1 &&
@@ -77,8 +106,8 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
       if (argument.iterator_id >= 0) {
         encoded->set_iterator_id(static_cast<uint32_t>(argument.iterator_id));
       } else {
-        encoded->set_tensor(static_cast<uint32_t>(tensors->size()));
-        tensors->push_back(argument.TensorFor(worker));
+        encoded->set_tensor(AddTensor(argument.TensorFor(worker), batches,
+                                      segment_id, command, tensors));
       }
     }
   }

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/core/base/duration_histogram.h"
 #include "coordinator/closure_queue.h"
+#include "coordinator/shared_batches.h"
 #include "proto/worker.pb.h"
 
 namespace muster {
@@ -95,9 +96,11 @@ void AddDefinitions(absl::Span<const FunctionRecord> functions,
                     WorkerLane* lane, proto::WorkerCommand* command);
 
 // Adds closures; those that differ only in their id travel as one. Tensors go
-// to `tensors`.
+// to `tensors`, except for those in `batches` if the worker has that memory.
+// `batches` may be null.
 void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
-                 proto::WorkerCommand* command, std::vector<Tensor>* tensors);
+                 const SharedBatches* batches, proto::WorkerCommand* command,
+                 std::vector<Tensor>* tensors);
 
 }  // namespace muster
 

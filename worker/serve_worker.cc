@@ -72,7 +72,8 @@ absl::Status ServeWorker(const TaskOptions& options,
        .executable = {.intra_op_thread_count = options.thread_count,
                       .device = device,
                       .host_kernels = &KernelsOf(nullptr)},
-       .coordinator_grace = options.coordinator_timeout},
+       .coordinator_grace = options.coordinator_timeout,
+       .shared_memory = options.shared_memory},
       &BuiltinOps(), &KernelsOf(device),
       [&](const TaskIdentity& self, absl::string_view job_id,
           uint64_t generation) {
@@ -96,6 +97,7 @@ absl::Status ServeWorker(const TaskOptions& options,
   signals.SetHandler([&worker](int) { worker.Stop(); });
   const absl::Status status = AwaitEnd(options, &worker, &signals);
   signals.SetHandler(nullptr);
+  worker.EndShares();
   server->Shutdown(kServerGrace);
   return status;
 }

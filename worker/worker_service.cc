@@ -20,6 +20,7 @@
 #include "proto/task.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
+#include "worker/command_tensors.h"
 
 namespace muster {
 namespace {
@@ -97,7 +98,14 @@ class WorkerService::Conversation final
           "the session has already been opened");
     }
     RETURN_IF_ERROR(FaultPoint("worker.on_command"));
-    ASSIGN_OR_RETURN(const std::vector<Tensor> tensors, message.ToTensors());
+    ASSIGN_OR_RETURN(std::vector<Tensor> tensors, message.ToTensors());
+    if (!command.shared_tensors().empty()) {
+      ASSIGN_OR_RETURN(
+          tensors,
+          CollectCommandTensors(command, std::move(tensors),
+                                service_->segments_.Find(command.segment_id(),
+                                                         message.identity())));
+    }
     RETURN_IF_ERROR(session_->Accept(command, tensors));
     if (command.has_job_end()) {
       session_->Stop();
@@ -210,6 +218,7 @@ WorkerService::WorkerService(const Options& options, const OpRegistry* ops,
       variables_(std::move(variables)),
       clock_(clock),
       graphs_(ops),
+      segments_({.is_enabled = options.shared_memory}),
       changed_at_(clock->Now()),
       loop_(
           absl::InfiniteDuration(),
@@ -225,6 +234,7 @@ WorkerService::~WorkerService() {
 
 void WorkerService::AddTo(Service* service) {
   AddTraceMethod(service);
+  segments_.AddTo(service);
   service->AddStream(
       kWorkerSessionMethod, [this](std::shared_ptr<Stream> stream) {
         return std::make_shared<Conversation>(this, std::move(stream));

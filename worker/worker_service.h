@@ -24,6 +24,7 @@
 #include "common/net/rpc/service.h"
 #include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
+#include "ps/segment_intake.h"
 #include "worker/graph_cache.h"
 #include "worker/session_variables.h"
 #include "worker/worker_session.h"
@@ -51,6 +52,8 @@ class WorkerService {
     absl::Duration coordinator_grace = absl::ZeroDuration();
     // Size limits. The other fields are set by each session's opening.
     WorkerSession::Options session;
+    // Coordinators of this host may pass tensors in memory that they share.
+    bool shared_memory = true;
   };
 
   // Creates the access of task `self` to the variables of a job in this
@@ -102,6 +105,9 @@ class WorkerService {
 
   // Accepts the next coordinator after the end of a job.
   void AcceptNextJob() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives memory that coordinators share back to them; their calls end.
+  void EndShares() { segments_.End(); }
 
   // Ends the session and AwaitJobEnd(). Does not block.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -161,6 +167,7 @@ class WorkerService {
   const VariablesFactory variables_;
   Clock* const clock_;
   GraphCache graphs_;
+  SegmentIntake segments_;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<Conversation> current_ ABSL_GUARDED_BY(mutex_);

@@ -126,15 +126,13 @@ class SegmentOffer::Taker final : public StreamObserver {
 std::unique_ptr<SegmentOffer> SegmentOffer::Make(
     const std::vector<Channel*>& channels, size_t segment_bytes) {
   if (segment_bytes <= SegmentPool::kHeaderBytes) {
-    LOG(INFO) << "tensors go to parameter servers over gRPC: shared memory is "
-                 "switched off";
+    LOG(INFO) << "tensors go over gRPC: shared memory is switched off";
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<ClientSegment>> segment =
       ClientSegment::Create(segment_bytes);
   if (!segment.ok()) {
-    LOG(INFO) << "tensors go to parameter servers over gRPC: "
-              << segment.status().message();
+    LOG(INFO) << "tensors go over gRPC: " << segment.status().message();
     return nullptr;
   }
   std::unique_ptr<SegmentOffer> offer(new SegmentOffer(*std::move(segment)));
@@ -160,8 +158,7 @@ void SegmentOffer::AskAll(const std::vector<Channel*>& channels) {
   absl::StatusOr<std::unique_ptr<FileHandOut>> opened =
       FileHandOut::Open(&segment_->file());
   if (!opened.ok()) {
-    LOG(INFO) << "tensors go to parameter servers over gRPC: "
-              << opened.status().message();
+    LOG(INFO) << "tensors go over gRPC: " << opened.status().message();
     return;
   }
   const std::shared_ptr<FileHandOut> hand_out = *std::move(opened);

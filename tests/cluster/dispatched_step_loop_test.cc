@@ -19,6 +19,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
@@ -49,6 +50,16 @@ Graph ReadingStep() {
   const Value sum = Cast(x, DType::kFloat32) + ReadVariable(builder, kCounter);
   builder.AddResult(ExpandDims(sum, 1) + builder.Constant(Tensor::Full(
                                              DType::kFloat32, {kCopies}, 0)));
+  return std::move(builder).Build().value();
+}
+
+// Returns the sum of a batch of rows.
+constexpr int64_t kColumns = 1024;
+Graph SummingStep() {
+  GraphBuilder builder(&BuiltinOps(), "sum");
+  const Value x =
+      builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, kColumns}});
+  builder.AddResult(Sum(x));
   return std::move(builder).Build().value();
 }
 
@@ -134,6 +145,45 @@ TEST_F(DispatchedStepLoopTest, ContinuesWhereItStopped) {
   ASSERT_OK_AND_ASSIGN(outcome, loop->Run(3, on_step));
   EXPECT_TRUE(outcome.end_of_data);
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST_F(DispatchedStepLoopTest, BatchesGoThroughMemoryThatWorkersShare) {
+  constexpr int64_t kBatches = 40;
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kElements = kRows * kColumns;
+  Tensor numbers(DType::kFloat32, {kBatches * kRows, kColumns});
+  for (int64_t i = 0; i < numbers.element_count(); ++i) {
+    numbers.mutable_flat<float>()[i] = static_cast<float>(i / kElements);
+  }
+  const auto loop =
+      Loop(SummingStep(), Dataset::FromTensorSlices({numbers}).Batch(kRows),
+           LoopKind::kEvaluate);
+  const auto* const sent =
+      GetCounter({"muster_rpc_bytes_sent_total",
+                  "Bytes of messages that were given to gRPC to be sent."});
+  const int64_t sent_before = sent->value();
+  for (int pass = 0; pass < 2; ++pass) {
+    std::vector<float> sums;
+    const auto on_step = [&](absl::Span<const Tensor> results) {
+      sums.push_back(results[0].scalar<float>() / kElements);
+      return absl::OkStatus();
+    };
+    ASSERT_OK(loop->Run(kAll, on_step));
+    std::vector<float> wanted(kBatches);
+    std::iota(wanted.begin(), wanted.end(), 0.0f);
+    EXPECT_EQ(sums, wanted);
+  }
+  EXPECT_LT(sent->value() - sent_before, kBatches * kElements);
+  // A worker that was started again has not been offered the memory.
+  cluster_.worker(0).Kill();
+  cluster_.worker(0).Start();
+  cluster_.worker(1).Kill();
+  int64_t count = 0;
+  ASSERT_OK(loop->Run(kAll, [&](absl::Span<const Tensor> results) {
+    EXPECT_EQ(results[0].scalar<float>() / kElements, count++);
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(count, kBatches);
 }
 
 TEST_F(DispatchedStepLoopTest, RestartsFromTheBeginningAfterAnError) {
