@@ -233,16 +233,23 @@ class PredictionTable : public Predictions {
   std::string text_;
 };
 
-absl::StatusOr<std::unique_ptr<Predictions>> PredictionsFor(
-    const PredictJobOptions& options, const Layer& layer) {
-  if (!absl::EndsWith(options.output_file, ".npy")) {
-    return std::make_unique<PredictionTable>(OutputNames(layer),
-                                             options.with_classes);
-  }
-  if (!options.with_classes) return std::make_unique<PredictionArray>();
+bool WritesArray(const PredictJobOptions& options) {
+  return absl::EndsWith(options.output_file, ".npy");
+}
+
+absl::Status CheckFormat(const PredictJobOptions& options) {
+  if (!WritesArray(options) || !options.with_classes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--predict_classes adds a column, which ",
                    options.output_file, " cannot have; write CSV"));
+}
+
+// `layer` has been built, so that the layers inside have names.
+std::unique_ptr<Predictions> PredictionsFor(const PredictJobOptions& options,
+                                            const Layer& layer) {
+  if (WritesArray(options)) return std::make_unique<PredictionArray>();
+  return std::make_unique<PredictionTable>(OutputNames(layer),
+                                           options.with_classes);
 }
 
 // Compiles and builds the model for the data, and loads the weights.
@@ -325,13 +332,14 @@ absl::Status PredictJob(ResolvedJob resolved,
       const Dataset data,
       source.BatchesInOrder(resolved.batch_size(), resolved.job().seed()));
   RETURN_IF_ERROR(EnsureWritable({FolderOfFile(options.output_file)}));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Predictions> predictions,
-                   PredictionsFor(options, *resolved.layer()));
+  RETURN_IF_ERROR(CheckFormat(options));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Strategy> strategy,
       DefaultStrategy::Create({.thread_count = options.thread_count}));
   ASSIGN_OR_RETURN(Model model,
                    LoadModel(resolved, data, options.weights, *strategy));
+  const std::unique_ptr<Predictions> predictions =
+      PredictionsFor(options, *resolved.layer());
   RETURN_IF_ERROR(PredictBatches(model, data, options, predictions.get()));
   ASSIGN_OR_RETURN(const std::string bytes, predictions->Finish());
   RETURN_IF_ERROR(ReplaceFile(Disk::Real(), options.output_file, bytes));
