@@ -128,7 +128,7 @@ TEST(JobLayerTest, MistakesNameTheField) {
        "must differ in go_backwards"},
       {"bidirectional { layer { gru { units: 2 return_state: true } } "
        "backward_layer { gru { units: 2 go_backwards: true } } }",
-       "the same return_sequences and return_state"},
+       "the same return_sequences, return_state and stateful"},
       {"conv2d_transpose { filters: 1 kernel_size: 2 output_padding: -1 }",
        "conv2d_transpose.output_padding must be at least 0, got -1"},
       {"dot { axes: [ 1, 2, 3 ] }", "dot.axes must be one number"},
