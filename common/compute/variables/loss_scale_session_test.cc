@@ -250,7 +250,9 @@ TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
         EXPECT_EQ(count, calls[function]) << function;
       }
       ASSERT_OK(RunStep(*host_session_, changes, /*on_device=*/false));
-      if (step > 0) ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+      if (step > 0) {
+        ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+      }
     }
     ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
     ExpectSameStates();

@@ -435,7 +435,9 @@ TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
   EXPECT_LE(calls["cuLaunchKernel"], 44);
   EXPECT_LE(calls["cuMemcpyAsync"] + calls["cuMemcpyPeerAsync"], 18);
   // The thread of NCCL looks at events all the time.
-  if (GetParam() != Over::kNccl) EXPECT_EQ(calls["cuEventQuery"], 0);
+  if (GetParam() != Over::kNccl) {
+    EXPECT_EQ(calls["cuEventQuery"], 0);
+  }
   ASSERT_OK(Finish());
   ASSERT_OK(Finish());
 }
