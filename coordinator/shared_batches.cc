@@ -1,5 +1,6 @@
 #include "coordinator/shared_batches.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <utility>

@@ -116,7 +116,7 @@ struct SampleOptions {
   // Ends when a dataset that was drawn has ended. Otherwise it is left out from
   // then on.
   bool stop_on_empty_dataset = false;
-  // Each pass over the data draws anew.
+  // Each pass over the data draws other elements.
   bool rerandomize_each_iteration = true;
 };
 

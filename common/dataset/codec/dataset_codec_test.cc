@@ -80,10 +80,51 @@ std::string WriteExample(const std::string& name) {
   return path;
 }
 
+// One stage of each kind that reads files.
+std::vector<Dataset> FileExamples() {
+  return {
+      Csv(WriteFile("wire.csv", "a;b;y\n1;;3\n2;5;4\n"),
+          {.columns = {{.name = "b", .default_value = "9"}, {.name = "a"}},
+           .label_column = "y",
+           .delimiter = ';',
+           .scale = 0.5}),
+      Idx(WriteFile("wire.idx", std::string("\0\0\x8\x1\0\0\0\x2"
+                                            "ab",
+                                            10)),
+          {.scale = 0.5}),
+      ImageFolder(MakeImageFolder(), {.image_size = {2, 3},
+                                      .interpolation = Interpolation::kNearest,
+                                      .color_mode = ColorMode::kGrayscale,
+                                      .crop_to_aspect_ratio = true,
+                                      .scale = 0.25,
+                                      .fast_downscale = true,
+                                      .corrupt_input = CorruptInput::kSkip,
+                                      .thread_count = 1,
+                                      .label_mode = LabelMode::kCategorical,
+                                      .seed = 6}),
+      ParseExample(TfRecordDataset({WriteExample("wire.tfrecord")},
+                                   {.compression = RecordCompression::kZlib,
+                                    .corrupt_input = CorruptInput::kSkip}),
+                   {{.key = "x", .dtype = DType::kInt64, .shape = {2}},
+                    {.key = "y",
+                     .shape = {3},
+                     .default_value = Tensor::Scalar<float>(4),
+                     .padded = true}},
+                   {.corrupt_input = CorruptInput::kSkip, .thread_count = 2}),
+      TextLineDataset({WriteFile("wire.txt", "a\nb\n")},
+                      {.skip_line_count = 1}),
+      NpyDataset(
+          {WriteFile("wire.npy", std::string("\x93NUMPY\1\0\x39\0", 10) +
+                                     "{'descr':'|u1','fortran_order':False,"
+                                     "'shape':(2,),}     \nab")},
+          {.scale = 0.5}),
+  };
+}
+
 // One stage of each kind.
 std::vector<Dataset> Examples() {
   const Dataset range = Dataset::Range(20);
-  return {
+  std::vector<Dataset> examples = {
       Dataset::FromTensors({Tensor::FromValues<float>({2}, {1, 2})}),
       Dataset::FromTensorSlices({Tensor::FromValues<int32_t>({3}, {7, 8, 9}),
                                  Tensor::Zeros(DType::kBool, {3, 2})}),
@@ -121,42 +162,9 @@ std::vector<Dataset> Examples() {
                  .class_count = 0,
                  .noise = 0.25,
                  .seed = 3}),
-      Csv(WriteFile("wire.csv", "a;b;y\n1;;3\n2;5;4\n"),
-          {.columns = {{.name = "b", .default_value = "9"}, {.name = "a"}},
-           .label_column = "y",
-           .delimiter = ';',
-           .scale = 0.5}),
-      Idx(WriteFile("wire.idx", std::string("\0\0\x8\x1\0\0\0\x2"
-                                            "ab",
-                                            10)),
-          {.scale = 0.5}),
-      ImageFolder(MakeImageFolder(), {.image_size = {2, 3},
-                                      .interpolation = Interpolation::kNearest,
-                                      .color_mode = ColorMode::kGrayscale,
-                                      .crop_to_aspect_ratio = true,
-                                      .scale = 0.25,
-                                      .fast_downscale = true,
-                                      .corrupt_input = CorruptInput::kSkip,
-                                      .thread_count = 1,
-                                      .label_mode = LabelMode::kCategorical,
-                                      .seed = 6}),
-      ParseExample(TfRecordDataset({WriteExample("wire.tfrecord")},
-                                   {.compression = RecordCompression::kZlib,
-                                    .corrupt_input = CorruptInput::kSkip}),
-                   {{.key = "x", .dtype = DType::kInt64, .shape = {2}},
-                    {.key = "y",
-                     .shape = {3},
-                     .default_value = Tensor::Scalar<float>(4),
-                     .padded = true}},
-                   {.corrupt_input = CorruptInput::kSkip, .thread_count = 2}),
-      TextLineDataset({WriteFile("wire.txt", "a\nb\n")},
-                      {.skip_line_count = 1}),
-      NpyDataset(
-          {WriteFile("wire.npy", std::string("\x93NUMPY\1\0\x39\0", 10) +
-                                     "{'descr':'|u1','fortran_order':False,"
-                                     "'shape':(2,),}     \nab")},
-          {.scale = 0.5}),
   };
+  for (const Dataset& example : FileExamples()) examples.push_back(example);
+  return examples;
 }
 
 bool SameElements(const Dataset& a, const Dataset& b,
