@@ -25,8 +25,8 @@ namespace {
 
 // A longer message is kept in part for ReadRecentProblems().
 constexpr size_t kKeptMessageBytesMax = 2000;
-// Of what is kept for a file that is named later.
-constexpr size_t kEarlyBytesMax = size_t{64} << 10;
+// Of lines that wait for the file.
+constexpr size_t kPendingBytesMax = size_t{64} << 10;
 
 struct Sink {
   absl::Mutex mutex;
@@ -36,8 +36,10 @@ struct Sink {
   int64_t error_count ABSL_GUARDED_BY(mutex) = 0;
 
   absl::Mutex file_mutex;
+  // Null: none is named yet. Used by the thread that has set `is_writing`.
   std::unique_ptr<RotatingLog> file ABSL_GUARDED_BY(file_mutex);
-  std::string early_lines ABSL_GUARDED_BY(file_mutex);  // Without a file.
+  std::string pending_lines ABSL_GUARDED_BY(file_mutex);
+  bool is_writing ABSL_GUARDED_BY(file_mutex) = false;
 };
 
 // Never destroyed: threads may log while the process ends.
@@ -62,15 +64,34 @@ void WriteToStderr(absl::string_view text) {
   }
 }
 
+// Writes the lines that wait, unless another thread does. A disk that stands
+// still holds up one thread and no other that logs.
+void WritePendingLines(Sink& sink) {
+  std::string lines;
+  for (bool is_first = true;; is_first = false) {
+    RotatingLog* file;
+    {
+      absl::MutexLock lock(&sink.file_mutex);
+      if (sink.file == nullptr || (is_first && sink.is_writing)) return;
+      sink.is_writing = !sink.pending_lines.empty();
+      if (!sink.is_writing) return;
+      lines = std::exchange(sink.pending_lines, std::string());
+      file = sink.file.get();
+    }
+    file->Write(lines);
+  }
+}
+
 void WriteLine(absl::string_view line) {
   WriteToStderr(line);
   Sink& sink = GlobalSink();
-  absl::MutexLock lock(&sink.file_mutex);
-  if (sink.file != nullptr) {
-    sink.file->Write(line);
-  } else if (sink.early_lines.size() + line.size() <= kEarlyBytesMax) {
-    sink.early_lines.append(line.data(), line.size());
+  {
+    absl::MutexLock lock(&sink.file_mutex);
+    if (sink.pending_lines.size() + line.size() <= kPendingBytesMax) {
+      sink.pending_lines.append(line.data(), line.size());
+    }
   }
+  WritePendingLines(sink);
 }
 
 // The length of the UTF-8 sequence at the beginning of `text`; 0 if it is none.
@@ -184,12 +205,14 @@ void WriteLogLine(LogSeverity severity, absl::string_view message) {
 
 absl::Status WriteLogToFile(const std::string& path, int64_t bytes_max) {
   Sink& sink = GlobalSink();
-  absl::MutexLock lock(&sink.file_mutex);
-  if (sink.file != nullptr) return absl::OkStatus();
-  auto file = std::make_unique<RotatingLog>(path, bytes_max);
-  RETURN_IF_ERROR(file->Open());
-  file->Write(std::exchange(sink.early_lines, std::string()));
-  sink.file = std::move(file);
+  {
+    absl::MutexLock lock(&sink.file_mutex);
+    if (sink.file != nullptr) return absl::OkStatus();
+    auto file = std::make_unique<RotatingLog>(path, bytes_max);
+    RETURN_IF_ERROR(file->Open());
+    sink.file = std::move(file);
+  }
+  WritePendingLines(sink);
   return absl::OkStatus();
 }
 

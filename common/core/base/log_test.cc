@@ -1,10 +1,17 @@
 #include "common/core/base/log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/core/base/log_file.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_matchers.h"
@@ -116,6 +123,37 @@ TEST_F(LogTest, AFileGetsWhatWasLoggedBeforeItWasNamed) {
   kept << std::ifstream(path).rdbuf();
   EXPECT_THAT(kept.str(), EndsWith(written));
   EXPECT_FALSE(std::ifstream(path + ".second").good());
+}
+
+// In a process of its own, because the log has one file.
+void LogToAFullPipe() {
+  const std::string path = testing::TempDir() + "/full_pipe";
+  if (mkfifo(path.c_str(), 0600) != 0) std::_Exit(2);
+  // A reader, so that the pipe can be opened.
+  const int pipe = open(path.c_str(), O_RDWR | O_NONBLOCK);
+  if (pipe < 0 || fcntl(pipe, F_SETPIPE_SZ, 4096) < 0) std::_Exit(3);
+  if (!WriteLogToFile(path, 0).ok()) std::_Exit(4);
+  absl::Mutex mutex;
+  int done_count = 0;
+  constexpr int kThreads = 3;
+  for (int i = 0; i < kThreads; ++i) {
+    std::thread([&] {
+      for (int line = 0; line < 100; ++line) LOG(INFO) << std::string(200, 'x');
+      absl::MutexLock lock(&mutex);
+      ++done_count;
+    }).detach();
+  }
+  const auto all_but_one = [&] { return done_count == kThreads - 1; };
+  absl::MutexLock lock(&mutex);
+  std::_Exit(
+      mutex.AwaitWithTimeout(absl::Condition(&all_but_one), absl::Seconds(30))
+          ? 0
+          : 5);
+}
+
+TEST(LogFileTest, AFileThatCannotBeWrittenHoldsUpOneThread) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(LogToAFullPipe(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
