@@ -13,10 +13,8 @@
 
 namespace muster {
 
-// The trace of the job that this process leads, of which there is one at a
-// time:
-// --trace, an operator (musterctl trace) and TensorBoard's profile_batch record
-// one.
+// The trace of the job that this process leads: --trace, an operator (musterctl
+// trace) and TensorBoard's profile_batch record one. There is one at a time.
 //
 // One for the process, as JobControl. Thread-safe. Calls wait for answers of
 // other tasks, each up to some seconds.

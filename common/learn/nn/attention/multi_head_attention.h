@@ -49,8 +49,8 @@ struct MultiHeadAttentionOptions {
 //          `takes_attention_mask`
 // Output: [batch, time, output_dim]. A position that may attend to no other
 // gets zeros. Positions that are masked as padding (Embedding(mask_zero)) are
-// not attended to. The numbers of time steps may be unknown
-// while tracing, unless use_causal_mask.
+// not attended to. The numbers of time steps may be unknown while tracing,
+// unless use_causal_mask.
 //
 // Weights: query, key and value each have a kernel [features, heads, dim] and a
 // bias [heads, dim]; attention_output has a kernel [heads, dim, features] and a
