@@ -25,6 +25,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
@@ -269,6 +270,7 @@ class ClientReactor final
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
+  void OnWritesDoneDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
   grpc::ClientContext* context() { return &context_; }
@@ -288,7 +290,7 @@ class ClientReactor final
 };
 
 // The user's end. The reactor holds the call open (AddHold) until nobody can
-// start a write any more.
+// start a write or the half-close any more.
 class ClientStream final : public Stream {
  public:
   ClientStream(std::shared_ptr<CallSource> source, ClientReactor* reactor)
@@ -347,6 +349,14 @@ class ClientStream final : public Stream {
     Advance();
   }
 
+  void OnHalfCloseDone() {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_half_closing_ = false;
+    }
+    Advance();
+  }
+
   // Nothing more will be read: the call is ending.
   void OnReadsEnded() {
     {
@@ -360,13 +370,16 @@ class ClientStream final : public Stream {
 
  private:
   // Starts the next write, the half-close, or lets the call go. gRPC may call
-  // back at once, on this very thread, so no lock is held.
+  // back at once, on this very thread, so no lock is held; `is_writing_` and
+  // `is_half_closing_` keep the call until gRPC is done with what was started.
   void Advance() {
     enum { kNothing, kWrite, kHalfClose, kRelease } action = kNothing;
     grpc::ByteBuffer* next = nullptr;
     {
       absl::MutexLock lock(&mutex_);
-      if (!is_started_ || is_writing_ || is_released_) return;
+      if (!is_started_ || is_writing_ || is_half_closing_ || is_released_) {
+        return;
+      }
       if (!queue_.empty()) {
         is_writing_ = true;
         next = &queue_.front();
@@ -376,11 +389,15 @@ class ClientStream final : public Stream {
         action = kRelease;
       } else if (is_half_closed_ && !was_half_closed_) {
         was_half_closed_ = true;
+        is_half_closing_ = true;
         action = kHalfClose;
       }
     }
     if (action == kWrite) reactor_->StartWrite(next);
-    if (action == kHalfClose) reactor_->StartWritesDone();
+    if (action == kHalfClose) {
+      FaultPoint("rpc.before_half_close").IgnoreError();  // Only a delay.
+      reactor_->StartWritesDone();
+    }
     if (action == kRelease) reactor_->RemoveHold();
   }
 
@@ -391,7 +408,8 @@ class ClientStream final : public Stream {
   std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
   bool is_started_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;  // The queue's front.
-  bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // No more Send().
+  bool is_half_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC was told.
   bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_released_ ABSL_GUARDED_BY(mutex_) = false;
@@ -443,6 +461,11 @@ void ClientReactor::OnReadDone(bool ok) {
 void ClientReactor::OnWriteDone(bool ok) {
   made_.Take();
   stream_->OnWriteDone(ok);
+}
+
+void ClientReactor::OnWritesDoneDone(bool) {
+  made_.Take();
+  stream_->OnHalfCloseDone();
 }
 
 void ClientReactor::OnDone(const grpc::Status& status) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
+#include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"
@@ -117,6 +119,12 @@ class NetworkTest : public testing::Test {
     service_.AddStream("/test/Echo", [](std::shared_ptr<Stream> stream) {
       return std::make_shared<EchoObserver>(std::move(stream));
     });
+    service_.AddStream(
+        "/test/KeepStream", [this](const std::shared_ptr<Stream>& stream) {
+          absl::MutexLock lock(&mutex_);
+          kept_stream_ = stream;
+          return std::make_shared<Recorder>();
+        });
   }
 
   void SetUp() override {
@@ -130,6 +138,17 @@ class NetworkTest : public testing::Test {
   void TearDown() override {
     absl::MutexLock lock(&mutex_);
     kept_.clear();
+    kept_stream_ = nullptr;
+  }
+
+  // The server's end of the stream that /test/KeepStream opens.
+  std::shared_ptr<Stream> KeptStream() {
+    absl::MutexLock lock(&mutex_);
+    auto opened = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return kept_stream_ != nullptr;
+    };
+    mutex_.AwaitWithTimeout(absl::Condition(&opened), kTestTimeout);
+    return kept_stream_;
   }
 
   std::unique_ptr<Channel> Connect() {
@@ -146,6 +165,7 @@ class NetworkTest : public testing::Test {
   Service service_;
   absl::Mutex mutex_;
   std::vector<Responder> kept_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Stream> kept_stream_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Server> server_;
   std::unique_ptr<Channel> channel_;
 };
@@ -261,6 +281,25 @@ TEST_F(NetworkTest, AStreamEndsWithTheStatusItsServerGives) {
   ASSERT_OK(stream->Send({"fail", {}}));
   EXPECT_THAT(recorder->WaitUntilDone(),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("as asked")));
+}
+
+// The call must not be destroyed between the decision to half-close it and the
+// half-close.
+TEST_F(NetworkTest, AServerMayEndAStreamWhileItsClientHalfCloses) {
+  constexpr absl::string_view kPoint = "rpc.before_half_close";
+  SetFaults({{.point = std::string(kPoint),
+              .action = FaultAction::kDelay,
+              .delay = absl::Milliseconds(300)}});
+  auto recorder = std::make_shared<Recorder>();
+  std::shared_ptr<Stream> stream =
+      channel_->OpenStream("/test/KeepStream", recorder);
+  std::thread client([&] { stream->Finish(absl::OkStatus()); });
+  while (FaultPointPassCount(kPoint) == 0) absl::SleepFor(absl::Milliseconds(1));
+  KeptStream()->Finish(absl::DataLossError("as asked"));
+  EXPECT_THAT(recorder->WaitUntilDone(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("as asked")));
+  client.join();
+  SetFaults({});
 }
 
 TEST_F(NetworkTest, ALostServerEndsItsStreamsAndRefusesCalls) {
