@@ -407,7 +407,7 @@ class ClientStream final : public Stream {
   absl::Mutex mutex_;
   std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
   bool is_started_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;  // The queue's front.
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;      // The queue's front.
   bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // No more Send().
   bool is_half_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC was told.

@@ -119,12 +119,12 @@ class NetworkTest : public testing::Test {
     service_.AddStream("/test/Echo", [](std::shared_ptr<Stream> stream) {
       return std::make_shared<EchoObserver>(std::move(stream));
     });
-    service_.AddStream(
-        "/test/KeepStream", [this](const std::shared_ptr<Stream>& stream) {
-          absl::MutexLock lock(&mutex_);
-          kept_stream_ = stream;
-          return std::make_shared<Recorder>();
-        });
+    service_.AddStream("/test/KeepStream",
+                       [this](const std::shared_ptr<Stream>& stream) {
+                         absl::MutexLock lock(&mutex_);
+                         kept_stream_ = stream;
+                         return std::make_shared<Recorder>();
+                       });
   }
 
   void SetUp() override {
@@ -294,7 +294,7 @@ TEST_F(NetworkTest, AServerMayEndAStreamWhileItsClientHalfCloses) {
   std::shared_ptr<Stream> stream =
       channel_->OpenStream("/test/KeepStream", recorder);
   std::thread client([&] { stream->Finish(absl::OkStatus()); });
-  while (FaultPointPassCount(kPoint) == 0) absl::SleepFor(absl::Milliseconds(1));
+  while (FaultPointPassCount(kPoint) == 0) std::this_thread::yield();
   KeptStream()->Finish(absl::DataLossError("as asked"));
   EXPECT_THAT(recorder->WaitUntilDone(),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("as asked")));
