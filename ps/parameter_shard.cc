@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
@@ -42,6 +43,15 @@ absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
     return absl::InvalidArgumentError(absl::StrCat(
         "shard \"", spec.shard_name(), "\" has rows ", spec.row_begin(), " to ",
         spec.row_end(), " of a variable with ", row_count, " rows"));
+  }
+  const proto::Constraint& constraint = spec.variable().constraint();
+  if (NeedsAllRows(constraint, shape.rank()) &&
+      spec.row_end() - spec.row_begin() != row_count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard \"", spec.shard_name(), "\" has rows ", spec.row_begin(), " to ",
+        spec.row_end(), " of ", row_count, ", but constraint {",
+        constraint.ShortDebugString(),
+        "} has norms over all rows; do not partition the variable"));
   }
   if (shape.rank() == 0) {
     if (spec.row_begin() != 0 || spec.row_end() != 1) {
@@ -112,6 +122,8 @@ absl::StatusOr<ShardVariable*> ParameterShard::FindExisting(
   ShardVariable* const existing = variables_[found->second].get();
   if (existing->type() == type &&
       existing->spec().row_begin() == spec.row_begin()) {
+    RETURN_IF_ERROR(
+        CheckSameConstraint(existing->spec().variable(), spec.variable()));
     return existing;
   }
   return absl::AlreadyExistsError(absl::StrCat(

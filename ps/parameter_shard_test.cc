@@ -137,6 +137,10 @@ TEST_F(ParameterShardTest, RejectsInvalidSpecs) {
   EXPECT_THAT(shard_.Create(spec),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("rows 0 to 5 of a variable with 4 rows")));
+  spec.set_row_end(3);
+  spec.mutable_variable()->mutable_constraint()->mutable_unit_norm();
+  EXPECT_THAT(shard_.Create(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr("norms over all rows")));
   spec.set_row_begin(-1);
   EXPECT_THAT(shard_.Create(spec),
               StatusIs(absl::StatusCode::kInvalidArgument));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/staged_rule.h"
+#include "common/compute/variables/constraint.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "ps/slab.h"
@@ -149,6 +150,9 @@ ShardVariable::ShardVariable(proto::ShardSpec spec, uint32_t handle,
   rows_per_stripe_ =
       std::max({int64_t{1}, kStripeBytes / row_bytes,
                 (row_count + kStripeCountMax - 1) / kStripeCountMax});
+  if (NeedsAllRows(spec_.variable().constraint(), type_.shape.rank())) {
+    rows_per_stripe_ = row_count;
+  }
   stripe_count_ =
       static_cast<int>((row_count + rows_per_stripe_ - 1) / rows_per_stripe_);
   rows_per_block_ =
@@ -273,13 +277,17 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
     absl::MutexLock lock(&stripe_mutexes_[stripe]);
     PutAside(update, stripe, 0, 0);
     ApplyDense(update, row_begin * row_elements_, row_end * row_elements_);
+    Constrain(update, row_begin, row_end);
     return;
   }
   const auto begin =
       std::lower_bound(update.rows.begin(), update.rows.end(), row_begin);
   const auto end = std::lower_bound(begin, update.rows.end(), row_end);
-  const bool changes_all_rows =
+  const bool finishes_rows =
       update.rule != nullptr && update.rule->ChangesAllRows(update.rule_step);
+  const bool changes_all_rows =
+      finishes_rows ||
+      (IsGradient(update.kind) && spec_.variable().has_constraint());
   if (begin == end && !changes_all_rows) return;
   absl::MutexLock lock(&stripe_mutexes_[stripe]);
   const int64_t first = begin - update.rows.begin();
@@ -287,9 +295,23 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
   PutAside(update, stripe, changes_all_rows ? 0 : first,
            changes_all_rows ? 0 : last);
   if (first != last) ApplySparse(update, first, last);
-  if (changes_all_rows) {
+  if (finishes_rows) {
     FinishSparse(update, row_begin * row_elements_, row_end * row_elements_);
   }
+  Constrain(update, row_begin, row_end);
+}
+
+void ShardVariable::Constrain(const PreparedUpdate& update, int64_t row_begin,
+                              int64_t row_end) {
+  if (!IsGradient(update.kind) || !spec_.variable().has_constraint()) return;
+  const Shape rows = RowsType(type_, row_end - row_begin).shape;
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      ApplyConstraint(
+          spec_.variable().constraint(), rows,
+          value_.mutable_flat<T>().data() + row_begin * row_elements_);
+    }
+  });
 }
 
 void ShardVariable::FinishSparse(const PreparedUpdate& update, int64_t begin,

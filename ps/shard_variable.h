@@ -44,7 +44,8 @@ struct PreparedUpdate {
 // concurrent read may see some stripes before an update and others after it,
 // but never a partially updated stripe. Where gradients are accumulated, those
 // of concurrent pushes may change places in some stripes: each is part of one
-// mean, but not of the same mean in all stripes.
+// mean, but not of the same mean in all stripes. A gradient ends with the
+// variable's constraint. One that needs all rows makes them one stripe.
 //
 // Thread-safe.
 class ShardVariable {
@@ -175,6 +176,9 @@ class ShardVariable {
                    int64_t row_end);
   // Does what ApplySparse() left to do for elements [begin, end).
   void FinishSparse(const PreparedUpdate& update, int64_t begin, int64_t end);
+  // Applies the variable's constraint to these rows, after a gradient.
+  void Constrain(const PreparedUpdate& update, int64_t row_begin,
+                 int64_t row_end);
   absl::Status Mismatch(const TensorType& expected,
                         const TensorType& came) const;
 

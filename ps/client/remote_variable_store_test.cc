@@ -17,7 +17,9 @@
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/variable.pb.h"
 #include "ps/parameter_server.h"
 #include "ps/testing/store_fixture.h"
 
@@ -101,6 +103,52 @@ TEST_P(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
     ASSERT_OK_AND_ASSIGN(const Tensor local_value, local.Read(name));
     EXPECT_TRUE(BitwiseEqual(remote_value, local_value))
         << remote_value.DebugString() << " and " << local_value.DebugString();
+  }
+}
+
+// Constraints on norms of columns keep a variable in one piece; the others are
+// applied shard by shard. The large variable has several stripes.
+TEST_P(RemoteVariableStoreTest, ConstraintsAreThoseOfOneProcess) {
+  const std::vector<Shape> shapes = {{7, 3}, {50000, 3}};
+  int64_t last_step = 0;
+  for (const char* const text :
+       {"max_norm { max_value: 0.5 axis: 0 }", "unit_norm {}", "non_neg {}",
+        "min_max_norm { min_value: 0.2 max_value: 0.4 rate: 0.5 axis: 1 }"}) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::string name = absl::StrCat(text, i);
+      SCOPED_TRACE(name);
+      LocalVariableStore local;
+      std::vector<VariableStore*> stores = {store_.get(), &local};
+      std::vector<Tensor> values;
+      for (VariableStore* store : stores) {
+        proto::VariableSpec spec = RandomSpec(name, shapes[i], 5);
+        ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+            text, spec.mutable_constraint()));
+        ASSERT_OK(store->Create(spec));
+        ASSERT_OK(store->SetOptimizer(Sgd(0.5)));
+        ASSERT_OK_AND_ASSIGN(
+            auto session,
+            store->OpenSession({{{.name = name, .is_updated = true}}}));
+        for (int step = 0; step < 3; ++step) {
+          ASSERT_OK(session->Begin(++last_step));
+          ASSERT_OK(session->Update(0, UpdateKind::kApplySparseGradient,
+                                    Floats({2, 3}, {1, -2, 3, -4, 5, -6}),
+                                    Rows({6, 0})));
+          ASSERT_OK(session->Commit());
+        }
+        ASSERT_OK_AND_ASSIGN(Tensor gradient, store->Read(name));
+        ASSERT_OK(session->Begin(++last_step));
+        ASSERT_OK(
+            session->Update(0, UpdateKind::kApplyGradient, gradient, Tensor()));
+        ASSERT_OK(session->Commit());
+        ASSERT_OK_AND_ASSIGN(values.emplace_back(), store->Read(name));
+        spec.mutable_constraint()->mutable_unit_norm()->add_axis(-1);
+        EXPECT_THAT(store->Create(spec),
+                    StatusIs(absl::StatusCode::kAlreadyExists,
+                             HasSubstr("exists with constraint")));
+      }
+      EXPECT_TRUE(BitwiseEqual(values[0], values[1]));
+    }
   }
 }
 

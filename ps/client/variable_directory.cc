@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/core/base/status_macros.h"
@@ -166,11 +167,13 @@ absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
   ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
   absl::MutexLock creating(&create_mutex_);
   if (const RemoteVariable* known = FindKnown(spec.name())) {
-    return CheckSameType(spec.name(), known->type(), type);
+    RETURN_IF_ERROR(CheckSameType(spec.name(), known->type(), type));
+    return CheckSameConstraint(known->spec(), spec);
   }
   const int64_t row_count = type.shape.rank() == 0 ? 1 : type.shape.dim(0);
   const int64_t shard_count =
-      partitioner_ == nullptr
+      partitioner_ == nullptr ||
+              NeedsAllRows(spec.constraint(), type.shape.rank())
           ? 1
           : partitioner_->ShardCount(type.shape, type.dtype);
   const ShardLayout layout(row_count, shard_count);

@@ -48,6 +48,13 @@ absl::Status CheckState(const DeviceVariable& variable,
 
 absl::StatusOr<Tensor> FirstValue(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(ValidateVariableSpec(spec));
+  if (spec.has_constraint()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "variable \"", spec.name(), "\" has constraint {",
+        spec.constraint().ShortDebugString(),
+        "}, which has no GPU kernel; remove the constraint, or train on "
+        "cpu:0"));
+  }
   ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
   Tensor value;
   RETURN_IF_ERROR(

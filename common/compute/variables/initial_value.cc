@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/orthogonal.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -358,7 +359,11 @@ absl::Status ValidateVariableSpec(const proto::VariableSpec& spec) {
   if (spec.name().empty()) {
     return absl::InvalidArgumentError("a variable has no name");
   }
-  const absl::Status status = Resolve(spec).status();
+  absl::Status status = Resolve(spec).status();
+  if (status.ok() && spec.has_constraint()) {
+    ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
+    status = CheckConstraint(spec.constraint(), shape);
+  }
   return status.ok() ? status : SpecError(spec, status.message());
 }
 

@@ -18,8 +18,8 @@ class VariableSpec;
 // unsharded variable would.
 
 // Whether `spec` describes a variable that can be made: a name, a known dtype
-// of numbers, a fully known shape, and an initializer that suits them. A spec
-// with no initializer starts at zero.
+// of numbers, a fully known shape, and an initializer and a constraint that
+// suit them. A spec with no initializer starts at zero.
 //   kInvalidArgument  names the variable and what is wrong with it
 absl::Status ValidateVariableSpec(const proto::VariableSpec& spec);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/compute/variables/optimizer_slots.h"
 #include "common/compute/variables/update_checks.h"
@@ -281,7 +282,17 @@ void LocalVariable::TakeGradient(const Tensor& gradient,
     is_float ? ApplySparseGradient<float>(rule, *row_sums)
              : ApplySparseGradient<double>(rule, *row_sums);
   }
+  Constrain();
   ++update_count_;
+}
+
+void LocalVariable::Constrain() {
+  if (!spec_.has_constraint()) return;
+  type_.dtype == DType::kFloat32
+      ? ApplyConstraint(spec_.constraint(), type_.shape,
+                        value_.mutable_flat<float>().data())
+      : ApplyConstraint(spec_.constraint(), type_.shape,
+                        value_.mutable_flat<double>().data());
 }
 
 Tensor LocalVariable::TakeMean() {
@@ -331,6 +342,7 @@ absl::Status LocalVariable::ApplyMean(
   MakeWritable(/*keep_content=*/true);
   type_.dtype == DType::kFloat32 ? ApplyMeanOf<float>(*own_rule_, mean)
                                  : ApplyMeanOf<double>(*own_rule_, mean);
+  Constrain();
   return absl::OkStatus();
 }
 

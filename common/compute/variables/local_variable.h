@@ -104,6 +104,8 @@ class LocalVariable {
   // rows of a sparse one, and is null if it is dense.
   void TakeGradient(const Tensor& gradient, const RowSums* row_sums)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Applies the variable's constraint, if it has one.
+  void Constrain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the mean of the gradients taken, which count as applied then.
   Tensor TakeMean() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the gradient of the whole variable.

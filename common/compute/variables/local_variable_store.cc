@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/compute/variables/session_rules.h"
@@ -85,7 +86,9 @@ absl::Status LocalVariableStore::Create(const proto::VariableSpec& spec) {
     variables_.push_back(std::move(variable));
     return absl::OkStatus();
   }
-  return CheckSameType(spec.name(), entry->second->type(), variable->type());
+  RETURN_IF_ERROR(
+      CheckSameType(spec.name(), entry->second->type(), variable->type()));
+  return CheckSameConstraint(entry->second->spec(), spec);
 }
 
 absl::Status LocalVariableStore::StartOver(const proto::VariableSpec& spec) {
@@ -93,6 +96,7 @@ absl::Status LocalVariableStore::StartOver(const proto::VariableSpec& spec) {
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalVariable> first,
                    LocalVariable::Create(spec));
   RETURN_IF_ERROR(CheckSameType(spec.name(), variable->type(), first->type()));
+  RETURN_IF_ERROR(CheckSameConstraint(variable->spec(), spec));
   RETURN_IF_ERROR(variable->Restore(first->ReadState()));
   absl::MutexLock lock(&mutex_);
   rules_.Reset({spec.name()});

@@ -56,6 +56,11 @@ TEST(LocalVariableStore, CreatingAgainChangesNothing) {
   EXPECT_THAT(
       store.Create(Spec("w", DType::kFloat32, {3})),
       StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("float32[2]")));
+  proto::VariableSpec constrained = Spec("w", DType::kFloat32, {2});
+  constrained.mutable_constraint()->mutable_non_neg();
+  EXPECT_THAT(store.Create(constrained),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("exists with constraint {}; {non_neg { }}")));
   EXPECT_EQ(store.List().size(), 1u);
 }
 

@@ -56,14 +56,14 @@ class VariableSnapshot {
 class VariableStore : public VariableSessionFactory {
  public:
   // Creates and initializes a variable. Repeating a spec changes nothing.
-  //   kAlreadyExists    the name exists with another type
+  //   kAlreadyExists    the name exists with another type or constraint
   //   kInvalidArgument  the spec is invalid
   virtual absl::Status Create(const proto::VariableSpec& spec) = 0;
 
   // Sets a variable that exists to its first value, and forgets its slots, its
   // gradients and the optimizer of its own.
   //   kNotFound         no such variable
-  //   kAlreadyExists    the variable has another type
+  //   kAlreadyExists    the variable has another type or constraint
   //   kInvalidArgument  the spec is invalid
   virtual absl::Status StartOver(const proto::VariableSpec& spec) = 0;
 

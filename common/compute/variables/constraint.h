@@ -1,0 +1,76 @@
+#ifndef COMMON_COMPUTE_VARIABLES_CONSTRAINT_H_
+#define COMMON_COMPUTE_VARIABLES_CONSTRAINT_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/core/tensor/shape.h"
+
+namespace muster {
+
+namespace proto {
+class Constraint;
+class VariableSpec;
+}  // namespace proto
+
+// What a variable is projected onto after each update by a gradient, wherever
+// it is stored. The functions in common/learn/nn/constraints.h make them.
+// Values that are assigned, and first values, stay as they are. A value: cheap
+// to copy, immutable.
+//
+// Equivalent to: keras.constraints.Constraint.
+class Constraint {
+ public:
+  Constraint();  // None; converts to false.
+  explicit Constraint(const proto::Constraint& definition);
+
+  explicit operator bool() const;
+
+  // What is sent to the process that creates the variable.
+  const proto::Constraint& definition() const { return *definition_; }
+
+ private:
+  std::shared_ptr<const proto::Constraint> definition_;  // Never null.
+};
+
+// Checks everything that does not depend on a variable.
+//   kInvalidArgument  a bound is negative or not finite, the lower bound
+//   exceeds
+//                     the upper one, a rate is outside [0, 1], or an axis
+//                     occurs twice; names the constraint and the argument
+absl::Status CheckConstraint(const proto::Constraint& constraint);
+// As above, for a variable of this shape.
+//   kInvalidArgument  also: an axis does not exist
+absl::Status CheckConstraint(const proto::Constraint& constraint,
+                             const Shape& shape);
+
+// Checks a spec for a variable that exists.
+//   kAlreadyExists  the variable has another constraint
+absl::Status CheckSameConstraint(const proto::VariableSpec& existing,
+                                 const proto::VariableSpec& wanted);
+
+// Returns true if a norm has elements of several rows, so that the constraint
+// cannot be applied to some rows alone. The constraint fits the rank.
+bool NeedsAllRows(const proto::Constraint& constraint, int rank);
+
+// Applies a constraint that CheckConstraint() accepts to a variable of `shape`,
+// or to some of its rows if it does not need all. Sums are made in float64 in
+// one order, so that all machines compute the same bits.
+//
+//   max_norm      w * clip(norm, 0, max_value) / (1e-7 + norm)
+//   non_neg       max(w, 0)
+//   unit_norm     w / (1e-7 + norm)
+//   min_max_norm  w * (rate * clip(norm, min_value, max_value) +
+//                      (1 - rate) * norm) / (1e-7 + norm)
+//
+// Source: keras.constraints; Srebro et al., "Maximum-Margin Matrix
+// Factorization", 2004, for the bound on norms.
+void ApplyConstraint(const proto::Constraint& constraint, const Shape& shape,
+                     float* variable);
+void ApplyConstraint(const proto::Constraint& constraint, const Shape& shape,
+                     double* variable);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_CONSTRAINT_H_
