@@ -21,6 +21,7 @@
 #include "common/learn/nn/applications/resnet50.h"
 #include "common/learn/nn/applications/vgg16.h"
 #include "common/learn/nn/average_loss.h"
+#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/initializers.h"

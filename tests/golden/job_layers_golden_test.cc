@@ -78,7 +78,6 @@ bool IsWithin(const json& actual, const json& expected) {
 bool IsWithoutChoice(const std::string& kind, const std::string& key) {
   static const auto& kKeys = *new absl::flat_hash_set<std::string>({
       "activity_regularizer",
-      "alpha_regularizer",
       "antialias",
       "attention_axes",
       "data_format",
@@ -94,8 +93,7 @@ bool IsWithoutChoice(const std::string& kind, const std::string& key) {
       "vocabulary_dtype",
       "vocabulary_size",
   });
-  return kKeys.contains(key) || absl::EndsWith(key, "_constraint") ||
-         absl::StartsWith(key, "renorm") ||
+  return kKeys.contains(key) || absl::StartsWith(key, "renorm") ||
          (kind == "AlphaDropout" && key == "noise_shape") ||
          (kind == "BatchNormalization" && key == "axis") ||
          (kind == "Resizing" && key == "fill_mode");

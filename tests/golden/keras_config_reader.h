@@ -45,6 +45,9 @@ class KerasConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, Regularizer&) override {
     MUSTER_CHECK(!IsPresent(name, false));
   }
+  void Visit(ConfigName name, Constraint&) override {
+    MUSTER_CHECK(!IsPresent(name, false));
+  }
   void Visit(ConfigName name, LayerPtr&) override {
     MUSTER_CHECK(!IsPresent(name, false));
   }

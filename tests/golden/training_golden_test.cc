@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/compute/variables/constraint.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
@@ -16,6 +17,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/flatten.h"
@@ -34,6 +36,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/optimizer.pb.h"
 #include "tests/golden/golden_data.h"
+#include "tests/golden/keras_config_reader.h"
 
 namespace muster {
 namespace {
@@ -46,11 +49,33 @@ double NumberOr0(const nlohmann::json& json) {
 }
 
 Optimizer OptimizerOf(const nlohmann::json& config) {
-  return Sgd({.learning_rate = config.at("learning_rate").get<double>(),
-              .momentum = config.at("momentum")},
-             {.clipnorm = NumberOr0(config.at("clipnorm")),
-              .clipvalue = NumberOr0(config.at("clipvalue")),
-              .global_clipnorm = NumberOr0(config.at("global_clipnorm"))});
+  const auto integer = [&](const char* name) {
+    return static_cast<int64_t>(NumberOr0(config.at(name)));
+  };
+  return Sgd(
+      {.learning_rate = config.at("learning_rate").get<double>(),
+       .momentum = config.at("momentum")},
+      {.clipnorm = NumberOr0(config.at("clipnorm")),
+       .clipvalue = NumberOr0(config.at("clipvalue")),
+       .global_clipnorm = NumberOr0(config.at("global_clipnorm")),
+       .gradient_accumulation_steps = integer("gradient_accumulation_steps"),
+       .use_ema = config.at("use_ema"),
+       .ema_momentum = config.at("ema_momentum"),
+       .ema_overwrite_frequency = integer("ema_overwrite_frequency")});
+}
+
+// Returns the constraint of hidden/`weight`, or of words/embeddings.
+Constraint ConstraintOf(const nlohmann::json& config, const char* weight) {
+  const nlohmann::json constraints =
+      config.value("constraints", nlohmann::json::object());
+  if (!constraints.contains(weight)) return Constraint();
+  const nlohmann::json& constraint = constraints.at(weight);
+  KerasConfigReader reader(constraint.at(1));
+  for (const ConstraintKind& kind : kConstraintKinds) {
+    if (constraint.at(0) == std::string(kind.name)) return kind.make(reader);
+  }
+  MUSTER_CHECK(constraint.empty());
+  return Constraint();
 }
 
 // Returns the activation of the last layer.
@@ -64,9 +89,13 @@ Activation ActivationOf(const nlohmann::json& config) {
 // Returns a model with a hidden layer and a layer for three classes.
 Model Classifier(const nlohmann::json& config) {
   if (config.contains("embedding")) {
+    const bool has_all_rows = config.at("embedding") == true;
     return Sequential(
         {Embedding(8, 3,
-                   {.updates = EmbeddingUpdates::kAllRows, .name = "words"}),
+                   {.embeddings_constraint = ConstraintOf(config, "embeddings"),
+                    .updates = has_all_rows ? EmbeddingUpdates::kAllRows
+                                            : EmbeddingUpdates::kRowsOfBatch,
+                    .name = "words"}),
          Flatten(), Dense(3, {.name = "logits"})});
   }
   const bool is_regularized = config.contains("regularizers");
@@ -76,6 +105,8 @@ Model Classifier(const nlohmann::json& config) {
       5, {.activation = is_saturated ? Activation::kLinear : Activation::kTanh,
           .kernel_regularizer =
               is_regularized ? L1L2({.l1 = 0.02, .l2 = 0.1}) : Regularizer(),
+          .kernel_constraint = ConstraintOf(config, "kernel"),
+          .bias_constraint = ConstraintOf(config, "bias"),
           .name = "hidden"});
   hidden->set_trainable(!config.contains("frozen"));
   return Sequential(

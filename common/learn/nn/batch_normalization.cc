@@ -63,9 +63,9 @@ void BatchNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("center", options_.center);
   visitor.Visit("scale", options_.scale);
   visitor.VisitWeight("beta", options_.beta_initializer,
-                      options_.beta_regularizer);
+                      options_.beta_regularizer, options_.beta_constraint);
   visitor.VisitWeight("gamma", options_.gamma_initializer,
-                      options_.gamma_regularizer);
+                      options_.gamma_regularizer, options_.gamma_constraint);
   visitor.Visit("moving_mean_initializer", options_.moving_mean_initializer);
   visitor.Visit("moving_variance_initializer",
                 options_.moving_variance_initializer);
@@ -76,11 +76,13 @@ void BatchNormalizationLayer::Build(const Shape& input) {
   const Shape shape = {internal::ChannelCount(input)};
   if (options_.scale) {
     gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
-                       {.regularizer = options_.gamma_regularizer});
+                       {.regularizer = options_.gamma_regularizer,
+                        .constraint = options_.gamma_constraint});
   }
   if (options_.center) {
     beta_ = AddWeight("beta", shape, options_.beta_initializer,
-                      {.regularizer = options_.beta_regularizer});
+                      {.regularizer = options_.beta_regularizer,
+                       .constraint = options_.beta_constraint});
   }
   const WeightOptions moving{.trainable = false,
                              .aggregation = proto::AGGREGATION_MEAN};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
@@ -24,6 +25,8 @@ struct BatchNormalizationOptions {
   Initializer gamma_initializer = Ones();
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   Initializer moving_mean_initializer = Zeros();
   Initializer moving_variance_initializer = Ones();
   // If true, the statistics are those of the global batch, over all replicas

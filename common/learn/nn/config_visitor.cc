@@ -55,9 +55,11 @@ void ConfigVisitor::VisitRate(ConfigName name, double& value) {
 
 void ConfigVisitor::VisitWeight(absl::string_view weight,
                                 Initializer& initializer,
-                                Regularizer& regularizer) {
+                                Regularizer& regularizer,
+                                Constraint& constraint) {
   Visit(absl::StrCat(weight, "_initializer"), initializer);
   Visit(absl::StrCat(weight, "_regularizer"), regularizer);
+  Visit(absl::StrCat(weight, "_constraint"), constraint);
 }
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 
 namespace muster {
 
+class Constraint;
 class Initializer;
 class Layer;
 class Regularizer;
@@ -43,7 +44,8 @@ struct ConfigName {
 //     visitor.VisitPositive("units", units_);
 //     visitor.Visit("activation", options_.activation);
 //     visitor.VisitWeight("kernel", options_.kernel_initializer,
-//                         options_.kernel_regularizer);
+//                         options_.kernel_regularizer,
+//                         options_.kernel_constraint);
 //   }
 //
 // Not thread-safe.
@@ -63,6 +65,7 @@ class ConfigVisitor {
   virtual void Visit(ConfigName name, std::vector<std::string>& values) = 0;
   virtual void Visit(ConfigName name, Initializer& value) = 0;
   virtual void Visit(ConfigName name, Regularizer& value) = 0;
+  virtual void Visit(ConfigName name, Constraint& value) = 0;
   // A layer inside a layer. Null means none.
   virtual void Visit(ConfigName name, LayerPtr& layer) = 0;
   // A list of layers.
@@ -115,9 +118,9 @@ class ConfigVisitor {
   void VisitPositive(ConfigName name, int64_t& value);
   // Refuses values outside [0, 1).
   void VisitRate(ConfigName name, double& value);
-  // "<weight>_initializer" and "<weight>_regularizer".
+  // "<weight>_initializer", "<weight>_regularizer" and "<weight>_constraint".
   void VisitWeight(absl::string_view weight, Initializer& initializer,
-                   Regularizer& regularizer);
+                   Regularizer& regularizer, Constraint& constraint);
 };
 
 // The options of what has none.

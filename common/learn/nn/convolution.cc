@@ -44,9 +44,9 @@ void VisitConvolution(ConfigVisitor& visitor, int64_t& filters,
   visitor.Visit("activation", options.activation);
   visitor.Visit("use_bias", options.use_bias);
   visitor.VisitWeight("kernel", options.kernel_initializer,
-                      options.kernel_regularizer);
+                      options.kernel_regularizer, options.kernel_constraint);
   visitor.VisitWeight("bias", options.bias_initializer,
-                      options.bias_regularizer);
+                      options.bias_regularizer, options.bias_constraint);
 }
 
 }  // namespace
@@ -71,11 +71,13 @@ void Conv2DLayer::Build(const Shape& input) {
        channels == Shape::kUnknown ? channels : channels / groups,
        AtLeastZero(filters_)},
       options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer});
+      {.regularizer = options_.kernel_regularizer,
+       .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 
@@ -124,11 +126,13 @@ void Conv1DLayer::Build(const Shape& input) {
                  channels == Shape::kUnknown ? channels : channels / groups,
                  AtLeastZero(filters_)},
                 options_.kernel_initializer,
-                {.regularizer = options_.kernel_regularizer});
+                {.regularizer = options_.kernel_regularizer,
+                 .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 

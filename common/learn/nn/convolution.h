@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
@@ -28,6 +29,8 @@ struct Conv2DLayerOptions {
   Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = "";
 };
 
@@ -78,6 +81,8 @@ struct Conv1DLayerOptions {
   Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = "";
 };
 

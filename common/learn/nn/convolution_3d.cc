@@ -43,9 +43,9 @@ void Conv3DLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("activation", options_.activation);
   visitor.Visit("use_bias", options_.use_bias);
   visitor.VisitWeight("kernel", options_.kernel_initializer,
-                      options_.kernel_regularizer);
+                      options_.kernel_regularizer, options_.kernel_constraint);
   visitor.VisitWeight("bias", options_.bias_initializer,
-                      options_.bias_regularizer);
+                      options_.bias_regularizer, options_.bias_constraint);
 }
 
 void Conv3DLayer::Build(const Shape& input) {
@@ -58,11 +58,13 @@ void Conv3DLayer::Build(const Shape& input) {
        channels == Shape::kUnknown ? channels : channels / groups,
        AtLeastZero(filters_)},
       options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer});
+      {.regularizer = options_.kernel_regularizer,
+       .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 

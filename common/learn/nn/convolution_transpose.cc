@@ -127,9 +127,9 @@ void VisitTranspose(ConfigVisitor& visitor, int64_t& filters, Size& kernel_size,
   visitor.Visit("activation", options.activation);
   visitor.Visit("use_bias", options.use_bias);
   visitor.VisitWeight("kernel", options.kernel_initializer,
-                      options.kernel_regularizer);
+                      options.kernel_regularizer, options.kernel_constraint);
   visitor.VisitWeight("bias", options.bias_initializer,
-                      options.bias_regularizer);
+                      options.bias_regularizer, options.bias_constraint);
 }
 
 }  // namespace
@@ -151,11 +151,13 @@ void Conv2DTransposeLayer::Build(const Shape& input) {
       {AtLeastZero(kernel_size_.height), AtLeastZero(kernel_size_.width),
        AtLeastZero(filters_), internal::ChannelCount(input)},
       options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer});
+      {.regularizer = options_.kernel_regularizer,
+       .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 
@@ -199,11 +201,13 @@ void Conv1DTransposeLayer::Build(const Shape& input) {
                       {AtLeastZero(kernel_size_), AtLeastZero(filters_),
                        internal::ChannelCount(input)},
                       options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer});
+                      {.regularizer = options_.kernel_regularizer,
+                       .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 
@@ -247,11 +251,13 @@ void Conv3DTransposeLayer::Build(const Shape& input) {
        AtLeastZero(kernel_size_.width), AtLeastZero(filters_),
        internal::ChannelCount(input)},
       options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer});
+      {.regularizer = options_.kernel_regularizer,
+       .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 

@@ -24,9 +24,9 @@ void DenseLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("activation", options_.activation);
   visitor.Visit("use_bias", options_.use_bias);
   visitor.VisitWeight("kernel", options_.kernel_initializer,
-                      options_.kernel_regularizer);
+                      options_.kernel_regularizer, options_.kernel_constraint);
   visitor.VisitWeight("bias", options_.bias_initializer,
-                      options_.bias_regularizer);
+                      options_.bias_regularizer, options_.bias_constraint);
 }
 
 void DenseLayer::Build(const Shape& input) {
@@ -34,10 +34,12 @@ void DenseLayer::Build(const Shape& input) {
   // Call() reports values below 1. Shape would read -1 as unknown.
   const int64_t units = std::max<int64_t>(units_, 0);
   kernel_ = AddWeight("kernel", {width, units}, options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer});
+                      {.regularizer = options_.kernel_regularizer,
+                       .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     bias_ = AddWeight("bias", {units}, options_.bias_initializer,
-                      {.regularizer = options_.bias_regularizer});
+                      {.regularizer = options_.bias_regularizer,
+                       .constraint = options_.bias_constraint});
   }
 }
 

@@ -74,9 +74,10 @@ void VisitDepthwise(ConfigVisitor& visitor, Size& kernel_size,
   visitor.Visit("activation", options.activation);
   visitor.Visit("use_bias", options.use_bias);
   visitor.VisitWeight("depthwise", options.depthwise_initializer,
-                      options.depthwise_regularizer);
+                      options.depthwise_regularizer,
+                      options.depthwise_constraint);
   visitor.VisitWeight("bias", options.bias_initializer,
-                      options.bias_regularizer);
+                      options.bias_regularizer, options.bias_constraint);
 }
 
 }  // namespace
@@ -95,11 +96,13 @@ void DepthwiseConv2DLayer::Build(const Shape& input) {
       "kernel",
       DepthwiseKernelShape(kernel_size_, channels, options_.depth_multiplier),
       options_.depthwise_initializer,
-      {.regularizer = options_.depthwise_regularizer});
+      {.regularizer = options_.depthwise_regularizer,
+       .constraint = options_.depthwise_constraint});
   if (options_.use_bias) {
     bias_ = AddWeight("bias", {Times(channels, options_.depth_multiplier)},
                       options_.bias_initializer,
-                      {.regularizer = options_.bias_regularizer});
+                      {.regularizer = options_.bias_regularizer,
+                       .constraint = options_.bias_constraint});
   }
 }
 
@@ -129,7 +132,8 @@ void SeparableConv2DLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("filters", filters_);
   VisitDepthwise(visitor, kernel_size_, options_);
   visitor.VisitWeight("pointwise", options_.pointwise_initializer,
-                      options_.pointwise_regularizer);
+                      options_.pointwise_regularizer,
+                      options_.pointwise_constraint);
 }
 
 void SeparableConv2DLayer::Build(const Shape& input) {
@@ -139,15 +143,18 @@ void SeparableConv2DLayer::Build(const Shape& input) {
       "depthwise_kernel",
       DepthwiseKernelShape(kernel_size_, channels, options_.depth_multiplier),
       options_.depthwise_initializer,
-      {.regularizer = options_.depthwise_regularizer});
+      {.regularizer = options_.depthwise_regularizer,
+       .constraint = options_.depthwise_constraint});
   pointwise_kernel_ =
       AddWeight("pointwise_kernel",
                 {1, 1, Times(channels, options_.depth_multiplier), filters},
                 options_.pointwise_initializer,
-                {.regularizer = options_.pointwise_regularizer});
+                {.regularizer = options_.pointwise_regularizer,
+                 .constraint = options_.pointwise_constraint});
   if (options_.use_bias) {
     bias_ = AddWeight("bias", {filters}, options_.bias_initializer,
-                      {.regularizer = options_.bias_regularizer});
+                      {.regularizer = options_.bias_regularizer,
+                       .constraint = options_.bias_constraint});
   }
 }
 
@@ -181,11 +188,13 @@ void DepthwiseConv1DLayer::Build(const Shape& input) {
                       {std::max<int64_t>(kernel_size_, 0), channels,
                        std::max<int64_t>(options_.depth_multiplier, 0)},
                       options_.depthwise_initializer,
-                      {.regularizer = options_.depthwise_regularizer});
+                      {.regularizer = options_.depthwise_regularizer,
+                       .constraint = options_.depthwise_constraint});
   if (options_.use_bias) {
     bias_ = AddWeight("bias", {Times(channels, options_.depth_multiplier)},
                       options_.bias_initializer,
-                      {.regularizer = options_.bias_regularizer});
+                      {.regularizer = options_.bias_regularizer,
+                       .constraint = options_.bias_constraint});
   }
 }
 
@@ -215,7 +224,8 @@ void SeparableConv1DLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("filters", filters_);
   VisitDepthwise(visitor, kernel_size_, options_);
   visitor.VisitWeight("pointwise", options_.pointwise_initializer,
-                      options_.pointwise_regularizer);
+                      options_.pointwise_regularizer,
+                      options_.pointwise_constraint);
 }
 
 void SeparableConv1DLayer::Build(const Shape& input) {
@@ -226,15 +236,18 @@ void SeparableConv1DLayer::Build(const Shape& input) {
                 {std::max<int64_t>(kernel_size_, 0), channels,
                  std::max<int64_t>(options_.depth_multiplier, 0)},
                 options_.depthwise_initializer,
-                {.regularizer = options_.depthwise_regularizer});
+                {.regularizer = options_.depthwise_regularizer,
+                 .constraint = options_.depthwise_constraint});
   pointwise_kernel_ =
       AddWeight("pointwise_kernel",
                 {1, Times(channels, options_.depth_multiplier), filters},
                 options_.pointwise_initializer,
-                {.regularizer = options_.pointwise_regularizer});
+                {.regularizer = options_.pointwise_regularizer,
+                 .constraint = options_.pointwise_constraint});
   if (options_.use_bias) {
     bias_ = AddWeight("bias", {filters}, options_.bias_initializer,
-                      {.regularizer = options_.bias_regularizer});
+                      {.regularizer = options_.bias_regularizer,
+                       .constraint = options_.bias_constraint});
   }
 }
 

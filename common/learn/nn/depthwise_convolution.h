@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
@@ -28,6 +29,8 @@ struct DepthwiseConv2DLayerOptions {
   Initializer bias_initializer = Zeros();
   Regularizer depthwise_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = "";
 };
 
@@ -74,6 +77,9 @@ struct SeparableConv2DLayerOptions {
   Regularizer depthwise_regularizer = {};
   Regularizer pointwise_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = "";
 };
 
@@ -125,6 +131,8 @@ struct DepthwiseConv1DLayerOptions {
   Initializer bias_initializer = Zeros();
   Regularizer depthwise_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = "";
 };
 
@@ -169,6 +177,9 @@ struct SeparableConv1DLayerOptions {
   Regularizer depthwise_regularizer = {};
   Regularizer pointwise_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = "";
 };
 

@@ -187,9 +187,9 @@ void EinsumDenseLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("bias_axes", bias_axes);
   options_.bias_axes = bias_axes.value_or("");
   visitor.VisitWeight("kernel", options_.kernel_initializer,
-                      options_.kernel_regularizer);
+                      options_.kernel_regularizer, options_.kernel_constraint);
   visitor.VisitWeight("bias", options_.bias_initializer,
-                      options_.bias_regularizer);
+                      options_.bias_regularizer, options_.bias_constraint);
 }
 
 // Call() reports what is wrong.
@@ -198,10 +198,12 @@ void EinsumDenseLayer::Build(const Shape& input) {
       Analyze(equation_, output_shape_, options_.bias_axes, input);
   if (!analysis.ok()) return;
   kernel_ = AddWeight("kernel", analysis->kernel, options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer});
+                      {.regularizer = options_.kernel_regularizer,
+                       .constraint = options_.kernel_constraint});
   if (options_.bias_axes.empty()) return;
   bias_ = AddWeight("bias", analysis->bias, options_.bias_initializer,
-                    {.regularizer = options_.bias_regularizer});
+                    {.regularizer = options_.bias_regularizer,
+                     .constraint = options_.bias_constraint});
 }
 
 Value EinsumDenseLayer::Call(Value x, const CallContext&) {

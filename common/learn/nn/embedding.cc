@@ -33,13 +33,14 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
       output_dim_(output_dim),
       initializer_(options.embeddings_initializer),
       regularizer_(options.embeddings_regularizer),
+      constraint_(options.embeddings_constraint),
       mask_zero_(options.mask_zero),
       updates_(options.updates) {}
 
 void EmbeddingLayer::VisitEmbedding(ConfigVisitor& visitor) {
   visitor.VisitPositive("input_dim", input_dim_);
   visitor.VisitPositive("output_dim", output_dim_);
-  visitor.VisitWeight("embeddings", initializer_, regularizer_);
+  visitor.VisitWeight("embeddings", initializer_, regularizer_, constraint_);
   visitor.Visit("mask_zero", mask_zero_);
 }
 
@@ -54,7 +55,7 @@ void EmbeddingLayer::Build(const Shape&) {
   embeddings_ = AddWeight(
       "embeddings",
       {std::max<int64_t>(input_dim_, 0), std::max<int64_t>(output_dim_, 0)},
-      initializer_, {.regularizer = regularizer_});
+      initializer_, {.regularizer = regularizer_, .constraint = constraint_});
 }
 
 bool EmbeddingLayer::CheckDimensions(GraphBuilder& builder) const {

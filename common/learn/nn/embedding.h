@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
@@ -20,6 +21,7 @@ struct EmbeddingOptions {
   Initializer embeddings_initializer = RandomUniform();
   // Of the whole table, which each step then goes through.
   Regularizer embeddings_regularizer = {};
+  Constraint embeddings_constraint = {};
   // Id 0 is padding, which recurrent layers and attention pass over, and which
   // counts in no loss and no metric of an output that it reaches (Masks).
   bool mask_zero = false;
@@ -70,6 +72,7 @@ class EmbeddingLayer : public Layer {
   int64_t output_dim_;
   Initializer initializer_;
   Regularizer regularizer_;
+  Constraint constraint_;
   bool mask_zero_;
   EmbeddingUpdates updates_;
   Weight embeddings_;

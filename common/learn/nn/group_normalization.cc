@@ -38,9 +38,9 @@ void GroupNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("center", options_.center);
   visitor.Visit("scale", options_.scale);
   visitor.VisitWeight("beta", options_.beta_initializer,
-                      options_.beta_regularizer);
+                      options_.beta_regularizer, options_.beta_constraint);
   visitor.VisitWeight("gamma", options_.gamma_initializer,
-                      options_.gamma_regularizer);
+                      options_.gamma_regularizer, options_.gamma_constraint);
 }
 
 void GroupNormalizationLayer::Build(const Shape& input) {
@@ -49,11 +49,13 @@ void GroupNormalizationLayer::Build(const Shape& input) {
   const Shape shape = {axis == 0 ? 0 : input.dim(axis)};
   if (options_.scale) {
     gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
-                       {.regularizer = options_.gamma_regularizer});
+                       {.regularizer = options_.gamma_regularizer,
+                        .constraint = options_.gamma_constraint});
   }
   if (options_.center) {
     beta_ = AddWeight("beta", shape, options_.beta_initializer,
-                      {.regularizer = options_.beta_regularizer});
+                      {.regularizer = options_.beta_regularizer,
+                       .constraint = options_.beta_constraint});
   }
 }
 

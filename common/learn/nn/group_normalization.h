@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
@@ -26,6 +27,8 @@ struct GroupNormalizationOptions {
   Initializer gamma_initializer = Ones();
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = "";
 };
 

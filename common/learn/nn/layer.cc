@@ -328,6 +328,9 @@ Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
   *spec.mutable_initializer() = initializer.definition();
   spec.set_trainable(options.trainable);
   spec.set_aggregation(options.aggregation);
+  if (options.constraint) {
+    *spec.mutable_constraint() = options.constraint.definition();
+  }
   state->regularizer = options.regularizer;
   state->handle = {spec.name(), {options.dtype, shape}};
   state->is_frozen = !trainable_;

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/variables/constraint.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -56,6 +57,8 @@ struct WeightOptions {
   proto::VariableAggregation aggregation = {};  // AGGREGATION_NONE.
   // The penalty that training adds to the loss for the weight.
   Regularizer regularizer = {};
+  // What the weight is projected onto after each update.
+  Constraint constraint = {};
 };
 
 // A function with weights that adds nodes to a graph. A layer owns neither the

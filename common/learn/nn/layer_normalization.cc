@@ -42,9 +42,9 @@ void LayerNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("center", options_.center);
   visitor.Visit("scale", options_.scale);
   visitor.VisitWeight("beta", options_.beta_initializer,
-                      options_.beta_regularizer);
+                      options_.beta_regularizer, options_.beta_constraint);
   visitor.VisitWeight("gamma", options_.gamma_initializer,
-                      options_.gamma_regularizer);
+                      options_.gamma_regularizer, options_.gamma_constraint);
 }
 
 void LayerNormalizationLayer::Build(const Shape& input) {
@@ -54,11 +54,13 @@ void LayerNormalizationLayer::Build(const Shape& input) {
   }
   if (options_.scale) {
     gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
-                       {.regularizer = options_.gamma_regularizer});
+                       {.regularizer = options_.gamma_regularizer,
+                        .constraint = options_.gamma_constraint});
   }
   if (options_.center) {
     beta_ = AddWeight("beta", shape, options_.beta_initializer,
-                      {.regularizer = options_.beta_regularizer});
+                      {.regularizer = options_.beta_regularizer,
+                       .constraint = options_.beta_constraint});
   }
 }
 

@@ -32,7 +32,8 @@ LayerPtr LeakyReLU(const LeakyReLUOptions& options) {
 }
 
 void PReLULayer::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("alpha_initializer", options_.alpha_initializer);
+  visitor.VisitWeight("alpha", options_.alpha_initializer,
+                      options_.alpha_regularizer, options_.alpha_constraint);
   visitor.Visit("shared_axes", options_.shared_axes);
 }
 
@@ -44,7 +45,9 @@ void PReLULayer::Build(const Shape& input) {
       shape.set_dim(static_cast<int>(axis) - 1, 1);
     }
   }
-  alpha_ = AddWeight("alpha", shape, options_.alpha_initializer);
+  alpha_ = AddWeight("alpha", shape, options_.alpha_initializer,
+                     {.regularizer = options_.alpha_regularizer,
+                      .constraint = options_.alpha_constraint});
 }
 
 Value PReLULayer::Call(Value x, const CallContext&) {

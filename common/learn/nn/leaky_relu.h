@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
 
 // Rectifiers with a slope below zero.
 namespace muster {
@@ -44,6 +46,8 @@ LayerPtr LeakyReLU(const LeakyReLUOptions& options = {});
 
 struct PReLUOptions {
   Initializer alpha_initializer = Zeros();
+  Regularizer alpha_regularizer = {};
+  Constraint alpha_constraint = {};
   // Axes along which all positions share one slope; {1, 2} for images.
   std::vector<int64_t> shared_axes = {};
   std::string name = "";

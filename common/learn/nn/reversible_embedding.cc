@@ -41,6 +41,7 @@ ReversibleEmbeddingLayer::ReversibleEmbeddingLayer(
     : EmbeddingLayer(input_dim, output_dim,
                      {.embeddings_initializer = options.embeddings_initializer,
                       .embeddings_regularizer = options.embeddings_regularizer,
+                      .embeddings_constraint = options.embeddings_constraint,
                       .mask_zero = options.mask_zero,
                       .name = options.name}),
       tie_weights_(options.tie_weights),

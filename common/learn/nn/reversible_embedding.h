@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/initializers.h"
@@ -22,6 +23,7 @@ struct ReversibleEmbeddingOptions {
   bool tie_weights = true;
   Initializer embeddings_initializer = RandomUniform();
   Regularizer embeddings_regularizer = {};
+  Constraint embeddings_constraint = {};
   bool mask_zero = false;  // As EmbeddingOptions.
   ReverseDType reverse_dtype = ReverseDType::kOfLayer;
   // Logits are tanh(logits / cap) * cap.

@@ -267,6 +267,7 @@ def configurations():
     )
     yield from _augmentation_configurations()
     yield from _cell_configurations()
+    yield from _constraint_configurations()
 
 
 def _cell_configurations():
@@ -321,6 +322,66 @@ def _cell_configurations():
     yield (
         "conv_lstm1d { filters: 2 kernel_size: 3 stateful: true }",
         L.ConvLSTM1D(2, 3, stateful=True),
+    )
+
+
+def _constraint_configurations():
+    """Every weight of every layer that Keras can constrain."""
+    c = keras.constraints
+    constraints = [
+        ("max_norm { max_value: 3 axis: [0, 1] }", c.MaxNorm(3, axis=[0, 1])),
+        ("non_neg {}", c.NonNeg()),
+        ("unit_norm { axis: -1 }", c.UnitNorm(axis=-1)),
+        ("min_max_norm { min_value: 0.25 rate: 0.5 }", c.MinMaxNorm(0.25, rate=0.5)),
+        ("max_norm {}", c.MaxNorm()),
+    ]
+    convolution = dict(filters=2, kernel_size=3)
+    attention = dict(head_dim=2, num_query_heads=2, num_key_value_heads=1)
+    kernel, bias, depth, point = "kernel", "bias", "depthwise", "pointwise"
+    table = [("embedding", L.Embedding, dict(input_dim=5, output_dim=2), ["embeddings"]),
+             ("reversible_embedding", L.ReversibleEmbedding, dict(input_dim=5, output_dim=2),
+              ["embeddings"]),
+             ("dense", L.Dense, dict(units=3), [kernel, bias]),
+             ("multi_head_attention", L.MultiHeadAttention, dict(num_heads=2, key_dim=3),
+              [kernel, bias]),
+             ("group_query_attention", L.GroupQueryAttention, attention, [kernel, bias]),
+             ("prelu", L.PReLU, {}, ["alpha"]),
+             ("batch_normalization", L.BatchNormalization, {}, ["beta", "gamma"]),
+             ("layer_normalization", L.LayerNormalization, {}, ["beta", "gamma"]),
+             ("group_normalization", L.GroupNormalization, {}, ["beta", "gamma"])]
+    for rank in (1, 2, 3):
+        table += [(f"conv{rank}d", getattr(L, f"Conv{rank}D"), convolution, [kernel, bias]),
+                  (f"conv{rank}d_transpose", getattr(L, f"Conv{rank}DTranspose"), convolution,
+                   [kernel, bias]),
+                  (f"conv_lstm{rank}d", getattr(L, f"ConvLSTM{rank}D"), convolution,
+                   [kernel, "recurrent", bias])]
+    for rank in (1, 2):
+        table += [(f"depthwise_conv{rank}d", getattr(L, f"DepthwiseConv{rank}D"),
+                   dict(kernel_size=3), [depth, bias]),
+                  (f"separable_conv{rank}d", getattr(L, f"SeparableConv{rank}D"), convolution,
+                   [depth, point, bias])]
+    for kind, name in (("simple_rnn", "SimpleRNN"), ("lstm", "LSTM"), ("gru", "GRU")):
+        for cell in ("", "Cell"):
+            table.append((kind + cell.lower().replace("cell", "_cell"), getattr(L, name + cell),
+                          dict(units=2), [kernel, "recurrent", bias]))
+    drawn = 0
+    for kind, layer, arguments, weights in table:
+        job = "".join(f" {name}: {value}" for name, value in arguments.items())
+        given = dict(arguments)
+        for weight in weights:
+            text, given[f"{weight}_constraint"] = constraints[drawn % len(constraints)]
+            job += f" {weight}_constraint {{ {text} }}"
+            drawn += 1
+        yield f"{kind} {{{job} }}", layer(**given)
+    yield (
+        'einsum_dense { equation: "abc,cd->abd" output_shape: [-1, 3] bias_axes: "d"'
+        " kernel_constraint { unit_norm {} } bias_constraint { non_neg {} } }",
+        L.EinsumDense("abc,cd->abd", (None, 3), bias_axes="d", kernel_constraint=c.UnitNorm(),
+                      bias_constraint=c.NonNeg()),
+    )
+    yield (
+        "prelu { alpha_regularizer { l1 { l1: 0.5 } } }",
+        L.PReLU(alpha_regularizer=keras.regularizers.L1(0.5)),
     )
 
 

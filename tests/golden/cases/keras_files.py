@@ -302,6 +302,21 @@ def loss_scale(rng):
     return made, [normal(rng, BATCH, 4)], [32 * normal(rng, BATCH, 2)]
 
 
+@model
+def constraints(rng):
+    c = keras.constraints
+    made = stack(
+        layers.Embedding(9, 4, embeddings_constraint=c.MaxNorm(0.1, axis=1)),
+        layers.LSTM(3, recurrent_constraint=c.UnitNorm(axis=None), return_sequences=True),
+        layers.Conv1D(3, 2, kernel_constraint=c.MinMaxNorm(0.5, 0.75, rate=0.5, axis=[0, 1])),
+        layers.LayerNormalization(gamma_constraint=c.NonNeg()), layers.Flatten(),
+        layers.Dense(2, kernel_constraint="unit_norm", bias_constraint="non_neg"),
+        shape=(5,), dtype="int32")
+    made.compile(optimizers.SGD(0.1, momentum=0.9), "mse")
+    ids = np.tile(np.arange(9, dtype=np.int32), 4)[: BATCH * 5].reshape(BATCH, 5)
+    return made, [ids], [normal(rng, BATCH, 2)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

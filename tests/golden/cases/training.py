@@ -3,7 +3,8 @@
 config:  the option: "optimizer", "layers" (kernel and bias regularizers as
          {"l1": .., "l2": ..}, trainable), "class_weight" (pairs), "loss_weights",
          "activation" (of the last layer, whose inputs are large enough to saturate it),
-         "embedding" (all rows of which are updated).
+         "embedding" (all rows of which are updated), "constraints" (of a kernel, a bias
+         or embeddings, as [function, config]).
 inputs:  x, y (and x_1, y_1 for two outputs), the examples in order, in batches of 4;
          the weights before training, by path.
 outputs: history/<name> [2], a value for each epoch; the weights after training, by path.
@@ -43,6 +44,7 @@ def cases():
     )
     yield _two_outputs()
     yield _embedding()
+    yield from _constraints()
 
 
 def _classifier(name, config):
@@ -51,6 +53,7 @@ def _classifier(name, config):
     x = normal(rng, EXAMPLES, FEATURES) * np.float32(64 if activation else 1)
     y = x.argmax(axis=-1).astype(np.int32)
     regularizer = keras.regularizers.L1L2(l1=L1, l2=L2) if "regularizers" in config else None
+    constraints = _constraint_arguments(config)
     model = keras.Sequential(
         [
             keras.Input((FEATURES,)),
@@ -60,6 +63,7 @@ def _classifier(name, config):
                 name="hidden",
                 kernel_regularizer=regularizer,
                 trainable="frozen" not in config,
+                **constraints,
             ),
             keras.layers.Dense(
                 CLASSES,
@@ -102,25 +106,85 @@ def _classifier(name, config):
 
 def _embedding():
     """Momentum moves the rows that do not occur in a batch, too."""
-    rng = seeded(702)
+    optimizer = keras.optimizers.SGD(0.2, momentum=0.9)
+    return _trained_embedding(
+        "embedding_all_rows", {"embedding": True}, optimizer, seeded(702)
+    )
+
+
+def _trained_embedding(name, config, optimizer, rng):
     x = rng.integers(0, 8, size=(EXAMPLES, 2)).astype(np.int32)
     model = keras.Sequential(
         [
             keras.Input((2,), dtype="int32"),
-            keras.layers.Embedding(8, 3, name="words"),
+            keras.layers.Embedding(8, 3, name="words", **_constraint_arguments(config)),
             keras.layers.Flatten(),
             keras.layers.Dense(CLASSES, name="logits"),
         ]
     )
-    optimizer = keras.optimizers.SGD(0.2, momentum=0.9)
     model.compile(
         optimizer,
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=["sparse_categorical_accuracy"],
     )
     data = {"x": x, "y": (x.sum(axis=1) % CLASSES).astype(np.int32)}
-    config = {"embedding": True, "optimizer": keras_config(optimizer)}
-    return _trained("embedding_all_rows", config, model, data, rng)
+    config = {**config, "optimizer": keras_config(optimizer)}
+    return _trained(name, config, model, data, rng)
+
+
+def _constraints():
+    """Also where gradients are accumulated, and where averages replace the weights."""
+    c = keras.constraints
+    steep = {"optimizer": {"learning_rate": 0.5, "momentum": 0.9}}
+    yield _constrained("max_norm", c.MaxNorm(0.6), c.NonNeg(), steep)
+    yield _constrained("max_norm_of_rows", c.MaxNorm(0.8, axis=-1), None, steep)
+    yield _constrained("unit_norm", c.UnitNorm(), c.MaxNorm(0.25), steep)
+    yield _constrained("unit_norm_over_all", c.UnitNorm(axis=[0, 1]), None, steep)
+    yield _constrained("min_max_norm", c.MinMaxNorm(0.5, 0.75, 0.5, axis=0), c.NonNeg(), steep)
+    slow = c.MinMaxNorm(0.25, 0.5, 0.3, axis=1)
+    accumulating = {"learning_rate": 0.5, "gradient_accumulation_steps": 2}
+    yield _constrained("constraint_accumulating", slow, None, {"optimizer": accumulating})
+    accumulating["clipnorm"] = 0.3
+    yield _constrained("constraint_clipped_mean", slow, None, {"optimizer": accumulating})
+    averaging = {"learning_rate": 0.5, "use_ema": True, "ema_momentum": 0.5,
+                 "ema_overwrite_frequency": 2}
+    yield _constrained("constraint_averaging", slow, None, {"optimizer": averaging})
+    yield _constrained_embedding("constrained_embedding", c.MaxNorm(0.7))
+    yield _constrained_embedding("constrained_embedding_rows", c.MinMaxNorm(0.5, 0.6, 0.5, 1))
+
+
+def _constrained(name, kernel, bias, config):
+    constraints = {"kernel": _named(kernel)}
+    if bias is not None:
+        constraints["bias"] = _named(bias)
+    return _classifier(name, {**config, "constraints": constraints})
+
+
+def _named(constraint):
+    class_name = type(constraint).__name__
+    name = next(
+        name
+        for name in ("max_norm", "non_neg", "unit_norm", "min_max_norm")
+        if name.replace("_", "") == class_name.lower()
+    )
+    config = constraint.get_config()
+    if "axis" in config:
+        config["axis"] = np.atleast_1d(config["axis"]).tolist()
+    return [name, config]
+
+
+def _constraint_arguments(config):
+    return {
+        f"{weight}_constraint": getattr(keras.constraints, name)(**arguments)
+        for weight, (name, arguments) in config.get("constraints", {}).items()
+    }
+
+
+def _constrained_embedding(name, constraint):
+    """Without momentum, so that rows that do not occur in a batch have no update."""
+    config = {"embedding": "rows", "constraints": {"embeddings": _named(constraint)}}
+    optimizer = keras.optimizers.SGD(0.2)
+    return _trained_embedding(name, config, optimizer, seeded(703))
 
 
 def _two_outputs():

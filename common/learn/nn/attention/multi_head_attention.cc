@@ -79,9 +79,9 @@ void MultiHeadAttentionLayer::VisitShared(ConfigVisitor& visitor) {
   visitor.Visit({"return_attention_scores", ""},
                 options_.return_attention_scores);
   visitor.VisitWeight("kernel", options_.kernel_initializer,
-                      options_.kernel_regularizer);
+                      options_.kernel_regularizer, options_.kernel_constraint);
   visitor.VisitWeight("bias", options_.bias_initializer,
-                      options_.bias_regularizer);
+                      options_.bias_regularizer, options_.bias_constraint);
   visitor.Visit("seed", options_.seed);
   AddDropout();
 }
@@ -95,11 +95,13 @@ MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(
   projection.kernel =
       AddWeight(absl::StrCat(name, "/kernel"), {features, heads, dim},
                 options_.kernel_initializer,
-                {.regularizer = options_.kernel_regularizer});
+                {.regularizer = options_.kernel_regularizer,
+                 .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     projection.bias = AddWeight(absl::StrCat(name, "/bias"), {heads, dim},
                                 options_.bias_initializer,
-                                {.regularizer = options_.bias_regularizer});
+                                {.regularizer = options_.bias_regularizer,
+                                 .constraint = options_.bias_constraint});
   }
   return projection;
 }
@@ -123,11 +125,13 @@ void MultiHeadAttentionLayer::BuildMany(absl::Span<const Shape> inputs) {
                              {std::max<int64_t>(num_heads_, 0),
                               std::max<int64_t>(value_dim(), 0), width},
                              options_.kernel_initializer,
-                             {.regularizer = options_.kernel_regularizer});
+                             {.regularizer = options_.kernel_regularizer,
+                              .constraint = options_.kernel_constraint});
   if (options_.use_bias) {
     output_.bias =
         AddWeight("attention_output/bias", {width}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer});
+                  {.regularizer = options_.bias_regularizer,
+                   .constraint = options_.bias_constraint});
   }
 }
 
@@ -281,6 +285,8 @@ GroupQueryAttentionLayer::GroupQueryAttentionLayer(
            .bias_initializer = options.bias_initializer,
            .kernel_regularizer = options.kernel_regularizer,
            .bias_regularizer = options.bias_regularizer,
+           .kernel_constraint = options.kernel_constraint,
+           .bias_constraint = options.bias_constraint,
            .seed = options.seed,
            .name = options.name}) {
   num_key_value_heads_ = num_key_value_heads;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
@@ -31,6 +32,8 @@ struct MultiHeadAttentionOptions {
   Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
   std::string name = "";
 };
@@ -130,6 +133,8 @@ struct GroupQueryAttentionOptions {
   Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   uint64_t seed = 0;
   std::string name = "";
 };

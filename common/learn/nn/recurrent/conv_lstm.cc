@@ -98,11 +98,12 @@ void ConvLSTMLayer<Size>::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("recurrent_activation", options_.recurrent_activation);
   visitor.Visit("use_bias", options_.use_bias);
   visitor.VisitWeight("kernel", options_.kernel_initializer,
-                      options_.kernel_regularizer);
+                      options_.kernel_regularizer, options_.kernel_constraint);
   visitor.VisitWeight("recurrent", options_.recurrent_initializer,
-                      options_.recurrent_regularizer);
+                      options_.recurrent_regularizer,
+                      options_.recurrent_constraint);
   visitor.VisitWeight("bias", options_.bias_initializer,
-                      options_.bias_regularizer);
+                      options_.bias_regularizer, options_.bias_constraint);
   visitor.Visit("unit_forget_bias", options_.unit_forget_bias);
   visitor.VisitRate("dropout", options_.dropout);
   visitor.VisitRate("recurrent_dropout", options_.recurrent_dropout);
@@ -128,18 +129,20 @@ void ConvLSTMLayer<Size>::Build(const Shape& input) {
   kernel_ =
       AddWeight("conv_lstm_cell/kernel", shape(internal::ChannelCount(input)),
                 options_.kernel_initializer,
-                {.regularizer = options_.kernel_regularizer});
-  recurrent_kernel_ =
-      AddWeight("conv_lstm_cell/recurrent_kernel", shape(filters),
-                options_.recurrent_initializer,
-                {.regularizer = options_.recurrent_regularizer});
+                {.regularizer = options_.kernel_regularizer,
+                 .constraint = options_.kernel_constraint});
+  recurrent_kernel_ = AddWeight("conv_lstm_cell/recurrent_kernel",
+                                shape(filters), options_.recurrent_initializer,
+                                {.regularizer = options_.recurrent_regularizer,
+                                 .constraint = options_.recurrent_constraint});
   if (!options_.use_bias) return;
   bias_ =
       AddWeight("conv_lstm_cell/bias", {kGateCount * filters},
                 options_.unit_forget_bias
                     ? internal::ForgetBias(options_.bias_initializer, filters)
                     : options_.bias_initializer,
-                {.regularizer = options_.bias_regularizer});
+                {.regularizer = options_.bias_regularizer,
+                 .constraint = options_.bias_constraint});
 }
 
 template <typename Size>

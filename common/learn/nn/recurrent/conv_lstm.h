@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
@@ -32,6 +33,9 @@ struct ConvLSTMOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   // As LSTMOptions::unit_forget_bias.
   bool unit_forget_bias = true;
   // As SequenceOptions, but each gate has dropout masks of its own.

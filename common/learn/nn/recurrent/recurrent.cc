@@ -33,11 +33,12 @@ void VisitCell(ConfigVisitor& visitor, Options& options) {
   visitor.Visit("activation", options.activation);
   visitor.Visit("use_bias", options.use_bias);
   visitor.VisitWeight("kernel", options.kernel_initializer,
-                      options.kernel_regularizer);
+                      options.kernel_regularizer, options.kernel_constraint);
   visitor.VisitWeight("recurrent", options.recurrent_initializer,
-                      options.recurrent_regularizer);
+                      options.recurrent_regularizer,
+                      options.recurrent_constraint);
   visitor.VisitWeight("bias", options.bias_initializer,
-                      options.bias_regularizer);
+                      options.bias_regularizer, options.bias_constraint);
 }
 
 RecurrenceArguments Recurrent(absl::string_view cell, Activation activation,
@@ -65,15 +66,18 @@ void SimpleRNNOf<Base>::Build(const Shape& input) {
   kernel_ =
       this->AddWeight(Base::WeightName("simple_rnn_cell", "kernel"),
                       {Features(input), units}, options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer});
+                      {.regularizer = options_.kernel_regularizer,
+                       .constraint = options_.kernel_constraint});
   recurrent_kernel_ =
       this->AddWeight(Base::WeightName("simple_rnn_cell", "recurrent_kernel"),
                       {units, units}, options_.recurrent_initializer,
-                      {.regularizer = options_.recurrent_regularizer});
+                      {.regularizer = options_.recurrent_regularizer,
+                       .constraint = options_.recurrent_constraint});
   if (options_.use_bias) {
     bias_ = this->AddWeight(Base::WeightName("simple_rnn_cell", "bias"),
                             {units}, options_.bias_initializer,
-                            {.regularizer = options_.bias_regularizer});
+                            {.regularizer = options_.bias_regularizer,
+                             .constraint = options_.bias_constraint});
   }
 }
 
@@ -114,15 +118,18 @@ void LSTMOf<Base>::Build(const Shape& input) {
   kernel_ =
       this->AddWeight(Base::WeightName("lstm_cell", "kernel"),
                       {Features(input), 4 * units}, options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer});
+                      {.regularizer = options_.kernel_regularizer,
+                       .constraint = options_.kernel_constraint});
   recurrent_kernel_ =
       this->AddWeight(Base::WeightName("lstm_cell", "recurrent_kernel"),
                       {units, 4 * units}, options_.recurrent_initializer,
-                      {.regularizer = options_.recurrent_regularizer});
+                      {.regularizer = options_.recurrent_regularizer,
+                       .constraint = options_.recurrent_constraint});
   if (options_.use_bias) {
     bias_ = this->AddWeight(Base::WeightName("lstm_cell", "bias"), {4 * units},
                             BiasInitializer(),
-                            {.regularizer = options_.bias_regularizer});
+                            {.regularizer = options_.bias_regularizer,
+                             .constraint = options_.bias_constraint});
   }
 }
 
@@ -176,17 +183,20 @@ void GRUOf<Base>::Build(const Shape& input) {
   kernel_ =
       this->AddWeight(Base::WeightName("gru_cell", "kernel"),
                       {Features(input), 3 * units}, options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer});
+                      {.regularizer = options_.kernel_regularizer,
+                       .constraint = options_.kernel_constraint});
   recurrent_kernel_ =
       this->AddWeight(Base::WeightName("gru_cell", "recurrent_kernel"),
                       {units, 3 * units}, options_.recurrent_initializer,
-                      {.regularizer = options_.recurrent_regularizer});
+                      {.regularizer = options_.recurrent_regularizer,
+                       .constraint = options_.recurrent_constraint});
   if (options_.use_bias) {
     const Shape shape =
         options_.reset_after ? Shape{2, 3 * units} : Shape{3 * units};
     bias_ = this->AddWeight(Base::WeightName("gru_cell", "bias"), shape,
                             options_.bias_initializer,
-                            {.regularizer = options_.bias_regularizer});
+                            {.regularizer = options_.bias_regularizer,
+                             .constraint = options_.bias_constraint});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/compute/ops/ops.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
@@ -27,6 +28,9 @@ struct SimpleRNNOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   SequenceOptions sequence = {};
   std::string name = "";
 };
@@ -89,6 +93,9 @@ struct LSTMOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   // The bias of the forget gate is initialized with 1 (Jozefowicz et al.,
   // 2015). The bias_initializer of the other gates must then be a constant.
   bool unit_forget_bias = true;
@@ -163,6 +170,9 @@ struct GRUOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   // True: the reset gate is applied after the recurrent product, which then has
   // its own bias. False: it is applied before.
   bool reset_after = true;

@@ -13,9 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/core/base/check.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
@@ -131,6 +133,22 @@ void JobConfigReader::Visit(ConfigName name, Regularizer& value) {
   if (!is_factor(factors.l1) || !is_factor(factors.l2)) {
     Refuse(name, absl::StrCat("must have finite factors of at least 0, got l1 ",
                               factors.l1, " and l2 ", factors.l2));
+  }
+  value = *std::move(made);
+}
+
+void JobConfigReader::Visit(ConfigName name, Constraint& value) {
+  const Message* const given = FindMessage(name);
+  if (given == nullptr || KindOf(*given) == nullptr) return;
+  absl::StatusOr<Constraint> made = MakeOfKind<Constraint>(
+      kConstraintKinds, *given, "max_norm {}",
+      [](const ConstraintKind& kind, ConfigVisitor& visitor) {
+        return kind.make(visitor);
+      });
+  if (!made.ok()) return Refuse(name, made.status().message());
+  const absl::Status status = CheckConstraint(made->definition());
+  if (!status.ok()) {
+    return Refuse(name, absl::StrCat("is invalid: ", status.message()));
   }
   value = *std::move(made);
 }

@@ -15,8 +15,10 @@
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/schedule_kind.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
@@ -83,6 +85,9 @@ class DefaultCollector final : public ConfigVisitor {
     if (found != defaults_.initializers.end()) Add(name, found->second);
   }
   void Visit(ConfigName name, Regularizer& value) override {
+    if (!value) Add(name, "none");
+  }
+  void Visit(ConfigName name, Constraint& value) override {
     if (!value) Add(name, "none");
   }
   void Visit(ConfigName name, LayerPtr& layer) override {
@@ -182,6 +187,8 @@ std::map<std::string, JobDefault> JobDefaults() {
       },
       &defaults);
   AddKinds(kRegularizerKinds, *proto::JobRegularizer::descriptor(), make,
+           &defaults);
+  AddKinds(kConstraintKinds, *proto::JobConstraint::descriptor(), make,
            &defaults);
   AddKinds(kLossKinds, *proto::JobLoss::descriptor(), make, &defaults);
   AddKinds(kMetricKinds, *proto::JobMetric::descriptor(), make, &defaults);

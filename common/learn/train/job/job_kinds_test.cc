@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
@@ -51,6 +52,7 @@ class HyperparameterCollector : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<std::string>&) override { Add(name); }
   void Visit(ConfigName name, Initializer&) override { Add(name); }
   void Visit(ConfigName name, Regularizer&) override { Add(name); }
+  void Visit(ConfigName name, Constraint&) override { Add(name); }
   void Visit(ConfigName name, LayerPtr&) override { Add(name); }
   void VisitLayers(ConfigName name, std::vector<LayerPtr>&) override {
     Add(name);
@@ -161,6 +163,11 @@ TEST(JobKindsTest, Initializers) {
 TEST(JobKindsTest, Regularizers) {
   ExpectTableFitsSchema(kRegularizerKinds, *proto::JobRegularizer::descriptor(),
                         {}, MakeWith<RegularizerKind>);
+}
+
+TEST(JobKindsTest, Constraints) {
+  ExpectTableFitsSchema(kConstraintKinds, *proto::JobConstraint::descriptor(),
+                        {}, MakeWith<ConstraintKind>);
 }
 
 TEST(JobKindsTest, Losses) {

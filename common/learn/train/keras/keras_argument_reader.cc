@@ -12,11 +12,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/core/base/check.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
@@ -134,6 +136,31 @@ absl::StatusOr<Regularizer> RegularizerFrom(absl::string_view place,
   KerasArgumentReader reader(place, object.config);
   const Regularizer made = kind->make(reader);
   RETURN_IF_ERROR(reader.Finish());
+  return made;
+}
+
+absl::StatusOr<Constraint> ConstraintFrom(absl::string_view place,
+                                          const KerasJson& json) {
+  ASSIGN_OR_RETURN(KerasObject object, ParseKerasObject(place, json));
+  const ConstraintKind* const kind =
+      FindKerasKind(kConstraintKinds, object.class_name);
+  if (kind == nullptr) {
+    return UnknownKerasName(place, "constraint", object.class_name,
+                            NamesOfKinds(kConstraintKinds));
+  }
+  // Here, null is no default: a norm over all axes, of which Muster lists none.
+  const auto axis = object.config.find("axis");
+  if (axis != object.config.end() && axis->is_null()) {
+    *axis = KerasJson::array();
+  }
+  KerasArgumentReader reader(place, object.config);
+  Constraint made = kind->make(reader);
+  RETURN_IF_ERROR(reader.Finish());
+  const absl::Status status = CheckConstraint(made.definition());
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": ", status.message()));
+  }
   return made;
 }
 
@@ -257,6 +284,18 @@ void KerasArgumentReader::Visit(ConfigName name, Regularizer& value) {
   if (given.is_null()) return;
   absl::StatusOr<Regularizer> made =
       RegularizerFrom(absl::StrCat(place_, ": ", name.keras), given);
+  if (made.ok()) {
+    value = *std::move(made);
+  } else if (status_.ok()) {
+    status_ = made.status();
+  }
+}
+
+void KerasArgumentReader::Visit(ConfigName name, Constraint& value) {
+  const KerasJson& given = Find(name);
+  if (given.is_null()) return;
+  absl::StatusOr<Constraint> made =
+      ConstraintFrom(absl::StrCat(place_, ": ", name.keras), given);
   if (made.ok()) {
     value = *std::move(made);
   } else if (status_.ok()) {

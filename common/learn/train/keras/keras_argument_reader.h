@@ -49,6 +49,7 @@ class KerasArgumentReader : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<std::string>& values) override;
   void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
+  void Visit(ConfigName name, Constraint& value) override;
   void Visit(ConfigName name, LayerPtr& layer) override;
   void VisitLayers(ConfigName name, std::vector<LayerPtr>& layers) override;
   void VisitChoice(ConfigName name, int& index,

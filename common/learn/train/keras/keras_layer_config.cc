@@ -8,11 +8,13 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
+#include "google/protobuf/repeated_field.h"
 #include "nlohmann/json.hpp"
 #include "proto/variable.pb.h"
 
@@ -112,6 +114,39 @@ Json ToJson(const Regularizer& regularizer) {
   return Object(kModule, "L1L2", {{"l1", l1}, {"l2", l2}});
 }
 
+// Keras' axis: one number, a list, or None.
+Json AxisToJson(const google::protobuf::RepeatedField<int64_t>& axis) {
+  if (axis.empty()) return nullptr;
+  if (axis.size() == 1) return axis[0];
+  return std::vector<int64_t>(axis.begin(), axis.end());
+}
+
+Json ToJson(const proto::Constraint& constraint) {
+  static constexpr char kModule[] = "keras.constraints";
+  switch (constraint.kind_case()) {
+    case proto::Constraint::kMaxNorm:
+      return Object(kModule, "MaxNorm",
+                    {{"max_value", constraint.max_norm().max_value()},
+                     {"axis", AxisToJson(constraint.max_norm().axis())}});
+    case proto::Constraint::kNonNeg:
+      return Object(kModule, "NonNeg", Json::object());
+    case proto::Constraint::kUnitNorm:
+      return Object(kModule, "UnitNorm",
+                    {{"axis", AxisToJson(constraint.unit_norm().axis())}});
+    case proto::Constraint::kMinMaxNorm: {
+      const proto::Constraint::MinMaxNorm& norm = constraint.min_max_norm();
+      return Object(kModule, "MinMaxNorm",
+                    {{"min_value", norm.min_value()},
+                     {"max_value", norm.max_value()},
+                     {"rate", norm.rate()},
+                     {"axis", AxisToJson(norm.axis())}});
+    }
+    case proto::Constraint::KIND_NOT_SET:
+      break;
+  }
+  return nullptr;
+}
+
 // Adds each hyperparameter to an object.
 class KerasConfigWriter : public ConfigVisitor {
  public:
@@ -142,6 +177,9 @@ class KerasConfigWriter : public ConfigVisitor {
   }
   void Visit(ConfigName name, Regularizer& value) override {
     Add(name, ToJson(value));
+  }
+  void Visit(ConfigName name, Constraint& value) override {
+    Add(name, ToJson(value.definition()));
   }
   void Visit(ConfigName name, LayerPtr& layer) override {
     Add(name, LayerToJson(layer));

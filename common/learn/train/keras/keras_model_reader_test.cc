@@ -54,10 +54,18 @@ TEST(KerasModelReaderTest, AcceptsWhatAsksForNothing) {
 }
 
 TEST(KerasModelReaderTest, NamesPlaceAndArgument) {
-  EXPECT_THAT(LayersFromKeras(
-                  DenseWith(R"(, "kernel_constraint": {"class_name": "N"})")),
-              IsRefused("model s, layer h (Dense): Muster has no argument "
-                        "kernel_constraint"));
+  EXPECT_THAT(
+      LayersFromKeras(DenseWith(R"(, "kernel_penalty": {"class_name": "N"})")),
+      IsRefused("model s, layer h (Dense): Muster has no argument "
+                "kernel_penalty"));
+  EXPECT_THAT(
+      LayersFromKeras(DenseWith(R"(, "kernel_constraint": "unit_nrm")")),
+      IsRefused("kernel_constraint: Muster has no constraint unit_nrm"));
+  EXPECT_THAT(LayersFromKeras(DenseWith(
+                  R"(, "kernel_constraint": {"class_name": "MaxNorm",)"
+                  R"( "config": {"max_value": -2, "axis": 0}})")),
+              IsRefused("kernel_constraint: constraint max_norm: max_value is "
+                        "-2, expected 0 or more"));
   EXPECT_THAT(LayersFromKeras(DenseWith(R"(, "use_biass": false)")),
               IsRefused("no argument use_biass; did you mean \"use_bias\"?"));
   EXPECT_THAT(LayersFromKeras(DenseWith(R"(, "activation": "rellu")")),
