@@ -357,6 +357,15 @@ void AddSortAndCheckCases(std::vector<Case>* cases) {
     cases->push_back(
         {"TopK", {{"k", int64_t{3}}, {"smallest", smallest}}, {x}});
   }
+  for (const bool exclusive : {false, true}) {
+    for (const bool reverse : {false, true}) {
+      cases->push_back({"CumSum",
+                        {{"axis", int64_t{1}},
+                         {"exclusive", exclusive},
+                         {"reverse", reverse}},
+                        {x}});
+    }
+  }
   cases->push_back({"TakeAlongRows", {}, {x, indices}});
   cases->push_back({"AddAlongRowsLike", {}, {Numbers({2, 3}), indices, x}});
   cases->push_back({"Print",

@@ -92,6 +92,31 @@ TEST(GradientsTest, MaximumOfEqualOperandsPassesTheGradientToTheFirst) {
   EXPECT_THAT((*gradients)[1].flat<float>(), ElementsAre(0, 1));
 }
 
+TEST(GradientsTest, SelectionsPassTheGradientToWhatTheyTook) {
+  const Tensor masked = GradientAt(
+      [](Value x) {
+        const Value rows =
+            BooleanMask(x, x > 1.0, {.size = 2, .fill_value = 9}).values;
+        return rows * rows;
+      },
+      Vector({3, 1, 2, 5}));
+  EXPECT_THAT(masked.flat<float>(), ElementsAre(6, 0, 4, 0));
+  const Tensor unique = GradientAt(
+      [](Value x) {
+        const Value values = Unique(x, {.size = 3}).values;
+        return values * values;
+      },
+      Vector({3, 1, 3, 1}));
+  EXPECT_THAT(unique.flat<float>(), ElementsAre(6, 2, 0, 0));
+  const Tensor tiled = GradientAt(
+      [](Value x) {
+        const Value tiles = Tile(x, {3});
+        return tiles * CumSum(OnesLike(tiles));
+      },
+      Vector({1, 1}));
+  EXPECT_THAT(tiled.flat<float>(), ElementsAre(1 + 3 + 5, 2 + 4 + 6));
+}
+
 TEST(GradientsTest, NoGradientFlowsThroughStopGradientIntegersOrRounding) {
   GraphBuilder builder(&BuiltinOps(), "stopped");
   const Value x = builder.Parameter("x", Floats({3}));

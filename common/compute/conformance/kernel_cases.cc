@@ -161,6 +161,25 @@ void AddReductionCases(std::vector<OpCase>* cases) {
   }
 }
 
+void AddCumSumCases(std::vector<OpCase>* cases) {
+  for (const DType dtype : NumberTypes()) {
+    for (const Shape& shape :
+         {Shape{5}, {3, 17}, {40, 9}, {2, 3, 4}, {0, 4}, {3, 1}}) {
+      for (int64_t axis = -1; axis + 1 < shape.rank(); ++axis) {
+        for (const bool exclusive : {false, true}) {
+          for (const bool reverse : {false, true}) {
+            cases->push_back({"CumSum",
+                              {{"axis", axis},
+                               {"exclusive", exclusive},
+                               {"reverse", reverse}},
+                              {{dtype, shape, 0, 4}}});
+          }
+        }
+      }
+    }
+  }
+}
+
 void AddMatMulCases(std::vector<OpCase>* cases) {
   struct Sizes {
     int64_t rows, inner, columns;
@@ -578,6 +597,7 @@ std::vector<OpCase> AllKernelCases() {
   AddBroadcastCases(&cases);
   AddRowCases(&cases);
   AddReductionCases(&cases);
+  AddCumSumCases(&cases);
   AddMatMulCases(&cases);
   AddShapeCases(&cases);
   AddIndexCases(&cases);

@@ -13,6 +13,7 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterComparisonOps(registry);
     internal::RegisterControlFlowOps(registry);
     internal::RegisterControlOps(registry);
+    internal::RegisterCumulativeOps(registry);
     internal::RegisterImageOps(registry);
     internal::RegisterConvOps(registry);
     internal::RegisterIndexOps(registry);

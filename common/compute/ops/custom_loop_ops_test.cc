@@ -165,6 +165,116 @@ TEST(IndexTest, PositionsOutOfRangeFailTheStep) {
               StatusIs(kInvalid, HasSubstr("an id is not below 2")));
 }
 
+std::vector<double> Numbers(const Tensor& tensor) {
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    numbers.push_back(tensor.ElementAsDouble(i));
+  }
+  return numbers;
+}
+
+TEST(SelectionTest, BooleanMaskHasTheSizeThatWasAskedFor) {
+  const Tensor x = Tensor::FromValues<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor mask = Tensor::FromValues<bool>({4}, {true, false, true, true});
+  const auto rows = [&](int64_t size) {
+    const auto found = EvaluateAll(
+        [&](const std::vector<Value>& v) {
+          const MaskedRows masked =
+              BooleanMask(v[0], v[1], {.size = size, .fill_value = -1});
+          return std::vector<Value>{masked.values, masked.count};
+        },
+        {x, mask});
+    EXPECT_OK(found);
+    EXPECT_EQ((*found)[1].scalar<int32_t>(), 3);
+    EXPECT_EQ((*found)[0].shape(), Shape({size, 2}));
+    return Numbers((*found)[0]);
+  };
+  EXPECT_THAT(rows(3), ElementsAre(1, 2, 5, 6, 7, 8));
+  EXPECT_THAT(rows(2), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(rows(5), ElementsAre(1, 2, 5, 6, 7, 8, -1, -1, -1, -1));
+}
+
+TEST(SelectionTest, BooleanMaskTakesElementsAndBools) {
+  const Tensor x = Tensor::FromValues<bool>({2, 2}, {true, false, true, true});
+  const Tensor mask =
+      Tensor::FromValues<bool>({2, 2}, {false, true, true, false});
+  ASSERT_OK_AND_ASSIGN(const Tensor y,
+                       Evaluate(
+                           [](const std::vector<Value>& v) {
+                             return BooleanMask(v[0], v[1], {.size = 3}).values;
+                           },
+                           {x, mask}));
+  EXPECT_EQ(y.dtype(), DType::kBool);
+  EXPECT_THAT(Numbers(y), ElementsAre(0, 1, 0));
+}
+
+TEST(SelectionTest, UniqueKeepsTheOrderOfFirstAppearance) {
+  const auto unique = [](std::vector<int32_t> x, int64_t size) {
+    const auto found = EvaluateAll(
+        [&](const std::vector<Value>& v) {
+          const UniqueValues u = Unique(v[0], {.size = size, .fill_value = -1});
+          return std::vector<Value>{u.values, u.indices, u.count};
+        },
+        {Tensor::FromSpan<int32_t>({static_cast<int64_t>(x.size())}, x)});
+    EXPECT_OK(found);
+    std::vector<std::vector<double>> numbers;
+    for (const Tensor& tensor : *found) numbers.push_back(Numbers(tensor));
+    return numbers;
+  };
+  using Lists = std::vector<std::vector<double>>;
+  EXPECT_EQ(unique({7, 3, 7, 7, 1, 3}, 4),
+            (Lists{{7, 3, 1, -1}, {0, 1, 0, 0, 2, 1}, {3}}));
+  // Beyond the size, values are dropped and indices are not.
+  EXPECT_EQ(unique({7, 3, 7, 7, 1, 3}, 2),
+            (Lists{{7, 3}, {0, 1, 0, 0, 2, 1}, {3}}));
+  EXPECT_EQ(unique({5}, 1), (Lists{{5}, {0}, {1}}));
+  EXPECT_EQ(unique({}, 2), (Lists{{-1, -1}, {}, {0}}));
+}
+
+TEST(SelectionTest, RefusesWhatDoesNotFit) {
+  const auto error = [](const Tensor& x, const Tensor& mask, int64_t size) {
+    return Evaluate(
+               [&](const std::vector<Value>& v) {
+                 return BooleanMask(v[0], v[1], {.size = size}).values;
+               },
+               {x, mask})
+        .status();
+  };
+  const Tensor two = Tensor::FromValues<bool>({2}, {true, false});
+  EXPECT_THAT(error(Ramp({3, 2}), two, 1),
+              StatusIs(kInvalid, HasSubstr("axis 0 of x")));
+  EXPECT_THAT(error(Ramp({2}), Ramp({2}), 1),
+              StatusIs(kInvalid, HasSubstr("needs a bool mask")));
+  EXPECT_THAT(error(Ramp({2}), two, 0),
+              StatusIs(kInvalid, HasSubstr("size is 0, expected at least 1")));
+  EXPECT_THAT(Evaluate(
+                  [](const std::vector<Value>& v) {
+                    return Unique(v[0], {.size = 1}).values;
+                  },
+                  {Ramp({2, 2})}),
+              StatusIs(kInvalid, HasSubstr("Unique needs one axis")));
+  EXPECT_THAT(
+      Evaluate([](const std::vector<Value>& v) { return Tile(v[0], {2}); },
+               {Ramp({2, 2})}),
+      StatusIs(kInvalid, HasSubstr("the multiples are [2] for float64[2,2]")));
+}
+
+TEST(TileTest, RepeatsAlongEachAxis) {
+  for (const int64_t multiple : {1, 2, 3, 6, 7}) {
+    ASSERT_OK_AND_ASSIGN(
+        const Tensor y,
+        Evaluate(
+            [&](const std::vector<Value>& v) {
+              return Tile(v[0], {1, multiple});
+            },
+            {Tensor::FromValues<int32_t>({2, 2}, {1, 2, 3, 4})}));
+    ASSERT_EQ(y.shape(), Shape({2, 2 * multiple}));
+    for (int64_t i = 0; i < y.element_count(); ++i) {
+      EXPECT_EQ(y.ElementAsDouble(i), i / (2 * multiple) * 2 + i % 2 + 1);
+    }
+  }
+}
+
 TEST(CheckTest, AssertFailsTheStepWithItsMessage) {
   const auto check = [](const std::vector<Value>& x) {
     return Assert(x[0], x[0] > 0.0, "x must be positive");

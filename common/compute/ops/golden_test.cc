@@ -209,6 +209,23 @@ void AddPositions(std::map<std::string, Trace>* traces) {
   t["UnsortedSegmentSum"] = [](const Json& config, const Values& x) -> Values {
     return {SegmentSum(x[0], x[1], config.at("num_segments").get<int64_t>())};
   };
+  t["Cumsum"] = [](const Json& config, const Values& x) -> Values {
+    return {CumSum(x[0], {.axis = config.at("axis").get<int64_t>(),
+                          .exclusive = config.at("exclusive"),
+                          .reverse = config.at("reverse")})};
+  };
+  t["Tile"] = [](const Json& config, const Values& x) -> Values {
+    return {Tile(x[0], List(config, "multiples"))};
+  };
+  // Sizes are those of TensorFlow's results.
+  t["boolean_mask"] = [](const Json& config, const Values& x) -> Values {
+    return {BooleanMask(x[1], x[0], {.size = config.at("size")}).values};
+  };
+  t["Unique"] = [](const Json& config, const Values& x) -> Values {
+    const UniqueValues unique =
+        Unique(x[0], {.size = config.at("size").get<int64_t>()});
+    return {unique.indices, unique.values};  // Sorted: idx, y.
+  };
   t["TopKV2"] = [](const Json& config, const Values& x) -> Values {
     const TopKOutputs top = TopK(x[0], config.at("k").get<int64_t>());
     return {top.indices, top.values};  // Sorted by name.
@@ -423,9 +440,11 @@ TEST(GoldenOpsTest, OpsMatchTensorFlow) {
       return results;
     };
     for (const bool unknown_extents : {false, true}) {
-      // A split into equal parts needs the extent, and so do positions.
-      const std::set<std::string> known = {"Split", "GatherNd", "ScatterNd",
-                                           "UnsortedSegmentSum"};
+      // A split into equal parts needs the extent, and so do positions and
+      // selections.
+      const std::set<std::string> known = {"Split",     "GatherNd",
+                                           "ScatterNd", "UnsortedSegmentSum",
+                                           "Unique",    "boolean_mask"};
       if (unknown_extents && known.contains(op)) continue;
       SCOPED_TRACE(one.name);
       ASSERT_OK_AND_ASSIGN(

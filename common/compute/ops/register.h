@@ -32,6 +32,7 @@ void RegisterComparisonOps(OpRegistry* registry);
 void RegisterControlFlowOps(OpRegistry* registry);
 void RegisterControlOps(OpRegistry* registry);
 void RegisterConvOps(OpRegistry* registry);
+void RegisterCumulativeOps(OpRegistry* registry);
 void RegisterImageOps(OpRegistry* registry);
 void RegisterIndexOps(OpRegistry* registry);
 void RegisterLossOps(OpRegistry* registry);

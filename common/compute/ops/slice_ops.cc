@@ -314,6 +314,19 @@ void ReverseGradient(GradientContext& context) {
               context.node.attributes.GetOr<std::vector<int64_t>>("axes", {}));
 }
 
+// Returns `count` copies of `x` along `axis`, with a number of nodes that grows
+// with the logarithm of the count.
+Value Repeated(Value x, int64_t count, int64_t axis) {
+  std::vector<Value> parts;
+  while (true) {
+    if (count % 2 == 1) parts.push_back(x);
+    count /= 2;
+    if (count == 0) break;
+    x = Concat({x, x}, axis);
+  }
+  return parts.size() == 1 ? parts.front() : Concat(parts, axis);
+}
+
 }  // namespace
 
 Value Concat(absl::Span<const Value> values, int64_t axis) {
@@ -366,6 +379,23 @@ std::vector<Value> SplitLike(Value x, absl::Span<const Value> likes,
   inputs.insert(inputs.end(), likes.begin(), likes.end());
   return internal::ApplyWithOutputs("SplitLike", inputs, {{"axis", axis}},
                                     static_cast<int>(likes.size()));
+}
+
+Value Tile(Value x, const std::vector<int64_t>& multiples) {
+  if (!x.ok() || static_cast<int>(multiples.size()) != x.shape().rank() ||
+      std::any_of(multiples.begin(), multiples.end(),
+                  [](int64_t multiple) { return multiple < 1; })) {
+    return internal::ReportMistake(
+        {x},
+        absl::StrCat("Tile needs a multiple of at least 1 for each axis; "
+                     "the multiples are [",
+                     absl::StrJoin(multiples, ", "), "]",
+                     x.ok() ? absl::StrCat(" for ", x.type().ToString()) : ""));
+  }
+  for (size_t axis = 0; axis < multiples.size(); ++axis) {
+    x = Repeated(x, multiples[axis], static_cast<int64_t>(axis));
+  }
+  return x;
 }
 
 namespace internal {

@@ -23,6 +23,12 @@ Value Slice(Value x, std::vector<int64_t> begin, std::vector<int64_t> size);
 // `paddings` is {before axis 0, after axis 0, before axis 1, ...}.
 Value Pad(Value x, std::vector<int64_t> paddings, double value = 0);
 
+// Repeats `x` multiples[i] times along axis i: one multiple, at least 1, for
+// each axis.
+//
+// Equivalent to: tf.tile.
+Value Tile(Value x, const std::vector<int64_t>& multiples);
+
 // Returns x with the order of its elements reversed along `axes`.
 Value Reverse(Value x, std::vector<int64_t> axes);
 

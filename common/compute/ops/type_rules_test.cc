@@ -189,6 +189,14 @@ void AddMatMulAndReductions(std::vector<TypeCase>* cases) {
   }
   cases->push_back({"CountAlong", {{F, {2, -1}}}, Axes({1}), "float32[]"});
   cases->push_back({"CountAlong", {{F, {2}}}, Axes({1}), "! is out of range"});
+  const auto cumulated = [](int64_t axis) -> Attributes {
+    return {{"axis", axis}, {"exclusive", false}, {"reverse", true}};
+  };
+  cases->push_back({"CumSum", {{I, {2, -1}}}, cumulated(-1), "int32[2,?]"});
+  cases->push_back({"CumSum", {{F, {2}}}, cumulated(1), "! is out of range"});
+  cases->push_back({"CumSum", {{B, {2}}}, cumulated(0), "! must hold numbers"});
+  cases->push_back(
+      {"CumSum", {{F, {2}}}, Axis(0), "! attribute \"exclusive\""});
   cases->push_back({"ProdOfOthers", {{F, {2, -1}}}, Axes({1}), "float32[2,?]"});
   cases->push_back({"ProdOfOthers", {{I, {2}}}, Axes({0}), "! floating dtype"});
 }

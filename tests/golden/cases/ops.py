@@ -347,7 +347,14 @@ def _index(rng):
         {"predictions": np.float32([[1, 5, 5, 2]] * 4), "targets": np.int32([0, 1, 2, 3])},
         k=1,
     )
-    yield _run("Unique", "", {"x": np.int64([7, 3, 7, 7, 1, 3])})
+    yield _sized(_run("Unique", "", {"x": np.int64([7, 3, 7, 7, 1, 3])}), "y")
+    yield _sized(_run("Unique", "floats", {"x": np.float32([0.5, -1, 2, -1, 0.5, 3, 3])}), "y")
+    rows = np.array([1, 0, 0, 1, 1], dtype=bool)
+    masked = {"tensor": normal(rng, 5, 2), "mask": rows}
+    yield _sized(_run("boolean_mask", "", masked), "output")
+    elements = {"tensor": np.arange(6, dtype=np.int32).reshape(2, 3),
+                "mask": np.array([[0, 1, 1], [1, 0, 0]], dtype=bool)}
+    yield _sized(_run("boolean_mask", "elements", elements), "output")
 
 
 def _crossentropy(rng):
@@ -560,6 +567,12 @@ def _function(operator):
     for part in operator.split("."):
         function = getattr(function, part)
     return function
+
+
+def _sized(one, output):
+    """Adds the number of results, which Muster's functions must be told."""
+    one["config"]["size"] = int(one["outputs"][output].shape[0])
+    return one
 
 
 def _run(operator, name, inputs, **attributes):

@@ -14,8 +14,8 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// Reductions of float32 over adjacent axes: rows, columns or everything. The
-// reference kernels handle the others.
+// Reductions of float32 over adjacent axes: rows, columns or everything; and
+// running sums. The reference kernels handle the others.
 namespace muster {
 namespace {
 
@@ -164,6 +164,61 @@ class ArgRowKernel : public Kernel {
   const int64_t width_;
 };
 
+// Running sums along the middle axis of [outer, reduced, inner]: a row of sums
+// for each `outer`, so that the loop over `inner` is vectorized.
+struct CumulateRows {
+  MUSTER_INLINE static void Run(ReducedRange range, bool exclusive,
+                                bool reverse, const float* x, float* out,
+                                double* sums) {
+    const int64_t inner = range.inner;
+    for (int64_t outer = 0; outer < range.outer; ++outer) {
+      std::fill_n(sums, inner, 0.0);
+      for (int64_t j = 0; j < range.reduced; ++j) {
+        const int64_t row =
+            outer * range.reduced + (reverse ? range.reduced - 1 - j : j);
+        const float* const from = x + row * inner;
+        float* const to = out + row * inner;
+        if (exclusive) {
+          MUSTER_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < inner; ++i) {
+            const double sum = sums[i];
+            sums[i] = sum + static_cast<double>(from[i]);
+            to[i] = static_cast<float>(sum);
+          }
+        } else {
+          MUSTER_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < inner; ++i) {
+            sums[i] += static_cast<double>(from[i]);
+            to[i] = static_cast<float>(sums[i]);
+          }
+        }
+      }
+    }
+  }
+};
+
+class CumSumKernel : public Kernel {
+ public:
+  CumSumKernel(const ReducedRange& range, bool exclusive, bool reverse)
+      : range_(range),
+        exclusive_(exclusive),
+        reverse_(reverse),
+        sums_(range.inner) {}
+
+  absl::Status Run(const KernelArguments& arguments) override {
+    RunVectorized<CumulateRows>(
+        range_, exclusive_, reverse_, arguments.inputs[0]->flat<float>().data(),
+        arguments.outputs[0]->mutable_flat<float>().data(), sums_.data());
+    return absl::OkStatus();
+  }
+
+ private:
+  const ReducedRange range_;
+  const bool exclusive_;
+  const bool reverse_;
+  std::vector<double> sums_;
+};
+
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
 std::vector<bool> ReducedAxes(const KernelSpec& spec) {
@@ -217,6 +272,20 @@ KernelOr MakeArgRow(const KernelSpec& spec, int) {
   return std::make_unique<ArgRowKernel<kSign>>(shape.dim(shape.rank() - 1));
 }
 
+KernelOr MakeCumSum(const KernelSpec& spec, int) {
+  const Shape& shape = spec.inputs[0].shape;
+  if (spec.inputs[0].dtype != DType::kFloat32) {
+    return absl::UnimplementedError("float32 only");
+  }
+  const int64_t axis = spec.attributes.GetOr<int64_t>("axis", 0);
+  std::vector<bool> is_cumulated(shape.rank(), false);
+  is_cumulated[axis < 0 ? axis + shape.rank() : axis] = true;
+  return std::make_unique<CumSumKernel>(
+      *FindRange(shape, is_cumulated),
+      spec.attributes.GetOr<bool>("exclusive", false),
+      spec.attributes.GetOr<bool>("reverse", false));
+}
+
 }  // namespace
 
 namespace internal {
@@ -231,6 +300,7 @@ void RegisterCpuReductionKernels(KernelRegistry* registry) {
   });
   registry->Register("ArgMax", MakeArgRow<1>);
   registry->Register("ArgMin", MakeArgRow<-1>);
+  registry->Register("CumSum", MakeCumSum);
 }
 
 }  // namespace internal

@@ -152,6 +152,18 @@ struct ProdOfOthersParameters {
   DeviceLayout reduced;
 };
 
+// A thread for each group.
+struct CumSumParameters {
+  int64_t count;  // Groups.
+  int64_t group_count;
+  DeviceElements from;
+  DeviceElements to;
+  bool is_exclusive;
+  bool is_reversed;
+  DeviceLayout kept;
+  DeviceLayout reduced;
+};
+
 // --- softmax.cu ---
 
 enum class RowFunction : uint8_t {

@@ -1,4 +1,4 @@
-// Reductions along axes.
+// Reductions and running sums along axes.
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
@@ -73,6 +73,21 @@ __device__ void FindExtreme(const ArgParameters& p) {
   p.to[result] = chosen;
 }
 
+template <typename C>
+__device__ void CumulateSums(const CumSumParameters& p) {
+  const int64_t group = GlobalThread();
+  if (group >= p.count) return;
+  const int64_t begin = p.kept(group);
+  C sum = 0;
+  for (int64_t j = 0; j < p.group_count; ++j) {
+    const int64_t at =
+        begin + p.reduced(p.is_reversed ? p.group_count - 1 - j : j);
+    const C before = sum;
+    sum = WrappingAdd(sum, LoadElement<C>(p.from, at));
+    StoreElement(p.to, at, p.is_exclusive ? before : sum);
+  }
+}
+
 }  // namespace
 }  // namespace muster::internal
 
@@ -118,8 +133,20 @@ extern "C" __global__ void prod_of_others(
   }
 }
 
+extern "C" __global__ void cum_sum_float(
+    const __grid_constant__ CumSumParameters p) {
+  CumulateSums<double>(p);
+}
+
+extern "C" __global__ void cum_sum_integer(
+    const __grid_constant__ CumSumParameters p) {
+  CumulateSums<int64_t>(p);
+}
+
 MUSTER_SIMULATED_KERNELS(reduce, MUSTER_BARRIER_KERNEL(reduce_float),
                          MUSTER_BARRIER_KERNEL(reduce_integer),
                          MUSTER_PLAIN_KERNEL(arg_float),
                          MUSTER_PLAIN_KERNEL(arg_integer),
-                         MUSTER_PLAIN_KERNEL(prod_of_others))
+                         MUSTER_PLAIN_KERNEL(prod_of_others),
+                         MUSTER_PLAIN_KERNEL(cum_sum_float),
+                         MUSTER_PLAIN_KERNEL(cum_sum_integer))

@@ -149,6 +149,32 @@ KernelOr MakeProdOfOthers(const KernelSpec& spec, const KernelTarget& target) {
   });
 }
 
+KernelOr MakeCumSum(const KernelSpec& spec, const KernelTarget& target) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (!IsNumber(dtype)) return Unsupported(spec);
+  ASSIGN_OR_RETURN(
+      const DeviceFunction function,
+      FindFunction(target, reduce_image(),
+                   IsFloating(dtype) ? "cum_sum_float" : "cum_sum_integer"));
+  const Shape& shape = spec.inputs[0].shape;
+  const ReductionIndex index(shape,
+                             {spec.attributes.GetOr<int64_t>("axis", 0)});
+  CumSumParameters parameters = {};
+  parameters.count =
+      shape.element_count() == 0 ? 0 : index.kept.element_count();
+  parameters.group_count = index.reduced.element_count();
+  parameters.is_exclusive = spec.attributes.GetOr<bool>("exclusive", false);
+  parameters.is_reversed = spec.attributes.GetOr<bool>("reverse", false);
+  parameters.kept = DeviceLayoutOf(index.kept);
+  parameters.reduced = DeviceLayoutOf(index.reduced);
+  return MakeDeviceKernel(target, [function,
+                                   parameters](const DeviceRun& run) mutable {
+    parameters.from = run.input(0);
+    parameters.to = run.output(0);
+    return run.Launch(function, ThreadForEach(parameters.count), parameters);
+  });
+}
+
 KernelOr MakeCountAlong(const KernelSpec& spec, const KernelTarget& target) {
   const ReductionIndex index(spec.inputs[0].shape, AxesOf(spec));
   ASSIGN_OR_RETURN(auto fill,
@@ -178,6 +204,7 @@ void RegisterReductionKernels(KernelRegistry* registry,
   RegisterDevice(registry, target, "ArgMin", MakeArg);
   RegisterDevice(registry, target, "ProdOfOthers", MakeProdOfOthers);
   RegisterDevice(registry, target, "CountAlong", MakeCountAlong);
+  RegisterDevice(registry, target, "CumSum", MakeCumSum);
 }
 
 }  // namespace muster::internal

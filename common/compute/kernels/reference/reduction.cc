@@ -115,6 +115,33 @@ KernelOr MakeProdOfOthers(const KernelSpec& spec) {
   return VisitSupported<Supported::kFloating>(spec.inputs[0].dtype, spec, make);
 }
 
+KernelOr MakeCumSum(const KernelSpec& spec) {
+  const ReductionIndex index(spec.inputs[0].shape,
+                             {spec.attributes.GetOr<int64_t>("axis", 0)});
+  const bool exclusive = spec.attributes.GetOr<bool>("exclusive", false);
+  const bool reverse = spec.attributes.GetOr<bool>("reverse", false);
+  const auto make = [&]<typename T>() {
+    return MakeKernel([=, count = index.reduced.element_count()](
+                          const KernelArguments& arguments) {
+      const auto x = arguments.inputs[0]->flat<T>();
+      const auto y = arguments.outputs[0]->mutable_flat<T>();
+      const int64_t row_count = y.empty() ? 0 : index.kept.element_count();
+      for (int64_t row = 0; row < row_count; ++row) {
+        const int64_t begin = index.kept(row);
+        Accumulated<T> sum = 0;
+        for (int64_t j = 0; j < count; ++j) {
+          const int64_t at = begin + index.reduced(reverse ? count - 1 - j : j);
+          const Accumulated<T> before = sum;
+          sum = WrappingAdd<Accumulated<T>>(sum, Widen(x[at]));
+          y[at] = Narrow<T>(exclusive ? before : sum);
+        }
+      }
+      return absl::OkStatus();
+    });
+  };
+  return VisitSupported<Supported::kNumber>(spec.inputs[0].dtype, spec, make);
+}
+
 // Returns the first element for which no other is `better`.
 template <typename Better>
 void RegisterArg(KernelRegistry* registry, absl::string_view op,
@@ -177,6 +204,7 @@ void RegisterReductionKernels(KernelRegistry* registry) {
   RegisterReference(registry, "Mean", MakeMean);
   RegisterReference(registry, "SumLike", MakeSumLike);
   RegisterReference(registry, "ProdOfOthers", MakeProdOfOthers);
+  RegisterReference(registry, "CumSum", MakeCumSum);
   RegisterArg(registry, "ArgMax", [](auto a, auto b) { return a > b; });
   RegisterArg(registry, "ArgMin", [](auto a, auto b) { return a < b; });
   RegisterReference(registry, "CountAlong", MakeCountAlong);

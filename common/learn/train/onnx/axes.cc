@@ -85,6 +85,22 @@ absl::Status ArgToOnnx(OnnxNode& node) {
   return absl::OkStatus();
 }
 
+absl::Status CumSumToOnnx(OnnxNode& node) {
+  const DType dtype = node.input_type(0).dtype;
+  if (dtype == DType::kUint8) return node.Refuse("ONNX has no sums of uint8");
+  const AxisOrder order = node.ExistingOrder(0);
+  const auto axis = static_cast<double>(
+      PositionOf(node.Axis("axis", node.input_rank(0)), order));
+  node.SetOutput(
+      0,
+      node.Emit(
+          "CumSum", {node.Input(0, order), node.Number(axis, DType::kInt64)},
+          {OnnxInt("exclusive", node.Attribute<bool>("exclusive") ? 1 : 0),
+           OnnxInt("reverse", node.Attribute<bool>("reverse") ? 1 : 0)}),
+      order);
+  return absl::OkStatus();
+}
+
 absl::Status CountAlongToOnnx(OnnxNode& node) {
   const std::vector<int64_t> axes = node.Axes("axes", node.input_rank(0));
   const AxisOrder order = node.ExistingOrder(0);

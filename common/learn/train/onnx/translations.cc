@@ -63,6 +63,7 @@ constexpr Translation kTranslations[] = {
     {.op = "CountAlong", .general = CountAlongToOnnx},
     {.op = "CountTokens", .refusal = kText},
     {.op = "CrossHash", .refusal = kText},
+    {.op = "CumSum", .general = CumSumToOnnx},
     {.op = "DepthwiseConv2D", .general = DepthwiseConv2DToOnnx},
     {.op = "DepthwiseConv2DBackpropInput", .refusal = kTraining},
     {.op = "DepthwiseConv2DBackpropKernel", .refusal = kTraining},

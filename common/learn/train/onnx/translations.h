@@ -73,6 +73,7 @@ absl::Status MulToOnnx(OnnxNode& node);
 absl::Status SoftmaxToOnnx(OnnxNode& node);  // LogSoftmax, too.
 absl::Status ReduceToOnnx(OnnxNode& node);
 absl::Status ArgToOnnx(OnnxNode& node);
+absl::Status CumSumToOnnx(OnnxNode& node);
 absl::Status CountAlongToOnnx(OnnxNode& node);
 absl::Status ConcatToOnnx(OnnxNode& node);
 absl::Status StackToOnnx(OnnxNode& node);
