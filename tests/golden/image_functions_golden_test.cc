@@ -72,6 +72,21 @@ const std::map<std::string, Function>& Functions() {
        [](Value x, Drawn, const Json& config) {
          return internal::StretchContrast(x, RangeOf(config));
        }},
+      {"Equalize",
+       [](Value x, Drawn, const Json& config) {
+         return internal::Equalize(x, config.at("bins"), RangeOf(config));
+       }},
+      {"ChangePerspective",
+       [](Value x, Drawn drawn, const Json& config) {
+         const bool is_nearest = config.at("interpolation") == "nearest";
+         return internal::ChangePerspective(
+             x,
+             {drawn["right"], drawn["bottom"], drawn["last_x"],
+              drawn["last_y"]},
+             {.interpolation = is_nearest ? Interpolation::kNearest
+                                          : Interpolation::kBilinear,
+              .fill_value = config.at("fill_value")});
+       }},
       {"GaussianBlur",
        [](Value x, Drawn drawn, const Json& config) {
          return internal::GaussianBlur(

@@ -20,6 +20,8 @@ def cases():
     yield from _colors(seeded(460))
     yield from _shapes(seeded(461))
     yield from _shears(seeded(462))
+    yield from _equalizations(seeded(463))
+    yield from _perspectives(seeded(464))
 
 
 def _images(rng, value_range):
@@ -100,6 +102,38 @@ def _shapes(rng):
     yield _case("Erase", layer, x,
                 {"fill": fill, **{name: _column(*v) for name, v in corners.items()}},
                 {"batch_masks": masks, "apply_erasing": np.array([True] * 3), "fill_value": fill})
+
+
+def _equalizations(rng):
+    for value_range in (BYTES, UNIT, (-1, 1)):
+        for bins in (256, 8):
+            x = _images(rng, value_range)
+            x[..., 1] = x[..., 1] ** 2 / value_range[1]
+            x[..., 2] = 0.25
+            layer = L.Equalization(value_range, bins=bins)
+            yield _case("Equalize", layer, x, {}, None, bins=bins,
+                        value_range=[float(n) for n in value_range])
+
+
+def _perspectives(rng):
+    for interpolation in ("bilinear", "nearest"):
+        layer = L.RandomPerspective(interpolation=interpolation, fill_value=-1.0)
+        x = normal(rng, 5, 4, 6, 2)
+        corners = np.array([[0, 0], [5, 0], [0, 3], [5, 3]], np.float32)
+        start = np.repeat(corners[None], 5, axis=0)
+        moved = uniform(rng, 5, 4, 2, low=-0.5, high=0.5).astype(np.float32)
+        moved[0] = 0
+        drawn = {"right": moved[:, 1, 0], "bottom": moved[:, 2, 1], "last_x": moved[:, 3, 0],
+                 "last_y": moved[:, 3, 1]}
+        y = layer.transform_images(
+            x,
+            {"apply_perspective": np.array([True] * 5), "start_points": start,
+             "end_points": start + start * moved},
+        )
+        yield case("ChangePerspective", {"function": "ChangePerspective",
+                                         "interpolation": interpolation, "fill_value": -1.0},
+                   {"x": x, **{name: _column(*value) for name, value in drawn.items()}},
+                   {"y": np.asarray(y, np.float32)})
 
 
 def _shears(rng):

@@ -417,6 +417,20 @@ def _augmentation_configurations():
         " seed: 7 }",
         L.Solarization(0.25, (0.25, 0.5), value_range=(0, 1), seed=7),
     )
+    yield "random_color_jitter {}", L.RandomColorJitter()
+    yield (
+        "random_color_jitter { brightness_factor: [-0.25, 0.5] contrast_factor: [0.25, 0.5]"
+        " saturation_factor: [0, 0.5] hue_factor: [0.5, 1] value_range: [0, 1] seed: 7 }",
+        L.RandomColorJitter((0, 1), (-0.25, 0.5), (0.25, 0.5), (0, 0.5), (0.5, 1), seed=7),
+    )
+    yield "equalization {}", L.Equalization()
+    yield "equalization { bins: 16 value_range: [0, 1] }", L.Equalization((0, 1), bins=16)
+    yield "random_perspective {}", L.RandomPerspective()
+    yield (
+        "random_perspective { factor: [0.25, 0.5] scale: 0.5 interpolation: NEAREST"
+        " fill_value: 0.5 seed: 7 }",
+        L.RandomPerspective((0.25, 0.5), 0.5, "nearest", 0.5, seed=7),
+    )
     yield "auto_contrast { value_range: [0, 1] }", L.AutoContrast(value_range=(0, 1))
     yield "random_gaussian_blur {}", L.RandomGaussianBlur()
     yield (

@@ -56,7 +56,12 @@ std::vector<LayerPtr> RandomLayers() {
           RandomTranslation(0.5, 0.5),
           RandomShear(0.5, 0.5),
           RandomCrop(2, 3),
-          RandomErasing()};
+          RandomErasing(),
+          RandomColorJitter({.brightness_factor = 0.5,
+                             .contrast_factor = 0.5,
+                             .saturation_factor = RandomFactor(0.2, 0.8),
+                             .hue_factor = 0.5}),
+          RandomPerspective()};
 }
 
 absl::StatusOr<Tensor> Transform(const LayerPtr& layer, const Tensor& images,
@@ -155,11 +160,56 @@ TEST(AugmentationTest, RejectsFactorsOutOfBounds) {
       {RandomCrop(0, 3), "height must be at least 1, got 0"},
       {RandomErasing(1.0, {.scale = 2}), "scale must be in [0, 1]"},
       {RandomErasing(1.0, {.fill_value = {1, 2}}), "one number or three"},
+      {RandomColorJitter({.contrast_factor = UnitFactor(2, 3)}),
+       "contrast_factor must be in [0, 1]"},
+      {RandomPerspective(1.0, {.scale = 1.5}), "scale must be in [0, 1]"},
+      {RandomPerspective(2.0), "factor must be in [0, 1], got [0, 2]"},
+      {Equalization({.bins = 1}), "bins must be in [2, 65536], got 1"},
   };
   for (const auto& [layer, what] : cases) {
     EXPECT_THAT(Transform(layer, Images()),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   }
+}
+
+// The changes are those of the single layers, in Keras' order.
+TEST(RandomColorJitterTest, ChangesWhatHasAFactor) {
+  ASSERT_OK_AND_ASSIGN(const Tensor same,
+                       Transform(RandomColorJitter(), Images()));
+  EXPECT_EQ(Flat(same), Flat(Images()));
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor changed,
+      Transform(RandomColorJitter({.brightness_factor = RandomFactor(0.5, 0.5),
+                                   .contrast_factor = UnitFactor(0, 0)}),
+                Tensor::Full(DType::kFloat32, {4, 2, 2, 1}, 100)));
+  EXPECT_THAT(Flat(changed), testing::Each(227.5f));
+}
+
+TEST(RandomPerspectiveTest, ChangesAboutTheGivenShareOfImages) {
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor changed,
+      Transform(RandomPerspective(UnitFactor(0.5, 0.5)), Images()));
+  const std::vector<float> before = Flat(Images());
+  const std::vector<float> after = Flat(changed);
+  const size_t size = before.size() / kImageCount;
+  int changed_count = 0;
+  for (int64_t image = 0; image < kImageCount; ++image) {
+    changed_count += !std::equal(before.begin() + image * size,
+                                 before.begin() + (image + 1) * size,
+                                 after.begin() + image * size);
+  }
+  EXPECT_GT(changed_count, kImageCount / 4);
+  EXPECT_LT(changed_count, kImageCount * 3 / 4);
+}
+
+TEST(EqualizationTest, SpreadsValuesWhileTraining) {
+  const Tensor x =
+      Tensor::FromValues<float>({1, 2, 2, 1}, {100, 101, 101, 102});
+  ASSERT_OK_AND_ASSIGN(const Tensor spread, Transform(Equalization(), x));
+  EXPECT_THAT(Flat(spread), testing::ElementsAre(0, 170, 170, 255));
+  ASSERT_OK_AND_ASSIGN(const Tensor same,
+                       Transform(Equalization(), x, 1, 0, kInference));
+  EXPECT_EQ(Flat(same), Flat(x));
 }
 
 // One position for all images, and each position in one step or another.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -164,6 +165,42 @@ Value StretchContrast(Value images, const ValueRange& range) {
   const Value stretched =
       Rescale(Clip(bytes * scale - low * scale, kByte), kByte, range);
   return Select(LogicalOr(is_flat, IsNan(stretched)), images, stretched);
+}
+
+Value Equalize(Value images, int64_t bins, const ValueRange& range) {
+  const int64_t channels = images.shape().dim(3);
+  const double scale = 255 / (range.upper - range.lower);
+  const double last = static_cast<double>(bins - 1);
+  const Value bytes = images * scale - range.lower * scale;
+  // Bins of all channels, one channel after the other.
+  const auto bin_of = [&](Value position) {
+    const Value bin =
+        Cast(Minimum(Maximum(position, 0.0), last), DType::kInt32);
+    const Value first = Positions(images, {channels}, channels);
+    return Reshape(bin + Cast(first * static_cast<double>(bins), DType::kInt32),
+                   {-1});
+  };
+  const Value counted = bin_of(bytes * last / 255.0);
+  const Value histogram =
+      Reshape(SegmentSum(OnesLike(counted), counted, channels * bins),
+              {channels, bins});
+  const Value total = Cast(CumSum(histogram, {.axis = 1}), DType::kFloat64);
+  // Sums only grow: the least one above 0 is the first.
+  const double beyond = std::numeric_limits<int32_t>::max();
+  const ReduceOptions keep = {.keep_dims = true};
+  const Value first_total =
+      Min(Select(total > 0.0, total, ScalarLike(total, beyond)), {1}, keep);
+  const Value rest = Maximum(Max(total, {1}, keep) - first_total, 1.0);
+  const Value table =
+      Minimum(Maximum(Round((total - first_total) * 255.0 / rest), 0.0), 255.0);
+  const Value equalized =
+      Reshape(Gather(Reshape(table, {-1}), bin_of(bytes / 255.0 * last)),
+              {-1, images.shape().dim(1), images.shape().dim(2), channels});
+  const Value is_flat = Reshape(
+      Sum(Cast(histogram > 0.0, DType::kInt32), {1}) <= 1.0, {channels});
+  return Select(is_flat, bytes, Cast(equalized, images.dtype())) *
+             ((range.upper - range.lower) / 255) +
+         range.lower;
 }
 
 Value Sharpen(Value images, Value factor, const ValueRange& range) {

@@ -41,6 +41,10 @@ Value AdjustHue(Value images, Value delta, const ValueRange& range);
 // Stretches each channel of an image to the whole range. Channels of a single
 // value stay as they are.
 Value StretchContrast(Value images, const ValueRange& range);
+// Makes the values of each channel as frequent as each other, as far as a table
+// of `bins` values can. As in Keras, values are counted in all images together.
+// A channel whose values are in one bin stays as it is.
+Value Equalize(Value images, int64_t bins, const ValueRange& range);
 // smooth + factor * (images - smooth), clipped.
 Value Sharpen(Value images, Value factor, const ValueRange& range);
 // A Gaussian blur. The kernel has kernel_size[0] x kernel_size[1] elements,

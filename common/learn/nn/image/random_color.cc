@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr double kEpsilon = 1e-7;  // keras.config.epsilon().
+constexpr int64_t kBinsMax = 65536;
 
 // "factor must be in ..."; empty if it is.
 template <typename Factor>
@@ -37,6 +39,54 @@ template <typename Factor>
 Value IsChanged(ImageDraws& draws, const Factor& factor) {
   const Value probability = draws.Uniform(factor.lower, factor.upper);
   return draws.Uniform(0, 1) < probability;
+}
+
+// Changes each image by what is drawn from the factor.
+Value Changed(ColorChange change, const RandomFactor& factor,
+              const ValueRange& range, Value x, ImageDraws& draws) {
+  switch (change) {
+    case ColorChange::kBrightness:
+      return internal::AdjustBrightness(
+          x, Drawn(draws, factor) * (range.upper - range.lower), range);
+    case ColorChange::kContrast:
+      return internal::AdjustContrast(
+          x, draws.Uniform(1 - factor.lower, 1 + factor.upper), range);
+    case ColorChange::kSaturation: {
+      const Value drawn = Drawn(draws, factor);
+      return internal::AdjustSaturation(x, drawn / (1 - drawn + kEpsilon),
+                                        range);
+    }
+    case ColorChange::kHue: {
+      const Value sign = draws.Sign();
+      return internal::AdjustHue(x, sign * Drawn(draws, factor) * 0.5, range);
+    }
+    case ColorChange::kColorDegeneration:
+      return internal::DegenerateColor(x, Drawn(draws, factor), range);
+    case ColorChange::kInvert:
+      return Select(IsChanged(draws, factor), range.upper - x, x);
+    case ColorChange::kSharpness:
+      return internal::Sharpen(x, Drawn(draws, factor) * 2.0, range);
+  }
+  return Value();
+}
+
+// Visits a factor that may be absent.
+template <typename Factor>
+void VisitOptionalFactor(ConfigVisitor& visitor, ConfigName name,
+                         std::optional<Factor>& factor) {
+  if (!visitor.IsPresent(name, factor.has_value())) return;
+  Factor present = factor.value_or(Factor(0.0));
+  VisitFactor(visitor, name, present);
+  factor = present;
+}
+
+// As Changed(), if there is a factor.
+template <typename Factor>
+Value ChangedIfSet(ColorChange change, const std::optional<Factor>& factor,
+                   const ValueRange& range, Value x, ImageDraws& draws) {
+  if (!factor.has_value()) return x;
+  return Changed(change, RandomFactor(factor->lower, factor->upper), range, x,
+                 draws);
 }
 
 LayerPtr Make(ColorChange change, const RandomFactor& factor,
@@ -106,30 +156,7 @@ std::vector<int64_t> RandomColorLayer::channel_counts() const {
 }
 
 Value RandomColorLayer::Augment(Value x, ImageDraws& draws) {
-  switch (change_) {
-    case ColorChange::kBrightness:
-      return internal::AdjustBrightness(
-          x, Drawn(draws, factor_) * (range_.upper - range_.lower), range_);
-    case ColorChange::kContrast:
-      return internal::AdjustContrast(
-          x, draws.Uniform(1 - factor_.lower, 1 + factor_.upper), range_);
-    case ColorChange::kSaturation: {
-      const Value factor = Drawn(draws, factor_);
-      return internal::AdjustSaturation(x, factor / (1 - factor + kEpsilon),
-                                        range_);
-    }
-    case ColorChange::kHue: {
-      const Value sign = draws.Sign();
-      return internal::AdjustHue(x, sign * Drawn(draws, factor_) * 0.5, range_);
-    }
-    case ColorChange::kColorDegeneration:
-      return internal::DegenerateColor(x, Drawn(draws, factor_), range_);
-    case ColorChange::kInvert:
-      return Select(IsChanged(draws, factor_), range_.upper - x, x);
-    case ColorChange::kSharpness:
-      return internal::Sharpen(x, Drawn(draws, factor_) * 2.0, range_);
-  }
-  return Value();
+  return Changed(change_, factor_, range_, x, draws);
 }
 
 LayerPtr RandomBrightness(const RandomFactor& factor,
@@ -165,6 +192,70 @@ LayerPtr RandomInvert(const UnitFactor& factor,
 LayerPtr RandomSharpness(const UnitFactor& factor,
                          const RandomColorOptions& options) {
   return Make(ColorChange::kSharpness, factor, options);
+}
+
+void RandomColorJitterLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitValueRange(visitor, options_.value_range);
+  VisitOptionalFactor(visitor, "brightness_factor", options_.brightness_factor);
+  VisitOptionalFactor(visitor, "contrast_factor", options_.contrast_factor);
+  VisitOptionalFactor(visitor, "saturation_factor", options_.saturation_factor);
+  VisitOptionalFactor(visitor, "hue_factor", options_.hue_factor);
+  VisitSeed(visitor);
+}
+
+std::string RandomColorJitterLayer::Mistake() const {
+  const auto mistake = [](const char* name, const auto& factor, double lower) {
+    return factor.has_value() ? Named(name, *factor, lower, 1) : std::string();
+  };
+  for (const std::string& what :
+       {mistake("brightness_factor", options_.brightness_factor, -1),
+        mistake("contrast_factor", options_.contrast_factor, 0),
+        mistake("saturation_factor", options_.saturation_factor, -1),
+        mistake("hue_factor", options_.hue_factor, 0)}) {
+    if (!what.empty()) return what;
+  }
+  return "";
+}
+
+std::vector<int64_t> RandomColorJitterLayer::channel_counts() const {
+  const bool needs_colors =
+      options_.saturation_factor.has_value() || options_.hue_factor.has_value();
+  return needs_colors ? std::vector<int64_t>{3} : std::vector<int64_t>{};
+}
+
+Value RandomColorJitterLayer::Augment(Value x, ImageDraws& draws) {
+  const ValueRange& range = options_.value_range;
+  x = ChangedIfSet(ColorChange::kBrightness, options_.brightness_factor, range,
+                   x, draws);
+  x = ChangedIfSet(ColorChange::kContrast, options_.contrast_factor, range, x,
+                   draws);
+  x = ChangedIfSet(ColorChange::kSaturation, options_.saturation_factor, range,
+                   x, draws);
+  return ChangedIfSet(ColorChange::kHue, options_.hue_factor, range, x, draws);
+}
+
+LayerPtr RandomColorJitter(const RandomColorJitterOptions& options) {
+  return std::make_shared<RandomColorJitterLayer>(options);
+}
+
+void EqualizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("bins", bins_);
+  VisitValueRange(visitor, range_);
+  const std::string mistake = Mistake();
+  if (!mistake.empty()) visitor.Refuse("bins", mistake.substr(5));
+}
+
+std::string EqualizationLayer::Mistake() const {
+  if (bins_ >= 2 && bins_ <= kBinsMax) return "";
+  return absl::StrCat("bins must be in [2, ", kBinsMax, "], got ", bins_);
+}
+
+Value EqualizationLayer::Augment(Value x, ImageDraws&) {
+  return internal::Equalize(x, bins_, range_);
+}
+
+LayerPtr Equalization(const EqualizationOptions& options) {
+  return std::make_shared<EqualizationLayer>(options);
 }
 
 void RandomGrayscaleLayer::VisitConfig(ConfigVisitor& visitor) {

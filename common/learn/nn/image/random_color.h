@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,69 @@ LayerPtr RandomInvert(const UnitFactor& factor = 1.0,
                       const RandomColorOptions& options = {});
 LayerPtr RandomSharpness(const UnitFactor& factor,
                          const RandomColorOptions& options = {});
+
+struct RandomColorJitterOptions {
+  // Those of the layers of these names; unset: no such change.
+  std::optional<RandomFactor> brightness_factor = std::nullopt;
+  std::optional<UnitFactor> contrast_factor = std::nullopt;
+  std::optional<RandomFactor> saturation_factor = std::nullopt;
+  std::optional<UnitFactor> hue_factor = std::nullopt;
+  ValueRange value_range = {};
+  uint64_t seed = 0;  // 0: derived from the model's.
+  std::string name = "";
+};
+
+// RandomBrightness, RandomContrast, RandomSaturation and RandomHue, in this
+// order. The last two need 3 channels.
+class RandomColorJitterLayer : public AugmentationLayer {
+ public:
+  explicit RandomColorJitterLayer(const RandomColorJitterOptions& options)
+      : AugmentationLayer(options.name, options.seed), options_(options) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Augment(Value x, ImageDraws& draws) override;
+  std::string Mistake() const override;
+  std::vector<int64_t> channel_counts() const override;
+
+ private:
+  RandomColorJitterOptions options_;
+};
+
+// Equivalent to: keras.layers.RandomColorJitter.
+LayerPtr RandomColorJitter(const RandomColorJitterOptions& options = {});
+
+struct EqualizationOptions {
+  int64_t bins = 256;
+  ValueRange value_range = {};
+  std::string name = "";
+};
+
+// Equalizes the histogram of each channel while training. Values are counted in
+// all images of the batch together, as in Keras; where replicas train in sync,
+// in those of a replica. Nothing is drawn.
+class EqualizationLayer : public AugmentationLayer {
+ public:
+  explicit EqualizationLayer(const EqualizationOptions& options)
+      : AugmentationLayer(options.name, /*seed=*/0),
+        bins_(options.bins),
+        range_(options.value_range) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+  bool mixes_examples() const override { return true; }
+
+ protected:
+  Value Augment(Value x, ImageDraws& draws) override;
+  std::string Mistake() const override;
+
+ private:
+  int64_t bins_;
+  ValueRange range_;
+};
+
+// Equivalent to: keras.layers.Equalization.
+LayerPtr Equalization(const EqualizationOptions& options = {});
 
 struct RandomGrayscaleOptions {
   uint64_t seed = 0;  // 0: derived from the model's.

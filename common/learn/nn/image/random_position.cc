@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
@@ -112,6 +113,81 @@ LayerPtr RandomShear(const RandomFactor& x_factor, const RandomFactor& y_factor,
                      const RandomResamplingOptions& options) {
   return std::make_shared<RandomShearLayer>(x_factor, y_factor, options);
 }
+
+void RandomPerspectiveLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitFactor(visitor, "factor", factor_, false);
+  visitor.Visit("scale", options_.scale);
+  VisitInterpolation(visitor, options_.interpolation);
+  visitor.Visit("fill_value", options_.fill_value);
+  VisitSeed(visitor);
+}
+
+std::string RandomPerspectiveLayer::Mistake() const {
+  if (!(options_.scale >= 0 && options_.scale <= 1)) {
+    return absl::StrCat("scale must be in [0, 1], got ", options_.scale);
+  }
+  return Outside("factor", factor_, 0);
+}
+
+Value RandomPerspectiveLayer::Augment(Value x, ImageDraws& draws) {
+  const Value probability = draws.Uniform(factor_.lower, factor_.upper);
+  const Value is_changed = draws.Uniform(0, 1) < probability;
+  const double half = options_.scale / 2;
+  const auto shift = [&] { return draws.Uniform(-half, half); };
+  // One after the other: the order of arguments is not defined.
+  internal::CornerShifts shifts;
+  shifts.right = shift();
+  shifts.bottom = shift();
+  shifts.last_x = shift();
+  shifts.last_y = shift();
+  return Select(
+      is_changed,
+      internal::ChangePerspective(x, shifts,
+                                  {.interpolation = options_.interpolation,
+                                   .fill_value = options_.fill_value}),
+      x);
+}
+
+LayerPtr RandomPerspective(const UnitFactor& factor,
+                           const RandomPerspectiveOptions& options) {
+  return std::make_shared<RandomPerspectiveLayer>(factor, options);
+}
+
+namespace internal {
+
+// The transform takes the moved corners to those of the image. The first corner
+// does not move, and the second and third ones stay on their edges, so that
+// Keras' eight equations have this solution.
+Value ChangePerspective(Value images, const CornerShifts& shifts,
+                        const ImageTransformOptions& options) {
+  const int64_t height = images.shape().dim(1);
+  const int64_t width = images.shape().dim(2);
+  if (height < 2 || width < 2) {
+    images.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "RandomPerspective: expected images of known size with at least 2 rows "
+        "and 2 columns, not ",
+        images.type().ToString())));
+    return Value();
+  }
+  const auto last_row = static_cast<double>(height - 1);
+  const auto last_column = static_cast<double>(width - 1);
+  const auto moved = [](Value shift, double position) {
+    return (AsTransformElement(shift) + 1.0) * position;
+  };
+  const Value right = moved(shifts.right, last_column);
+  const Value bottom = moved(shifts.bottom, last_row);
+  const Value last_x = moved(shifts.last_x, last_column);
+  const Value last_y = moved(shifts.last_y, last_row);
+  const Value c0 = (last_y / bottom - 1.0) / last_x;
+  const Value c1 = (last_x / right - 1.0) / last_y;
+  const Value a0 = (c0 + 1.0 / right) * last_column;
+  const Value b1 = (c1 + 1.0 / bottom) * last_row;
+  const Value zero = ZerosLike(c0);
+  return ImageTransform(
+      images, Concat({a0, zero, zero, zero, b1, zero, c0, c1}, 1), options);
+}
+
+}  // namespace internal
 
 void RandomCropLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("height", height_);

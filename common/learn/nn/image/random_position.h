@@ -83,6 +83,61 @@ LayerPtr RandomShear(const RandomFactor& x_factor = 0.0,
                      const RandomFactor& y_factor = 0.0,
                      const RandomResamplingOptions& options = {});
 
+struct RandomPerspectiveOptions {
+  double scale = 1;  // In [0, 1].
+  Interpolation interpolation = Interpolation::kBilinear;
+  double fill_value = 0;
+  uint64_t seed = 0;  // 0: derived from the model's.
+  std::string name = "";
+};
+
+// Looks at each image from another direction, with a probability that is drawn
+// from `factor`, in [0, 1]: each corner but the first one moves by up to scale
+// / 2 of its distance from the first one, along both axes. Images have at least
+// two rows and two columns. The output has the shape of the input.
+//
+// Source: keras.layers.RandomPerspective.
+class RandomPerspectiveLayer : public AugmentationLayer {
+ public:
+  RandomPerspectiveLayer(const UnitFactor& factor,
+                         const RandomPerspectiveOptions& options)
+      : AugmentationLayer(options.name, options.seed),
+        factor_(factor),
+        options_(options) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Augment(Value x, ImageDraws& draws) override;
+  std::string Mistake() const override;
+
+ private:
+  UnitFactor factor_;
+  RandomPerspectiveOptions options_;
+};
+
+// Equivalent to: keras.layers.RandomPerspective.
+LayerPtr RandomPerspective(const UnitFactor& factor = 1.0,
+                           const RandomPerspectiveOptions& options = {});
+
+namespace internal {
+
+// By how much corners of images move, [batch, 1, 1, 1], as shares of the
+// distance from the first corner: the second one of the first row, the first
+// one of the last row, and both coordinates of the last one.
+struct CornerShifts {
+  Value right;
+  Value bottom;
+  Value last_x;
+  Value last_y;
+};
+// Projects images [batch, height, width, channels] so that their corners move.
+// Shifts are above -1.
+Value ChangePerspective(Value images, const CornerShifts& shifts,
+                        const ImageTransformOptions& options);
+
+}  // namespace internal
+
 struct RandomCropOptions {
   uint64_t seed = 0;  // 0: derived from the model's.
   std::string name = "";
