@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/control.h"
 #include "common/compute/ops/register.h"
