@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/constraint.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "google/protobuf/repeated_field.h"
@@ -18,9 +20,6 @@ namespace muster {
 namespace {
 
 using Axes = google::protobuf::RepeatedField<int64_t>;
-
-// keras.backend.epsilon().
-constexpr double kEpsilon = 1e-7;
 
 absl::string_view NameOf(const proto::Constraint& constraint) {
   switch (constraint.kind_case()) {
@@ -91,8 +90,7 @@ struct NormLayout {
   std::vector<int64_t> steps;
 };
 
-NormLayout LayoutOf(const Shape& shape, const Axes& axes) {
-  const std::vector<bool> is_reduced = ReducedAxes(axes, shape.rank());
+NormLayout LayoutOf(const Shape& shape, const std::vector<bool>& is_reduced) {
   NormLayout layout;
   int axis = 0;
   for (; axis < shape.rank() && !is_reduced[axis]; ++axis) {
@@ -136,30 +134,11 @@ void ForEachRun(const NormLayout& layout, const Visit& visit) {
   }
 }
 
-// The elements of a norm are multiplied by a number of the variable's type, or
-// divided by one: as Keras does it, which differs in the last digit.
 template <typename T>
-T FactorOf(const proto::Constraint& constraint, T norm) {
-  const T divisor = static_cast<T>(kEpsilon) + norm;
-  if (constraint.has_unit_norm()) return divisor;
-  if (constraint.has_max_norm()) {
-    const T bound = static_cast<T>(constraint.max_norm().max_value());
-    return std::min(norm, bound) / divisor;
-  }
-  const proto::Constraint::MinMaxNorm& bounds = constraint.min_max_norm();
-  const T allowed = std::clamp(norm, static_cast<T>(bounds.min_value()),
-                               static_cast<T>(bounds.max_value()));
-  const T desired = static_cast<T>(bounds.rate()) * allowed +
-                    static_cast<T>(1 - bounds.rate()) * norm;
-  return desired / divisor;
-}
-
-template <typename T>
-void ApplyToNorms(const proto::Constraint& constraint, const Axes& axes,
-                  const Shape& shape, T* variable) {
-  const NormLayout layout = LayoutOf(shape, axes);
+void ApplyToNorms(const NormConstraint& constraint, const Shape& shape,
+                  T* variable) {
+  const NormLayout layout = LayoutOf(shape, constraint.is_reduced);
   if (layout.block_count * layout.block_elements == 0) return;
-  const bool divides = constraint.has_unit_norm();
   std::vector<double> sums(layout.norms_per_block);
   std::vector<T> factors(layout.norms_per_block);
   for (int64_t block = 0; block < layout.block_count; ++block) {
@@ -173,24 +152,25 @@ void ApplyToNorms(const proto::Constraint& constraint, const Axes& axes,
                  }
                });
     for (int64_t i = 0; i < layout.norms_per_block; ++i) {
-      factors[i] = FactorOf(constraint, static_cast<T>(std::sqrt(sums[i])));
+      factors[i] =
+          NormFactor(constraint.bounds, static_cast<T>(std::sqrt(sums[i])));
     }
-    ForEachRun(layout,
-               [&](int64_t element, int64_t norm, int64_t count, int64_t step) {
-                 for (int64_t i = 0; i < count; ++i) {
-                   T& x = elements[element + i];
-                   const T factor = factors[norm + i * step];
-                   x = divides ? x / factor : x * factor;
-                 }
-               });
+    ForEachRun(layout, [&](int64_t element, int64_t norm, int64_t count,
+                           int64_t step) {
+      for (int64_t i = 0; i < count; ++i) {
+        T& x = elements[element + i];
+        x = ApplyNormFactor(constraint.bounds, factors[norm + i * step], x);
+      }
+    });
   }
 }
 
 template <typename T>
 void Apply(const proto::Constraint& constraint, const Shape& shape,
            T* variable) {
-  if (const Axes* const axes = AxesOf(constraint)) {
-    ApplyToNorms(constraint, *axes, shape, variable);
+  const auto norms = NormConstraintOf(constraint, shape.rank());
+  if (norms.has_value()) {
+    ApplyToNorms(*norms, shape, variable);
   } else if (constraint.has_non_neg()) {
     const int64_t count = shape.element_count();
     // NaN stays, so that it is noticed.
@@ -268,6 +248,24 @@ absl::Status CheckSameConstraint(const proto::VariableSpec& existing,
 bool NeedsAllRows(const proto::Constraint& constraint, int rank) {
   const Axes* const axes = AxesOf(constraint);
   return axes != nullptr && rank > 0 && ReducedAxes(*axes, rank)[0];
+}
+
+std::optional<NormConstraint> NormConstraintOf(
+    const proto::Constraint& constraint, int rank) {
+  const Axes* const axes = AxesOf(constraint);
+  if (axes == nullptr) return std::nullopt;
+  NormConstraint norms{
+      .bounds = {.min_value = 0,
+                 .max_value = constraint.max_norm().max_value(),
+                 .rate = 1,
+                 .is_unit = constraint.has_unit_norm()},
+      .is_reduced = ReducedAxes(*axes, rank)};
+  if (constraint.has_min_max_norm()) {
+    norms.bounds.min_value = constraint.min_max_norm().min_value();
+    norms.bounds.max_value = constraint.min_max_norm().max_value();
+    norms.bounds.rate = constraint.min_max_norm().rate();
+  }
+  return norms;
 }
 
 void ApplyConstraint(const proto::Constraint& constraint, const Shape& shape,

@@ -2,9 +2,12 @@
 #define COMMON_COMPUTE_VARIABLES_CONSTRAINT_H_
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/constraint.h"
 #include "common/core/tensor/shape.h"
 
 namespace muster {
@@ -53,6 +56,15 @@ absl::Status CheckSameConstraint(const proto::VariableSpec& existing,
 // Returns true if a norm has elements of several rows, so that the constraint
 // cannot be applied to some rows alone. The constraint fits the rank.
 bool NeedsAllRows(const proto::Constraint& constraint, int rank);
+
+// A constraint on norms as kernels compute it, of a variable that it fits.
+struct NormConstraint {
+  NormBounds bounds;
+  std::vector<bool> is_reduced;  // By axis: is a norm computed along it?
+};
+// Nothing if the constraint is not one on norms.
+std::optional<NormConstraint> NormConstraintOf(
+    const proto::Constraint& constraint, int rank);
 
 // Applies a constraint that CheckConstraint() accepts to a variable of `shape`,
 // or to some of its rows if it does not need all. Sums are made in float64 in

@@ -23,8 +23,10 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -90,6 +92,37 @@ double ToleranceOf(const Optimizer& optimizer) {
   const auto rule = UpdateRule::Create(optimizer);
   EXPECT_OK(rule.status());
   return (*rule)->needs_whole_variables() ? 1e-6 : 0;
+}
+
+// Norms are added up in another order than on the host.
+TEST_P(DeviceOptimizerTest, AppliesConstraintsAsTheHost) {
+  for (const char* const text :
+       {"max_norm { max_value: 1 axis: 0 }", "unit_norm { axis: [0, -1] }",
+        "min_max_norm { min_value: 1 max_value: 2 rate: 0.5 axis: 1 }",
+        "unit_norm {}", "non_neg {}"}) {
+    proto::Constraint constraint;
+    ASSERT_TRUE(
+        google::protobuf::TextFormat::ParseFromString(text, &constraint));
+    for (const OptimizerOptions& stages :
+         {OptimizerOptions(), OptimizerOptions{.gradient_accumulation_steps = 2,
+                              .use_ema = true}}) {
+      SCOPED_TRACE(text);
+      Reset();
+      Create("float", DType::kFloat32, {300, 3}, &constraint);
+      Create("double", DType::kFloat64, {2, 5}, &constraint);
+      Create("table", DType::kFloat32, {9, 4}, &constraint);
+      SetOptimizer(Sgd({.learning_rate = 0.1, .momentum = 0.5}, stages));
+      for (int step = 0; step < 3; ++step) {
+        RunBoth(
+            {{0, UpdateKind::kApplyGradient, Random(DType::kFloat32, {300, 3})},
+             {1, UpdateKind::kApplyGradient, Random(DType::kFloat64, {2, 5})},
+             RowsOf(2, UpdateKind::kApplySparseGradient, DType::kFloat32, 9,
+                    4)});
+        ExpectSameStates(2e-6);
+        if (HasFailure()) return;
+      }
+    }
+  }
 }
 
 TEST_P(DeviceOptimizerTest, GivesTheBitsOfTheHost) {

@@ -67,13 +67,15 @@ class DeviceStoreTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   // Creates a variable in both stores, with random values.
-  void Create(const std::string& name, DType dtype, const Shape& shape) {
+  void Create(const std::string& name, DType dtype, const Shape& shape,
+              const proto::Constraint* constraint = nullptr) {
     proto::VariableSpec spec;
     spec.set_name(name);
     spec.set_dtype(EncodeDType(dtype));
     *spec.mutable_shape() = EncodeShape(shape);
     *spec.mutable_initializer()->mutable_value() =
         EncodeTensor(Random(dtype, shape));
+    if (constraint != nullptr) *spec.mutable_constraint() = *constraint;
     for (ReplicaVariables* store : stores()) ASSERT_OK(store->Create(spec));
     uses_.push_back({.name = name, .is_read = true, .is_updated = true});
   }

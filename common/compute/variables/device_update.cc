@@ -10,6 +10,7 @@
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/update_image.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/variables/constraint.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/launch_shape.h"
 
@@ -19,7 +20,9 @@ namespace {
 using internal::ChangeKind;
 using internal::ClipFactorsParameters;
 using internal::ClipKind;
+using internal::ConstrainParameters;
 using internal::DeviceElements;
+using internal::DeviceLayout;
 using internal::ElementType;
 using internal::LambRatiosParameters;
 using internal::SquaresParameters;
@@ -55,6 +58,12 @@ ChangeKind ChangeOf(UpdateKind kind) {
     default:
       return ChangeKind::kReplace;
   }
+}
+
+void AddAxis(int64_t extent, int64_t stride, DeviceLayout* layout) {
+  layout->extents[layout->rank] = extent;
+  layout->strides[layout->rank] = stride;
+  ++layout->rank;
 }
 
 void SetClipping(const GradientClipping& clipping, UpdateItem* item) {
@@ -238,6 +247,7 @@ void DeviceUpdate::AddGradient(const UpdateRule& rule, uint8_t* gradient,
   for (Pass& pass : FindPasses(rule, variable.type.dtype, step)) {
     AddItem(rule, gradient, count, rows, clipping, variable, &pass);
   }
+  if (variable.spec.has_constraint()) constrained_.push_back(&variable);
 }
 
 void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
@@ -419,7 +429,47 @@ absl::Status DeviceUpdate::Apply() {
     }
     of_pass += pass.items.size();
   }
+  for (const DeviceVariable* const variable : constrained_) {
+    RETURN_IF_ERROR(Constrain(*variable));
+  }
+  constrained_.clear();
   return absl::OkStatus();
+}
+
+absl::Status DeviceUpdate::Constrain(const DeviceVariable& variable) {
+  const Shape& shape = variable.type.shape;
+  const char* const type =
+      variable.type.dtype == DType::kFloat64 ? "_double" : "_float";
+  ConstrainParameters parameters{.variable = variable.value.address(),
+                                 .element_count = shape.element_count(),
+                                 .bounds = {},
+                                 .norms = {},
+                                 .elements = {},
+                                 .gate = gate_,
+                                 .variant = variant_,
+                                 .wanted_variant = wanted_variant_};
+  const auto constraint =
+      NormConstraintOf(variable.spec.constraint(), shape.rank());
+  if (!constraint.has_value()) {
+    return Launch(internal::update_image(),
+                  absl::StrCat("constrain_signs", type),
+                  ThreadForEach(parameters.element_count), parameters);
+  }
+  parameters.bounds = constraint->bounds;
+  parameters.element_count = 1;
+  int64_t norm_count = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool is_reduced = constraint->is_reduced[axis];
+    (is_reduced ? parameters.element_count : norm_count) *= shape.dim(axis);
+    AddAxis(shape.dim(axis), shape.ElementCountInRange(axis + 1, shape.rank()),
+            is_reduced ? &parameters.elements : &parameters.norms);
+  }
+  if (parameters.element_count == 0) return absl::OkStatus();
+  LaunchShape launch;
+  launch.grid[0] = static_cast<uint32_t>(norm_count);
+  launch.block[0] = ConstrainParameters::kThreads;
+  return Launch(internal::update_image(), absl::StrCat("constrain_norms", type),
+                launch, parameters);
 }
 
 }  // namespace muster

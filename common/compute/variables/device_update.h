@@ -95,7 +95,8 @@ class DeviceUpdate {
                    const DeviceRows& rows, const GradientClipping& clipping,
                    const DeviceVariable& variable, int64_t step);
   // Applies them: for each pass of a rule, one launch for all of its variables
-  // of one dtype and one update count. The rules must live until then.
+  // of one dtype and one update count; then the constraints, each of which is a
+  // launch. The rules and the variables must live until then.
   absl::Status Apply();
 
  private:
@@ -128,6 +129,7 @@ class DeviceUpdate {
   absl::StatusOr<const double*> ClipFactors(const internal::UpdateItem* items);
   absl::StatusOr<const double*> LambRatios(const Pass& pass,
                                            const internal::UpdateItem* items);
+  absl::Status Constrain(const DeviceVariable& variable);
   absl::Status LaunchPass(const Pass& pass, const internal::UpdateItem* items,
                           const double* factors);
 
@@ -137,6 +139,7 @@ class DeviceUpdate {
   const int32_t* variant_ = nullptr;
   int wanted_variant_ = 0;
   // Of the next Apply(); the vectors keep their memory.
+  std::vector<const DeviceVariable*> constrained_;
   std::vector<Pass> passes_;
   size_t pass_count_ = 0;
   std::vector<UpdatePass> rule_passes_;

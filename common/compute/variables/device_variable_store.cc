@@ -6,6 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/core/base/clock.h"
@@ -48,14 +50,14 @@ absl::Status CheckState(const DeviceVariable& variable,
 
 absl::StatusOr<Tensor> FirstValue(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(ValidateVariableSpec(spec));
-  if (spec.has_constraint()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "variable \"", spec.name(), "\" has constraint {",
-        spec.constraint().ShortDebugString(),
-        "}, which has no GPU kernel; remove the constraint, or train on "
-        "cpu:0"));
-  }
   ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
+  constexpr int kRankMax = internal::DeviceLayout::kRankMax;
+  if (spec.has_constraint() && shape.rank() > kRankMax) {
+    return absl::UnimplementedError(
+        absl::StrCat("variable \"", spec.name(), "\" has a constraint and ",
+                     shape.rank(), " axes; GPUs constrain variables of up to ",
+                     kRankMax, " axes; train on cpu:0"));
+  }
   Tensor value;
   RETURN_IF_ERROR(
       FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
@@ -151,7 +153,9 @@ absl::Status DeviceVariableStore::Create(const proto::VariableSpec& spec) {
   const absl::MutexLock lock(&mutex_);
   const auto found = by_name_.find(spec.name());
   if (found != by_name_.end()) {
-    return CheckSameType(spec.name(), found->second->type, value.type());
+    RETURN_IF_ERROR(
+        CheckSameType(spec.name(), found->second->type, value.type()));
+    return CheckSameConstraint(found->second->spec, spec);
   }
   auto variable = std::make_unique<DeviceVariable>();
   variable->spec = spec;
@@ -166,6 +170,7 @@ absl::Status DeviceVariableStore::StartOver(const proto::VariableSpec& spec) {
   ASSIGN_OR_RETURN(Tensor value, FirstValue(spec));
   ASSIGN_OR_RETURN(const Description variable, Describe(spec.name()));
   RETURN_IF_ERROR(CheckSameType(spec.name(), variable.type, value.type()));
+  RETURN_IF_ERROR(CheckSameConstraint(*variable.spec, spec));
   RETURN_IF_ERROR(RestoreState(spec.name(), {.value = std::move(value)}));
   const absl::MutexLock lock(&mutex_);
   rules_.Reset({spec.name()});

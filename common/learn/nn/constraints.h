@@ -20,7 +20,7 @@
 // kInvalidArgument when the variable is created.
 //
 // A variable whose norms go over its rows is one shard on parameter servers,
-// whatever the partitioner. GPUs refuse weights with a constraint.
+// whatever the partitioner.
 //
 // Source: keras.constraints.
 namespace muster {

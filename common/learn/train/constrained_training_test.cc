@@ -1,6 +1,6 @@
-// Constraints under the strategies of one process. tests/golden compares one
-// replica with Keras, and ps/client compares parameter servers with one
-// process.
+// Constraints under the strategies of one process, on CPUs and on simulated
+// GPUs. tests/golden compares one replica with Keras, and ps/client compares
+// parameter servers with one process.
 
 #include <cmath>
 #include <cstdint>
@@ -101,7 +101,7 @@ absl::StatusOr<Weights> Train(Strategy& strategy,
 class SimulatedGpus : public ::testing::Environment {
  public:
   void SetUp() override {
-    ASSERT_OK(DeviceSet::OfProcess().UseSimulatedDevices(1));
+    ASSERT_OK(DeviceSet::OfProcess().UseSimulatedDevices(2));
   }
 };
 const auto* const kSimulatedGpus =
@@ -125,6 +125,14 @@ INSTANTIATE_TEST_SUITE_P(
                            [] {
                              return MirroredStrategy::Create(
                                         {.devices = {"cpu:0", "cpu:1"},
+                                         .thread_count = 1})
+                                 .value();
+                           }},
+                      Case{"OneGpu", [] { return Alone("gpu:0"); }},
+                      Case{"TwoGpus",
+                           [] {
+                             return MirroredStrategy::Create(
+                                        {.devices = {"gpu:0", "gpu:1"},
                                          .thread_count = 1})
                                  .value();
                            }},
@@ -177,14 +185,6 @@ TEST(ConstrainedTraining, WeightsFulfillTheirConstraints) {
     EXPECT_LE(std::sqrt(squares), 0.5 + 1e-5);
   }
   EXPECT_THAT(weights[2], Each(Ge(0.0f)));
-}
-
-TEST(ConstrainedTraining, GpusRefuseByName) {
-  EXPECT_THAT(
-      Train(*Alone("gpu:0"), {.kernel = MaxNorm()}).status(),
-      StatusIs(absl::StatusCode::kUnimplemented,
-               HasSubstr("constraint {max_norm { max_value: 2 axis: 0 }}, "
-                         "which has no GPU kernel")));
 }
 
 TEST(ConstrainedTraining, AxisThatTheWeightLacksIsNamed) {

@@ -1,5 +1,5 @@
 // Changes variables: passes of update rules, assignments, and what they need:
-// sums of rows, and norms of gradients and of variables.
+// sums of rows, norms of gradients and of variables, and constraints.
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/merge_sort.h"
@@ -203,6 +203,38 @@ __device__ void LambSquares(const LambRatiosParameters& p) {
   }
 }
 
+__device__ bool IsUnwanted(const ConstrainParameters& p) {
+  return IsClosed(p.gate) ||
+         (p.variant != nullptr && *p.variant != p.wanted_variant);
+}
+
+template <typename T>
+__device__ void ConstrainNorm(const ConstrainParameters& p) {
+  if (IsUnwanted(p)) return;
+  T* const first = static_cast<T*>(p.variable) + p.norms(blockIdx.x);
+  double sum = 0;
+  for (int64_t j = threadIdx.x; j < p.element_count;
+       j += ConstrainParameters::kThreads) {
+    const double w = first[p.elements(j)];
+    sum += w * w;
+  }
+  const T factor =
+      muster::NormFactor(p.bounds, static_cast<T>(sqrt(BlockSum(sum))));
+  for (int64_t j = threadIdx.x; j < p.element_count;
+       j += ConstrainParameters::kThreads) {
+    T& w = first[p.elements(j)];
+    w = muster::ApplyNormFactor(p.bounds, factor, w);
+  }
+}
+
+template <typename T>
+__device__ void ConstrainSign(const ConstrainParameters& p) {
+  const int64_t i = GlobalThread();
+  if (i >= p.element_count || IsUnwanted(p)) return;
+  T& w = static_cast<T*>(p.variable)[i];
+  if (w < T(0)) w = T(0);
+}
+
 __device__ bool HasNorm(const UpdateItem& item) {
   return item.clip == ClipKind::kNorm || item.clip == ClipKind::kGlobalNorm;
 }
@@ -367,6 +399,26 @@ extern "C" __global__ void lamb_ratios(
   p.ratios[i] = muster::LambRatio(sums[0], sums[1]);
 }
 
+extern "C" __global__ void constrain_norms_float(
+    const __grid_constant__ ConstrainParameters p) {
+  ConstrainNorm<float>(p);
+}
+
+extern "C" __global__ void constrain_norms_double(
+    const __grid_constant__ ConstrainParameters p) {
+  ConstrainNorm<double>(p);
+}
+
+extern "C" __global__ void constrain_signs_float(
+    const __grid_constant__ ConstrainParameters p) {
+  ConstrainSign<float>(p);
+}
+
+extern "C" __global__ void constrain_signs_double(
+    const __grid_constant__ ConstrainParameters p) {
+  ConstrainSign<double>(p);
+}
+
 // update_NAME_float and update_NAME_double.
 #define MUSTER_UPDATE_KERNELS(name, ...)             \
   extern "C" __global__ void update_##name##_float(  \
@@ -391,5 +443,9 @@ MUSTER_SIMULATED_KERNELS(
     MUSTER_BARRIER_KERNEL(clip_factors),
     MUSTER_BARRIER_KERNEL(lamb_squares_float),
     MUSTER_BARRIER_KERNEL(lamb_squares_double),
+    MUSTER_BARRIER_KERNEL(constrain_norms_float),
+    MUSTER_BARRIER_KERNEL(constrain_norms_double),
+    MUSTER_PLAIN_KERNEL(constrain_signs_float),
+    MUSTER_PLAIN_KERNEL(constrain_signs_double),
     MUSTER_PLAIN_KERNEL(lamb_ratios)
         MUSTER_UPDATE_FUNCTIONS(MUSTER_LIST_KERNELS))

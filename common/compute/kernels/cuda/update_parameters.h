@@ -2,6 +2,7 @@
 #define COMMON_COMPUTE_KERNELS_CUDA_UPDATE_PARAMETERS_H_
 
 #include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/kernels/functions/constraint.h"
 #include "common/compute/kernels/functions/update.h"
 #include "common/core/base/host_device.h"
 
@@ -169,6 +170,22 @@ struct UpdateParameters {
   const int32_t* variant;
   int32_t wanted_variant;
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
+};
+
+// Applies a constraint to a variable. constrain_norms: a block of kThreads for
+// each norm, whose element j is at norms(norm) + elements(j). constrain_signs:
+// a thread for each of `element_count` elements; negative ones become 0.
+struct ConstrainParameters {
+  static constexpr int kThreads = SquaresParameters::kThreads;
+
+  void* variable;
+  int64_t element_count;  // Of a norm.
+  NormBounds bounds;
+  DeviceLayout norms;
+  DeviceLayout elements;
+  const DeviceGate* gate;  // As in UpdateParameters.
+  const int32_t* variant;
+  int32_t wanted_variant;
 };
 
 }  // namespace muster::internal
