@@ -22,6 +22,7 @@ namespace muster {
 namespace {
 
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -184,19 +185,94 @@ TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
   Heal(kChief, kPs0);
 }
 
-TEST_F(NetworkFaultsTest, ABrokenEdgeOfARingNamesBothEnds) {
-  ASSERT_NO_FATAL_FAILURE(CreateCluster(3, 0));
-  cluster_->set_epochs(100000);
-  ASSERT_OK(cluster_->StartAll());
-  ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
-  Cut(kWorker1, kWorker2);
-  for (const TaskId& task : members_) ExpectEndsWith(task, kRestartMe);
-  EXPECT_THAT(process(kWorker1).output(), HasSubstr("worker 2"));
-  EXPECT_THAT(process(kWorker2).output(), HasSubstr("worker 1"));
-  EXPECT_THAT(process(kWorker0).output(),
-              AnyOf(HasSubstr("worker 1"), HasSubstr("worker 2")));
-  Heal(kWorker1, kWorker2);
+// Three synchronous workers, of which the last two cannot reach each other. The
+// parameter has the flags that select how they exchange gradients.
+class BrokenEdgeTest
+    : public NetworkFaultsTest,
+      public testing::WithParamInterface<std::vector<std::string>> {
+ protected:
+  void StartAndCut(const std::string& peer_timeout) {
+    ASSERT_NO_FATAL_FAILURE(CreateCluster(3, 0));
+    cluster_->set_epochs(1000000);
+    std::vector<std::string> flags = GetParam();
+    flags.push_back(absl::StrCat("--peer_timeout=", peer_timeout));
+    flags.push_back("--hang_report_interval=5s");
+    ASSERT_OK(cluster_->StartAll(flags));
+    ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
+    Cut(kWorker1, kWorker2);
+    cut_time_ = absl::Now();
+  }
+
+  void ExpectAllNameBothEnds() {
+    for (const TaskId& task : members_) {
+      ExpectEndsWith(task, kRestartMe);
+      // "worker 1 (10.9.0.2:2222, ...) is lost: ...; last heard of 29s ago by
+      // worker 2 (10.9.0.3:2222, ...)".
+      EXPECT_THAT(process(task).output(),
+                  AnyOf(ContainsRegex(Verdict(kWorker1, kWorker2)),
+                        ContainsRegex(Verdict(kWorker2, kWorker1))));
+    }
+  }
+
+  std::string Verdict(TaskId lost, TaskId by) const {
+    const auto place = [&](TaskId task) {
+      return absl::StrCat(task.ToString(), " .", network->address(Host(task)),
+                          ":2222, incarnation [0-9a-f]+.");
+    };
+    return absl::StrCat(place(lost), " is lost: .* ago by ", place(by));
+  }
+
+  absl::Time cut_time_;
+};
+
+// Gradients, too, go over the network.
+class BrokenEdgeOfNetworkTest : public BrokenEdgeTest {};
+
+TEST_P(BrokenEdgeOfNetworkTest, LastsAsLongAsPeerTimeoutSays) {
+  ASSERT_NO_FATAL_FAILURE(StartAndCut("18s"));
+  ASSERT_NO_FATAL_FAILURE(ExpectAllNameBothEnds());
+  EXPECT_GE(absl::Now() - cut_time_, absl::Seconds(15));
 }
+
+TEST_P(BrokenEdgeTest, EndsSoonerWithAShortTimeout) {
+  ASSERT_NO_FATAL_FAILURE(StartAndCut("2s"));
+  ASSERT_NO_FATAL_FAILURE(ExpectAllNameBothEnds());
+  // Before anything else that notices silence.
+  EXPECT_LT(absl::Now() - cut_time_, absl::Seconds(8));
+}
+
+TEST_P(BrokenEdgeOfNetworkTest, ThatHealsInTimeLosesNobody) {
+  ASSERT_NO_FATAL_FAILURE(StartAndCut("45s"));
+  // The collective that waits is reported: by an end and by the third worker.
+  // Longer than gRPC bears silence by default.
+  while (absl::Now() - cut_time_ < absl::Seconds(13)) {
+    ASSERT_OK(process(kWorker1).AwaitLine("has not heard of worker 2"));
+    ASSERT_OK(process(kWorker0).AwaitLine("has not heard of worker "));
+  }
+  Heal(kWorker1, kWorker2);
+  ASSERT_OK(process(kWorker0).AwaitLine("Epoch "));
+  for (const TaskId& task : members_) {
+    EXPECT_THAT(process(task).output(), Not(HasSubstr("is lost")));
+  }
+}
+
+const std::vector<std::string>& RawSockets() {
+  static const auto* const flags =
+      new std::vector<std::string>{"--noshared_memory"};
+  return *flags;
+}
+
+const std::vector<std::string>& Grpc() {
+  static const auto* const flags =
+      new std::vector<std::string>{"--noshared_memory", "--noraw_sockets"};
+  return *flags;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, BrokenEdgeTest,
+                         testing::Values(std::vector<std::string>(),
+                                         RawSockets(), Grpc()));
+INSTANTIATE_TEST_SUITE_P(Transports, BrokenEdgeOfNetworkTest,
+                         testing::Values(RawSockets(), Grpc()));
 
 TEST_F(NetworkFaultsTest, ATenthOfAllPacketsLostLosesNobody) {
   constexpr int kPercent = 10;

@@ -76,9 +76,9 @@ PeerGroup::Options GroupOptions(
   group.implementation = options.communication.implementation;
   group.implementation_is_required = true;
   group.startup_timeout = flags.startup_timeout;
-  // Silence is detected a few heartbeats after the timeout.
+  // Silence is noticed up to one heartbeat after the timeout.
   group.heartbeat_interval = flags.peer_timeout / 12;
-  group.heartbeat_timeout = flags.peer_timeout * 3 / 4;
+  group.heartbeat_timeout = 11 * group.heartbeat_interval;
   group.hang_report_interval = flags.hang_report_interval;
   group.add_methods = AddTraceMethod;
   return group;

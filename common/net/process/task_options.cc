@@ -136,7 +136,8 @@ ABSL_FLAG(
     "uses one port for each, from this one up. 0: free ports.");
 ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
           "A worker that trains in sync with this one and is silent for this "
-          "long is gone.");
+          "long is gone. The network may drop all packets between two workers "
+          "for up to half as long.");
 ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
           "How long workers that train in sync wait for one of them before "
           "they print who it is.");

@@ -45,10 +45,6 @@ constexpr MetricInfo kRepeated = {
     "muster_repeated_calls_refused_total",
     "Calls that had arrived before and were not carried out again."};
 
-// A client that says nothing for this long is asked whether it still lives, and
-// given up when it does not answer for as long again.
-constexpr absl::Duration kKeepalive = absl::Seconds(10);
-
 // What goes back with every answer, so that the caller learns who answered.
 proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
   proto::RequestIdentity identity;
@@ -496,7 +492,7 @@ class GrpcServer final : public Server {
         static_cast<int>(absl::ToInt64Milliseconds(kHandshakeTimeout)));
     // A client whose machine is gone says nothing more, and nothing breaks.
     const int keepalive_ms =
-        static_cast<int>(absl::ToInt64Milliseconds(kKeepalive));
+        static_cast<int>(absl::ToInt64Milliseconds(options.keepalive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

@@ -23,6 +23,8 @@ struct ServerOptions {
   // flow control. For bulk: on a stream of short messages the pings cost more
   // than they gain.
   bool probes_bandwidth = false;
+  // As for a channel, of clients.
+  absl::Duration keepalive = absl::Seconds(10);
 };
 
 // Answers requests from construction until Shutdown(). Thread-safe.
@@ -52,7 +54,8 @@ struct ChannelOptions {
   // As for a server.
   bool probes_bandwidth = false;
   // A peer that says nothing for this long is asked whether it still lives, and
-  // given up when it does not answer for as long again.
+  // given up when it does not answer for as long again. So is one whose host
+  // does not acknowledge what is sent for this long.
   absl::Duration keepalive = absl::Seconds(10);
 };
 

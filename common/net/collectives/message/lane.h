@@ -8,10 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/waker.h"
 
 namespace muster {
+
+// A lane over TCP is lost when the other end's host acknowledges nothing for
+// this long, unless its owner says otherwise.
+inline constexpr absl::Duration kLaneSilenceTimeout = absl::Seconds(30);
 
 // Takes the payload of a frame as it arrives.
 class PayloadSink {

@@ -270,11 +270,13 @@ void NoteRefusal(absl::string_view peer, absl::string_view why) {
 class Acceptance {
  public:
   Acceptance(int listening_fd, const LaneListener& listener,
-             absl::Span<const int> ranks, uint64_t generation)
+             absl::Span<const int> ranks, uint64_t generation,
+             absl::Duration silence_timeout)
       : listening_fd_(listening_fd),
         listener_(listener),
         missing_(ranks.begin(), ranks.end()),
-        generation_(generation) {}
+        generation_(generation),
+        silence_timeout_(silence_timeout) {}
 
   absl::StatusOr<std::map<int, std::unique_ptr<Lane>>> Run(
       absl::Time deadline) {
@@ -410,7 +412,8 @@ class Acceptance {
     }
     missing_.erase(found);
     lanes_[hello.rank] =
-        MakeSocketLane(std::move(one.stream), TransportOf(listener_.address()));
+        MakeSocketLane(std::move(one.stream), TransportOf(listener_.address()),
+                       silence_timeout_);
     return absl::OkStatus();
   }
 
@@ -418,6 +421,7 @@ class Acceptance {
   const LaneListener& listener_;
   std::vector<int> missing_;
   const uint64_t generation_;
+  const absl::Duration silence_timeout_;
   std::vector<Undecided> undecided_;
   std::map<int, std::unique_ptr<Lane>> lanes_;
 };
@@ -525,31 +529,32 @@ absl::StatusOr<std::unique_ptr<LaneListener>> LaneListener::ListenTcp(
       new LaneListener(socket.Release(),
                        absl::StrCat(options.encrypts ? kTlsScheme : kTcpScheme,
                                     HostAndPortString(bound)),
-                       NewToken()));
+                       NewToken(), options.silence_timeout));
 }
 
 absl::StatusOr<std::unique_ptr<LaneListener>> LaneListener::ListenUnix() {
   const std::string name = absl::StrCat("muster-lane-", NewToken());
   ASSIGN_OR_RETURN(Socket socket, ListenAt(AbstractAddress(name)));
-  return std::unique_ptr<LaneListener>(new LaneListener(
-      socket.Release(), absl::StrCat("unix:@", name), NewToken()));
+  return std::unique_ptr<LaneListener>(
+      new LaneListener(socket.Release(), absl::StrCat("unix:@", name),
+                       NewToken(), kLaneSilenceTimeout));
 }
 
 LaneListener::~LaneListener() { close(fd_); }
 
 absl::StatusOr<std::map<int, std::unique_ptr<Lane>>> LaneListener::Accept(
     absl::Span<const int> ranks, uint64_t generation, absl::Time deadline) {
-  return Acceptance(fd_, *this, ranks, generation).Run(deadline);
+  return Acceptance(fd_, *this, ranks, generation, silence_timeout_)
+      .Run(deadline);
 }
 
 bool IsLaneAddressProtected(absl::string_view address) {
   return IsTlsAddress(address) || IsUnixAddress(address);
 }
 
-absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(absl::string_view address,
-                                                  absl::string_view token,
-                                                  int rank, uint64_t generation,
-                                                  absl::Time deadline) {
+absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(
+    absl::string_view address, absl::string_view token, int rank,
+    uint64_t generation, absl::Time deadline, absl::Duration silence_timeout) {
   absl::StatusOr<std::unique_ptr<SocketStream>> stream =
       Open(address, token, rank, generation, deadline);
   if (!stream.ok()) {
@@ -557,7 +562,8 @@ absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(absl::string_view address,
         stream.status().code(),
         absl::StrCat("no lane to ", address, ": ", stream.status().message()));
   }
-  return MakeSocketLane(*std::move(stream), TransportOf(address));
+  return MakeSocketLane(*std::move(stream), TransportOf(address),
+                        silence_timeout);
 }
 
 }  // namespace muster

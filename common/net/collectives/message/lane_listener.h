@@ -25,6 +25,8 @@ struct LaneListenerOptions {
   int port = 0;
   // The lanes speak TLS 1.3, with the token as their key (tls_stream.h).
   bool encrypts = false;
+  // Of the lanes that are accepted; see MakeSocketLane().
+  absl::Duration silence_timeout = kLaneSilenceTimeout;
 };
 
 // Accepts raw lanes. Not thread-safe.
@@ -65,18 +67,24 @@ class LaneListener {
       absl::Span<const int> ranks, uint64_t generation, absl::Time deadline);
 
  private:
-  LaneListener(int fd, std::string address, std::string token)
-      : fd_(fd), address_(std::move(address)), token_(std::move(token)) {}
+  LaneListener(int fd, std::string address, std::string token,
+               absl::Duration silence_timeout)
+      : fd_(fd),
+        address_(std::move(address)),
+        token_(std::move(token)),
+        silence_timeout_(silence_timeout) {}
 
   const int fd_;
   const std::string address_;
   const std::string token_;
+  const absl::Duration silence_timeout_;
 };
 
 // Whether lanes to `address` are encrypted, or stay on this host.
 bool IsLaneAddressProtected(absl::string_view address);
 
-// Connects to a listener as `rank`.
+// Connects to a listener as `rank`. `silence_timeout` is that of
+// MakeSocketLane().
 //   kInvalidArgument     `address` is not the address of a listener
 //   kPermissionDenied    the listener has another token, does not speak TLS
 //                        1.3 where `address` says so, or is a process of
@@ -85,10 +93,10 @@ bool IsLaneAddressProtected(absl::string_view address);
 //                        wait for this rank
 //   kUnavailable         nobody listens there
 //   kDeadlineExceeded    no answer
-absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(absl::string_view address,
-                                                  absl::string_view token,
-                                                  int rank, uint64_t generation,
-                                                  absl::Time deadline);
+absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(
+    absl::string_view address, absl::string_view token, int rank,
+    uint64_t generation, absl::Time deadline,
+    absl::Duration silence_timeout = kLaneSilenceTimeout);
 
 }  // namespace muster
 

@@ -45,14 +45,17 @@ void SetOption(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-void SetUpTcp(int fd, bool is_loopback) {
+void SetUpTcp(int fd, bool is_loopback, absl::Duration silence_timeout) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // A machine that went away without a word is noticed within half a minute.
+  const int timeout_ms =
+      static_cast<int>(absl::ToInt64Milliseconds(silence_timeout));
+  const int probe_interval_s = std::max(1, timeout_ms / 6000);
+  // Without data under way, the probes notice a machine that is gone.
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2 * probe_interval_s);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_interval_s);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
-  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
+  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
   if (!is_loopback) return;
   // Controllers that model the bandwidth of a path pace the loopback device,
   // which has none, down to half.
@@ -62,7 +65,7 @@ void SetUpTcp(int fd, bool is_loopback) {
 }
 
 // Whether the other end is on this host, as far as its address tells.
-bool SetUp(int fd) {
+bool SetUp(int fd, absl::Duration silence_timeout) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   SetOption(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
   SetOption(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
@@ -74,15 +77,16 @@ bool SetUp(int fd) {
   getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes);
   if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) return true;
   const bool is_loopback = IsSameHost(self, peer);
-  SetUpTcp(fd, is_loopback);
+  SetUpTcp(fd, is_loopback, silence_timeout);
   return is_loopback;
 }
 
 class SocketLane final : public Lane {
  public:
-  SocketLane(std::unique_ptr<SocketStream> stream, std::string transport)
+  SocketLane(std::unique_ptr<SocketStream> stream, std::string transport,
+             absl::Duration silence_timeout)
       : transport_(std::move(transport)),
-        is_same_host_(SetUp(stream->fd())),
+        is_same_host_(SetUp(stream->fd(), silence_timeout)),
         stream_(std::move(stream)),
         input_(kInputBytes) {}
   ~SocketLane() override { Close(); }
@@ -255,8 +259,10 @@ absl::Status SocketLane::FindAbort() {
 }  // namespace
 
 std::unique_ptr<Lane> MakeSocketLane(std::unique_ptr<SocketStream> stream,
-                                     std::string transport) {
-  return std::make_unique<SocketLane>(std::move(stream), std::move(transport));
+                                     std::string transport,
+                                     absl::Duration silence_timeout) {
+  return std::make_unique<SocketLane>(std::move(stream), std::move(transport),
+                                      silence_timeout);
 }
 
 std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair() {

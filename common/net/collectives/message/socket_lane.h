@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "common/net/collectives/message/lane.h"
 #include "common/net/collectives/message/socket_stream.h"
 
@@ -17,9 +18,11 @@ namespace muster {
 // Payloads are sent from where they are and received where the sink wants them;
 // encryption copies them.
 //
-// `transport` is what Lane::transport() returns.
-std::unique_ptr<Lane> MakeSocketLane(std::unique_ptr<SocketStream> stream,
-                                     std::string transport);
+// `transport` is what Lane::transport() returns. `silence_timeout` is at least
+// a second and at most a day.
+std::unique_ptr<Lane> MakeSocketLane(
+    std::unique_ptr<SocketStream> stream, std::string transport,
+    absl::Duration silence_timeout = kLaneSilenceTimeout);
 
 // Returns the two ends of a Unix socket within this process.
 std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair();

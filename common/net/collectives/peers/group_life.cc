@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
@@ -114,11 +115,13 @@ absl::Status GroupLife::CauseFrom(int rank,
                              failure->task_index() == self.index;
   if (is_about_self) {
     return WithGroupErrorKind(
-        absl::UnavailableError(absl::StrCat(
-            who, " took this task for lost, and the group has ended: ",
-            error.message())),
+        absl::UnavailableError(
+            absl::StrCat("this task is taken for lost, as ", who,
+                         " says, and the group has ended: ", error.message())),
         GroupErrorKind::kLeftBehind);
   }
+  // Whoever noticed a loss is named already.
+  if (absl::StrContains(error.message(), who)) return error;
   return WithMessage(error,
                      absl::StrCat(error.message(), " (as ", who, " says)"));
 }

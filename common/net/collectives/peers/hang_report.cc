@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace muster {
@@ -30,6 +31,16 @@ std::string WhereIs(const proto::ReplicaProgress& replica) {
                       std::llround(replica.elapsed_seconds()), " s");
 }
 
+void AppendSilentPeers(const proto::ProgressReport& report,
+                       absl::string_view prefix,
+                       std::vector<std::string>* parts) {
+  for (const proto::SilentPeer& silent : report.silent_peers()) {
+    parts->push_back(
+        absl::StrCat(prefix, "has not heard of ", silent.task(), " for ",
+                     std::llround(silent.silence_seconds()), " s"));
+  }
+}
+
 std::string WhereIs(const PeerProgress& peer) {
   if (!peer.report.has_value()) {
     return absl::StrCat(peer.task, " does not answer");
@@ -46,11 +57,15 @@ std::string WhereIs(const PeerProgress& peer) {
     parts.push_back(absl::StrCat("step ", peer.report->step()));
     parts.push_back(peer.report->activity());
   }
+  AppendSilentPeers(*peer.report, "", &parts);
   return absl::StrJoin(parts, ", ");
 }
 
+// Or is in the same collective, and does not hear all others.
 bool IsElsewhere(const PeerProgress& peer, const CollectiveProgress& own) {
-  if (!peer.report.has_value()) return true;
+  if (!peer.report.has_value() || peer.report->silent_peers_size() > 0) {
+    return true;
+  }
   for (const proto::ReplicaProgress& replica : peer.report->replicas()) {
     if (!replica.is_running() || replica.sequence() != own.sequence) {
       return true;
@@ -84,6 +99,10 @@ std::string DescribeHang(const CollectiveProgress& own, int own_task,
     is_missing[rank / replicas_per_task] = true;
   }
   std::vector<std::string> where;
+  const PeerProgress& self = peers[own_task];
+  if (self.report.has_value()) {
+    AppendSilentPeers(*self.report, absl::StrCat(self.task, " "), &where);
+  }
   for (size_t task = 0; task < peers.size(); ++task) {
     if (static_cast<int>(task) == own_task) continue;
     if (is_missing[task] || IsElsewhere(peers[task], own)) {

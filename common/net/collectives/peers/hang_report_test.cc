@@ -66,6 +66,37 @@ TEST(HangReportTest, ASilentPeerIsNamed) {
               HasSubstr("(worker 0). worker 0 does not answer"));
 }
 
+proto::ProgressReport WithSilent(proto::ProgressReport report,
+                                 const std::string& task) {
+  proto::SilentPeer* const peer = report.add_silent_peers();
+  peer->set_task(task);
+  peer->set_silence_seconds(9.7);
+  return report;
+}
+
+TEST(HangReportTest, BothEndsOfABrokenLinkAreNamedAtAThirdTask) {
+  const std::vector<PeerProgress> peers = {
+      {.task = "worker 0"},
+      {.task = "worker 1", .report = WithSilent(Running(120, 10), "worker 2")},
+      {.task = "worker 2", .report = WithSilent(Running(120, 10), "worker 1")}};
+  EXPECT_EQ(DescribeHang(Own({}), 0, 1, peers),
+            "in all-reduce number 120 of dense/kernel and 3 more for 31 s. "
+            "worker 1 is in all-reduce number 120 of dense/bias for 10 s, has "
+            "not heard of worker 2 for 10 s; worker 2 is in all-reduce number "
+            "120 of dense/bias for 10 s, has not heard of worker 1 for 10 s");
+}
+
+TEST(HangReportTest, BothEndsOfABrokenLinkAreNamedAtOneOfThem) {
+  const std::vector<PeerProgress> peers = {
+      {.task = "worker 0", .report = WithSilent({}, "worker 1")},
+      {.task = "worker 1"},
+      {.task = "worker 2", .report = Running(120, 10)}};
+  EXPECT_EQ(DescribeHang(Own({}), 0, 1, peers),
+            "in all-reduce number 120 of dense/kernel and 3 more for 31 s. "
+            "worker 0 has not heard of worker 1 for 10 s; worker 1 does not "
+            "answer");
+}
+
 TEST(HangReportTest, EveryReplicaOfATaskIsTold) {
   proto::ProgressReport report = Running(120, 3);
   report.add_replicas()->set_sequence(119);

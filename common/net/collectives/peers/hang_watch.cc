@@ -65,6 +65,7 @@ std::string HangWatch::OnTick() {
         return "";
       }
       const CollectiveProgress overdue = *std::exchange(overdue_, std::nullopt);
+      AddSilentPeers(&answers_[links_->rank()].report.emplace());
       return DescribeHang(overdue, links_->rank(), replicas_per_task_,
                           answers_);
     }
@@ -170,7 +171,18 @@ proto::ProgressReport HangWatch::OwnReport() {
     report.set_activity(activity);
     report.set_step(step_.load(std::memory_order_relaxed));
   }
+  AddSilentPeers(&report);
   return report;
+}
+
+void HangWatch::AddSilentPeers(proto::ProgressReport* report) const {
+  for (int rank = 0; rank < links_->task_count(); ++rank) {
+    const std::optional<absl::Duration> silence = links_->SilenceOf(rank);
+    if (!silence.has_value()) continue;
+    proto::SilentPeer* const peer = report->add_silent_peers();
+    peer->set_task(links_->task(rank).ToString());
+    peer->set_silence_seconds(absl::ToDoubleSeconds(*silence));
+  }
 }
 
 std::optional<CollectiveProgress> HangWatch::FindOverdue() {

@@ -79,6 +79,7 @@ class HangWatch {
 
   void SampleWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   proto::ProgressReport OwnReport() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddSilentPeers(proto::ProgressReport* report) const;
   // A collective that is due for a report.
   std::optional<CollectiveProgress> FindOverdue()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -19,6 +19,12 @@ namespace {
 // For streams that are being ended, and for refusals to go out.
 constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
 
+// Connections bear silence for longer than it takes to decide by heartbeats
+// that a task is lost, since they go on by themselves when packets do; but for
+// a day at most, which systems accept.
+constexpr double kSilenceMargin = 1.5;
+constexpr absl::Duration kSilenceTimeoutMax = absl::Hours(24);
+
 // Of ranks that an error may be about.
 constexpr int kNamedRanksMax = 8;
 
@@ -30,6 +36,23 @@ constexpr MetricInfo kStragglerSeconds = {
     "muster_straggler_seconds_total",
     "Time for which collectives of this task have waited for another task, "
     "sampled at heartbeats."};
+
+absl::Duration NoticeTime(const PeerGroup::Options& options) {
+  return options.heartbeat_timeout + 2 * options.heartbeat_interval;
+}
+
+absl::Duration AtLeastSilenceTimeout(const PeerGroup::Options& options,
+                                     absl::Duration minimum) {
+  return std::clamp(kSilenceMargin * NoticeTime(options), minimum,
+                    kSilenceTimeoutMax);
+}
+
+TransportSettings TransportsOf(const PeerGroup::Options& options) {
+  TransportSettings settings = options.transports;
+  settings.silence_timeout =
+      AtLeastSilenceTimeout(options, settings.silence_timeout);
+  return settings;
+}
 
 std::string Count(int count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
@@ -95,6 +118,7 @@ PeerLinks::Options PeerGroup::LinkOptions(const Options& options) {
   links.health.heartbeat_interval = options.heartbeat_interval;
   links.health.heartbeat_timeout = options.heartbeat_timeout;
   links.occupied_timeout = 2 * options.heartbeat_timeout;
+  links.keepalive = AtLeastSilenceTimeout(options, links.keepalive);
   return links;
 }
 
@@ -107,7 +131,7 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
       life_(&links_, clock),
       hangs_(options.hang_report_interval, options.replicas_per_task, &links_,
              &life_, clock),
-      transport_(options.identity, network, options.transports),
+      transport_(options.identity, network, TransportsOf(options)),
       formation_(
           {.cluster = options.config.cluster,
            .replicas_per_task = options.replicas_per_task,
@@ -155,8 +179,10 @@ absl::Status PeerGroup::Form() {
   links_.AddTo(&methods_);
   transport_.AddTo(&methods_);
   if (options_.add_methods != nullptr) options_.add_methods(&methods_);
-  absl::StatusOr<std::unique_ptr<Server>> server = network_->Listen(
-      {.address = options_.listen_address}, &methods_, &admission_check_);
+  ServerOptions listening = {.address = options_.listen_address};
+  listening.keepalive = AtLeastSilenceTimeout(options_, listening.keepalive);
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      network_->Listen(listening, &methods_, &admission_check_);
   if (!server.ok()) {
     RETURN_IF_ERROR(links_.FindDuplicateTask());
     return server.status();
@@ -225,9 +251,8 @@ absl::Status PeerGroup::Explain(absl::string_view attempted,
   // A wire that breaks may do so a moment before it is known whose end it is.
   const bool is_wire = absl::IsUnavailable(status) || absl::IsAborted(status) ||
                        absl::IsCancelled(status);
-  const absl::Status cause = life_.AwaitCause(
-      is_wire ? options_.heartbeat_timeout + 2 * options_.heartbeat_interval
-              : absl::ZeroDuration());
+  const absl::Status cause =
+      life_.AwaitCause(is_wire ? NoticeTime(options_) : absl::ZeroDuration());
   if (!cause.ok()) {
     return WithMessage(
         cause, absl::StrCat(attempted, " was ended: ", cause.message()));

@@ -52,8 +52,11 @@ namespace muster {
 //   job. Tasks may start in any order.
 // - A task that is killed, stopped or cut off ends the collectives of all
 //   others within heartbeat_timeout plus two intervals, with an error that
-//   names it; so does a task that fails, with what it failed of. All tasks give
-//   the first cause that they learn of.
+//   names it and the task that noticed; so does a task that fails, with what
+//   it failed of. All tasks give the first cause that they learn of.
+// - Between two tasks, packets that are dropped for less than heartbeat_timeout
+//   end nothing, as far as TCP sends them again by then: it waits for up to as
+//   long as they were dropped.
 // - A process that was started anew is no member of a group that was formed
 //   before.
 //

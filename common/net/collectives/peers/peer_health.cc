@@ -57,7 +57,8 @@ std::string PeerHealth::LossReason() const {
   }
   if (silence_.IsLongerThan(heartbeat_timeout_)) {
     return absl::StrCat("no sign of life for ",
-                        absl::FormatDuration(heartbeat_timeout_));
+                        absl::FormatDuration(absl::Trunc(
+                            heartbeat_timeout_, absl::Milliseconds(1))));
   }
   if (half_open_.IsLongerThan(heartbeat_timeout_)) {
     return outgoing_open_

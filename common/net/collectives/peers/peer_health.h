@@ -52,6 +52,8 @@ class PeerHealth {
   // process is gone.
   std::string LossReason() const;
 
+  // Nothing has come for more than two intervals.
+  bool IsSilent() const { return silence_.IsLongerThan(absl::ZeroDuration()); }
   // When anything came last; absl::InfinitePast() for never.
   absl::Time last_heard() const { return last_heard_; }
 

@@ -68,6 +68,17 @@ TEST_F(PeerHealthTest, ASilentPeerIsLostAfterTheTimeoutAndNotBefore) {
   EXPECT_EQ(clock_.Now() - health_.last_heard(), 11 * kInterval);
 }
 
+TEST_F(PeerHealthTest, APeerIsSilentAfterMoreThanTwoIntervals) {
+  Meet();
+  Tick(false);
+  Tick(false);
+  EXPECT_FALSE(health_.IsSilent());
+  Tick(false);
+  EXPECT_TRUE(health_.IsSilent());
+  health_.OnHeard(clock_.Now());
+  EXPECT_FALSE(health_.IsSilent());
+}
+
 TEST_F(PeerHealthTest, AWatcherThatWasStoppedTakesNobodyForLost) {
   Meet();
   clock_.Advance(absl::Hours(1));

@@ -46,6 +46,7 @@ PeerLinks::PeerLinks(const Options& options, Listener* listener,
     channel.peer_task_index = tasks_[rank].index;
     channel.caller = {std::string(TaskTypeName(options_.self.task.type)),
                       options_.self.task.index, incarnation_};
+    channel.keepalive = options_.keepalive;
     addresses_.push_back(channel.address);
     if (rank != rank_) {
       streams_[rank] = std::make_unique<ReconnectingStream>(
@@ -119,6 +120,14 @@ std::optional<proto::PeerHello> PeerLinks::hello(int rank) const {
   if (rank == rank_) return admission_.Hello(std::nullopt);
   absl::MutexLock lock(&mutex_);
   return peers_[rank].hello;
+}
+
+std::optional<absl::Duration> PeerLinks::SilenceOf(int rank) const {
+  if (rank == rank_) return std::nullopt;
+  absl::MutexLock lock(&mutex_);
+  const PeerHealth& health = peers_[rank].health;
+  if (!health.IsSilent()) return std::nullopt;
+  return clock_->Now() - health.last_heard();
 }
 
 void PeerLinks::Watch() {
@@ -394,7 +403,8 @@ absl::Status PeerLinks::LossOf(int rank, absl::string_view reason) const {
           absl::UnavailableError(absl::StrCat(
               DescribeProcess(tasks_[rank], addresses_[rank], incarnation),
               " is lost: ", reason, "; last heard of ",
-              absl::FormatDuration(silence), " ago")),
+              absl::FormatDuration(silence), " ago by ",
+              DescribeProcess(tasks_[rank_], addresses_[rank_], incarnation_))),
           GroupErrorKind::kPeerLost),
       "watching it");
 }

@@ -50,6 +50,9 @@ class PeerLinks : private Conversation::Host,
     // take its predecessor for alive. A refusal after this long means that two
     // processes have one name.
     absl::Duration occupied_timeout = absl::Seconds(6);
+    // ChannelOptions::keepalive. Longer than PeerHealth takes to notice
+    // silence: a connection that bears it goes on when the network does.
+    absl::Duration keepalive = absl::Seconds(10);
   };
 
   // Called on threads of the transport and of this object, without a lock, and
@@ -96,6 +99,11 @@ class PeerLinks : private Conversation::Host,
   // What the peer's process has said of itself; for the own rank what this task
   // says. nullopt for a peer that is missing.
   std::optional<proto::PeerHello> hello(int rank) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For how long nothing has come from the peer, if that is more than two
+  // heartbeats.
+  std::optional<absl::Duration> SilenceOf(int rank) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on the processes that are present form the group: one that goes is

@@ -17,11 +17,13 @@ namespace {
 
 class Endpoint final : public TransportEndpoint {
  public:
-  Endpoint(const GroupPlan* plan, TransportRanks ranks, bool encrypts,
+  Endpoint(const GroupPlan* plan, TransportRanks ranks,
+           const TransportSettings& settings,
            std::unique_ptr<LaneListener> listener)
       : plan_(plan),
         ranks_(std::move(ranks)),
-        encrypts_(encrypts),
+        encrypts_(settings.encrypts_raw_sockets),
+        silence_timeout_(settings.silence_timeout),
         listener_(std::move(listener)) {}
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(
@@ -48,12 +50,14 @@ class Endpoint final : public TransportEndpoint {
           endpoint.lane_address(), ", and this task has a certificate"));
     }
     return ConnectLane(endpoint.lane_address(), endpoint.lane_token(),
-                       ranks_.self, plan_->generation, deadline);
+                       ranks_.self, plan_->generation, deadline,
+                       silence_timeout_);
   }
 
   const GroupPlan* const plan_;
   const TransportRanks ranks_;
   const bool encrypts_;
+  const absl::Duration silence_timeout_;
   std::unique_ptr<LaneListener> listener_;
 };
 
@@ -66,7 +70,8 @@ absl::StatusOr<std::unique_ptr<LaneListener>> Listen(
   return LaneListener::ListenTcp(
       own.host,
       {.port = settings.lane_port == 0 ? 0 : settings.lane_port + replica,
-       .encrypts = settings.encrypts_raw_sockets});
+       .encrypts = settings.encrypts_raw_sockets,
+       .silence_timeout = settings.silence_timeout});
 }
 
 }  // namespace
@@ -92,8 +97,7 @@ absl::StatusOr<std::unique_ptr<TransportEndpoint>> RawSocketTransport::Prepare(
                    Listen(context.settings, plan, ranks.self));
   endpoint->set_lane_address(listener->address());
   endpoint->set_lane_token(listener->token());
-  return std::make_unique<Endpoint>(&plan, std::move(ranks),
-                                    context.settings.encrypts_raw_sockets,
+  return std::make_unique<Endpoint>(&plan, std::move(ranks), context.settings,
                                     std::move(listener));
 }
 

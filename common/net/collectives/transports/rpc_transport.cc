@@ -1,5 +1,6 @@
 #include "common/net/collectives/transports/rpc_transport.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -55,6 +56,8 @@ class Endpoint final : public TransportEndpoint {
       options.peer_task_index = member.identity.task_index;
       options.caller = context_.self;
       options.target_incarnation = member.identity.incarnation;
+      options.keepalive =
+          std::max(options.keepalive, context_.settings.silence_timeout);
       channel = context_.network->Connect(options);
     }
     return channel.get();

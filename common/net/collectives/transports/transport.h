@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"
+#include "common/net/collectives/message/lane.h"
 #include "common/net/collectives/transports/group_plan.h"
 #include "common/net/rpc/identity.h"
 
@@ -51,6 +52,9 @@ struct TransportSettings {
   // Where the task's first replica listens for raw sockets; the next ones use
   // the ports that follow. 0: free ports.
   int lane_port = 0;
+  // Connections to ranks of other hosts bear silence for at least this long:
+  // whether such a rank is lost, its group decides earlier. At most a day.
+  absl::Duration silence_timeout = kLaneSilenceTimeout;
   // The GPUs of the replicas, in their order; null, or left out, for those on
   // CPUs. Borrowed, outlive the communicators.
   std::vector<Device*> devices = {};
