@@ -1,46 +1,118 @@
-// A library to preload. Once the file exists that MOVED_CLOCK_FILE names, every
-// wait of the process until a time of the realtime clock is as if the clock
-// were set by an hour during the wait: it takes an hour longer if the file
-// begins with '-', and ends at once if it begins with '+'. Abseil makes its
-// futex calls through syscall() of the C library.
+// A library to preload. What it does once the file exists that MOVED_CLOCK_FILE
+// names, depends on the first character of the file:
+//   -  every wait of the process until a time of the realtime clock is as if
+//      the clock were set back by an hour during the wait: it takes an hour
+//      longer
+//   +  every such wait is as if the clock were set forward: it ends at once
+//   >  the clock is set forward by an hour: whoever reads it is told so, and
+//      waits until a time that has passed now end
+// Abseil makes its futex calls through syscall() of the C library.
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 
 namespace {
 
 using Syscall = long (*)(long, ...);
+using ClockGettime = int (*)(clockid_t, timespec*);
+
+constexpr time_t kHourSeconds = 3600;
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
+// How late a wait notices that the clock was set.
+constexpr int64_t kNoticeNanos = 20'000'000;
 
 // No static variable of a function: threads that initialize it at the same time
 // wait through syscall().
 std::atomic<Syscall> next_syscall{nullptr};
+std::atomic<ClockGettime> next_clock_gettime{nullptr};
+std::atomic<bool> is_forward{false};
+std::atomic<int64_t> next_look_nanos{std::numeric_limits<int64_t>::min()};
 
-Syscall NextSyscall() {
-  Syscall next = next_syscall.load();
-  if (next == nullptr) {
-    next = reinterpret_cast<Syscall>(dlsym(RTLD_NEXT, "syscall"));
-    next_syscall.store(next);
+template <typename Function>
+Function Next(std::atomic<Function>& next, const char* name) {
+  Function function = next.load();
+  if (function == nullptr) {
+    function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+    next.store(function);
   }
-  return next;
+  return function;
 }
 
-// By how much waits are longer.
-time_t DelaySeconds() {
+int64_t NanosOf(const timespec& time) {
+  return time.tv_sec * kNanosPerSecond + time.tv_nsec;
+}
+
+int64_t SystemNanos(clockid_t clock) {
+  timespec now;
+  Next(next_clock_gettime, "clock_gettime")(clock, &now);
+  return NanosOf(now);
+}
+
+// The first character of the file; 0 if there is none.
+char Direction() {
   const char* const path = std::getenv("MOVED_CLOCK_FILE");
   const int file = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   char direction = 0;
   const bool is_read = read(file, &direction, 1) == 1;
   close(file);
-  if (!is_read) return 0;
-  return direction == '-' ? 3600 : -3600;
+  return is_read ? direction : 0;
+}
+
+// Whether the clock has been set forward. Looks at the file now and then, since
+// programs read clocks all the time.
+bool IsForward() {
+  if (is_forward.load(std::memory_order_relaxed)) return true;
+  const int64_t now = SystemNanos(CLOCK_MONOTONIC);
+  if (now < next_look_nanos.load(std::memory_order_relaxed)) return false;
+  next_look_nanos.store(now + kNoticeNanos, std::memory_order_relaxed);
+  const int error = errno;
+  const bool is_set = Direction() == '>';
+  errno = error;
+  if (is_set) is_forward.store(true, std::memory_order_relaxed);
+  return is_set;
+}
+
+// By how much waits are longer.
+time_t DelaySeconds() {
+  switch (Direction()) {
+    case '-':
+      return kHourSeconds;
+    case '+':
+      return -kHourSeconds;
+    default:
+      return 0;
+  }
+}
+
+// Waits for a futex until `deadline` of a clock that may be set forward during
+// the wait: in slices, each by the clock of the system.
+long WaitInSlices(long (&arguments)[6], const timespec& deadline) {
+  while (true) {
+    const int64_t offset = IsForward() ? kHourSeconds * kNanosPerSecond : 0;
+    const int64_t end = NanosOf(deadline) - offset;
+    const int64_t slice_end = SystemNanos(CLOCK_REALTIME) + kNoticeNanos;
+    const bool is_last = end <= slice_end;
+    const int64_t until = end < slice_end ? (end < 0 ? 0 : end) : slice_end;
+    const timespec slice = {
+        .tv_sec = static_cast<time_t>(until / kNanosPerSecond),
+        .tv_nsec = static_cast<long>(until % kNanosPerSecond)};
+    const long result = Next(next_syscall, "syscall")(
+        SYS_futex, arguments[0], arguments[1], arguments[2],
+        reinterpret_cast<long>(&slice), arguments[4], arguments[5]);
+    if (result == 0 || errno != ETIMEDOUT || is_last) return result;
+  }
 }
 
 }  // namespace
@@ -51,13 +123,38 @@ extern "C" long syscall(long number, ...) noexcept {
   long arguments[6];
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
-  timespec moved;
   if (number == SYS_futex && arguments[3] != 0 &&
       (arguments[1] & FUTEX_CLOCK_REALTIME) != 0) {
-    moved = *reinterpret_cast<const timespec*>(arguments[3]);
-    moved.tv_sec += DelaySeconds();
-    arguments[3] = reinterpret_cast<long>(&moved);
+    timespec deadline = *reinterpret_cast<const timespec*>(arguments[3]);
+    deadline.tv_sec += DelaySeconds();
+    return WaitInSlices(arguments, deadline);
   }
-  return NextSyscall()(number, arguments[0], arguments[1], arguments[2],
-                       arguments[3], arguments[4], arguments[5]);
+  return Next(next_syscall, "syscall")(number, arguments[0], arguments[1],
+                                       arguments[2], arguments[3], arguments[4],
+                                       arguments[5]);
+}
+
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const int result = Next(next_clock_gettime, "clock_gettime")(clock, time);
+  if (result == 0 && clock == CLOCK_REALTIME && IsForward()) {
+    time->tv_sec += kHourSeconds;
+  }
+  return result;
+}
+
+extern "C" int gettimeofday(timeval* time, void*) noexcept {
+  timespec now;
+  const int result = clock_gettime(CLOCK_REALTIME, &now);
+  if (result == 0) {
+    time->tv_sec = now.tv_sec;
+    time->tv_usec = now.tv_nsec / 1000;
+  }
+  return result;
+}
+
+extern "C" time_t time(time_t* result) noexcept {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (result != nullptr) *result = now.tv_sec;
+  return now.tv_sec;
 }

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +19,7 @@
 namespace muster {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -91,6 +95,49 @@ TEST_F(MovedClockTest, SynchronousWorkersGoOnAndEndOnASignal) {
                        process({TaskType::kWorker, 1}).AwaitEnd());
   EXPECT_EQ(other.ShellCode(), 138);
 }
+
+// One task of a cluster with parameter servers sees its wall clock set forward
+// by an hour.
+class ForwardClockTest : public MovedClockTest,
+                         public testing::WithParamInterface<TaskId> {
+ protected:
+  void StartWithOneForward() {
+    ASSERT_NO_FATAL_FAILURE(Create(2, 2));
+    file_ = absl::StrCat(testing::TempDir(), "/set_forward_at_",
+                         GetParam().ToString());
+    ASSERT_OK(cluster_->Start(GetParam(), {},
+                              {{"LD_PRELOAD", "tests/faults/libmoved_clock.so"},
+                               {"MOVED_CLOCK_FILE", file_}}));
+    ASSERT_OK(cluster_->StartAll());
+  }
+
+  void SetAnHourAhead() { std::ofstream(file_).put('>'); }
+};
+
+TEST_P(ForwardClockTest, EndsNothingAndIsNoTimeout) {
+  ASSERT_NO_FATAL_FAILURE(StartWithOneForward());
+  ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
+  SetAnHourAhead();
+  // Longer than workers and servers may be silent.
+  const absl::Time set = Clock::Real()->Now();
+  while (Clock::Real()->Now() - set < absl::Seconds(7)) {
+    ASSERT_OK(process(kChief).AwaitLine("Epoch "));
+  }
+  process(kChief).SendSignal(SIGTERM);
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(task).AwaitEnd());
+    const std::string output = process(task).output();
+    EXPECT_EQ(end.ShellCode(), task == kChief ? 143 : 138) << output;
+    EXPECT_THAT(output,
+                AllOf(Not(HasSubstr("is lost")), Not(HasSubstr("silent")),
+                      Not(HasSubstr("DEADLINE_EXCEEDED"))))
+        << task;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, ForwardClockTest,
+                         testing::Values(kChief, TaskId{TaskType::kWorker, 1},
+                                         TaskId{TaskType::kPs, 1}));
 
 // Time namespaces: the monotonic clock of a task is a day ahead.
 class DifferentClocksTest : public ClockTest {

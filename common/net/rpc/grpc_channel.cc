@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -213,7 +212,7 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   Channel::Done done_;
   LocalRoute::Connection local_;
   proto::RequestIdentity identity_;
-  std::chrono::system_clock::time_point deadline_;
+  gpr_timespec deadline_ = {};
   bool wait_for_ready_ = false;
   grpc::ClientContext context_;
   grpc::ByteBuffer request_;

@@ -112,11 +112,13 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   return DecodeStatus(detail);
 }
 
-std::chrono::system_clock::time_point GrpcDeadline(absl::Duration duration) {
+gpr_timespec GrpcDeadline(absl::Duration duration) {
   // So that a duration without end does not overflow.
   constexpr absl::Duration kLongest = absl::Hours(24 * 365);
-  return std::chrono::system_clock::now() +
-         absl::ToChronoMicroseconds(std::min(duration, kLongest));
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_micros(absl::ToInt64Microseconds(
+                                               std::min(duration, kLongest)),
+                                           GPR_TIMESPAN));
 }
 
 }  // namespace muster

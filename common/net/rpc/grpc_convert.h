@@ -1,10 +1,10 @@
 #ifndef COMMON_NET_RPC_GRPC_CONVERT_H_
 #define COMMON_NET_RPC_GRPC_CONVERT_H_
 
+#include <grpc/support/time.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/status.h>
 
-#include <chrono>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,10 +24,9 @@ std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// Returns the time `duration` from now as the deadline of a call. Reads the
-// clock that gRPC reads: after the wall clock is set back, absl::Now() may go
-// on from the time before for a moment.
-std::chrono::system_clock::time_point GrpcDeadline(absl::Duration duration);
+// Returns the time `duration` from now as the deadline of a call, by the
+// monotonic clock: a wall clock that is set means nothing to it.
+gpr_timespec GrpcDeadline(absl::Duration duration);
 
 }  // namespace muster
 
