@@ -204,7 +204,7 @@ def step_ms(job, setting, data_dir):
     if setting == "plain+page":
         beside = lambda _, log_path: Scraper(log_path)
     summary, _ = run_job(job, SETTINGS[setting], data_dir, beside)
-    return summary["step_milliseconds"]["p50"]
+    return summary["worker_step_milliseconds"]["p50"]
 
 
 def report(what, values, unit):
@@ -278,11 +278,11 @@ def measure_handshakes(flags):
         start = time.monotonic()
         summary, _ = run_job("mnist.job", ["--tls=auto"], flags.data_dir)
         duration_s = time.monotonic() - start
-        steps["without"].append(summary["step_milliseconds"]["p50"])
+        steps["without"].append(summary["worker_step_milliseconds"]["p50"])
         summary, handshakes = run_job(
             "mnist.job", ["--tls=auto"], flags.data_dir,
             lambda process, _, spread_s=0.8 * duration_s: BadHandshakes(process.pid, spread_s))
-        steps["beside bad handshakes"].append(summary["step_milliseconds"]["p50"])
+        steps["beside bad handshakes"].append(summary["worker_step_milliseconds"]["p50"])
         print(f"{handshakes.count} handshakes failed within {duration_s:.1f} s, for which "
               f"the client used {handshakes.cpu_s:.2f} s of a processor", flush=True)
     for setting, values in steps.items():

@@ -265,7 +265,7 @@ def _children(pid):
 
 
 def step_ms(summary):
-    return summary["step_milliseconds"]["p50"]
+    return summary["worker_step_milliseconds"]["p50"]
 
 
 def measure_step(runner, data_dir, figures):
@@ -276,7 +276,7 @@ def measure_step(runner, data_dir, figures):
         def add(name, summary):
             figures[f"step, {optimizer}, {name}, ms"].append(step_ms(summary))
             figures[f"step, {optimizer}, {name}, p99, ms"].append(
-                summary["step_milliseconds"]["p99"])
+                summary["worker_step_milliseconds"]["p99"])
 
         add("1 worker", runner.launch(job(1), workers=1))
         for lane in LANES:

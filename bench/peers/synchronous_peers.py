@@ -52,7 +52,7 @@ def main():
 def _run_ours(runner, optimizer, data_dir, results):
     for lane in ours.LANES:
         job = ours.Job(ours.MNIST, 2 * ours.BATCH, 4000, optimizer, data_dir)
-        times = runner.launch(job, 2, lane)["step_milliseconds"]
+        times = runner.launch(job, 2, lane)["worker_step_milliseconds"]
         results.setdefault(f"muster, {lane}", []).append((times["p50"], times["p99"]))
 
 

@@ -38,6 +38,9 @@ TEST_P(LaunchedTest, LearnsTheDigits) {
   const nlohmann::json summary = nlohmann::json::parse(file);
   EXPECT_EQ(summary["history"]["epoch"].size(), 30u);
   EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
+  const nlohmann::json times = summary["worker_step_milliseconds"];
+  EXPECT_GT(times["p50"], 0);
+  EXPECT_GE(times["max"], times["p50"]);
   // Written by launch alone, not by the task as well.
   std::ifstream log(run_dir + "/logs/ps-0.log");
   int start_lines = 0;

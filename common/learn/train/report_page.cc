@@ -233,9 +233,10 @@ Rows SpeedRows(const RunSummary& summary) {
       return absl::FormatDuration(absl::Trunc(
           history.step_durations.Percentile(percent), absl::Microseconds(1)));
     };
-    rows.push_back({"a step", absl::StrCat("median ", percentile(50),
-                                           ", 90% within ", percentile(90),
-                                           ", 99% within ", percentile(99))});
+    rows.push_back(
+        {"a step on a worker",
+         absl::StrCat("median ", percentile(50), ", 90% within ",
+                      percentile(90), ", 99% within ", percentile(99))});
   }
   if (history.device_idle_share.has_value()) {
     rows.push_back({"GPU without work",

@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/time/time.h"
 #include "common/learn/train/run_summary.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,6 +33,13 @@ TEST(ReportPageTest, ShowsResultsChartsAndTasks) {
                     HasSubstr("<th>test_loss</th><td>1.25</td>"),
                     HasSubstr("<th>steps repeated</th><td>3</td>"),
                     HasSubstr("worker 0 localhost:1"), HasSubstr("epoch 7")));
+}
+
+TEST(ReportPageTest, SaysHowLongAStepTakesOnAWorker) {
+  RunSummary summary = Example();
+  summary.history.step_durations.Add(absl::Milliseconds(4));
+  EXPECT_THAT(ToHtml(summary),
+              HasSubstr("<th>a step on a worker</th><td>median "));
 }
 
 TEST(ReportPageTest, TrainingAndValidationShareOneChart) {

@@ -72,7 +72,7 @@ std::string ToJson(const RunSummary& summary) {
       {"total_seconds", history.earlier_train_seconds + summary.run_seconds},
       {"examples_per_second",
        PerSecond(history.example_count, history.train_seconds)},
-      {"step_milliseconds", StepTimes(history)},
+      {"worker_step_milliseconds", StepTimes(history)},
       {"device_idle_share", history.device_idle_share.has_value()
                                 ? Json(*history.device_idle_share)
                                 : Json(nullptr)},

@@ -125,8 +125,8 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_EQ(json.at("history").at("val_top_2").size(), 6u);
   EXPECT_EQ(json.at("final").at("test_loss"), summary.final.at("test_loss"));
   EXPECT_GT(json.at("examples_per_second").get<double>(), 0);
-  EXPECT_LE(json.at("step_milliseconds").at("p50").get<double>(),
-            json.at("step_milliseconds").at("p99").get<double>());
+  EXPECT_LE(json.at("worker_step_milliseconds").at("p50").get<double>(),
+            json.at("worker_step_milliseconds").at("p99").get<double>());
   EXPECT_EQ(json.at("retries"), 0);
   EXPECT_EQ(json.at("recoveries"), 0);
   EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
