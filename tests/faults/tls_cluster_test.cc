@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -123,6 +125,39 @@ TEST_F(TlsClusterTest, SynchronousWorkersTrain) {
   }
   // Which stay on the host. closed_ports_test has workers of several hosts.
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("RING over raw sockets"));
+}
+
+class TlsEvaluationTest : public TlsClusterTest {
+ protected:
+  // Returns what the coordinator sends over gRPC, per byte of the batches.
+  absl::StatusOr<double> Evaluate(const std::vector<std::string>& flags) {
+    cluster_->set_program("tests/faults/evaluating_program");
+    RETURN_IF_ERROR(StartAll(flags));
+    for (const TaskId task : cluster_->cluster().Members()) {
+      ExpectEndsWith(task, 0);
+    }
+    ASSIGN_OR_RETURN(const std::string line,
+                     process(kChief).AwaitLine("per byte of the batches: "));
+    double share = 0;
+    if (!absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &share)) {
+      return absl::InternalError(line);
+    }
+    return share;
+  }
+};
+
+TEST_F(TlsEvaluationTest, WorkersOfThisHostReadBatchesInSharedMemory) {
+  ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 1));
+  ASSERT_OK_AND_ASSIGN(const double share, Evaluate({}));
+  EXPECT_LT(share, 0.05);
+  EXPECT_THAT(process(kChief).output(),
+              HasSubstr("tensors go through shared memory to worker 0"));
+}
+
+TEST_F(TlsEvaluationTest, WithoutSharedMemoryBatchesGoOverGrpc) {
+  ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 1));
+  ASSERT_OK_AND_ASSIGN(const double share, Evaluate({"--noshared_memory"}));
+  EXPECT_GE(share, 1);
 }
 
 // Fails to complete a handshake with the server at `port`, in one of four ways.
