@@ -92,10 +92,15 @@ TEST_F(BrokenLinksTest, LatencyAndJitterLoseNobody) {
   EXPECT_THAT(process(kChief).output(), Not(HasSubstr("is lost")));
 }
 
-// From the first bytes of a connection to the middle of its traffic.
+// From the first bytes of a connection to the middle of its traffic, where some
+// cut off an answer to what has been applied.
 const std::vector<int64_t>& Cuts() {
-  static const auto* const cuts =
-      new std::vector<int64_t>{1, 60, 400, 700, 1500, 4000, 20000};
+  static const auto* const cuts = [] {
+    auto* const counts =
+        new std::vector<int64_t>{1, 60, 400, 700, 1500, 4000, 20000};
+    for (int64_t i = 0; i < 40; ++i) counts->push_back(3000 + 331 * i);
+    return counts;
+  }();
   return *cuts;
 }
 
