@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures evaluation with parameter servers: on two workers with a core each,
-compared with the coordinator alone on one core.
+compared with the coordinator alone on one core. The workers read batches in shared
+memory or receive them over gRPC, without and with certificates (mTLS).
 
   bazel build //coordinator //deploy/launch //ps //worker
-  bench/evaluation_benchmark.py [--launches=3]
+  bench/evaluation_benchmark.py [--launches=3] [--model=MLP]
 
-Prints the median time of one evaluation for both and their ratio, for a small and a
-large model. Needs two cores, uses loopback only, and leaves no processes.
+Prints the median time of one evaluation for each, and how much faster than the
+coordinator it is, for a small and a large model. Needs two cores, uses loopback only, and
+leaves no processes.
 """
 
 import argparse
@@ -36,6 +38,16 @@ MODELS = {
     input_shape: 224 input_shape: 224 input_shape: 3 classes: 10
     classifier_activation: LINEAR
   } } } }"""),
+}
+
+# Flags of launch; the coordinator alone comes first.
+ALONE = "coordinator alone"
+WAYS = {
+    ALONE: [],
+    "workers, shared memory": [],
+    "workers, gRPC": ["--noshared_memory"],
+    "workers, mTLS, shared memory": ["--tls=auto"],
+    "workers, mTLS, gRPC": ["--tls=auto", "--noshared_memory"],
 }
 
 # One training step per epoch, so that the time of an epoch is that of an
@@ -74,18 +86,18 @@ def write_pinned(folder):
     return pinned
 
 
-def epoch_seconds(model, alone, frequency):
+def epoch_seconds(model, way, frequency):
     """Returns the median time from one epoch's line to the next."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         job = folder / "bench.job"
         job.write_text(JOB.format(epochs=EPOCHS, frequency=frequency,
-                                  alone=str(alone).lower(), **model),
+                                  alone=str(way == ALONE).lower(), **model),
                        encoding="utf-8")
         process = subprocess.Popen(
             [BIN_DIR / "deploy/launch/launch", "--workers=2", "--ps=1",
              f"--bin_dir={write_pinned(folder)}", f"--job={job}",
-             f"--run_dir={folder}/run"],
+             f"--run_dir={folder}/run"] + WAYS[way],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         at_s, lines = [], []
         try:
@@ -110,20 +122,23 @@ def epoch_seconds(model, alone, frequency):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--launches", type=int, default=3)
-    launches = parser.parse_args().launches
+    parser.add_argument("--model", default="", help="what its title begins with")
+    arguments = parser.parse_args()
     if (os.cpu_count() or 1) < 2:
         raise SystemExit("needs two cores")
     for title, model in MODELS.items():
-        seconds = {True: [], False: []}
-        for _ in range(launches):
-            for alone in (True, False):
-                without = epoch_seconds(model, alone, frequency=EPOCHS + 1)
-                seconds[alone].append(
-                    epoch_seconds(model, alone, frequency=1) - without)
-        alone, shared = (statistics.median(seconds[key])
-                         for key in (True, False))
-        print(f"{title}: coordinator {1e3 * alone:.0f} ms, two workers "
-              f"{1e3 * shared:.0f} ms, {alone / shared:.2f}x", flush=True)
+        if not title.startswith(arguments.model):
+            continue
+        seconds = {way: [] for way in WAYS}
+        for _ in range(arguments.launches):
+            for way, times in seconds.items():
+                without = epoch_seconds(model, way, frequency=EPOCHS + 1)
+                times.append(epoch_seconds(model, way, frequency=1) - without)
+        alone = statistics.median(seconds[ALONE])
+        print(title)
+        for way, times in seconds.items():
+            median = statistics.median(times)
+            print(f"  {way}: {1e3 * median:.0f} ms, {alone / median:.2f}x", flush=True)
 
 
 if __name__ == "__main__":
