@@ -96,14 +96,14 @@ uint32_t ClosureDispatcher::AddIterator(IteratorRecord iterator) {
   return static_cast<uint32_t>(iterators_.size() - 1);
 }
 
-absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(ClosureWork work,
-                                                        absl::Time deadline) {
+absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(
+    ClosureWork work, absl::Duration timeout) {
   RemoteValue value;
   {
     absl::MutexLock lock(&mutex_);
     if (!MaySchedule()) {
       const absl::Time started = clock_->Now();
-      if (!Await(&ClosureDispatcher::MaySchedule, deadline)) {
+      if (!Await(&ClosureDispatcher::MaySchedule, started + timeout)) {
         return TimedOut("Schedule", clock_->Now() - started);
       }
     }

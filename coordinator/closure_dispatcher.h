@@ -102,11 +102,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   }
 
   // Queues a closure. Waits while the queue is full, or while an earlier
-  // failure is being cleaned up.
+  // failure is being cleaned up, at most for `timeout`.
   //   kDeadlineExceeded  says what the queue is waiting for
   //   any                an earlier closure failed; this call has taken the
   //                      failure, as Join() would have
-  absl::StatusOr<RemoteValue> Schedule(ClosureWork work, absl::Time deadline)
+  absl::StatusOr<RemoteValue> Schedule(ClosureWork work, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits until nothing is queued or running, and takes the failure, if any.

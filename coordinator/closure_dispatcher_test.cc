@@ -38,7 +38,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-absl::Time Soon() { return Clock::Real()->Now() + absl::Seconds(60); }
+constexpr absl::Duration kTimeout = absl::Seconds(60);
+
+absl::Time Soon() { return Clock::Real()->Now() + kTimeout; }
 
 void Ignore(absl::string_view) {}
 
@@ -181,7 +183,8 @@ TEST_F(ClosureDispatcherTest, RunsClosuresAndBringsTheirResults) {
     ASSERT_OK_AND_ASSIGN(
         RemoteValue value,
         dispatcher_->Schedule(
-            Call(echo, {Tensor::FromValues<float>({1}, {float(i)})}), Soon()));
+            Call(echo, {Tensor::FromValues<float>({1}, {float(i)})}),
+            kTimeout));
     values.push_back(value);
   }
   ASSERT_OK(dispatcher_->Join(Soon()));
@@ -213,7 +216,8 @@ TEST_F(ClosureDispatcherTest, AnIdleWorkerGetsAClosureFromTheCallOfSchedule) {
     ASSERT_OK_AND_ASSIGN(
         const RemoteValue value,
         dispatcher_->Schedule(
-            Call(echo, {Tensor::FromValues<float>({1}, {float(i)})}), Soon()));
+            Call(echo, {Tensor::FromValues<float>({1}, {float(i)})}),
+            kTimeout));
     EXPECT_OK(dispatcher_->Join(Soon()));
   }
 }
@@ -229,7 +233,7 @@ TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {
     // Two fit; unless they are let go of, the third would come along, and that
     // shows in what the worker still knows.
     ASSERT_OK_AND_ASSIGN(const RemoteValue value,
-                         dispatcher_->Schedule(Call(echo, {large}), Soon()));
+                         dispatcher_->Schedule(Call(echo, {large}), kTimeout));
     ASSERT_OK(dispatcher_->Join(Soon()));
     ASSERT_TRUE(value.state()->keeper().has_value());
     ASSERT_OK_AND_ASSIGN(const auto results, dispatcher_->Fetch(value, Soon()));
@@ -246,7 +250,7 @@ TEST_F(ClosureDispatcherTest, AFetchEndsWithTheConversationThatKeptTheResult) {
   ASSERT_OK_AND_ASSIGN(
       const RemoteValue value,
       dispatcher_->Schedule(
-          Call(echo, {Tensor::Full(DType::kFloat32, {100}, 3)}), Soon()));
+          Call(echo, {Tensor::Full(DType::kFloat32, {100}, 3)}), kTimeout));
   ASSERT_OK(dispatcher_->Join(Soon()));
   // As if it were stopped.
   SetFaults({{.point = "worker.before_fetch",
@@ -275,14 +279,14 @@ TEST_F(ClosureDispatcherTest, AFailureComesOutOfJoinAndTheNextRoundWorks) {
   const Tensor bad = Tensor::Scalar(1.0f);
   const Tensor good = Tensor::FromValues<float>({1}, {1});
   ASSERT_OK_AND_ASSIGN(const RemoteValue failed,
-                       dispatcher_->Schedule(Call(echo, {bad}), Soon()));
+                       dispatcher_->Schedule(Call(echo, {bad}), kTimeout));
   EXPECT_THAT(dispatcher_->Join(Soon()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("closure 1 on worker")));
   EXPECT_THAT(dispatcher_->Fetch(failed, Soon()),
               StatusIs(absl::StatusCode::kInvalidArgument));
   ASSERT_OK_AND_ASSIGN(const RemoteValue value,
-                       dispatcher_->Schedule(Call(echo, {good}), Soon()));
+                       dispatcher_->Schedule(Call(echo, {good}), kTimeout));
   EXPECT_OK(dispatcher_->Join(Soon()));
   EXPECT_OK(dispatcher_->Fetch(value, Soon()));
 }
@@ -297,7 +301,7 @@ TEST_F(ClosureDispatcherTest, ClosuresOfAKilledWorkerRunElsewhere) {
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 200; ++i) {
       ASSERT_OK_AND_ASSIGN(RemoteValue value,
-                           dispatcher_->Schedule(Call(echo, {one}), Soon()));
+                           dispatcher_->Schedule(Call(echo, {one}), kTimeout));
       values.push_back(value);
     }
     TestWorker& victim = *workers_[round % 2];
@@ -327,7 +331,7 @@ TEST_F(ClosureDispatcherTest, AReturningWorkerIsUsedWhileAnotherIsStillAway) {
   ASSERT_OK_AND_ASSIGN(
       const RemoteValue value,
       dispatcher_->Schedule(Call(echo, {Tensor::FromValues<float>({1}, {1})}),
-                            Soon()));
+                            kTimeout));
   EXPECT_THAT(dispatcher_->Join(Clock::Real()->Now() + absl::Milliseconds(50)),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        AllOf(HasSubstr("Join has waited"),
@@ -367,13 +371,13 @@ TEST_F(ClosureDispatcherTest, AnAbortWakesEverybody) {
   ASSERT_OK_AND_ASSIGN(
       const RemoteValue value,
       dispatcher_->Schedule(Call(echo, {Tensor::FromValues<float>({1}, {1})}),
-                            Soon()));
+                            kTimeout));
   dispatcher_->Abort(absl::DataLossError("ps 1 is lost"));
   const auto is_lost =
       StatusIs(absl::StatusCode::kDataLoss, HasSubstr("ps 1 is lost"));
   EXPECT_THAT(dispatcher_->Fetch(value, Soon()), is_lost);
   EXPECT_THAT(dispatcher_->Join(Soon()), is_lost);
-  EXPECT_THAT(dispatcher_->Schedule({.function_id = echo}, Soon()), is_lost);
+  EXPECT_THAT(dispatcher_->Schedule({.function_id = echo}, kTimeout), is_lost);
 }
 
 TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorGivesUpInTime) {
@@ -458,7 +462,7 @@ TEST_F(ClosureDispatcherTest, ANewCoordinatorTakesOverFromALostOne) {
   ASSERT_OK(missing_->Await(Soon(), Ignore));
   const uint32_t echo = AddEcho();
   ASSERT_OK(dispatcher_->Schedule(
-      Call(echo, {Tensor::FromValues<float>({1}, {1})}), Soon()));
+      Call(echo, {Tensor::FromValues<float>({1}, {1})}), kTimeout));
   EXPECT_OK(dispatcher_->Join(Soon()));
 }
 

@@ -227,6 +227,22 @@ absl::Status ClosureQueue::Finish(int worker, uint64_t id,
   return absl::OkStatus();
 }
 
+absl::Status ClosureQueue::FinishRange(int worker, uint64_t first_id,
+                                       uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t id = first_id + i;
+    Entry* const entry = FindInFlight(worker, id);
+    if (entry == nullptr) return NotHeld(worker, id);
+    LeaveLane(entry, id);
+    entry->value->SetResults({});
+    if (entry->work.has_effects) succeeded_.Add(id);
+    MarkFinished(entry);
+  }
+  DropFinished();
+  RecallForIdleWorkers();
+  return absl::OkStatus();
+}
+
 absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
                                       RemoteValueState::Kept kept) {
   Entry* const entry = FindInFlight(worker, id);

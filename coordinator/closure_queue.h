@@ -120,6 +120,8 @@ class ClosureQueue {
   //   kInvalidArgument  the worker does not hold that closure; the caller
   //                     should end its session
   absl::Status Finish(int worker, uint64_t id, std::vector<Tensor> results);
+  // Finishes `count` closures without results, from `first_id` on.
+  absl::Status FinishRange(int worker, uint64_t first_id, uint32_t count);
   absl::Status FinishKept(int worker, uint64_t id, RemoteValueState::Kept kept);
   absl::Status Fail(int worker, uint64_t id, const absl::Status& status);
   // As Fail(), but retries the closure on any worker up to retries_max times.

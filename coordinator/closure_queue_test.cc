@@ -101,6 +101,24 @@ TEST(ClosureQueueTest, FinishedClosuresCarryTheirResultsAndMoveTheMark) {
   EXPECT_OK(queue.TakeFailure());
 }
 
+TEST(ClosureQueueTest, ARangeOfClosuresFinishesUpToTheFirstOneNotHeld) {
+  ClosureQueue queue({.worker_count = 1});
+  queue.WorkerReady(0);
+  const Values values = AddMany(&queue, 6);
+  EXPECT_THAT(TakeIds(&queue, 0, 5), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_OK(queue.FinishRange(0, 2, 2));
+  EXPECT_FALSE(values[0]->done());
+  EXPECT_TRUE(values[1]->done());
+  EXPECT_TRUE(values[2]->done());
+  EXPECT_EQ(queue.finished_count(), 2);
+  EXPECT_EQ(queue.in_flight_count(), 3);
+  EXPECT_THAT(queue.FinishRange(0, 4, 3),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("closure 6, which it does not hold")));
+  EXPECT_EQ(queue.finished_count(), 4);
+  EXPECT_FALSE(queue.FinishRange(0, UINT64_MAX, 2).ok());
+}
+
 TEST(ClosureQueueTest, AReportAboutAClosureNotHeldIsRefused) {
   ClosureQueue queue({.worker_count = 2});
   const Values values = AddMany(&queue, 1);

@@ -22,10 +22,12 @@ namespace {
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 
 // Users say absl::Now() + x; what waits in here goes by the monotonic clock.
+absl::Duration TimeLeft(std::optional<absl::Time> deadline) {
+  return deadline.has_value() ? *deadline - absl::Now() : kDefaultTimeout;
+}
+
 absl::Time ToClock(std::optional<absl::Time> deadline) {
-  const absl::Duration left =
-      deadline.has_value() ? *deadline - absl::Now() : kDefaultTimeout;
-  return Clock::Real()->Now() + left;
+  return Clock::Real()->Now() + TimeLeft(deadline);
 }
 
 }  // namespace
@@ -37,10 +39,8 @@ absl::StatusOr<RemoteValue> ClusterCoordinator::Schedule(
     const Function& function, const std::vector<FunctionArgument>& arguments,
     std::optional<absl::Time> deadline) {
   ASSIGN_OR_RETURN(ClosureWork work, MakeWork(function, arguments));
-  return connection_->dispatcher().Schedule(
-      std::move(work), deadline.has_value()
-                           ? ToClock(deadline)
-                           : Clock::Real()->Now() + kDefaultTimeout);
+  return connection_->dispatcher().Schedule(std::move(work),
+                                            TimeLeft(deadline));
 }
 
 absl::Status ClusterCoordinator::Join(std::optional<absl::Time> deadline) {

@@ -46,9 +46,8 @@ absl::Status TakeReport(const proto::WorkerReport& report,
   const int worker = lane.worker;
   int64_t count = report.results_size();
   for (const proto::ClosureRange& range : report.finished()) {
-    for (uint32_t i = 0; i < range.count(); ++i) {
-      RETURN_IF_ERROR(queue->Finish(worker, range.first_id() + i, {}));
-    }
+    RETURN_IF_ERROR(
+        queue->FinishRange(worker, range.first_id(), range.count()));
     count += range.count();
   }
   for (const proto::ClosureResult& result : report.results()) {

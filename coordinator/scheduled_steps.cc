@@ -19,7 +19,7 @@ constexpr absl::Duration kStallReportIntervalMax = absl::Minutes(1);
 absl::Status ScheduledSteps::Add(ClosureWork work) {
   work.results_come_along = true;
   absl::StatusOr<RemoteValue> value =
-      dispatcher_.Schedule(work, StallDeadline());
+      dispatcher_.Schedule(work, options_.stall_timeout);
   if (!value.ok()) {
     Forget();
     return value.status();

@@ -104,6 +104,13 @@ class WorkerSession {
     uint32_t steps_per_closure = 1;
   };
 
+  // What one runner runs.
+  struct Closure {
+    bool is_taken = false;
+    Run run;  // Of one closure.
+    Step step;
+  };
+
   // The contents of the next report.
   struct Outbox {
     proto::WorkerReport report;
@@ -124,9 +131,10 @@ class WorkerSession {
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !runs_.empty() || outbox_.entry_count > 0;
   }
-  // Removes and returns the next closure as a run of one.
-  Run TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunOne(StepRunner* runner, const Run& closure, const Step& step,
+  // Removes the next closure. Returns false if there is none.
+  bool TakeOne(Closure* closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs and records `closure`, and takes the next one into its place.
+  void RunOne(StepRunner* runner, Closure* closure,
               std::vector<Tensor>* results) ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs all steps of one closure.
   absl::Status RunSteps(StepRunner* runner, const Run& closure,
