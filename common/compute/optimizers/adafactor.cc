@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/functions/whole_update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
@@ -69,12 +70,11 @@ class AdafactorMath {
   void Apply(int64_t step, float learning_rate, const T* gradient, T* variable,
              absl::Span<T* const> slots) const {
     if (count_ == 0) return;
-    const T rate = static_cast<T>(learning_rate);
-    const T number = static_cast<T>(step + 1);
-    const T decay = static_cast<T>(weight_decay_) * rate;
-    for (int64_t i = 0; i < count_; ++i) variable[i] -= variable[i] * decay;
-    const T beta =
-        1 - std::pow(number, static_cast<T>(adafactor_.beta_2_decay()));
+    const Numbers<T> numbers = At<T>(step, learning_rate);
+    const T beta = numbers.beta;
+    for (int64_t i = 0; i < count_; ++i) {
+      variable[i] -= variable[i] * numbers.decay;
+    }
     T* const velocity = slots[is_factored_ ? 2 : 0];
     if (is_factored_) {
       const int64_t matrix = rows_ * columns_;
@@ -93,7 +93,7 @@ class AdafactorMath {
     }
     const T size = std::max(static_cast<T>(adafactor_.epsilon_2()),
                             RootMeanSquare(count_, variable)) *
-                   std::min(rate, 1 / std::sqrt(number));
+                   numbers.rate;
     const T limit =
         std::max(T{1}, RootMeanSquare(count_, direction.data()) /
                            static_cast<T>(adafactor_.clip_threshold()));
@@ -102,7 +102,41 @@ class AdafactorMath {
     }
   }
 
+  template <typename T>
+  UpdatePass PassAt(int64_t step, float learning_rate) const {
+    const Numbers<T> numbers = At<T>(step, learning_rate);
+    UpdatePass pass = {.function = kRuleName, .sees_whole_variable = true};
+    pass.SetCoefficients(
+        AdafactorCoefficients{.rate = numbers.rate,
+                              .decay = numbers.decay,
+                              .beta = numbers.beta,
+                              .epsilon_1 = adafactor_.epsilon_1(),
+                              .epsilon_2 = adafactor_.epsilon_2(),
+                              .clip_threshold = adafactor_.clip_threshold(),
+                              .rows = rows_,
+                              .columns = columns_});
+    return pass;
+  }
+
  private:
+  // The same for all elements.
+  template <typename T>
+  struct Numbers {
+    T rate;
+    T decay;
+    T beta;
+  };
+
+  template <typename T>
+  Numbers<T> At(int64_t step, float learning_rate) const {
+    const T rate = static_cast<T>(learning_rate);
+    const T number = static_cast<T>(step + 1);
+    return {.rate = std::min(rate, 1 / std::sqrt(number)),
+            .decay = static_cast<T>(weight_decay_) * rate,
+            .beta = 1 - std::pow(number,
+                                 static_cast<T>(adafactor_.beta_2_decay()))};
+  }
+
   template <typename T>
   T Square(T gradient) const {
     return gradient * gradient + static_cast<T>(adafactor_.epsilon_1());

@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/functions/update.h"
+#include "common/compute/kernels/functions/whole_update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
@@ -32,7 +34,6 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kRuleName = "muon";
-constexpr double kNormEpsilon = 1e-7;
 
 // c += a b, with a [rows, inner] and b [inner, columns]. The sum over `inner`
 // has one order, so all machines compute the same bits.
@@ -108,15 +109,36 @@ class MuonMath {
              absl::Span<T* const> slots) const {
     if (count_ == 0) return;
     const T rate = static_cast<T>(learning_rate);
-    const T decay =
-        static_cast<T>(has_adam_ ? muon_.adam_weight_decay() : weight_decay_) *
-        rate;
-    for (int64_t i = 0; i < count_; ++i) variable[i] -= variable[i] * decay;
     if (has_adam_) {
-      ApplyAdam(step, rate, gradient, variable, slots[0], slots[1]);
+      ApplyAdam(AdamAt(step, rate), gradient, variable, slots[0], slots[1]);
     } else {
       ApplyToMatrix(rate, gradient, variable, slots[0]);
     }
+  }
+
+  template <typename T>
+  UpdatePass PassAt(int64_t step, float learning_rate) const {
+    const T rate = static_cast<T>(learning_rate);
+    UpdatePass pass;
+    if (has_adam_) {
+      pass.function = "muon_adam";
+      pass.SetCoefficients(AdamAt(step, rate));
+      return pass;
+    }
+    pass.function = kRuleName;
+    pass.sees_whole_variable = true;
+    pass.SetCoefficients(MuonCoefficients{
+        .rate = rate * Scale<T>(),
+        .decay = MatrixDecay(rate),
+        .momentum = muon_.momentum(),
+        .a = muon_.muon_a(),
+        .b = muon_.muon_b(),
+        .c = muon_.muon_c(),
+        .rows = rows_,
+        .columns = columns_,
+        .iteration_count = static_cast<int32_t>(muon_.ns_steps()),
+        .is_nesterov = muon_.nesterov() ? 1 : 0});
+    return pass;
   }
 
  private:
@@ -132,28 +154,49 @@ class MuonMath {
   }
 
   template <typename T>
-  void ApplyAdam(int64_t step, T rate, const T* gradient, T* variable,
-                 T* momentum, T* velocity) const {
+  MuonAdamCoefficients<T> AdamAt(int64_t step, T rate) const {
     const auto remainder = [step](double beta) {
       return 1 - std::pow(static_cast<T>(beta), static_cast<T>(step + 1));
     };
-    const T size = rate * static_cast<T>(muon_.adam_lr_ratio()) *
-                   std::sqrt(remainder(muon_.adam_beta_2())) /
-                   remainder(muon_.adam_beta_1());
-    const T one_minus_beta_1 = static_cast<T>(1 - muon_.adam_beta_1());
-    const T one_minus_beta_2 = static_cast<T>(1 - muon_.adam_beta_2());
-    const T epsilon = static_cast<T>(muon_.epsilon());
+    return {.decay = static_cast<T>(muon_.adam_weight_decay()) * rate,
+            .size = rate * static_cast<T>(muon_.adam_lr_ratio()) *
+                    std::sqrt(remainder(muon_.adam_beta_2())) /
+                    remainder(muon_.adam_beta_1()),
+            .one_minus_beta_1 = static_cast<T>(1 - muon_.adam_beta_1()),
+            .one_minus_beta_2 = static_cast<T>(1 - muon_.adam_beta_2()),
+            .epsilon = static_cast<T>(muon_.epsilon())};
+  }
+
+  template <typename T>
+  void ApplyAdam(const MuonAdamCoefficients<T>& coefficients, const T* gradient,
+                 T* variable, T* momentum, T* velocity) const {
     for (int64_t i = 0; i < count_; ++i) {
-      const T g = gradient[i];
-      momentum[i] += (g - momentum[i]) * one_minus_beta_1;
-      velocity[i] += (g * g - velocity[i]) * one_minus_beta_2;
-      variable[i] -= momentum[i] * size / (std::sqrt(velocity[i]) + epsilon);
+      T slots[] = {momentum[i], velocity[i]};
+      variable[i] =
+          MuonAdamUpdate::Apply(coefficients, gradient[i], variable[i], slots);
+      momentum[i] = slots[0];
+      velocity[i] = slots[1];
     }
+  }
+
+  template <typename T>
+  T MatrixDecay(T rate) const {
+    return static_cast<T>(weight_decay_) * rate;
+  }
+
+  // Depends on the shape alone.
+  template <typename T>
+  T Scale() const {
+    if (muon_.rms_rate() <= 0) return T{1};
+    return std::sqrt(static_cast<T>(std::max(rows_, columns_))) *
+           static_cast<T>(muon_.rms_rate());
   }
 
   template <typename T>
   void ApplyToMatrix(T rate, const T* gradient, T* variable,
                      T* momentum) const {
+    const T decay = MatrixDecay(rate);
+    for (int64_t i = 0; i < count_; ++i) variable[i] -= variable[i] * decay;
     const T factor = static_cast<T>(muon_.momentum());
     const T less_one = static_cast<T>(muon_.momentum() - 1);
     std::vector<T> update(count_);
@@ -169,11 +212,7 @@ class MuonMath {
     } else {
       Orthogonalize(rows_, columns_, &update);
     }
-    T scale = 1;
-    if (muon_.rms_rate() > 0) {
-      scale = std::sqrt(static_cast<T>(std::max(rows_, columns_))) *
-              static_cast<T>(muon_.rms_rate());
-    }
+    const T scale = Scale<T>();
     for (int64_t i = 0; i < count_; ++i) {
       variable[i] -= rate * update[i] * scale;
     }
@@ -185,7 +224,7 @@ class MuonMath {
     double squares = 0;
     for (const T value : *x) squares += static_cast<double>(value) * value;
     const T norm =
-        static_cast<T>(std::sqrt(squares)) + static_cast<T>(kNormEpsilon);
+        static_cast<T>(std::sqrt(squares)) + static_cast<T>(kMuonNormEpsilon);
     for (T& value : *x) value /= norm;
     const T a = static_cast<T>(muon_.muon_a());
     const T b = static_cast<T>(muon_.muon_b());

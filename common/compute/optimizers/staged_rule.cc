@@ -59,7 +59,6 @@ class StagedRule final : public UpdateRule {
   bool needs_whole_variables() const override {
     return rule_->needs_whole_variables();
   }
-  bool has_passes() const override { return rule_->has_passes(); }
   void AddPasses(int64_t step, DType dtype,
                  std::vector<UpdatePass>* passes) const override;
   int64_t gradients_per_update() const override {

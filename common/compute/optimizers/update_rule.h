@@ -45,6 +45,9 @@ enum class UpdateOperand : uint8_t {
 // common/compute/kernels/functions/update.h, applied to each element.
 struct UpdatePass {
   absl::string_view function;  // Its name there, a literal.
+  // True if the function is none of one element, but "adafactor" or "muon",
+  // with the coefficients in common/compute/kernels/functions/whole_update.h.
+  bool sees_whole_variable = false;
   UpdateOperand operand = UpdateOperand::kGradient;
   // The position in UpdateRule::slots() of the slot that the pass changes in
   // place of the variable; -1: it changes the variable.
@@ -109,10 +112,6 @@ class UpdateRule {
   // True if Apply() must be called with all elements of a variable, and
   // ApplyRows() not at all: an update depends on norms of the variable.
   virtual bool needs_whole_variables() const { return false; }
-
-  // False if devices have no functions for the rule; AddPasses() must not be
-  // called then.
-  virtual bool has_passes() const { return true; }
 
   // Appends the passes that do what Apply() does, or ApplyRows() and
   // FinishRows(), to a variable of `dtype`, float32 or float64. A device makes

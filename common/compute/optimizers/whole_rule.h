@@ -17,7 +17,7 @@
 namespace muster {
 
 // Implements UpdateRule for the arithmetic in `Math`, which needs the shape of
-// a variable and all of its elements. Devices have no functions for it.
+// a variable and all of its elements.
 //
 //   // Returns the slots of all variables or, after Bind(), of the bound one.
 //   std::vector<SlotSpec> slots() const;
@@ -27,6 +27,9 @@ namespace muster {
 //   template <typename T>
 //   void Apply(int64_t step, float learning_rate, const T* gradient,
 //              T* variable, absl::Span<T* const> slots) const;
+//   // Returns what a device does in place of Apply().
+//   template <typename T>
+//   UpdatePass PassAt(int64_t step, float learning_rate) const;
 template <typename Math>
 class WholeRule final : public UpdateRule {
  public:
@@ -43,7 +46,6 @@ class WholeRule final : public UpdateRule {
     return learning_rate_.At(step);
   }
   bool needs_whole_variables() const override { return true; }
-  bool has_passes() const override { return false; }
   std::shared_ptr<const UpdateRule> ForVariable(
       absl::string_view name, const Shape& shape) const override {
     Math bound = math_;
@@ -51,8 +53,12 @@ class WholeRule final : public UpdateRule {
     return std::make_shared<WholeRule>(name_, learning_rate_, std::move(bound));
   }
 
-  void AddPasses(int64_t, DType, std::vector<UpdatePass>*) const override {
-    MUSTER_CHECK(has_passes());
+  void AddPasses(int64_t step, DType dtype,
+                 std::vector<UpdatePass>* passes) const override {
+    const float rate = static_cast<float>(learning_rate_.At(step));
+    passes->push_back(dtype == DType::kFloat64
+                          ? math_.template PassAt<double>(step, rate)
+                          : math_.template PassAt<float>(step, rate));
   }
   void Apply(int64_t step, int64_t, const float* gradient, float* variable,
              absl::Span<float* const> slots) const override {

@@ -37,12 +37,6 @@ class DeviceOptimizerTest : public DeviceStoreTest {};
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeviceOptimizerTest, ::testing::Values(1, 2));
 
-bool HasPasses(const Optimizer& optimizer) {
-  const auto rule = UpdateRule::Create(optimizer);
-  EXPECT_OK(rule.status());
-  return (*rule)->has_passes();
-}
-
 std::vector<OptimizerOptions> AllStages() {
   return {{.gradient_accumulation_steps = 2},
           {.gradient_accumulation_steps = 3},
@@ -78,12 +72,20 @@ std::vector<Optimizer> AllRules() {
       Ftrl({.learning_rate = 0.1, .l1_regularization_strength = 0.01}),
       Ftrl({.learning_rate = 0.1, .learning_rate_power = -0.7}, decay)};
   for (const OptimizerKind* kind : kOptimizerKinds) {
-    if (HasPasses(kind->defaults())) rules.push_back(kind->defaults());
+    rules.push_back(kind->defaults());
   }
   for (const OptimizerOptions& stages : AllStages()) {
     rules.push_back(Adam({.learning_rate = 0.1, .amsgrad = true}, stages));
     rules.push_back(Lamb({.learning_rate = 0.1}, stages));
   }
+  const OptimizerOptions all_stages = AllStages().back();
+  rules.push_back(Adafactor({.learning_rate = 0.1}, all_stages));
+  rules.push_back(Muon({.learning_rate = 0.1}, all_stages));
+  rules.push_back(Muon(
+      {.learning_rate = 0.1, .ns_steps = 3, .nesterov = false, .rms_rate = 0.2},
+      decay));
+  rules.push_back(
+      Adafactor({.learning_rate = 0.1, .clip_threshold = 0.3}, decay));
   return rules;
 }
 
@@ -143,16 +145,47 @@ TEST_P(DeviceOptimizerTest, GivesTheBitsOfTheHost) {
   }
 }
 
-TEST_P(DeviceOptimizerTest, RulesWithoutKernelsAreRefusedByName) {
-  for (const Optimizer& optimizer :
-       {Adafactor(), Muon(), Muon({}, {.use_ema = true})}) {
-    for (const absl::Status& status :
-         {on_device_->SetOptimizer(optimizer),
-          on_device_->SetOptimizerOf({"x"}, optimizer)}) {
-      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
-                                   HasSubstr("has no GPU kernels")));
+// Shapes that the kernels divide in several blocks, stacks of matrices among
+// them.
+TEST_P(DeviceOptimizerTest, UpdatesVariablesOfManyBlocksByWholeRules) {
+  for (const Optimizer& rule :
+       {Adafactor({.learning_rate = 0.1}), Muon({.learning_rate = 0.1})}) {
+    SCOPED_TRACE(rule.message().ShortDebugString());
+    Reset();
+    Create("high", DType::kFloat32, {130, 66});
+    Create("wide", DType::kFloat32, {3, 300});
+    Create("stack", DType::kFloat32, {2, 3, 9, 5});
+    Create("double", DType::kFloat64, {40, 67});
+    SetOptimizer(rule, {.clipnorm = 5});
+    for (int step = 0; step < 2; ++step) {
+      std::vector<Change> changes;
+      for (const VariableUse& use : uses_) {
+        ASSERT_OK_AND_ASSIGN(const Tensor value, on_host_->Read(use.name));
+        changes.push_back({static_cast<int>(changes.size()),
+                           UpdateKind::kApplyGradient,
+                           Random(value.dtype(), value.shape())});
+      }
+      RunBoth(changes);
+      ExpectSameStates(1e-5);
+      if (HasFailure()) return;
     }
   }
+}
+
+TEST_P(DeviceOptimizerTest, SlotsRestoredWithAnotherShapeAreRefused) {
+  Create("matrix", DType::kFloat32, {5, 7});
+  SetOptimizer(Adafactor());
+  ASSERT_OK_AND_ASSIGN(VariableState state, on_device_->ReadState("matrix"));
+  state.slots = {{.name = "r", .value = Random(DType::kFloat32, {7})}};
+  ASSERT_OK(on_device_->RestoreState("matrix", std::move(state)));
+  ASSERT_OK_AND_ASSIGN(const auto session, OpenOnDevice());
+  EXPECT_THAT(RunStep(*session,
+                      {{0, UpdateKind::kApplyGradient,
+                        Random(DType::kFloat32, {5, 7})}},
+                      /*on_device=*/true),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("slot \"r\" was restored as float32[7]; "
+                                 "adafactor needs float32[5]")));
 }
 
 // Norms are those of the means.
@@ -219,10 +252,10 @@ TEST_P(DeviceOptimizerTest, RestoredSumsAndAveragesContinueEqually) {
 // A step with invalid data, and the step that was enqueued behind it, change
 // neither variables nor sums nor averages.
 TEST_P(DeviceOptimizerTest, StagesDoNothingBehindAClosedGate) {
-  for (const Optimizer& optimizer :
-       {Lamb(), Adam({}, {.gradient_accumulation_steps = 2,
-                         .use_ema = true,
-                         .ema_overwrite_frequency = 1})}) {
+  for (const Optimizer& optimizer : {Lamb(), Adafactor(), Muon(),
+                                     Adam({}, {.gradient_accumulation_steps = 2,
+                                              .use_ema = true,
+                                              .ema_overwrite_frequency = 1})}) {
     SCOPED_TRACE(optimizer.message().ShortDebugString());
     Reset();
     CreateThree();

@@ -81,20 +81,6 @@ void SetClipping(const GradientClipping& clipping, UpdateItem* item) {
 
 }  // namespace
 
-absl::StatusOr<uint8_t*> DeviceScratch::Get(Device* device,
-                                            DeviceStream* stream,
-                                            size_t size_bytes) {
-  if (buffer_ == nullptr || buffer_->size_bytes() < size_bytes) {
-    buffer_ = nullptr;
-    ASSIGN_OR_RETURN(buffer_,
-                     device->memory().Allocate(
-                         std::max<size_t>(size_bytes, 256),
-                         {"working memory of updates", device->name()}));
-    device->memory().NoteUse(*buffer_, stream);
-  }
-  return buffer_->data();
-}
-
 template <typename Parameter>
 absl::Status DeviceUpdate::Launch(const KernelImage& image,
                                   absl::string_view kernel,
@@ -174,7 +160,7 @@ absl::Status DeviceUpdate::SumRows(const DeviceVariable& variable,
 absl::Status DeviceUpdate::Change(UpdateKind kind, const Tensor& value,
                                   const DeviceRows& rows,
                                   DeviceVariable* variable) {
-  if (kind == UpdateKind::kAssign && gate_ == nullptr) {
+  if (kind == UpdateKind::kAssign && condition_.gate == nullptr) {
     return stream_.Copy(value, &variable->value);
   }
   return Launch(
@@ -189,7 +175,7 @@ absl::Status DeviceUpdate::Change(UpdateKind kind, const Tensor& value,
           .row_elements = rows.links == nullptr ? 1 : variable->row_elements(),
           .indices = rows.indices,
           .links = rows.links,
-          .gate = gate_});
+          .gate = condition_.gate});
 }
 
 absl::Status DeviceUpdate::MakeDense(const DeviceVariable& variable,
@@ -375,15 +361,26 @@ absl::StatusOr<const double*> DeviceUpdate::LambRatios(
   return parameters.ratios;
 }
 
+absl::Status DeviceUpdate::ApplyWhole(const Pass& pass, const UpdateItem* items,
+                                      const double* factors) {
+  for (size_t i = 0; i < pass.items.size(); ++i) {
+    RETURN_IF_ERROR(whole_update_.Apply(
+        pass.update, pass.dtype, pass.items[i].count,
+        {.item = items + i,
+         .factor = factors == nullptr ? nullptr : factors + i,
+         .condition = condition_}));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status DeviceUpdate::LaunchPass(const Pass& pass, const UpdateItem* items,
                                       const double* factors) {
+  if (pass.update.sees_whole_variable) return ApplyWhole(pass, items, factors);
   UpdateParameters parameters{
       .items = items,
       .item_count = static_cast<int64_t>(pass.items.size()),
       .factors = factors,
-      .gate = gate_,
-      .variant = variant_,
-      .wanted_variant = wanted_variant_,
+      .condition = condition_,
       .coefficients = {}};
   std::memcpy(parameters.coefficients, pass.update.coefficients,
               sizeof(parameters.coefficients));
@@ -445,9 +442,7 @@ absl::Status DeviceUpdate::Constrain(const DeviceVariable& variable) {
                                  .bounds = {},
                                  .norms = {},
                                  .elements = {},
-                                 .gate = gate_,
-                                 .variant = variant_,
-                                 .wanted_variant = wanted_variant_};
+                                 .condition = condition_};
   const auto constraint =
       NormConstraintOf(variable.spec.constraint(), shape.rank());
   if (!constraint.has_value()) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,32 +11,18 @@
 #include "absl/types/span.h"
 #include "common/compute/kernels/cuda/update_parameters.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/device_scratch.h"
 #include "common/compute/variables/device_variable.h"
+#include "common/compute/variables/device_whole_update.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/device/device.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
 #include "common/core/device/stream.h"
-#include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
-
-// Memory of a device for the work of one stream. Grows, and is kept from step
-// to step.
-class DeviceScratch {
- public:
-  // Returns at least `size_bytes` bytes. What was there is lost.
-  //   as DeviceMemory::Allocate()
-  absl::StatusOr<uint8_t*> Get(Device* device, DeviceStream* stream,
-                               size_t size_bytes);
-  // What Get() returned last, which it must have.
-  const uint8_t* data() const { return buffer_->data(); }
-
- private:
-  std::shared_ptr<Buffer> buffer_;
-};
 
 // Rows that an update or a gather names by indices, on the device.
 struct DeviceRows {
@@ -50,16 +35,16 @@ struct DeviceRows {
 class DeviceUpdate {
  public:
   DeviceUpdate(Device* device, DeviceStream* stream)
-      : device_(*device), stream_(*stream) {}
+      : device_(*device), stream_(*stream), whole_update_(device, stream) {}
 
   // Variables stay as they are where `gate` is closed.
-  void UseGate(internal::DeviceGate* gate) { gate_ = gate; }
+  void UseGate(internal::DeviceGate* gate) { condition_.gate = gate; }
 
   // The next Apply() changes something only if *variant is `wanted`. Null: it
   // always does.
   void UseVariant(const int32_t* variant, int wanted) {
-    variant_ = variant;
-    wanted_variant_ = wanted;
+    condition_.variant = variant;
+    condition_.wanted_variant = wanted;
   }
 
   // rows[i] = variable[indices[i]]; reports an index that is out of range.
@@ -95,8 +80,9 @@ class DeviceUpdate {
                    const DeviceRows& rows, const GradientClipping& clipping,
                    const DeviceVariable& variable, int64_t step);
   // Applies them: for each pass of a rule, one launch for all of its variables
-  // of one dtype and one update count; then the constraints, each of which is a
-  // launch. The rules and the variables must live until then.
+  // of one dtype and one update count, or DeviceWholeUpdate for each of them;
+  // then the constraints, each of which is a launch. The rules and the
+  // variables must live until then.
   absl::Status Apply();
 
  private:
@@ -130,14 +116,16 @@ class DeviceUpdate {
   absl::StatusOr<const double*> LambRatios(const Pass& pass,
                                            const internal::UpdateItem* items);
   absl::Status Constrain(const DeviceVariable& variable);
+  // `items` are those of the pass, and `factors` theirs, or null.
   absl::Status LaunchPass(const Pass& pass, const internal::UpdateItem* items,
+                          const double* factors);
+  absl::Status ApplyWhole(const Pass& pass, const internal::UpdateItem* items,
                           const double* factors);
 
   Device& device_;
   DeviceStream& stream_;
-  internal::DeviceGate* gate_ = nullptr;
-  const int32_t* variant_ = nullptr;
-  int wanted_variant_ = 0;
+  DeviceWholeUpdate whole_update_;
+  internal::UpdateCondition condition_ = {};
   // Of the next Apply(); the vectors keep their memory.
   std::vector<const DeviceVariable*> constrained_;
   std::vector<Pass> passes_;

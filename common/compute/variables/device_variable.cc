@@ -15,15 +15,16 @@ namespace {
 absl::StatusOr<Tensor> MakeSlot(Device* device, DeviceStream* stream,
                                 const SlotSpec& slot,
                                 const DeviceVariable& variable) {
-  ASSIGN_OR_RETURN(Tensor made, AllocateOnDevice(device, variable.type,
-                                                 "optimizer slot of variable",
-                                                 variable.spec.name()));
+  const TensorType type = SlotType(slot, variable.type);
+  ASSIGN_OR_RETURN(Tensor made,
+                   AllocateOnDevice(device, type, "optimizer slot of variable",
+                                    variable.spec.name()));
   if (slot.initial_value == 0) {
     RETURN_IF_ERROR(stream->Fill(made.address(), 0, made.size_bytes()));
     return made;
   }
-  const Tensor initial = Tensor::Full(variable.type.dtype, variable.type.shape,
-                                      slot.initial_value);
+  const Tensor initial =
+      Tensor::Full(type.dtype, type.shape, slot.initial_value);
   RETURN_IF_ERROR(stream->Copy(initial, &made));
   return made;
 }
@@ -57,8 +58,12 @@ absl::Status MakeSlots(Device* device, DeviceStream* stream,
                        const std::shared_ptr<const UpdateRule>& rule,
                        DeviceVariable* variable) {
   if (variable->slots_rule == rule) return absl::OkStatus();
+  std::shared_ptr<const UpdateRule> own_rule =
+      UpdateRuleFor(rule, variable->spec.name(), variable->type.shape);
+  RETURN_IF_ERROR(CheckSlotTypes(*own_rule, variable->spec.name(),
+                                 variable->type, variable->slots));
   absl::Status status;
-  ArrangeSlots(*rule, &variable->slots, [&](const SlotSpec& slot) {
+  ArrangeSlots(*own_rule, &variable->slots, [&](const SlotSpec& slot) {
     absl::StatusOr<Tensor> made = MakeSlot(device, stream, slot, *variable);
     if (made.ok()) return *std::move(made);
     status.Update(made.status());
@@ -71,6 +76,7 @@ absl::Status MakeSlots(Device* device, DeviceStream* stream,
     return status;
   }
   variable->slots_rule = rule;
+  variable->own_rule = std::move(own_rule);
   return absl::OkStatus();
 }
 

@@ -25,8 +25,9 @@ struct DeviceVariable {
   Tensor value;
   Tensor spare;  // The value before, or invalid.
   std::vector<VariableState::Slot> slots;
-  // The rule that `slots` begins with the slots of.
+  // `slots` begins with the slots of `own_rule`, UpdateRuleFor() `slots_rule`.
   std::shared_ptr<const UpdateRule> slots_rule;
+  std::shared_ptr<const UpdateRule> own_rule;
   int64_t update_count = 0;  // Gradients taken, applied or enqueued.
 
   int64_t row_count() const { return type.shape.dim(0); }
@@ -47,8 +48,10 @@ absl::StatusOr<Tensor> AllocateOnDevice(Device* device, const TensorType& type,
 absl::Status MakeWritable(Device* device, DeviceStream* stream,
                           DeviceVariable* variable);
 
-// Makes the slots of `rule` on `stream` where they are missing.
-//   as DeviceMemory::Allocate()
+// Lets `rule` update the variable from now on: binds it, and makes its slots on
+// `stream` where they are missing.
+//   kInvalidArgument  a slot was restored with another shape
+//   else              as DeviceMemory::Allocate()
 absl::Status MakeSlots(Device* device, DeviceStream* stream,
                        const std::shared_ptr<const UpdateRule>& rule,
                        DeviceVariable* variable);

@@ -397,8 +397,8 @@ absl::Status DeviceVariableStore::Session::ApplyOne(int variant,
   RETURN_IF_ERROR(MakeSlots(&store_.device_, &stream_, rule, &variable));
   updated_.push_back(&variable);
   device_update_.AddGradient(
-      *rule, update->gradient, update->gradient_count, update->rows,
-      clipping_[update->variable], variable,
+      *variable.own_rule, update->gradient, update->gradient_count,
+      update->rows, clipping_[update->variable], variable,
       CountBefore(variable, update->loss_scale, variant));
   ++variable.update_count;
   if (variant > 0) {

@@ -22,11 +22,8 @@ namespace {
 // A step that takes longer is hanging.
 constexpr absl::Duration kTransferTimeout = absl::Minutes(10);
 
-absl::Status CheckTensor(const DeviceVariable& variable, absl::string_view what,
-                         const Tensor& tensor) {
-  if (tensor.IsValid() && tensor.type() == variable.type) {
-    return absl::OkStatus();
-  }
+absl::Status TypeError(const DeviceVariable& variable, absl::string_view what,
+                       const Tensor& tensor) {
   return absl::InvalidArgumentError(
       absl::StrCat("variable \"", variable.spec.name(), "\": ", what, " is ",
                    tensor.IsValid() ? tensor.type().ToString() : "none",
@@ -40,10 +37,16 @@ absl::Status CheckState(const DeviceVariable& variable,
         absl::StrCat("variable \"", variable.spec.name(), "\": update count ",
                      state.update_count, " is negative"));
   }
-  RETURN_IF_ERROR(CheckTensor(variable, "the value", state.value));
+  if (!state.value.IsValid() || state.value.type() != variable.type) {
+    return TypeError(variable, "the value", state.value);
+  }
+  // MakeSlots() checks the shapes, for which it knows the rule.
   for (const VariableState::Slot& slot : state.slots) {
-    RETURN_IF_ERROR(CheckTensor(
-        variable, absl::StrCat("slot \"", slot.name, "\""), slot.value));
+    if (slot.value.IsValid() && slot.value.dtype() == variable.type.dtype) {
+      continue;
+    }
+    return TypeError(variable, absl::StrCat("slot \"", slot.name, "\""),
+                     slot.value);
   }
   return absl::OkStatus();
 }
@@ -62,17 +65,6 @@ absl::StatusOr<Tensor> FirstValue(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(
       FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
   return value;
-}
-
-//   kUnimplemented  devices have no functions for the rule
-absl::StatusOr<std::shared_ptr<const UpdateRule>> DeviceRuleOf(
-    const Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   UpdateRule::Create(optimizer));
-  if (rule->has_passes()) return rule;
-  return absl::UnimplementedError(
-      absl::StrCat("optimizer ", rule->name(),
-                   " has no GPU kernels; use another one, or train on cpu:0"));
 }
 
 }  // namespace
@@ -218,7 +210,7 @@ absl::Status DeviceVariableStore::Assign(absl::string_view name,
 
 absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   DeviceRuleOf(optimizer));
+                   UpdateRule::Create(optimizer));
   const absl::MutexLock lock(&mutex_);
   return rules_.SetDefault(std::move(rule));
 }
@@ -226,7 +218,7 @@ absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
 absl::Status DeviceVariableStore::SetOptimizerOf(
     absl::Span<const std::string> variables, const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   DeviceRuleOf(optimizer));
+                   UpdateRule::Create(optimizer));
   const absl::MutexLock lock(&mutex_);
   return rules_.Set(variables, std::move(rule));
 }

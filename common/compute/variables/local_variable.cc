@@ -186,22 +186,10 @@ absl::Status LocalVariable::MakeSlots(
   if (slots_rule_ == rule) return absl::OkStatus();
   std::shared_ptr<const UpdateRule> own_rule =
       UpdateRuleFor(rule, spec_.name(), type_.shape);
-  const auto type_of = [&](const SlotSpec& slot) {
-    return TensorType{type_.dtype, slot.shape.value_or(type_.shape)};
-  };
-  for (const SlotSpec& wanted : own_rule->slots()) {
-    for (const Slot& slot : slots_) {
-      if (slot.name != wanted.name || slot.value.type() == type_of(wanted)) {
-        continue;
-      }
-      return Error(absl::StrCat("slot \"", slot.name, "\" was restored as ",
-                                slot.value.type().ToString(), "; ",
-                                own_rule->name(), " needs ",
-                                type_of(wanted).ToString()));
-    }
-  }
+  RETURN_IF_ERROR(CheckSlotTypes(*own_rule, spec_.name(), type_, slots_));
   ArrangeSlots(*own_rule, &slots_, [&](const SlotSpec& slot) {
-    return Tensor::Full(type_.dtype, type_of(slot).shape, slot.initial_value);
+    return Tensor::Full(type_.dtype, SlotType(slot, type_).shape,
+                        slot.initial_value);
   });
   slots_rule_ = rule;
   own_rule_ = std::move(own_rule);

@@ -5,10 +5,27 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/variable_state.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
+
+// Returns the type of a slot of a variable of `variable_type`.
+inline TensorType SlotType(const SlotSpec& slot,
+                           const TensorType& variable_type) {
+  return {variable_type.dtype, slot.shape.value_or(variable_type.shape)};
+}
+
+// Checks that the slots of `rule`, which is bound to the variable, have its
+// types where they are there already.
+//   kInvalidArgument  names the variable, the slot and both types
+absl::Status CheckSlotTypes(const UpdateRule& rule, absl::string_view variable,
+                            const TensorType& variable_type,
+                            absl::Span<const VariableState::Slot> slots);
 
 // Lets `slots` begin with the slots of `rule`, in its order. One that is
 // missing is made by `make`, a Tensor(const SlotSpec&). Others follow, and stay

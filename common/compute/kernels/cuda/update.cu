@@ -3,6 +3,7 @@
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/merge_sort.h"
+#include "common/compute/kernels/cuda/update_functions.h"
 #include "common/compute/kernels/cuda/update_parameters.h"
 #include "common/compute/kernels/functions/update.h"
 #include "common/core/device/device_language.h"
@@ -44,10 +45,6 @@ __device__ bool IsBefore(const DeviceElements& indices, int64_t a, int64_t b) {
   return index_a < index_b || (index_a == index_b && a < b);
 }
 
-__device__ bool IsClosed(const DeviceGate* gate) {
-  return gate != nullptr && gate->is_closed != 0;
-}
-
 template <typename C>
 __device__ void ChangeElement(const ChangeParameters& p, int64_t value,
                               int64_t element) {
@@ -79,13 +76,6 @@ __device__ void Change(const ChangeParameters& p) {
   }
 }
 
-template <typename T>
-__device__ T GradientAt(const UpdateItem& item, int64_t at) {
-  const T g = static_cast<const T*>(item.gradient)[at];
-  return item.gradients_in_sum == 0 ? g
-                                    : g / static_cast<T>(item.gradients_in_sum);
-}
-
 // What the function takes as the gradient of element `at`.
 template <typename T>
 __device__ T OperandAt(const UpdateItem& item, const double* factors,
@@ -93,13 +83,8 @@ __device__ T OperandAt(const UpdateItem& item, const double* factors,
   if (item.gradient == nullptr) {
     return factors == nullptr ? T(0) : static_cast<T>(factors[index]);
   }
-  const T g = GradientAt<T>(item, at);
-  if (item.clip == ClipKind::kValue) {
-    const T bound = static_cast<T>(item.clip_limit);
-    return g > bound ? bound : g < -bound ? -bound : g;
-  }
-  if (item.clip == ClipKind::kNone) return g;
-  return g * static_cast<T>(factors[index]);
+  return LimitedGradientAt<T>(
+      item, factors == nullptr ? nullptr : factors + index, at);
 }
 
 template <typename Function, typename T>
@@ -124,8 +109,7 @@ __device__ void Update(const UpdateParameters& p) {
   using Coefficients = typename Function::template Coefficients<T>;
   const Coefficients& c =
       *reinterpret_cast<const Coefficients*>(p.coefficients);
-  if (IsClosed(p.gate)) return;
-  if (p.variant != nullptr && *p.variant != p.wanted_variant) return;
+  if (IsSkipped(p.condition)) return;
   const int64_t block = blockIdx.x;
   int64_t index = 0;
   for (int64_t end = p.item_count; end - index > 1;) {
@@ -151,18 +135,6 @@ __device__ void Update(const UpdateParameters& p) {
                             element);
     if (item.gradients_in_sum != 0) static_cast<T*>(item.gradient)[at] = T(0);
   }
-}
-
-// Adds the threads' sums in pairs. Every thread of the block calls it.
-__device__ double BlockSum(double sum) {
-  __shared__ double sums[SquaresParameters::kThreads];
-  sums[threadIdx.x] = sum;
-  for (uint32_t half = SquaresParameters::kThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
-  __syncthreads();
-  return sums[0];
 }
 
 constexpr int64_t kSquaresStride =
@@ -196,21 +168,15 @@ __device__ void LambSquares(const LambRatiosParameters& p) {
   }
   weight_sum = BlockSum(weight_sum);
   if (threadIdx.x == 0) partials[0] = weight_sum;
-  __syncthreads();  // All have read the sum.
   direction_sum = BlockSum(direction_sum);
   if (threadIdx.x == 0) {
     partials[SquaresParameters::kBlocksPerItem] = direction_sum;
   }
 }
 
-__device__ bool IsUnwanted(const ConstrainParameters& p) {
-  return IsClosed(p.gate) ||
-         (p.variant != nullptr && *p.variant != p.wanted_variant);
-}
-
 template <typename T>
 __device__ void ConstrainNorm(const ConstrainParameters& p) {
-  if (IsUnwanted(p)) return;
+  if (IsSkipped(p.condition)) return;
   T* const first = static_cast<T*>(p.variable) + p.norms(blockIdx.x);
   double sum = 0;
   for (int64_t j = threadIdx.x; j < p.element_count;
@@ -230,7 +196,7 @@ __device__ void ConstrainNorm(const ConstrainParameters& p) {
 template <typename T>
 __device__ void ConstrainSign(const ConstrainParameters& p) {
   const int64_t i = GlobalThread();
-  if (i >= p.element_count || IsUnwanted(p)) return;
+  if (i >= p.element_count || IsSkipped(p.condition)) return;
   T& w = static_cast<T*>(p.variable)[i];
   if (w < T(0)) w = T(0);
 }

@@ -4,6 +4,7 @@
 #include "common/compute/kernels/cuda/device_elements.h"
 #include "common/compute/kernels/functions/constraint.h"
 #include "common/compute/kernels/functions/update.h"
+#include "common/compute/kernels/functions/whole_update.h"
 #include "common/core/base/host_device.h"
 
 // The parameters of the kernels of update.cu, which change variables. As in
@@ -154,6 +155,15 @@ struct LambRatiosParameters {
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 
+// Whether an update is made.
+struct UpdateCondition {
+  const DeviceGate* gate;  // As in ChangeParameters.
+  // Nothing changes unless *variant is wanted_variant; null: it does not
+  // matter.
+  const int32_t* variant;
+  int32_t wanted_variant;
+};
+
 // Applies a function of functions/update.h to all items, which have one type.
 // Block b updates the elements from (b - first_block) * kElementsPerBlock of
 // the last item whose first_block is not above b.
@@ -163,12 +173,8 @@ struct UpdateParameters {
 
   const UpdateItem* items;
   int64_t item_count;
-  const double* factors;   // Of the items: by norms. May be null.
-  const DeviceGate* gate;  // As in ChangeParameters.
-  // Nothing changes unless *variant is wanted_variant; null: it does not
-  // matter.
-  const int32_t* variant;
-  int32_t wanted_variant;
+  const double* factors;  // Of the items: by norms. May be null.
+  UpdateCondition condition;
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 
@@ -183,9 +189,69 @@ struct ConstrainParameters {
   NormBounds bounds;
   DeviceLayout norms;
   DeviceLayout elements;
-  const DeviceGate* gate;  // As in UpdateParameters.
-  const int32_t* variant;
-  int32_t wanted_variant;
+  UpdateCondition condition;
+};
+
+// --- whole_update.cu: rules that see one whole variable.
+
+struct WholeItem {
+  const UpdateItem* item;  // Of the whole variable.
+  const double* factor;    // Of the item, by a norm; null: none.
+  UpdateCondition condition;
+};
+
+// The slots of the item are the means of rows, the means of columns and the
+// velocity; the velocity alone if `columns` is 0. In this order:
+//
+//   adafactor_rows       means of rows; a block of kThreads for each
+//   adafactor_columns    parts of the sums of columns; a thread for each, in a
+//                        grid of (blocks, kParts)
+//   adafactor_means      means of columns, a thread for each
+//   adafactor_matrices   row_means; a block of kThreads for each matrix
+//   adafactor_velocities decays weights, computes velocities, and sums squares;
+//                        kParts blocks of kThreads
+//   adafactor_apply      changes the weights; a thread for each
+//
+// The first four are left out if `columns` is 0.
+struct AdafactorParameters {
+  static constexpr int kParts = 64;
+  static constexpr int kThreads = SquaresParameters::kThreads;
+
+  WholeItem whole;
+  AdafactorCoefficients coefficients;
+  int64_t column_count;  // Of all matrices.
+  double* column_parts;  // [kParts, column_count]
+  double* row_means;     // [matrices]: the mean of the means of rows.
+  double* square_parts;  // [2, kParts]: of weights and of directions.
+};
+
+// The slot of the item is the momentum. In this order:
+//
+//   muon_directions  decays weights, changes the momentum, writes `matrix`, and
+//                    sums its squares; kParts blocks of kThreads
+//   muon_normalize   divides `matrix` by its norm; a thread for each element
+//   muon_apply       changes the weights; a thread for each element
+//
+// Products of matrices come before the last.
+struct MuonParameters {
+  static constexpr int kParts = 64;
+  static constexpr int kThreads = SquaresParameters::kThreads;
+
+  WholeItem whole;
+  MuonCoefficients coefficients;
+  // The direction, transposed if that makes it wider than high.
+  void* matrix;
+  double* square_parts;  // [kParts]
+};
+
+// to = first_factor * first + second_factor * second; a thread for each.
+struct CombineParameters {
+  int64_t count;
+  double first_factor;
+  const void* first;
+  double second_factor;
+  const void* second;
+  void* to;
 };
 
 }  // namespace muster::internal

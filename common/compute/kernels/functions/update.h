@@ -23,7 +23,7 @@
 
 namespace muster {
 
-inline constexpr int kUpdateCoefficientBytes = 64;
+inline constexpr int kUpdateCoefficientBytes = 72;
 
 template <typename T>
 struct SgdCoefficients {
@@ -434,6 +434,33 @@ struct LossScaleUpdate {
 };
 
 // The functions by the names of their device kernels: F(name, function...).
+template <typename T>
+struct MuonAdamCoefficients {
+  T decay;
+  T size;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+  T epsilon;
+};
+
+// Muon of variables that are no matrices. Slots: momentum, velocity.
+struct MuonAdamUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = MuonAdamCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const MuonAdamCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T decayed = w - w * c.decay;
+    const T m = slots[0] + (g - slots[0]) * c.one_minus_beta_1;
+    const T v = slots[1] + (g * g - slots[1]) * c.one_minus_beta_2;
+    slots[0] = m;
+    slots[1] = v;
+    return decayed - m * c.size / (sqrt(v) + c.epsilon);
+  }
+};
+
 #define MUSTER_UPDATE_FUNCTIONS(F)                        \
   F(sgd, SgdUpdate<false>)                                \
   F(sgd_momentum, SgdUpdate<true>)                        \
@@ -452,6 +479,7 @@ struct LossScaleUpdate {
   F(ftrl_power, FtrlUpdate<false>)                        \
   F(lamb, LambUpdate)                                     \
   F(lamb_scaled, LambScaledUpdate)                        \
+  F(muon_adam, MuonAdamUpdate)                            \
   F(accumulate, AccumulateUpdate)                         \
   F(average, AverageUpdate)                               \
   F(loss_scale, LossScaleUpdate)
