@@ -208,6 +208,8 @@ absl::Status RemoteVariableSession::AddPending(
   for (const Pending& update : pending) {
     pending_bytes += update.value.size_bytes();
     updated.insert(update.variable);
+    // A later read fetches it, even if another variable is fetched now.
+    values_[update.variable] = Tensor();
   }
   const bool may_split = updated.size() == pending.size() &&
                          pending_bytes > ExchangeBatch::kMessageBytes / 2;

@@ -201,6 +201,31 @@ TEST_P(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
   ASSERT_OK(session->Commit());
 }
 
+// A read of x also sends what is pending for y.
+TEST_P(RemoteVariableStoreTest, AReadSeesUpdatesSentByAnotherRead) {
+  for (const char* const name : {"x", "y"}) {
+    ASSERT_OK(store_->Create(Spec(name, DType::kFloat32, Shape({3, 1}))));
+  }
+  ASSERT_OK_AND_ASSIGN(
+      auto session,
+      store_->OpenSession(
+          {{{.name = "x", .is_read = true, .is_updated = true},
+            {.name = "y", .is_read = true, .is_updated = true}}}));
+  ASSERT_OK(session->Begin(1));
+  const Tensor ones = Tensor::Full(DType::kFloat32, Shape({3, 1}), 1);
+  for (const float expected : {1.0f, 2.0f}) {
+    for (const int variable : {0, 1}) {
+      ASSERT_OK(
+          session->Update(variable, UpdateKind::kAssignAdd, ones, Tensor()));
+    }
+    for (const int variable : {0, 1}) {
+      ASSERT_OK_AND_ASSIGN(const Tensor read, session->Read(variable));
+      EXPECT_THAT(Flat(read), Each(expected));
+    }
+  }
+  ASSERT_OK(session->Commit());
+}
+
 TEST_P(RemoteVariableStoreTest, LookupsOfAnyShapeRouteByRow) {
   ASSERT_OK(store_->Create(RandomSpec("table", Shape({100, 4}), 3)));
   ASSERT_OK_AND_ASSIGN(const Tensor table, store_->Read("table"));
