@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -252,18 +253,33 @@ class Forward {
   void AddMetrics(size_t output) {
     const OutputParts& parts = parts_.outputs[output];
     for (const Metric& metric : parts.metrics) {
-      AddMetric(output, metric, Value());
+      AddMetric(output, metric, MetricName(output, metric, false), Value());
     }
     for (const Metric& metric : parts.weighted_metrics) {
-      AddMetric(output, metric, weights_[output]);
+      AddMetric(output, metric, MetricName(output, metric, true),
+                weights_[output]);
     }
   }
 
-  void AddMetric(size_t output, const Metric& metric, Value weights) {
-    const std::string name =
+  // Returns Keras' name for it: with the output's if there are several, and
+  // "weighted_" or a number where others have the name.
+  std::string MetricName(size_t output, const Metric& metric,
+                         bool is_weighted) {
+    const std::string prefix =
         parts_.outputs.size() == 1
-            ? metric.name()
-            : absl::StrCat(parts_.outputs[output].name, "_", metric.name());
+            ? ""
+            : absl::StrCat(parts_.outputs[output].name, "_");
+    std::string name = absl::StrCat(prefix, metric.name());
+    int earlier_count = metric_name_counts_[name]++;
+    if (earlier_count > 0 && is_weighted) {
+      name = absl::StrCat(prefix, "weighted_", metric.name());
+      earlier_count = metric_name_counts_[name]++;
+    }
+    return earlier_count == 0 ? name : absl::StrCat(name, "_", earlier_count);
+  }
+
+  void AddMetric(size_t output, const Metric& metric, const std::string& name,
+                 Value weights) {
     const GraphBuilder::NameScope scope(&builder_, name);
     builder_.AddResult(metric.StatisticsOf(element_.labels(output),
                                            predictions_[output], weights,
@@ -280,6 +296,7 @@ class Forward {
   std::vector<Value> masks_;
   std::vector<Value> weights_;
   std::vector<std::optional<Loss::Counted>> losses_;
+  std::map<std::string, int> metric_name_counts_;
   StepForward forward_;
 };
 

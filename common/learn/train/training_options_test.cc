@@ -54,6 +54,7 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
+using ::testing::UnorderedElementsAre;
 
 constexpr int64_t kBatch = 8;
 constexpr int64_t kExamples = 3 * kBatch + 3;  // Replicas go without.
@@ -320,6 +321,20 @@ TEST_P(TrainingOptionsTest, ClassWeightsAreSampleWeightsByLabel) {
             Dataset::FromTensorSlices({Features(5), one_hot}).Batch(kBatch),
             fit));
   EXPECT_THAT(dense.weights[0], Pointwise(FloatNear(2e-5), wanted.weights[0]));
+}
+
+TEST_P(TrainingOptionsTest, MetricsOfOneNameGetKerasNames) {
+  CompileOptions options = ClassOptions();
+  options.metrics = {SparseCategoricalAccuracy(), SparseCategoricalAccuracy()};
+  Model model = Sequential({Dense(3)});
+  ASSERT_OK(model.Compile(*strategy_, options));
+  ASSERT_OK_AND_ASSIGN(const History history, model.Fit(ClassData(), Quiet()));
+  std::vector<std::string> names;
+  for (const auto& [name, values] : history.history) names.push_back(name);
+  EXPECT_THAT(names,
+              UnorderedElementsAre("loss", "sparse_categorical_accuracy",
+                                   "sparse_categorical_accuracy_1",
+                                   "weighted_sparse_categorical_accuracy"));
 }
 
 TEST_P(TrainingOptionsTest, PenaltiesCountOnceForAllReplicas) {
