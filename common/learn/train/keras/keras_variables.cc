@@ -44,6 +44,15 @@ bool IsModel(const Layer& layer) {
          dynamic_cast<const FunctionalLayer*>(&layer) != nullptr;
 }
 
+constexpr char kGroupedQueryAttention[] = "GroupedQueryAttention";
+
+// Returns the name of the class in Keras' source, of which paths are made. Only
+// one differs from the name in the config.
+std::string ClassOf(const Layer& layer) {
+  std::string kind = layer.kind();
+  return kind == "GroupQueryAttention" ? kGroupedQueryAttention : kind;
+}
+
 // Visits the layers that are neither models nor wrappers without weights of
 // their own, with their groups.
 using LayerVisitor =
@@ -73,7 +82,7 @@ void VisitLayers(const Layer& model, const std::string& group,
                  absl::flat_hash_set<const Layer*>* visited) {
   std::map<std::string, int> counts;
   for (const LayerPtr& layer : model.layers()) {
-    std::string name = ToSnakeCase(layer->kind());
+    std::string name = ToSnakeCase(ClassOf(*layer));
     const int count = counts[name]++;
     if (count > 0) absl::StrAppend(&name, "_", count);
     VisitLayer(*layer, absl::StrCat(group, "layers/", name), visit, visited);
@@ -100,6 +109,13 @@ absl::string_view AttributeOf(absl::string_view part) {
     if (entry.part == part) return entry.attribute;
   }
   return part;
+}
+
+std::string PathOfPart(const Layer& layer, const std::string& path,
+                       absl::string_view part) {
+  // Keras has the parts of this layer under their private names only.
+  const bool is_private = ClassOf(layer) == kGroupedQueryAttention;
+  return absl::StrCat(path, is_private ? "/_" : "/", AttributeOf(part));
 }
 
 template <typename T>
@@ -173,8 +189,7 @@ std::vector<KerasGroup> GroupsOf(const Layer& layer, const std::string& path) {
     const size_t slash = local.rfind('/');
     const bool has_part = slash != absl::string_view::npos;
     const absl::string_view part = has_part ? local.substr(0, slash) : "";
-    const std::string group =
-        has_part ? absl::StrCat(path, "/", AttributeOf(part)) : path;
+    const std::string group = has_part ? PathOfPart(layer, path, part) : path;
     auto found = std::find_if(
         groups.begin(), groups.end(),
         [&](const KerasGroup& other) { return other.path == group; });
