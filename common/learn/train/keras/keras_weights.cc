@@ -224,6 +224,12 @@ absl::Status ReadLossScale(const Hdf5Reader& file,
                            const std::string& loss_scale,
                            ConvertedState* state) {
   if (loss_scale.empty() || !HasLossScale(file)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   file.List(kOptimizerGroup));
+  ASSIGN_OR_RETURN(const std::vector<std::string> inner,
+                   file.List(kInnerGroup));
+  // Saved before its first step: it has neither counter nor scale.
+  if (all.size() == kStepCounter + inner.size()) return absl::OkStatus();
   ASSIGN_OR_RETURN(Tensor scale,
                    ReadTyped(file, PathOf(kOptimizerGroup, kDynamicScale),
                              {DType::kFloat32, {}}, "the scale of the loss"));
