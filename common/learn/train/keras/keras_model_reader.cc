@@ -25,6 +25,7 @@
 #include "common/learn/nn/layers.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
+#include "common/learn/train/keras/keras_implicit_masks.h"
 #include "common/learn/train/keras/keras_legacy_config.h"
 #include "common/learn/train/keras/keras_object.h"
 
@@ -208,6 +209,32 @@ bool HasStatefulLayer(const KerasJson& model) {
   return false;
 }
 
+// True if `training` is what Keras records of a call that does not say it: the
+// default of the layer's call(). When the model is called, Keras replaces it.
+bool IsDefaultOfCall(absl::string_view class_name, bool training) {
+  if (training) {
+    return absl::StartsWith(class_name, "Random") ||
+           class_name == "Solarization";
+  }
+  static constexpr absl::string_view kOffByDefault[] = {
+      "AdditiveAttention",
+      "Attention",
+      "ConvLSTM1D",
+      "ConvLSTM2D",
+      "ConvLSTM3D",
+      "GRU",
+      "GaussianNoise",
+      "LSTM",
+      "RNN",
+      "SimpleRNN",
+      "SpectralNormalization",
+  };
+  return absl::EndsWith(class_name, "Dropout") ||
+         absl::StartsWith(class_name, "SpatialDropout") ||
+         std::find(std::begin(kOffByDefault), std::end(kOffByDefault),
+                   class_name) != std::end(kOffByDefault);
+}
+
 absl::Status CheckName(absl::string_view place, absl::string_view name) {
   if (name.find('/') == absl::string_view::npos) return absl::OkStatus();
   return BadStructure(place, "its name must not have a \"/\"");
@@ -223,7 +250,7 @@ class ModelReader {
  private:
   absl::Status CheckDepth() const;
   absl::StatusOr<LayerPtr> ReadSequential(const KerasJson& config);
-  absl::StatusOr<LayerPtr> ReadFunctional(const KerasJson& config);
+  absl::StatusOr<LayerPtr> ReadFunctional(const KerasJson& with_masks);
 
   // `arguments` are those with which the layer is called.
   absl::StatusOr<LayerPtr> ReadLayer(const KerasJson& json,
@@ -343,7 +370,10 @@ absl::StatusOr<LayerPtr> ModelReader::ReadSequential(const KerasJson& config) {
   return Sequential(layers, {.name = TextMember(config, "name")});
 }
 
-absl::StatusOr<LayerPtr> ModelReader::ReadFunctional(const KerasJson& config) {
+absl::StatusOr<LayerPtr> ModelReader::ReadFunctional(
+    const KerasJson& with_masks) {
+  KerasJson config = with_masks;
+  RemoveImplicitMasks(&config);
   const KerasJson& entries = FindMember(config, "layers");
   if (!entries.is_array()) return BadStructure(place_, "has no layers");
   for (const KerasJson& entry : entries) RETURN_IF_ERROR(AddEntry(entry));
@@ -378,6 +408,10 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
     added.first_call = FirstCallOf(entry);
     for (const KerasJson& json : nodes) {
       ASSIGN_OR_RETURN(Node node, NodeFrom(place, json));
+      if (node.training.has_value() &&
+          IsDefaultOfCall(TextMember(entry, "class_name"), *node.training)) {
+        node.training.reset();
+      }
       if (!added.nodes.empty() && node.arguments != arguments) {
         return BadStructure(place, "is called with different arguments");
       }

@@ -1,11 +1,14 @@
 #include "common/learn/train/keras/keras_model_reader.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
+#include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "gmock/gmock.h"
@@ -14,6 +17,7 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A Sequential model with one layer besides its input.
@@ -121,6 +125,96 @@ TEST(KerasModelReaderTest, LimitsTheDepthOfModels) {
   KerasJson model = DenseWith("");
   for (int i = 0; i < 40; ++i) model = SequentialWith(model.dump());
   EXPECT_THAT(LayersFromKeras(model), IsRefused("is inside more than 32"));
+}
+
+std::string Output(const std::string& layer) {
+  return absl::StrCat(R"({"class_name": "__keras_tensor__", "config": {
+                          "shape": [null, 5], "dtype": "float32",
+                          "keras_history": [")",
+                      layer, R"(", 0, 0]}})");
+}
+
+// Ids, an Embedding, a GRU that is called with `mask`, and the operation with
+// which Keras computes the mask of the Embedding.
+KerasJson MaskedModel(const std::string& mask_zero, const std::string& padding,
+                      const std::string& mask) {
+  return KerasJson::parse(absl::StrCat(
+      R"({"module": "keras", "class_name": "Functional", "config": {
+        "name": "f", "layers": [
+        {"module": "keras.layers", "class_name": "InputLayer", "name": "ids",
+         "config": {"batch_shape": [null, 5], "dtype": "int32",
+                    "name": "ids"}, "inbound_nodes": []},
+        {"module": "keras.layers", "class_name": "Embedding", "name": "e",
+         "config": {"name": "e", "input_dim": 9, "output_dim": 2,
+                    "mask_zero": )",
+      mask_zero, R"(},
+         "inbound_nodes": [{"args": [)",
+      Output("ids"), R"(], "kwargs": {}}]},
+        {"module": "keras.src.ops.numpy", "class_name": "NotEqual",
+         "name": "not_equal", "config": {"name": "not_equal"},
+         "inbound_nodes": [{"args": [)",
+      Output("ids"), ", ", padding, R"(], "kwargs": {}}]},
+        {"module": "keras.layers", "class_name": "GRU", "name": "g",
+         "config": {"name": "g", "units": 3},
+         "inbound_nodes": [{"args": [)",
+      Output("e"), R"(], "kwargs": {"mask": )", mask, R"(}}]}],
+        "input_layers": ["ids", 0, 0], "output_layers": ["g", 0, 0]}})"));
+}
+
+TEST(KerasModelReaderTest, LeavesMasksToTheLayers) {
+  ASSERT_OK_AND_ASSIGN(
+      const LayerPtr model,
+      LayersFromKeras(MaskedModel("true", "0", Output("not_equal"))));
+  std::vector<std::string> names;
+  for (const LayerPtr& layer : model->layers()) names.push_back(layer->name());
+  EXPECT_THAT(names, ElementsAre("ids", "e", "g"));
+}
+
+TEST(KerasModelReaderTest, RefusesMasksThatNoLayerMakes) {
+  for (const KerasJson& model :
+       {MaskedModel("false", "0", Output("not_equal")),
+        MaskedModel("true", "3", Output("not_equal"))}) {
+    EXPECT_THAT(LayersFromKeras(model),
+                IsRefused("layer not_equal: Muster has no such operation"));
+  }
+}
+
+// A model with one layer, which is called with these keywords.
+KerasJson FunctionalOf(const std::string& layer, const std::string& keywords) {
+  return KerasJson::parse(absl::StrCat(
+      R"({"module": "keras", "class_name": "Functional", "config": {
+        "name": "f", "layers": [
+        {"module": "keras.layers", "class_name": "InputLayer", "name": "x",
+         "config": {"batch_shape": [null, 4, 4, 1], "name": "x"},
+         "inbound_nodes": []},
+        {"module": "keras.layers", "class_name": ")",
+      layer, R"(", "name": "h", "config": {"name": "h")",
+      layer == "Dropout" ? R"(, "rate": 0.5)" : "", R"(},
+         "inbound_nodes": [{"args": [)",
+      Output("x"), R"(], "kwargs": {)", keywords, R"(}}]}],
+        "input_layers": ["x", 0, 0], "output_layers": ["h", 0, 0]}})"));
+}
+
+std::optional<bool> TrainingOfCall(const KerasJson& model) {
+  const absl::StatusOr<LayerPtr> read = LayersFromKeras(model);
+  EXPECT_OK(read.status());
+  const auto* const functional =
+      dynamic_cast<const FunctionalLayer*>(read->get());
+  return functional->outputs()[0].call()->training;
+}
+
+// Keras records the default of call(), which it replaces when the model is
+// called.
+TEST(KerasModelReaderTest, OnlyCallsOfProgramsFixWhetherTheyTrain) {
+  EXPECT_EQ(TrainingOfCall(FunctionalOf("Dropout", R"("training": false)")),
+            std::nullopt);
+  EXPECT_EQ(TrainingOfCall(FunctionalOf("RandomFlip", R"("training": true)")),
+            std::nullopt);
+  EXPECT_EQ(TrainingOfCall(FunctionalOf("Dropout", R"("training": true)")),
+            true);
+  EXPECT_EQ(TrainingOfCall(
+                FunctionalOf("BatchNormalization", R"("training": false)")),
+            false);
 }
 
 }  // namespace
