@@ -64,6 +64,7 @@ from cases import (
     optimizers,
     preprocessing_layers,
     progress,
+    random_models,
     records,
     sequence_layers,
     stateful,
@@ -100,6 +101,7 @@ SOURCES = {
         loss_scale,
         stateful,
         legacy_files,
+        random_models,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"
