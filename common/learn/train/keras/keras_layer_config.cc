@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/variables/constraint.h"
@@ -258,8 +259,11 @@ Json KerasLayerConfig(Layer& layer, const KerasLayerWriter& write_inner) {
                        {{"name", DTypePolicyName(layer.dtype_policy())}})}};
   KerasConfigWriter writer(&config, write_inner);
   layer.VisitConfig(writer);
-  // The only class of Keras that has no such argument.
-  if (layer.kind() == "Discretization") config.erase("trainable");
+  // The classes of Keras that have no such argument.
+  if (layer.kind() == "Discretization" ||
+      absl::StartsWith(layer.kind(), "SpatialDropout")) {
+    config.erase("trainable");
+  }
   return Object("keras.layers", layer.kind(), std::move(config));
 }
 

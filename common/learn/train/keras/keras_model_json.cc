@@ -1,13 +1,16 @@
 #include "common/learn/train/keras/keras_model_json.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -105,6 +108,15 @@ bool TakesList(const Layer& layer) {
   return dynamic_cast<const MultiHeadAttentionLayer*>(&layer) == nullptr;
 }
 
+// Those whose inputs after the first one are states to begin with.
+bool TakesInitialStates(const Layer& layer) {
+  static constexpr absl::string_view kKinds[] = {
+      "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D",
+      "GRU",           "LSTM",       "RNN",        "SimpleRNN"};
+  return std::find(std::begin(kKinds), std::end(kKinds), layer.kind()) !=
+         std::end(kKinds);
+}
+
 Json InboundNode(const LayerCall& call) {
   Json tensors = Json::array();
   for (const LayerOutput& input : call.inputs) {
@@ -118,7 +130,11 @@ Json InboundNode(const LayerCall& call) {
   if (call.training.has_value()) keywords["training"] = *call.training;
   if (call.is_reversed) keywords["reverse"] = true;
   Json args = Json::array();
-  if (TakesList(*call.layer)) {
+  if (tensors.size() > 1 && TakesInitialStates(*call.layer)) {
+    args.push_back(tensors.front());
+    tensors.erase(tensors.begin());
+    keywords["initial_state"] = std::move(tensors);
+  } else if (TakesList(*call.layer)) {
     args.push_back(tensors.size() == 1 ? tensors.front() : tensors);
   } else {
     args = std::move(tensors);

@@ -8,6 +8,8 @@
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers.h"
+#include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
 #include "gtest/gtest.h"
@@ -77,6 +79,32 @@ TEST(KerasModelJsonTest, LayersHaveTheirHyperparametersAndPolicies) {
   model->set_dtype_policy(kMixedFloat16Policy);
   EXPECT_EQ(JsonOf(*model)["config"]["dtype"]["config"]["name"],
             "mixed_float16");
+}
+
+TEST(KerasModelJsonTest, InitialStatesAreAnArgumentOfTheirOwn) {
+  const LayerOutput x = Input({4, 2}, {.name = "x"});
+  const LayerOutput state = Input({3}, {.name = "state"});
+  const LayerPtr model =
+      Functional({x, state}, GRU(3, {.name = "gru"})({x, state}));
+  const Json node = JsonOf(*model)["config"]["layers"][2]["inbound_nodes"][0];
+  ASSERT_EQ(node["args"].size(), 1u);
+  EXPECT_EQ(node["args"][0]["config"]["keras_history"][0], "x");
+  ASSERT_EQ(node["kwargs"]["initial_state"].size(), 1u);
+  EXPECT_EQ(node["kwargs"]["initial_state"][0]["config"]["keras_history"][0],
+            "state");
+}
+
+TEST(KerasModelJsonTest, SpatialDropoutHasNoArgumentTrainable) {
+  for (const LayerKind& kind : kLayerKinds) {
+    if (std::string(kind.name) != "spatial_dropout1d") continue;
+    const LayerPtr model = Sequential({Input({4, 2}), kind.make()});
+    model->SetPath("");
+    const Json config = JsonOf(*model)["config"]["layers"][1]["config"];
+    EXPECT_EQ(config["rate"], 0);
+    EXPECT_FALSE(config.contains("trainable"));
+    return;
+  }
+  FAIL() << "there is no such layer";
 }
 
 TEST(KerasModelJsonTest, OtherLayersAreNoModels) {
