@@ -18,6 +18,7 @@ _OF_MUSTER = [
     "png",
     "prometheus_cpp",
     "protobuf",
+    "tcmalloc",
     "zip",
     "zlib",
     # Bazel 4.2.3 looks for these two on the network. They are stand-ins, and

@@ -19,7 +19,7 @@ packages=(
   ca-certificates
   # What is linked.
   libabsl-dev libbenchmark-dev libcivetweb-dev libcurl4-openssl-dev
-  libdnnl-dev libgmock-dev
+  libdnnl-dev libgmock-dev libgoogle-perftools-dev
   libgrpc++-dev libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev
   libprotobuf-dev libssl-dev libzip-dev nlohmann-json3-dev prometheus-cpp-dev
   protobuf-compiler

@@ -25,7 +25,8 @@ namespace {
 // gRPC takes new memory for everything that arrives. By default glibc gives
 // megabytes back to the kernel as soon as they are free, so every message would
 // fault its pages in again: a third of the time of a large one, measured. One
-// arena, because the others are given back whatever is set.
+// arena, because the others are given back whatever is set. Programs with
+// another allocator have their own ways, and this changes nothing there.
 void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
