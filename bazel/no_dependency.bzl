@@ -1,4 +1,4 @@
-"""Doors that must stay shut, each as a test that turns red when one opens."""
+"""Tests that fail if a target depends on what it must not depend on."""
 
 def assert_no_dependency(name, target, dependency, reason):
     """Fails if `target` reaches anything whose label matches `dependency`.

@@ -25,7 +25,7 @@ namespace {
 // Where a rank is.
 struct RankPlace {
   int host = 0;
-  int local = 0;  // The how-manieth of its host.
+  int local = 0;  // The position among the ranks of its host.
 };
 
 // The place of each rank.
