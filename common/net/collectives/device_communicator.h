@@ -76,9 +76,9 @@ class DeviceCommunicator : public Communicator {
   // Sets the int32 at `word`, which is 0 and in pinned memory, to 1 before a
   // collective that has been started is ended by an error. So work behind
   // `done` that finds 0 knows that the collective is right. A communicator
-  // whose collectives cannot fail once they are started does not need it.
-  // Thread-safe.
-  virtual void UseEndWord(std::shared_ptr<Buffer> word) { (void)word; }
+  // whose collectives cannot fail once they are started does nothing, and one
+  // that wraps another passes the word on. Thread-safe.
+  virtual void UseEndWord(std::shared_ptr<Buffer> word) = 0;
 
   // Blocks until everything that was started is done, at most until the
   // timeouts of the calls. Errors are those of Communicator.

@@ -95,6 +95,8 @@ class StagedCommunicator final : public DeviceCommunicator {
         [&](TensorSpan stage) { return host_.Broadcast(stage, root, call); },
         ready, done, call);
   }
+  // The host has done its part when a collective is started.
+  void UseEndWord(std::shared_ptr<Buffer>) override {}
   absl::Status Await() override {
     return stream_->Drain(std::max(deadline_, Clock::Real()->Now()),
                           "the copies of collectives' results");

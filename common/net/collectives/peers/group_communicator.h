@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -70,6 +71,9 @@ class GroupCommunicator final : public DeviceCommunicator {
                               Event* done, const CollectiveCall& call) override;
   absl::Status StartBroadcast(TensorSpan buffer, int root, const Event& ready,
                               Event* done, const CollectiveCall& call) override;
+  void UseEndWord(std::shared_ptr<Buffer> word) override {
+    on_device_->UseEndWord(std::move(word));
+  }
   absl::Status Await() override;
 
   CollectiveProgress Progress() const override;

@@ -1,4 +1,6 @@
 // Peer groups whose replicas are on simulated GPUs.
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -7,7 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/device/device.h"
+#include "common/core/tensor/buffer.h"
 #include "common/net/collectives/communication_implementation.h"
+#include "common/net/collectives/device_communicator.h"
 #include "common/net/collectives/nccl/fake/fake_gpus.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 #include "common/net/collectives/peers/peer_group.h"
@@ -105,6 +110,15 @@ TEST_F(NcclGroupTest, ATaskThatFailsEndsTheCollectivesOfTheOthers) {
   MakeCluster(2);
   const Groups groups = JoinAll(GpuOptions(1));
   ASSERT_EQ(groups.size(), 2);
+  // What is enqueued behind the collectives finds 1, and does nothing.
+  std::vector<std::shared_ptr<Buffer>> end_words;
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_OK_AND_ASSIGN(
+        end_words.emplace_back(),
+        gpus_.device(rank)->pinned_memory().Allocate(sizeof(int32_t)));
+    std::memset(end_words[rank]->data(), 0, sizeof(int32_t));
+    groups[rank]->communicator(0)->on_device()->UseEndWord(end_words[rank]);
+  }
   gpus_.nccl().FailCollective(nccl::kSuccess);
   std::vector<absl::Status> statuses(2);
   std::vector<std::thread> threads;
@@ -117,6 +131,9 @@ TEST_F(NcclGroupTest, ATaskThatFailsEndsTheCollectivesOfTheOthers) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kDataLoss,
                                       HasSubstr("a shard is damaged"))));
+  for (const std::shared_ptr<Buffer>& word : end_words) {
+    EXPECT_EQ(*reinterpret_cast<const int32_t*>(word->data()), 1);
+  }
 }
 
 }  // namespace
