@@ -40,6 +40,33 @@ bool IsMean(const Loss::Counted& counted) {
   return counted.example_count.builder() != nullptr;
 }
 
+// What is probably wrong with labels that should have the shape of the
+// predictions; empty if unknown.
+std::string LabelHint(const Shape& labels, const Shape& predictions) {
+  if (predictions.rank() == 0 || predictions.dims().back() < 2) return "";
+  const int64_t units = predictions.dims().back();
+  if (labels.rank() + 1 == predictions.rank()) {
+    return absl::StrCat("each example has one label and ", units,
+                        " predictions: give the last layer one unit or, for "
+                        "the indices of classes, take a sparse loss");
+  }
+  if (labels.rank() == predictions.rank() && labels.dims().back() != units) {
+    return absl::StrCat("the last layer makes ", units,
+                        " numbers of an example, and its label has ",
+                        labels.dims().back());
+  }
+  return "";
+}
+
+// As `type`, with a number of examples in place of an unknown one.
+TensorType WithExampleCount(const TensorType& type) {
+  // Not the extent of any other axis.
+  constexpr int64_t kCount = 999983;
+  std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
+  if (!dims.empty() && dims[0] == Shape::kUnknown) dims[0] = kCount;
+  return {type.dtype, Shape(dims)};
+}
+
 // A loss as StepResults says.
 Value LossResult(Value loss, Value mean_over, Value example_count) {
   const Value value = Cast(loss, DType::kFloat32);
@@ -116,11 +143,49 @@ class Forward {
                : absl::StrCat(parts_.outputs[output].name, "_loss");
   }
 
+  // Reports labels that do not fit the predictions in terms of the model, since
+  // what the loss reports names operations, and an unknown number of examples
+  // may hide it until the step is compiled. Only for losses of Muster's: one of
+  // the program's may use values of the step.
+  void CheckLabels(size_t output) {
+    const Loss& loss = parts_.outputs[output].loss;
+    const Value labels = element_.labels(output);
+    const Value predictions = predictions_[output];
+    if (!loss.visit_options() || !labels.ok() || !predictions.ok()) return;
+    const TensorType label_type = WithExampleCount(labels.type());
+    const TensorType prediction_type = WithExampleCount(predictions.type());
+    if (!label_type.shape.IsFullyKnown() ||
+        !prediction_type.shape.IsFullyKnown()) {
+      return;
+    }
+    const auto computed_of = [&](const TensorType& labels_as) {
+      GraphBuilder trial(&builder_.registry(), "labels");
+      loss.WithCount(trial.Parameter("labels", labels_as),
+                     trial.Parameter("predictions", prediction_type), Value(),
+                     Value());
+      return trial.status();
+    };
+    const absl::Status status = computed_of(label_type);
+    if (status.ok()) return;
+    // Others want the indices of classes.
+    const bool wants_equal_shapes =
+        computed_of({label_type.dtype, prediction_type.shape}).ok();
+    const std::string hint =
+        wants_equal_shapes ? LabelHint(label_type.shape, prediction_type.shape)
+                           : "";
+    builder_.ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "the labels of output \"", parts_.outputs[output].name, "\", ",
+        labels.type().ToString(), ", do not fit its predictions, ",
+        predictions.type().ToString(), ", in the loss ", loss.name(), "; ",
+        hint.empty() ? status.message() : hint)));
+  }
+
   void AddLosses() {
     losses_.resize(parts_.outputs.size());
     for (size_t i = 0; i < parts_.outputs.size(); ++i) {
       const Loss& loss = parts_.outputs[i].loss;
       if (!loss) continue;
+      CheckLabels(i);
       const GraphBuilder::NameScope scope(&builder_, LossName(i));
       Loss::Counted& counted = losses_[i].emplace(loss.WithCount(
           element_.labels(i), predictions_[i], weights_[i], masks_[i]));

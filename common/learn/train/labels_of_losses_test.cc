@@ -1,0 +1,79 @@
+// Labels that a loss cannot compare with the predictions are explained in terms
+// of the model.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+absl::Status FitWith(const Loss& loss, const Tensor& labels) {
+  const auto strategy = DefaultStrategy::Create({.thread_count = 1}).value();
+  Model model = Sequential({Dense(3)});
+  EXPECT_OK(model.Compile(
+      *strategy, {.optimizer = Sgd({.learning_rate = 0.1}), .loss = loss}));
+  const Tensor features = Tensor::Full(DType::kFloat32, {8, 4}, 1);
+  return model
+      .Fit(Dataset::FromTensorSlices({features, labels}).Batch(4),
+           {.verbose = Verbosity::kSilent})
+      .status();
+}
+
+TEST(LabelsOfLossesTest, OneLabelBesideSeveralPredictions) {
+  const Tensor labels = Tensor::Full(DType::kFloat32, {8}, 1);
+  for (const Loss& loss : {MeanSquaredError(), CategoricalCrossentropy()}) {
+    EXPECT_THAT(FitWith(loss, labels),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("labels of output \"sequential\""),
+                               HasSubstr(loss.name()),
+                               HasSubstr("one label and 3 predictions: give "
+                                         "the last layer one unit"),
+                               HasSubstr("sparse loss"))));
+  }
+}
+
+TEST(LabelsOfLossesTest, LabelsOfAnotherWidth) {
+  EXPECT_THAT(
+      FitWith(MeanSquaredError(), Tensor::Full(DType::kFloat32, {8, 2}, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("makes 3 numbers of an example, and its "
+                         "label has 2")));
+}
+
+TEST(LabelsOfLossesTest, ASparseLossIsNotAdvisedToBeSparse) {
+  EXPECT_THAT(FitWith(SparseCategoricalCrossentropy(),
+                      Tensor::Full(DType::kFloat32, {8, 2, 2}, 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("sparse_categorical_crossentropy"),
+                             Not(HasSubstr("take a sparse loss")))));
+}
+
+TEST(LabelsOfLossesTest, LabelsThatFitTrain) {
+  EXPECT_OK(
+      FitWith(MeanSquaredError(), Tensor::Full(DType::kFloat32, {8, 3}, 1)));
+  EXPECT_OK(FitWith(SparseCategoricalCrossentropy(),
+                    Tensor::Full(DType::kInt64, {8}, 1)));
+}
+
+}  // namespace
+}  // namespace muster
