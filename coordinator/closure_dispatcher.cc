@@ -404,8 +404,10 @@ void ClosureDispatcher::NoteTrouble(WorkerLane* lane,
   if (now < lane->next_trouble_report || is_suspended_) return;
   lane->next_trouble_report = now + options_.trouble_report_interval;
   LOG(WARNING) << channel(lane->worker).peer()
-               << " cannot go on: " << lane->trouble
-               << "; its closures go to other workers, and it is tried again";
+               << " cannot go on: " << lane->trouble << "; its closures "
+               << (HasOtherOpenLane(*lane) ? "go to other workers"
+                                           : "wait: no other worker is left")
+               << ", and it is tried again";
 }
 
 void ClosureDispatcher::NoteLoss(WorkerLane* lane) {
@@ -416,15 +418,17 @@ void ClosureDispatcher::NoteLoss(WorkerLane* lane) {
   queue_.WorkerLost(lane->worker, lost);
   ++lost_count_;
   lane->state_since = clock_->Now();
-  const bool others_are_open =
-      std::any_of(lanes_.begin(), lanes_.end(), [lane](const auto& other) {
-        return &other != lane && other.state == WorkerLane::State::kOpen;
-      });
   LOG(WARNING) << lost.message() << "; "
                << queue_.requeued_count() - requeued_before
-               << (others_are_open ? " closures go to other workers"
-                                   : " closures wait for a worker: no other "
-                                     "is left");
+               << (HasOtherOpenLane(*lane)
+                       ? " closures go to other workers"
+                       : " closures wait for a worker: no other is left");
+}
+
+bool ClosureDispatcher::HasOtherOpenLane(const WorkerLane& lane) const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& other) {
+    return &other != &lane && other.state == WorkerLane::State::kOpen;
+  });
 }
 
 absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {

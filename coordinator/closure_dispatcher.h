@@ -260,6 +260,9 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An open session has ended badly.
   void NoteLoss(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if a worker besides this one has an open session.
+  bool HasOtherOpenLane(const WorkerLane& lane) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Gives the worker a new session, through no fault of its own.
   void Renew(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
