@@ -58,13 +58,22 @@ std::string LabelHint(const Shape& labels, const Shape& predictions) {
   return "";
 }
 
-// As `type`, with a number of examples in place of an unknown one.
-TensorType WithExampleCount(const TensorType& type) {
+// Gives both types the same number of examples where it is unknown.
+void SetExampleCount(TensorType* a, TensorType* b) {
   // Not the extent of any other axis.
   constexpr int64_t kCount = 999983;
-  std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
-  if (!dims.empty() && dims[0] == Shape::kUnknown) dims[0] = kCount;
-  return {type.dtype, Shape(dims)};
+  const auto count_of = [](const TensorType& type) {
+    return type.shape.rank() == 0 ? Shape::kUnknown : type.shape.dim(0);
+  };
+  int64_t count = count_of(*a);
+  if (count == Shape::kUnknown) count = count_of(*b);
+  if (count == Shape::kUnknown) count = kCount;
+  for (TensorType* const type : {a, b}) {
+    std::vector<int64_t> dims(type->shape.dims().begin(),
+                              type->shape.dims().end());
+    if (!dims.empty() && dims[0] == Shape::kUnknown) dims[0] = count;
+    type->shape = Shape(dims);
+  }
 }
 
 // A loss as StepResults says.
@@ -152,8 +161,9 @@ class Forward {
     const Value labels = element_.labels(output);
     const Value predictions = predictions_[output];
     if (!loss.visit_options() || !labels.ok() || !predictions.ok()) return;
-    const TensorType label_type = WithExampleCount(labels.type());
-    const TensorType prediction_type = WithExampleCount(predictions.type());
+    TensorType label_type = labels.type();
+    TensorType prediction_type = predictions.type();
+    SetExampleCount(&label_type, &prediction_type);
     if (!label_type.shape.IsFullyKnown() ||
         !prediction_type.shape.IsFullyKnown()) {
       return;
