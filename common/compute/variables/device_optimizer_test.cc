@@ -223,6 +223,16 @@ TEST_P(DeviceOptimizerTest, GradientOfNoRowsEndsAnUpdate) {
   ExpectSameStates();
 }
 
+TEST_P(DeviceOptimizerTest, GradientOfNoRowsIsConstrainedAsOnTheHost) {
+  proto::Constraint constraint;
+  constraint.mutable_non_neg();
+  Create("table", DType::kFloat32, {9, 4}, &constraint);
+  SetOptimizer(Sgd({.learning_rate = 0.1}));
+  RunBoth({{0, UpdateKind::kApplySparseGradient,
+            Tensor(DType::kFloat32, {0, 4}), Tensor(DType::kInt64, {0})}});
+  ExpectSameStates();
+}
+
 // In the middle of an update, to a store that has done nothing yet.
 TEST_P(DeviceOptimizerTest, RestoredSumsAndAveragesContinueEqually) {
   const Optimizer optimizer =

@@ -394,7 +394,7 @@ absl::Status DeviceUpdate::LaunchPass(const Pass& pass, const UpdateItem* items,
       shape, parameters);
 }
 
-absl::Status DeviceUpdate::Apply() {
+absl::Status DeviceUpdate::ApplyPasses() {
   const absl::Span<const Pass> passes =
       absl::MakeSpan(passes_).subspan(0, std::exchange(pass_count_, 0));
   items_.clear();
@@ -426,6 +426,11 @@ absl::Status DeviceUpdate::Apply() {
     }
     of_pass += pass.items.size();
   }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceUpdate::Apply() {
+  RETURN_IF_ERROR(ApplyPasses());
   for (const DeviceVariable* const variable : constrained_) {
     RETURN_IF_ERROR(Constrain(*variable));
   }

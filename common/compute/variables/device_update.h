@@ -115,6 +115,7 @@ class DeviceUpdate {
   absl::StatusOr<const double*> ClipFactors(const internal::UpdateItem* items);
   absl::StatusOr<const double*> LambRatios(const Pass& pass,
                                            const internal::UpdateItem* items);
+  absl::Status ApplyPasses();
   absl::Status Constrain(const DeviceVariable& variable);
   // `items` are those of the pass, and `factors` theirs, or null.
   absl::Status LaunchPass(const Pass& pass, const internal::UpdateItem* items,
