@@ -21,6 +21,10 @@ namespace {
 // How often a collective under way is looked at.
 constexpr absl::Duration kPollPeriod = absl::Microseconds(50);
 constexpr absl::Duration kConnectPollPeriod = absl::Milliseconds(1);
+
+// As many collectives as are usually under way at once, so that a step makes no
+// event however late this thread sees the end of an earlier one.
+constexpr size_t kEventCount = 16;
 // A clean end waits for the other ranks to end, too.
 constexpr absl::Duration kFinalizeTimeout = absl::Seconds(2);
 // By how much the thread may notice an expired deadline too late.
@@ -174,8 +178,13 @@ absl::Status NcclThread::State::Connect(absl::Time deadline) {
   if (options_.ctas_max > 0) config.ctas_max = options_.ctas_max;
   const nccl::Result result = options_.api->ncclCommInitRankConfig(
       &comm_, options_.size, options_.id, options_.rank, &config);
-  return AwaitNotInProgress("ncclCommInitRankConfig", result,
-                            kConnectPollPeriod, deadline);
+  RETURN_IF_ERROR(AwaitNotInProgress("ncclCommInitRankConfig", result,
+                                     kConnectPollPeriod, deadline));
+  while (free_events_.size() < kEventCount) {
+    ASSIGN_OR_RETURN(free_events_.emplace_back(),
+                     options_.device->CreateEvent());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NcclThread::State::Serve(const Request& request) {
