@@ -38,9 +38,8 @@ class Constraint {
 };
 
 // Checks everything that does not depend on a variable.
-//   kInvalidArgument  a bound is negative or not finite, the lower bound
-//   exceeds
-//                     the upper one, a rate is outside [0, 1], or an axis
+//   kInvalidArgument  a bound is negative or not finite, the lower bound is
+//                     above the upper one, a rate is outside [0, 1], or an axis
 //                     occurs twice; names the constraint and the argument
 absl::Status CheckConstraint(const proto::Constraint& constraint);
 // As above, for a variable of this shape.
