@@ -15,7 +15,7 @@ common=(
   -Wno-builtin-macro-redefined '-D__DATE__="redacted"'
   '-D__TIMESTAMP__="redacted"' '-D__TIME__="redacted"'
 )
-# Instantiated here, inline functions are not instantiated by every source anew.
+# Instantiated here, inline functions are not instantiated again by every source.
 common+=(-fpch-instantiate-templates)
 library=(-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=1)
 # For update rules and reductions, which are compiled with this option.

@@ -41,7 +41,7 @@ def cc_proto(name, deps = [], grpc = False, visibility = None):
         name = name,
         srcs = [o for o in outputs if o.endswith(".cc")],
         hdrs = [o for o in outputs if o.endswith(".h")],
-        # Generated code is not ours to mend.
+        # Generated code is not ours to fix.
         copts = ["-w"],
         visibility = visibility,
         deps = deps + ["@protobuf"] + (["@grpc//:grpc++"] if grpc else []),

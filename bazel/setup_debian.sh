@@ -8,7 +8,7 @@ packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto
   bazel-skylib clang g++ libclang-rt-14-dev lld python3
   # The checks of the source tree.
-  clang-format-14 git
+  clang-format-14 codespell git
   # The other build systems of the installation's tests.
   cmake make pkgconf
   # The networks of the fault tests.

@@ -138,7 +138,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   absl::Status Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Undrain() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Hands nothing out until Resume(), without waiting for anybody. Nothing is
+  // Hands nothing out until Resume(), without waiting for workers. Nothing is
   // settled meanwhile.
   void Suspend() ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -58,7 +58,8 @@ absl::Status ClosureDispatcher::DrainWorker(
   if (!others_stay) {
     return absl::FailedPreconditionError(absl::StrCat(
         channel(worker).peer(),
-        " is the only worker that is connected: without it nobody trains. End "
+        " is the only worker that is connected: without it no worker trains. "
+        "End "
         "the job with musterctl stop, or start another worker first"));
   }
   if (!lane.is_leaving) LOG(INFO) << channel(worker).peer() << " is drained";

@@ -204,7 +204,7 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
     --queued_count_;
     ++in_flight_count_;
     ++i;
-    // One reference is the entry's own: nobody else will ask.
+    // One reference is the entry's own: no other caller will ask.
     taken->push_back({id, entry->work, entry->value.use_count() > 1});
   }
   RecallForIdleWorkers();

@@ -340,7 +340,7 @@ TEST(ClosureQueueTest, FewClosuresAreForIdleWorkers) {
   EXPECT_THAT(TakeIds(&queue, 0, 1), ElementsAre(2));
   EXPECT_THAT(TakeIds(&queue, 1, 1), ElementsAre(3));
   EXPECT_THAT(TakeIds(&queue, 2, 1), ElementsAre(4));
-  // All are busy, so whoever comes may take.
+  // All are busy, so any worker may take it.
   const Values last = AddMany(&queue, 1);
   EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(5));
 }

@@ -319,7 +319,7 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kCancelled:
-    // A server that came back empty before anybody noticed.
+    // A server that came back empty before its loss was noticed.
     case absl::StatusCode::kNotFound:
       return FailureVerdict::kRetry;
     case absl::StatusCode::kFailedPrecondition: {

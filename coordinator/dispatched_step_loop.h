@@ -21,8 +21,8 @@
 namespace muster {
 
 // Steps on workers whose batches this process draws and sends along: each batch
-// is seen exactly once, whoever is lost, by whichever worker is free. Results
-// are handed over in the order of the data.
+// is seen exactly once, whichever worker is lost, by any worker that is free.
+// Results are handed over in the order of the data.
 //
 // After an error the next Run() begins at the start of the data. When training
 // is rolled back, Run() fails.

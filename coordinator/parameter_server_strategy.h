@@ -22,7 +22,7 @@ namespace muster {
 class ClusterConnection;
 
 struct ParameterServerStrategyOptions {
-  // Into how many shards variables are cut; null: one each.
+  // How many shards a variable has; null: one.
   std::shared_ptr<const Partitioner> partitioner = nullptr;
   PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
   // Steps that one worker runs at once.

@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
   RETURN_IF_ERROR(dataset.status());
   if (dataset.Cardinality() == Dataset::kUnknownCardinality) {
     return absl::InvalidArgumentError(
-        "nobody knows how long the data is, and every worker draws from a copy "
+        "the length of the data is unknown, and every worker draws from a copy "
         "of it: Repeat() it, and say how many steps to take");
   }
   std::unique_ptr<RemoteStepLoop> loop(

@@ -28,8 +28,8 @@ namespace muster {
 // Training on workers: every step is a closure, and every worker draws from its
 // own copy of the data.
 //
-// A pass through data that ends is as many steps as it has batches, whoever
-// runs them. Results are handed over in the order of scheduling.
+// A pass through data that ends is as many steps as it has batches, whichever
+// worker runs them. Results are handed over in the order of scheduling.
 //
 // When training is rolled back, Run() fails. The next one goes on from there:
 // first come the results of steps whose effects stay and that had not been
@@ -51,7 +51,7 @@ class RemoteStepLoop final : public StepLoop,
 
   // The parameters of `step` are the components of an element of `dataset`.
   //   kFailedPrecondition  the dataset cannot be sent to workers
-  //   kInvalidArgument     a mistake made while chaining, or nobody knows how
+  //   kInvalidArgument     a mistake made while chaining, or it is unknown how
   //                        long the dataset is
   static absl::StatusOr<std::unique_ptr<RemoteStepLoop>> Create(
       std::shared_ptr<ClusterConnection> connection, const Graph& step,

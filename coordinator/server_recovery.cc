@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kNamedClosuresMax = 8;
 // After a try that failed before the watch knows why.
 constexpr absl::Duration kPauseBetweenTries = absl::Milliseconds(200);
-// Within which the watch notices that a server is lost which somebody else
+// Within which the watch notices that a server is lost which another task
 // could not reach.
 constexpr absl::Duration kNoticeTime = absl::Seconds(10);
 constexpr absl::Duration kSettleTimeout = absl::Minutes(30);
@@ -50,7 +50,7 @@ bool IsOfTheCheckpoint(const absl::Status& status) {
          absl::IsUnimplemented(status);
 }
 
-// Whether a server that somebody could not reach may be lost, which the watch
+// Whether a server that a task could not reach may be lost, which the watch
 // has not noticed yet.
 bool MayBeOfALoss(const absl::Status& status) {
   const auto failure = GetTaskFailure(status);

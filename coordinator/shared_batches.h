@@ -20,7 +20,7 @@ namespace muster {
 class SharedBatches {
  public:
   // Offers memory to the workers that `workers` reach. Waits a moment for their
-  // answers, and says in the log who has taken it. Null if nobody has.
+  // answers, and says in the log which workers have taken it. Null if none has.
   // `network` is borrowed.
   static std::unique_ptr<SharedBatches> Make(
       Network* network, const std::vector<ChannelOptions>& workers);

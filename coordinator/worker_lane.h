@@ -83,7 +83,7 @@ struct WorkerLane {
   uint64_t mark_told = 0;
   absl::flat_hash_set<uint64_t> fingerprints_there;
 
-  // Kept results that nobody can ask for any more. Of this session.
+  // Kept results that can no longer be asked for. Of this session.
   std::vector<uint64_t> released;
 
   // Forgets the session and what belongs to it.

@@ -21,7 +21,7 @@ void WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // Nobody watches any more; the logs remain.
+    if (written <= 0) return;  // The terminal is gone; the logs remain.
     text.remove_prefix(written);
   }
 }

@@ -39,8 +39,8 @@ class Console {
   bool bar_on_line_ = false;
 };
 
-// Cuts a stream of bytes into lines. A line without end is handed on in pieces,
-// so that memory stays bounded.
+// Splits a stream of bytes into lines. A line without end is handed on in
+// pieces, so that memory stays bounded.
 class LineCutter {
  public:
   // Calls emit(line) for each line completed by `bytes`.

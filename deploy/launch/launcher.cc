@@ -49,7 +49,7 @@ std::string Rounded(absl::Duration duration) {
 
 void Stop(int signal, LaunchedTask* task) {
   task->SendSignal(signal);
-  // A stopped process cannot obey.
+  // A stopped process cannot handle it.
   task->SendSignal(SIGCONT);
 }
 

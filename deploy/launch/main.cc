@@ -105,7 +105,7 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kAnyNumberOfTimes = "always";
-// Longer than any run, since nobody replaces them.
+// Longer than any run, since they are not replaced.
 constexpr absl::Duration kCertificateValidity = absl::Hours(10 * 365 * 24);
 
 // Told to every task when they are not at their defaults.
@@ -241,7 +241,7 @@ absl::StatusOr<std::string> MakeFolder() {
   return path.string();
 }
 
-// Where to look when the job is done. A program of one's own may write no
+// Where to look when the job is done. A custom program may write no
 // summary.
 std::string ResultsOf(const ClusterPlan& plan, const std::string& log_dir) {
   if (IsObjectUrl(plan.run_dir)) return plan.run_dir;
@@ -442,7 +442,7 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   }
   // Their output, which contains it, is written to files here.
   plan.environment["MUSTER_LOG_FILE"] = "false";
-  // A server that nobody starts again is not waited for.
+  // A server that is not restarted is not waited for.
   if (restart_count_max == 0 &&
       getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
     plan.environment.emplace("MUSTER_SERVER_RETURN_TIMEOUT", "0");

@@ -15,7 +15,7 @@ RestartPolicy::Decision RestartPolicy::OnEnd(const ProcessEnd& end,
   if (end.exit_code == static_cast<int>(ExitCode::kUsage)) {
     return {.reason =
                 "status 2 means a mistake in flags or TF_CONFIG, which a "
-                "new start would meet again"};
+                "new start would not remove"};
   }
   const bool is_short = ran_for < options_.short_run;
   const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;

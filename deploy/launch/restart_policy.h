@@ -24,7 +24,7 @@ class RestartPolicy {
     absl::Duration pause_max = absl::Seconds(10);
 
     // So many crashes at the start in a row are a crash loop. An end by SIGKILL
-    // or SIGTERM is somebody else's doing and counts as none.
+    // or SIGTERM comes from outside and does not count.
     int crash_count_max = 5;
   };
 

@@ -12,8 +12,8 @@ namespace muster {
 
 // Memory that a client shares with the parameter servers of its host: a file
 // without a name, which goes when the last process that has it open or mapped
-// goes, however they end. Its size is fixed for good, so that whoever has
-// mapped it can touch all of it; pages are taken as they are needed, not
+// goes, however they end. Its size is fixed for good, so that a process that
+// has mapped it can touch all of it; pages are taken as they are needed, not
 // before.
 class ClientSegment {
  public:
@@ -28,7 +28,7 @@ class ClientSegment {
   const std::shared_ptr<Buffer>& memory() const { return memory_; }
   const FileDescriptor& file() const { return file_; }
 
-  // Takes the pages of a part for this process, so that nobody can fail for
+  // Takes the pages of a part for this process, so that no access can fail for
   // want of them later. False when there are none.
   bool TakePages(size_t offset, size_t size_bytes);
 

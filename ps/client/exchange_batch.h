@@ -68,7 +68,7 @@ class ExchangeBatch {
   // Where what is asked for comes together, from one server or several.
   struct Gathered {
     Tensor* out;
-    // Somebody may yet write to the memory: it is of no use.
+    // The server may yet write to the memory: it must not be used.
     bool is_spoiled = false;
   };
   struct Pulled {

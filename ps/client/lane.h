@@ -36,7 +36,7 @@ struct LaneExchange {
   // One for each gather, then one for each pull.
   const std::vector<AnswerSlot>* slots = nullptr;
   absl::Duration timeout;
-  // False for another attempt at an exchange of which nobody knows whether its
+  // False for another attempt at an exchange of which it is unknown whether its
   // server is still at it.
   bool may_share_memory = true;
 };

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Decides into how many shards a variable is cut, along its outermost
+// Decides into how many shards a variable is split, along its outermost
 // dimension. Names, defaults and formulas are those of
 // tf.distribute.experimental.partitioners.
 //
@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<Partitioner>> MakeFixedShardsPartitioner(
 
 struct MinSizePartitionerOptions {
   int64_t min_shard_bytes = 256 << 10;
-  int64_t max_shards = 1;  // As in TensorFlow: 1 cuts nothing.
+  int64_t max_shards = 1;  // As in TensorFlow: 1 does not shard.
 };
 // As many shards as hold at least `min_shard_bytes` each.
 //   kInvalidArgument  an option is below 1
@@ -46,7 +46,7 @@ struct MaxSizePartitionerOptions {
   int64_t max_shard_bytes = 0;
   int64_t max_shards = 0;  // 0: no limit.
 };
-// As few shards as hold at most `max_shard_bytes` each. A row is never cut.
+// As few shards as hold at most `max_shard_bytes` each. A row is never split.
 //   kInvalidArgument  max_shard_bytes is below 1, or max_shards below 0
 absl::StatusOr<std::unique_ptr<Partitioner>> MakeMaxSizePartitioner(
     const MaxSizePartitionerOptions& options);

@@ -60,7 +60,7 @@ class RemoteVariable {
 
   // Takes in several shards at once without a copy: `value` is whole, and
   // holds those for which `versions` is not 0. What is missing in it, or older
-  // than what is here, is filled in. Nobody writes to `value` any more.
+  // than what is here, is filled in. `value` is not written any more.
   //   kInternal  a shard has never come
   absl::Status Adopt(Tensor value, absl::Span<const int64_t> versions)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,11 +70,11 @@ class RemoteVariable {
   // What MarkFresh() said; 0 while there is no whole value.
   uint64_t fresh_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is here is of no use: versions count anew, elsewhere. Values handed
-  // out stay as they are.
+  // Discards the value: versions start from the beginning on another server.
+  // Values handed out stay as they are.
   void Forget() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The whole value as far as it came. Shares the memory: nobody writes to it
+  // The whole value as far as it came. Shares the memory: it is not written
   // while the caller holds it.
   Tensor value() const ABSL_LOCKS_EXCLUDED(mutex_);
 

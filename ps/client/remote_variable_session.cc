@@ -239,7 +239,7 @@ absl::Status RemoteVariableSession::Exchange(
 }
 
 absl::Status RemoteVariableSession::Commit() {
-  // Nobody reads this step's values any more, so that the new ones can take
+  // This step's values are not read any more, so that the new ones can take
   // their place in memory.
   std::fill(values_.begin(), values_.end(), Tensor());
   if (pending_.empty()) return absl::OkStatus();

@@ -60,7 +60,7 @@ class RemoteVariableStore final : public VariableStore {
   struct Options {
     // The servers, by index. Each channel leads to the server of that index.
     std::vector<ChannelOptions> servers;
-    // Null cuts nothing.
+    // Null does not shard.
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kRoundRobin;
     // How long one exchange with a server may take.
@@ -117,7 +117,7 @@ class RemoteVariableStore final : public VariableStore {
   absl::Status SaveFrozen(absl::string_view prefix, int shard_count,
                           const FrozenSnapshot& snapshot);
 
-  // ---- After the loss of servers. Nobody uses the store meanwhile, except
+  // ---- After the loss of servers. The store is not used meanwhile, except
   // that exchanges may come and fail.
 
   // Servers that were lost, and the processes that are in their places now.

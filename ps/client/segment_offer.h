@@ -21,11 +21,12 @@ class SegmentOffer {
  public:
   // Offers a segment of `segment_bytes`, 0 for none, to the servers at the
   // other ends of `channels`, which are borrowed. Waits a moment for their
-  // answers and says in the log who has taken it. Null when nobody has.
+  // answers and says in the log which servers have taken it. Null when none
+  // has.
   static std::unique_ptr<SegmentOffer> Make(
       const std::vector<Channel*>& channels, size_t segment_bytes);
 
-  // Takes the segment back. Memory that is still held by somebody here stays.
+  // Takes the segment back. Memory that is still held in this process stays.
   ~SegmentOffer();
 
   SegmentOffer(const SegmentOffer&) = delete;

@@ -13,10 +13,10 @@
 
 namespace muster {
 
-// Deals out the memory of a segment that this process shares with others.
+// Allocates the memory of a segment that this process shares with others.
 //
-// The others write and read a buffer only while somebody here holds it, with
-// one exception: after an exchange whose end nobody heard of, a server may
+// The others write and read a buffer only while this process holds it, with
+// one exception: after an exchange whose end is unknown, a server may
 // still be at work on it. Such a buffer is abandoned, and its memory stays out
 // of use as long as the segment lasts.
 //
@@ -29,7 +29,7 @@ class SegmentPool {
   static constexpr size_t kHeaderBytes = 4096;
 
   // `memory` is the segment from its beginning, at the border of a page, and
-  // keeps it mapped. `take_pages` is called before a part is first dealt out,
+  // keeps it mapped. `take_pages` is called before a part is first allocated,
   // and says whether there is memory for it.
   SegmentPool(std::shared_ptr<Buffer> memory,
               std::function<bool(size_t offset, size_t size_bytes)> take_pages);
@@ -48,7 +48,7 @@ class SegmentPool {
     return static_cast<const uint8_t*>(data) - memory_->data();
   }
 
-  // `buffer`, which came from Allocate(), is not dealt out again.
+  // `buffer`, which came from Allocate(), is not allocated again.
   void Abandon(const Buffer& buffer);
 
   size_t used_bytes() const;  // Abandoned ones included.

@@ -58,7 +58,7 @@ void SendFile(const FileDescriptor& socket, const FileDescriptor& file) {
   header->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = file.get();
   std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  // Whoever cannot be told has gone.
+  // A process that cannot be told has ended.
   sendmsg(socket.get(), &parcel.message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -137,7 +137,7 @@ absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
     return absl::FailedPreconditionError("it runs on another host");
   }
   if (token.size() != kSecretBytes) {
-    return absl::InvalidArgumentError("the token makes no sense");
+    return absl::InvalidArgumentError("the token is invalid");
   }
   ASSIGN_OR_RETURN(const sockaddr_un address,
                    LocalEndpoint::SocketAddress(endpoint));

@@ -27,7 +27,8 @@ class FileHandOut {
   const std::string& endpoint() const { return endpoint_->address(); }
   const std::string& token() const { return token_; }
 
-  // Gives the file to whoever shows the token, until Stop() or `deadline`.
+  // Gives the file to a process that shows the token, until Stop() or
+  // `deadline`.
   void Serve(absl::Time deadline);
   // Ends Serve(), this call or the next. Thread-safe.
   void Stop();
@@ -46,8 +47,8 @@ class FileHandOut {
 
 // Gets the file from the hand-out at `endpoint`.
 //   kFailedPrecondition  the endpoint is on another host
-//   kInvalidArgument     `endpoint` or `token` makes no sense
-//   kUnavailable         nobody is there, or it is somebody else's process
+//   kInvalidArgument     `endpoint` or `token` is invalid
+//   kUnavailable         no process answers, or another one does
 //   kDeadlineExceeded    nothing came
 absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
                                          absl::string_view token,

@@ -91,7 +91,7 @@ class ServerGroup {
   Tensor AllocateTensor(DType dtype, const Shape& shape);
 
   // All servers at the same time, and to each what is for it in order, a few
-  // on the way at once, so that one's answer meets the next one's question. A
+  // on the way at once, so that replies overlap with the next requests. A
   // server may apply those on the way in any order. The first of several errors
   // is returned; the other exchanges took place.
   absl::Status Exchange(std::vector<ServerExchange>* exchanges);

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// Where the rows of a variable lie when it is cut into shards, in TensorFlow's
-// "div" layout: shards are runs of rows, and the first `row_count %
-// shard_count` of them hold one row more than the rest.
+// Where the rows of a variable lie when it is split into shards, in
+// TensorFlow's "div" layout: shards are runs of rows, and the first `row_count
+// % shard_count` of them hold one row more than the rest.
 //
 // Pure arithmetic. Thread-safe: immutable.
 class ShardLayout {
@@ -44,7 +44,7 @@ class ShardLayout {
   int64_t extra_;  // How many shards hold one row more.
 };
 
-// "<name>/part_<i>"; a variable that is not cut keeps its name.
+// "<name>/part_<i>"; a variable without shards keeps its name.
 std::string ShardName(absl::string_view variable, int64_t shard,
                       int64_t shard_count);
 

@@ -27,8 +27,8 @@ bool CanBeShared(const Tensor& tensor) {
   return tensor.dtype() != DType::kString && tensor.size_bytes() > 0;
 }
 
-// After these nobody knows whether the server is still at work. Everything else
-// is what the server itself said when it was done.
+// After these it is unknown whether the server is still at work. Everything
+// else is what the server itself said when it was done.
 bool IsEndUnknown(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

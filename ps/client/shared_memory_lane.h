@@ -21,7 +21,7 @@ namespace muster {
 // done nothing, so the exchange is sent again with all bytes beside it, and
 // `segment_id` becomes 0.
 //
-// Memory of an exchange whose end nobody heard of is abandoned: its server may
+// Memory of an exchange whose end is unknown is abandoned: its server may
 // still be reading and writing there.
 //
 // `channel` is borrowed.

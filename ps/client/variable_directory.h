@@ -29,13 +29,13 @@ namespace muster {
 // Thread-safe. Calls that ask servers wait.
 class VariableDirectory {
  public:
-  // `servers` is borrowed. A null partitioner cuts nothing.
+  // `servers` is borrowed. Without a partitioner variables are not sharded.
   VariableDirectory(ServerGroup* servers,
                     std::shared_ptr<const Partitioner> partitioner,
                     PlacementPolicy placement);
 
   // Learns what the servers hold. Variables of which a shard is still missing
-  // are left out: somebody is creating them.
+  // are left out: they are being created.
   //   kInternal  servers contradict each other
   absl::Status Refresh() ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 

@@ -14,7 +14,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
-# They use everything and nobody uses them, but for their own tests.
+# They use everything and nothing uses them, but for their own tests.
 TOP = ("bench", "deploy", "examples", "tests")
 
 

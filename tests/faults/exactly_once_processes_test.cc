@@ -129,7 +129,7 @@ TEST_P(FailedCallTest, EveryClosureCountsOnce) {
   for (const TaskId& server : {kPs0, kPs1}) {
     EXPECT_THAT(process(server).output(),
                 HasSubstr(absl::StrCat("fault point ", GetParam(),
-                                       " strikes at occurrence ",
+                                       " is injected at occurrence ",
                                        kOccurrence + 7 * 19)));
   }
 }
@@ -143,7 +143,7 @@ TEST_F(ExactlyOnceProcessesTest, WorkersDieWhileWaitingForAReply) {
   StartWithFault(kPs0, absl::StrCat("ps.after_apply_before_ack@push=",
                                     kOccurrence, ":delay=1s"));
   StartCounting(/*recovery_count=*/2);
-  ASSERT_OK(process(kPs0).AwaitLine("ps.after_apply_before_ack strikes"));
+  ASSERT_OK(process(kPs0).AwaitLine("ps.after_apply_before_ack is injected"));
   // One of them waits for the reply. Its step is applied on at least one
   // server.
   process(kWorker0).SendSignal(SIGKILL);
@@ -180,7 +180,7 @@ TEST_F(ExactlyOnceProcessesTest, IgnoresTheLateStepOfALostWorker) {
                                         ":delay=1s,worker.after_step@step=",
                                         kOccurrence, ":delay=1ms"));
   StartCounting(/*recovery_count=*/2, "500ms");
-  ASSERT_OK(process(kWorker0).AwaitLine("worker.before_step strikes"));
+  ASSERT_OK(process(kWorker0).AwaitLine("worker.before_step is injected"));
   process(kWorker0).SendSignal(SIGSTOP);
   ASSERT_OK(process(kChief).AwaitLine("is lost: it has been silent"));
   // By now another worker has completed its steps.
@@ -188,7 +188,7 @@ TEST_F(ExactlyOnceProcessesTest, IgnoresTheLateStepOfALostWorker) {
     ASSERT_OK(process(kChief).AwaitLine("through: "));
   }
   process(kWorker0).SendSignal(SIGCONT);
-  ASSERT_OK(process(kWorker0).AwaitLine("worker.after_step strikes"));
+  ASSERT_OK(process(kWorker0).AwaitLine("worker.after_step is injected"));
   ASSERT_OK(process(kChief).AwaitLine("is back"));
   // The program waits for a second recovery, so it checks the counts after the
   // late step.

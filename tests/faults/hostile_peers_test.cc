@@ -285,7 +285,7 @@ TEST_P(HostilePeersTest, RefusedCallsAreLoggedWithTheirMethod) {
   ExpectTrainsOnInBoundedMemory();
 }
 
-// Before the job begins anybody may call; then only its tasks.
+// Before the job begins any process may call; then only its tasks.
 TEST_P(HostilePeersTest, CallsWithRandomContentChangeNothing) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->Start(GetParam().task));

@@ -4,7 +4,8 @@
 //      the clock were set back by an hour during the wait: it takes an hour
 //      longer
 //   +  every such wait is as if the clock were set forward: it ends at once
-//   >  the clock is set forward by an hour: whoever reads it is told so, and
+//   >  the clock is set forward by an hour: a thread that reads it is told so,
+//   and
 //      waits until a time that has passed now end
 // Abseil makes its futex calls through syscall() of the C library.
 #include <dlfcn.h>

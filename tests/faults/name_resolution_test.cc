@@ -1,5 +1,5 @@
 // Real processes that find each other by name: a DNS server that does not
-// answer, a name that nobody knows, and a worker that returns with another
+// answer, an unknown name, and a worker that returns with another
 // address.
 #include <signal.h>
 

@@ -44,7 +44,7 @@ class NetworkFaultsTest : public testing::Test {
     if (!entered.ok()) GTEST_SKIP() << entered;
   }
 
-  // A test that failed leaves no cut to the next one.
+  // A test that failed leaves no partition to the next one.
   void TearDown() override {
     for (int from = 0; entered.ok() && from < network->host_count(); ++from) {
       for (int to = 0; to < network->host_count(); ++to) {
@@ -177,7 +177,7 @@ TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
   Cut(kChief, kPs0);
   ExpectEndsWith(kChief, 1);
   EXPECT_THAT(process(kChief).output(), HasSubstr("ps 0"));
-  // The server ends by itself: nobody can tell it that the job is over.
+  // The server ends by itself: no task can tell it that the job is over.
   ExpectEndsWith(kPs0, kRestartMe);
   for (const TaskId& task : {kWorker0, kWorker1, kPs1}) {
     EXPECT_OK(process(task).AwaitEnd());

@@ -77,7 +77,7 @@ class SlowTasksTest : public testing::Test {
     cluster_->set_epochs(100000);
   }
 
-  // With checkpoints for recovery. `faults` strike in ps 1.
+  // With checkpoints for recovery. `faults` are injected into ps 1.
   void StartRecoverable(const std::string& faults) {
     cluster_->set_job("tests/faults/recovering_digits.job");
     for (const TaskId& task : {kPs0, kWorker0, kWorker1}) {

@@ -42,7 +42,7 @@ TEST(WokenServerTest, NobodyReadsFromOrWritesToAServerThatWasReplaced) {
   ASSERT_OK(chief.AwaitLine("rolled back: "));
   ASSERT_OK(chief.AwaitLine("through: "));
   stopped->SendSignal(SIGCONT);
-  // Nobody is there whom it serves.
+  // It serves no task.
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, stopped->AwaitEnd());
   EXPECT_EQ(end.ShellCode(), kRestartMe) << stopped->output();
   // Every round checks that all steps so far were applied once.

@@ -41,8 +41,8 @@ std::vector<std::string> CorpusOf(absl::string_view target) {
   return inputs;
 }
 
-// Changes, cuts or inserts a few bytes. Values at the limits of integers find
-// the most.
+// Changes, removes or inserts a few bytes. Values at the limits of integers
+// find the most.
 std::string Mutate(std::string input, std::mt19937_64* random) {
   static constexpr uint8_t kLimits[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
   const int change_count = 1 + static_cast<int>((*random)() % 4);

@@ -38,7 +38,7 @@ bool Parse(absl::string_view input, T* message) {
   return message->ParseFromArray(input.data(), static_cast<int>(input.size()));
 }
 
-// The last byte says where the message is cut in two.
+// The last byte says where the message is split.
 bool RunMessage(absl::string_view input) {
   const auto bytes = std::make_shared<const std::string>(input);
   const auto* const data = reinterpret_cast<const uint8_t*>(bytes->data());

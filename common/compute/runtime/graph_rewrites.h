@@ -11,7 +11,7 @@ namespace muster {
 
 // Without the nodes that no result and no effect on others depends on.
 // Parameters stay: they are the graph's interface. So do collectives that
-// nobody asks for, because other replicas may wait for them.
+// no caller asks for, because other replicas may wait for them.
 Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops);
 
 // Moves each variable update forward to where its value is known and earlier

@@ -83,7 +83,7 @@ bool AddPaddings(const List& paddings, Attributes* attributes) {
   return true;
 }
 
-// A SliceLike that cuts the margins off again that `pad` has added.
+// A SliceLike that removes the margins that `pad` has added.
 bool CutsOff(const Node& slice, const Node& pad) {
   if (slice.op != "SliceLike" ||
       slice.outputs[0].shape.rank() != pad.outputs[0].shape.rank()) {

@@ -15,7 +15,7 @@ namespace muster {
 // themselves.
 void FoldPadding(Graph* typed_graph);
 
-// Wherever nobody else reads what lies between and the device supports the
+// Wherever no other node reads what lies between and the device supports the
 // outcome:
 //   convolution, BatchNormInference or Add of one number for each channel, and
 //   Relu or Relu6            as FusedConv2D or FusedDepthwiseConv2D

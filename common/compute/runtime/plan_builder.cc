@@ -265,7 +265,7 @@ void PlanBuilder::FoldConstant(int node_index) {
   }
   Kernel& kernel = *kernels_[node_index];
   const auto scratch = Buffer::Allocate(kernel.scratch_bytes());
-  // An error is told by the run that meets it.
+  // An error is reported by the run that finds it.
   if (!kernel
            .Run({.inputs = inputs,
                  .outputs = outputs,
@@ -448,7 +448,7 @@ absl::Status PlanBuilder::MakeSteps() {
     if (schema.uses_variable()) {
       RETURN_IF_ERROR(MakeVariableStep(i, &step));
     } else if (schema.effect == OpEffect::kDescribeStep) {
-      if (options_.uses.empty()) continue;  // Nobody to tell.
+      if (options_.uses.empty()) continue;  // No caller wants them.
       step.kind = Plan::StepKind::kWeigh;
       const NodeOutput source = DeviceSourceOf(node.inputs[0]);
       if (source.node >= 0) step.device_weight = &plan_->slots_[SlotOf(source)];

@@ -8,7 +8,7 @@
 // The devices of this process, DeviceSet::OfProcess(), as executors use them.
 namespace muster {
 
-// Returns the device on which this process computes where nobody names one:
+// Returns the device on which this process computes where no device is named:
 // gpu:0 if it has a GPU, and null, the host, otherwise.
 //   errors  as DeviceSet::FindDevice(), but for kUnavailable
 //

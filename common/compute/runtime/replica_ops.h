@@ -21,7 +21,7 @@ inline constexpr absl::string_view kReplicaRowsAttribute = "replica_rows";
 
 // The kernel of `spec`, an op that reads other replicas, where there are other
 // replicas. `link` is borrowed and outlives it.
-//   kInvalidArgument  the spec makes no sense
+//   kInvalidArgument  the spec is invalid
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReplicaKernel(
     const KernelSpec& spec, absl::string_view node_name, ReplicaLink* link);
 

@@ -45,11 +45,11 @@ ObjectPath SaveCounterPath();
 // whole variable.
 std::string VariableValueKey(absl::string_view variable);
 
-// What the optimizer keeps beside it; of the same type, and cut alike.
+// What the optimizer keeps beside it; of the same type, and split alike.
 std::string VariableSlotKey(absl::string_view variable, absl::string_view slot);
 
 // The number of gradients it has taken: an int64 scalar. Of a partitioned
-// variable it is written by whoever holds row 0.
+// variable it is written by the shard that holds row 0.
 std::string UpdateCountKey(absl::string_view variable);
 
 // The slot that `key` is of this variable; none for keys of anything else.

@@ -141,7 +141,7 @@ class ClippingSession final : public VariableSession {
   // Sums of squares, by norm_group.
   absl::flat_hash_map<int64_t, double> squares_;
   RowSums row_sums_;
-  // Used again from step to step, where nobody holds them any more.
+  // Used again from step to step, where no tensor holds them any more.
   std::vector<Tensor> scratch_;
   size_t scratch_used_ = 0;
 };

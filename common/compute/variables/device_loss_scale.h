@@ -43,7 +43,7 @@ class DeviceLossScale {
   // Blocks until the first of them is decided on the device, and returns
   // whether it was skipped.
   absl::StatusOr<bool> Settle();
-  // The same, for a step of which nobody wants to know.
+  // The same, for a step whose outcome is not read.
   void Forget();
   // Forgets the last decision, of a step that has failed on the host.
   void ForgetLast();

@@ -104,7 +104,7 @@ class DeviceVariableStore::Session final : public VariableSession {
   absl::Status ToDevice(DeviceScratch* memory, Tensor* tensor);
   absl::Status PrepareRows(const DeviceVariable& variable,
                            PendingUpdate* update);
-  // Waits for the device if somebody has not asked for all data errors.
+  // Waits for the device if not all data errors have been read.
   absl::Status CheckFaults();
   // Applies the updates of a variable before the step reads it.
   absl::Status ApplyBeforeRead(int variable);
@@ -138,7 +138,7 @@ class DeviceVariableStore::Session final : public VariableSession {
   size_t pending_count_ = 0;
   // Variables whose gradients device_update_ has and has not applied.
   std::vector<const DeviceVariable*> updated_;
-  // Values that the step reads: nobody changes them while they are here.
+  // Values that the step reads: they do not change while they are here.
   std::vector<Tensor> reads_;
   StepFaults faults_;
   internal::DeviceGate* gate_ = nullptr;

@@ -26,7 +26,7 @@ absl::Status ValidateVariableSpec(const proto::VariableSpec& spec);
 // Fills `slice` with rows [row_begin, row_end) of the variable's outermost
 // dimension. A scalar has one row, and its slice is a scalar. An invalid
 // `slice` is allocated; a valid one has the type of those rows.
-//   kInvalidArgument  the spec makes no sense, the rows are not in the
+//   kInvalidArgument  the spec is invalid, the rows are not in the
 //                     variable, or `slice` has another type
 absl::Status FillInitialValue(const proto::VariableSpec& spec,
                               int64_t row_begin, int64_t row_end,

@@ -22,15 +22,15 @@ namespace muster {
 // One variable in this process, with what its optimizer keeps beside it.
 //
 // Values that were handed out never change: an update writes in place while
-// nobody else holds the value, and otherwise writes a copy. Two buffers take
-// turns then, so readers that let go in time cost no allocation.
+// no other tensor holds the value, and otherwise writes a copy. Two buffers
+// take turns then, so readers that let go in time cost no allocation.
 //
 // Thread-safe. Every call is atomic.
 class LocalVariable {
  public:
   using Slot = VariableState::Slot;
 
-  //   kInvalidArgument  the spec makes no sense
+  //   kInvalidArgument  the spec is invalid
   static absl::StatusOr<std::unique_ptr<LocalVariable>> Create(
       const proto::VariableSpec& spec);
 

@@ -115,7 +115,7 @@ TEST(LocalVariable, AValueThatWasReadNeverChanges) {
   const void* const memory = variable->Read().raw_data();
   ASSERT_OK(
       Update(variable.get(), UpdateKind::kAssignAdd, Floats({2}, {1, 1})));
-  EXPECT_EQ(variable->Read().raw_data(), memory) << "nobody held it";
+  EXPECT_EQ(variable->Read().raw_data(), memory) << "no tensor held it";
 }
 
 TEST(LocalVariable, TwoBuffersTakeTurns) {

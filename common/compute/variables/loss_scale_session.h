@@ -31,7 +31,8 @@ class GradientReader {
 // were not applied. To read a variable behind its gradient is
 //   kUnimplemented  names the variable
 //
-// With a gate, the device decides, and nobody waits for it: DropUnlessFinite().
+// With a gate, the device decides, and the host does not wait for it:
+// DropUnlessFinite().
 //
 // Where replicas train in sync, `inner` takes the combined gradients, so that
 // all replicas decide alike. `reader`: null for gradients on the host.

@@ -166,7 +166,7 @@ class VariableSession {
   }
   // With a gate: called for each Commit(), in their order, when the caller
   // knows whether its updates were applied. Blocks until the device knows which
-  // gradients it drops, if somebody asked: an error is that of the device. No
+  // gradients it drops, if a caller asked: an error is that of the device. No
   // more than two steps are committed and not settled.
   virtual absl::Status Settle(bool was_applied) {
     (void)was_applied;

@@ -19,7 +19,7 @@ class VariableSpec;
 class TensorBundleReader;
 class TensorBundleWriter;
 
-// Which rows of a variable somebody holds: [begin, end) of the outermost
+// Rows of a variable: [begin, end) of the outermost
 // dimension. A scalar has one.
 struct VariableRows {
   std::string variable;  // The whole one's name.
@@ -68,9 +68,9 @@ absl::Status WriteVariableState(const VariableRows& rows,
 absl::StatusOr<std::string> FindVariableValue(const TensorBundleReader& reader,
                                               absl::string_view variable);
 
-// The state of `rows`, however the variable was cut when it was written. With
-// `values_only`, or from a checkpoint that holds no more, there are no slots
-// and the count is 0.
+// The state of `rows`, however the variable was sharded when it was written.
+// With `values_only`, or from a checkpoint that holds no more, there are no
+// slots and the count is 0.
 //   kInvalidArgument  it has another type there
 //   others            as FindVariableValue() and TensorBundleReader
 absl::StatusOr<VariableState> ReadVariableState(

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Until the next attempt to end a wait whose mutex somebody holds.
+// Until the next attempt to end a wait whose mutex another thread holds.
 constexpr std::chrono::milliseconds kRetryInterval(1);
 
 std::atomic<DeadlineWaker*> process_waker{nullptr};

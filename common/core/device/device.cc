@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Create(
 }
 
 Device::~Device() {
-  // The driver is asked to release everything; nobody can act on an error.
+  // The driver is asked to release everything; no caller could act on an error.
   if (context_ == nullptr) return;
   const driver::DriverApi& api = context_->api();
   memory_ = nullptr;

@@ -180,8 +180,8 @@ void DeviceMemory::Free(uint8_t* data) {
       status = stream->Record(freed.events.back().get());
     }
     if (status.ok()) continue;
-    // Without an event nobody knows when the work ends. Only a lost device gets
-    // here, and nothing will be allocated on it.
+    // Without an event it is unknown when the work ends. Only a lost device
+    // gets here, and nothing will be allocated on it.
     freed.events.clear();
     break;
   }

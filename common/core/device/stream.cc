@@ -34,7 +34,7 @@ driver::Address AddressOf(const void* pointer) {
 }  // namespace
 
 Event::~Event() {
-  // There is nobody to tell, and nothing to lose.
+  // There is no caller to tell, and nothing to lose.
   (void)context_.TryCall(context_.api().cuEventDestroy_v2, handle_);
 }
 

@@ -88,7 +88,7 @@ TEST(KerasArchiveTest, FindsDamage) {
   for (size_t i = 0; i < whole.size(); i += 7) {
     std::string flipped = whole;
     flipped[i] = static_cast<char>(flipped[i] ^ 0xff);
-    // Bits that nobody reads may differ.
+    // Bits that are never read may differ.
     ReadBytes(flipped).status().IgnoreError();
     EXPECT_FALSE(ReadBytes(whole.substr(0, i)).ok()) << i;
   }

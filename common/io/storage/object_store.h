@@ -36,7 +36,7 @@ namespace muster {
 //   kPermissionDenied    wrong keys, or keys that do not permit this
 //   kUnavailable, kDeadlineExceeded  no answer within Options::retry_for
 //   kDataLoss            the object was replaced while it was read
-//   kInternal            the response makes no sense
+//   kInternal            the response is invalid
 //   kInvalidArgument     the store rejected the request for another reason
 //
 // API: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations.html
@@ -122,8 +122,8 @@ class ObjectStore {
   // As Send(), with an error for responses that are errors.
   absl::StatusOr<HttpClient::Response> Do(const Task& task);
   // Requests the pages of a listing. `add` gets each key without the folder's
-  // part. With a delimiter, keys that contain it are cut behind it, and what is
-  // left, which names a folder, comes once.
+  // part. With a delimiter, keys that contain it are truncated after it, and
+  // what is left, which names a folder, comes once.
   absl::Status ListPages(const ObjectUrl& folder, absl::string_view delimiter,
                          absl::FunctionRef<absl::Status(std::string key)> add);
   absl::Status RefusalOf(const Task& task,

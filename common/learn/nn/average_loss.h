@@ -6,7 +6,7 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// Losses for loops of one's own on replicas that train in sync. There,
+// Losses for custom training loops on replicas that train in sync. There,
 // gradients are summed over the replicas; so that the sum is the gradient of
 // the mean over the global batch, each replica divides what its examples lose
 // by the number of examples of all.

@@ -9,7 +9,7 @@
 #include "common/learn/nn/config_visitor.h"
 
 // Keras' constraints, with Keras' defaults. The weight is projected after each
-// update by a gradient, by whoever stores it:
+// update by a gradient, by the process that stores it:
 //
 //   Dense(10, {.kernel_constraint = MaxNorm({.max_value = 3})})
 //

@@ -19,7 +19,7 @@ class ConfigVisitor;
 enum class Reduction {
   kSumOverBatchSize,  // Their mean.
   kSum,
-  kNone,  // One number for each example; for loops of one's own.
+  kNone,  // One number for each example; for custom training loops.
 };
 
 // What training makes small: a function of labels and predictions that adds
@@ -28,7 +28,7 @@ enum class Reduction {
 //   Loss loss = SparseCategoricalCrossentropy({.from_logits = true});
 //   Value mean = loss(labels, logits);
 //
-// One of one's own is a name and a function:
+// A custom loss is a name and a function:
 //
 //   Loss log_cosh("log_cosh", [](Value y, Value x) { ... });
 //
@@ -42,7 +42,7 @@ class Loss {
   Loss() = default;  // None; false as a bool.
   // The loss of this name, which Compile() looks up: "mse", "huber",
   // "MeanSquaredError", "crossentropy", ... with Keras' defaults. Not for steps
-  // of one's own, which take functions such as MeanSquaredError().
+  // custom training loops, which take functions such as MeanSquaredError().
   Loss(const char* name) : name_(name) {}  // NOLINT: {.loss = "mse"}.
   Loss(absl::string_view name, PerExample per_example,
        Reduction reduction = Reduction::kSumOverBatchSize);

@@ -130,7 +130,7 @@ absl::Status LocalStepLoop::FinishStep(OnStep on_step) {
   const absl::Status status = on_step(results_);
   if (status.ok()) return status;
   while (step_->started_count() > 0) {
-    // Nobody wants its results.
+    // Its results are not read.
     (void)step_->Finish(&results_);
     ++position_.step;
   }

@@ -20,7 +20,7 @@ namespace muster {
 class VariableOwners {
  public:
   enum class Claim {
-    kNew,        // Nobody has owned the variable.
+    kNew,        // The variable had no owner.
     kRepeated,   // `owner` has it already.
     kInherited,  // Its owner is gone. The variable has that one's state.
   };

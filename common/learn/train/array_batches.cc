@@ -50,7 +50,7 @@ absl::StatusOr<int64_t> BatchSizeFor(absl::string_view call,
     return absl::InvalidArgumentError(absl::StrCat(
         call, ": batch_size must be at least 1, got ", *batch_size));
   }
-  // A number of steps that makes no sense is refused where it is looked at.
+  // An invalid number of steps is refused where it is looked at.
   if (!steps.has_value() || *steps < 1) return kBatchSize;
   return (example_count - 1) / *steps + 1;
 }

@@ -15,7 +15,7 @@ namespace muster {
 // Arrays, as Keras calls them: an Element that has all examples in memory, its
 // components x, y and sample weights stacked along the first axis. Before
 // anything is done with them they are made batches, and the options that speak
-// of arrays are used up: whoever trains, evaluates or predicts knows Datasets
+// of arrays are used up: training, evaluation and prediction know Datasets
 // alone. Memory is shared, not copied.
 
 // The batches of `arrays` in their order, of `batch_size` examples; when unset,
@@ -34,7 +34,7 @@ struct FitCall {
   FitOptions options;
 };
 
-// Fit() of arrays as Fit() of batches: split, shuffled anew in each epoch as
+// Fit() of arrays as Fit() of batches: split, shuffled again in each epoch as
 // `shuffle_seed` says, batched. Validation data may still be arrays.
 //   kInvalidArgument  as BatchArrays(); validation_split is out of range or
 //                     leaves one side without examples, or there is

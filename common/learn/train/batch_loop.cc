@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<Tensor>> BatchLoop::Run(Element batch) {
     for (const Tensor& result : results) kept.push_back(result.Clone());
     return absl::OkStatus();
   };
-  // To the end of the data, so that the next pass begins anew.
+  // To the end of the data, so that the next pass starts at its beginning.
   const absl::Status status =
       loop_->Run(std::numeric_limits<int64_t>::max(), keep).status();
   feed_->batch.clear();

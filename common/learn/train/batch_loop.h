@@ -46,7 +46,7 @@ class BatchLoop {
   BatchLoop(std::shared_ptr<Feed> feed, std::vector<TensorType> types,
             std::unique_ptr<StepLoop> loop);
 
-  // Read by whoever draws from the dataset, in the course of Run().
+  // Read by the thread that draws from the dataset, in the course of Run().
   const std::shared_ptr<Feed> feed_;
   const std::vector<TensorType> types_;
   const std::unique_ptr<StepLoop> loop_;

@@ -49,8 +49,9 @@ class Callback {
   // Before and after each step; `logs` has the values of the epoch so far. What
   // is changed before a step, the learning rate for example, holds in it. On
   // parameter servers workers run ahead: steps that are under way when
-  // something is changed may have ended before. Where nobody knew how much data
-  // there is, the end of the data is found after one OnTrainBatchBegin() more.
+  // something is changed may have ended before. Where it was unknown how much
+  // data there is, the end of the data is found after one OnTrainBatchBegin()
+  // more.
   virtual absl::Status OnTrainBatchBegin(Model&, int64_t /*step*/) {
     return absl::OkStatus();
   }

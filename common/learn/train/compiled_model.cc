@@ -262,7 +262,7 @@ absl::StatusOr<StepParts> CompiledModel::Parts(
   if (parts.outputs.size() != 1) {
     return absl::InvalidArgumentError(
         parts.outputs.empty()
-            ? "class_weight is of no use to a train step of one's own"
+            ? "class_weight has no effect on a custom train step"
             : "class_weight is for models with one output; give sample weights "
               "instead");
   }

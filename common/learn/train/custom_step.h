@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// A number for the logs that a step of one's own comes to.
+// A number for the logs that a custom step computes.
 struct StepMetric {
   std::string name;
   // float32 of a fixed shape, added up over batches, replicas and workers...
@@ -25,7 +25,7 @@ struct StepMetric {
   Metric::Result result = MeanResult;
 };
 
-// What a step of one's own is traced with.
+// What a custom step is traced with.
 struct StepTrace {
   GraphBuilder* builder;  // Borrowed.
   LayerPtr layer;

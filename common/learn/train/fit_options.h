@@ -72,7 +72,7 @@ struct CompileOptions {
   // together when their worker is lost.
   int steps_per_execution = 1;
 
-  // Steps of one's own. With one in place of Fit()'s steps, losses, metrics,
+  // Custom steps. With one in place of Fit()'s steps, losses, metrics,
   // loss and class weights are not used there.
   CustomStep train_step = nullptr;
   CustomStep test_step = nullptr;

@@ -27,12 +27,12 @@
 
 namespace muster {
 
-// How the training data is cut into epochs.
+// How the training data is divided into epochs.
 struct EpochPlan {
   Dataset data;
   // Steps that an epoch runs at most; unset: until the data ends.
   std::optional<int64_t> steps_max;
-  // Steps that an epoch should have; unset when nobody knows.
+  // Steps that an epoch should have; unset when unknown.
   std::optional<int64_t> steps_expected;
 };
 

@@ -94,7 +94,7 @@ absl::Status FitRun::WriteRequestedCheckpoint() {
 absl::Status FitRun::EndBeforePreemption() {
   const absl::Status saved =
       CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
-  // Nobody leaves while the chief still writes.
+  // No task leaves while the chief still writes.
   RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
   RETURN_IF_ERROR(saved);
   PreemptionNotice::OfProcess().Obey();

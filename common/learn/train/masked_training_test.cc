@@ -372,7 +372,7 @@ TEST_P(MaskedTrainingTest, AStepOfOnesOwnLendsTheModelItsMasks) {
               Pointwise(DoubleNear(1e-5), wanted.history.history.at(accuracy)));
 }
 
-// What stands in place of padding is nobody's business.
+// The values of padding must not matter.
 TEST_P(MaskedTrainingTest, LabelsAndWeightsOfPaddingAreNotLookedAt) {
   Tensor tags = Tags();
   Tensor weights = Numbers({kExamples, kTimes});

@@ -140,7 +140,7 @@ class Model {
   absl::StatusOr<Logs> TestOnBatch(const Element& batch);
   absl::StatusOr<std::vector<Tensor>> PredictOnBatch(const Element& inputs);
 
-  // Adds the model's nodes to the graph of `x`: for loops of one's own.
+  // Adds the model's nodes to the graph of `x`: for custom training loops.
   Value operator()(Value x, const CallContext& context = kInference);
   // Draws the model's layers into a larger model, whose weights they are then:
   // not for models that are compiled.

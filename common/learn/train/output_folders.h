@@ -10,7 +10,7 @@
 namespace muster {
 
 // Makes each of the folders that is missing, and creates and removes a file in
-// it, so that training does not end with results that nobody can write. The
+// it, so that training does not end with results that cannot be written. The
 // folders can be URLs of object stores.
 //
 //   kInvalidArgument  one of them cannot be made or written to; names it and

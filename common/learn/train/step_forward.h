@@ -61,7 +61,7 @@ StepForward TraceStepForward(GraphBuilder& builder, const StepParts& parts,
                              const ElementLayout& layout,
                              absl::Span<const Value> element, bool training);
 
-// The same of a step of one's own.
+// The same of a custom step.
 StepResults TraceCustomStep(GraphBuilder& builder, const StepParts& parts,
                             absl::Span<const Value> element, bool training);
 

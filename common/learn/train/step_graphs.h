@@ -18,7 +18,7 @@ struct TracedStep {
 };
 
 // The parameters of each graph are the components of an element, batched: as
-// LayoutOf() says, or whatever a step of one's own takes. Their batch extent is
+// LayoutOf() says, or whatever a custom step takes. Their batch extent is
 // unknown, so that replicas may run parts of a batch. Tracing builds the layers
 // that are not built yet.
 //   kInvalidArgument  the elements do not fit the layers, the losses or the

@@ -40,7 +40,7 @@ class MissingTasks {
     // error at the deadline names all.
     int named_tasks_max = 8;
     // Asked what keeps the names of missing tasks from being resolved, which
-    // then replaces the reason. Borrowed; null to ask nobody.
+    // then replaces the reason. Borrowed; null to ask no task.
     NameLookup* names = nullptr;
     // Await() does not wait for more workers than these; 0: for all.
     int worker_count_min = 0;

@@ -52,7 +52,7 @@ struct CollectiveProgress {
 // does everything at once.
 //
 // Errors are final: after the first one each later call fails with it, and the
-// contents of the buffer are unspecified. The group has to be made anew, with
+// contents of the buffer are unspecified. A new group has to be made, with
 // another generation.
 //   kDeadlineExceeded  names the collective, the tensor, how long it waited,
 //                      and the ranks that have not arrived, or that hold up
@@ -91,9 +91,9 @@ class Communicator {
   virtual absl::Status AllReduce(ReduceOp op, TensorSpan buffer,
                                  const CollectiveCall& call) = 0;
 
-  // The reduction of all `buffer`s, cut into size() parts as PartOf() says: the
-  // part of this rank holds its reduction afterwards, the rest of `buffer` is
-  // unspecified.
+  // The reduction of all `buffer`s, split into size() parts as PartOf() says:
+  // the part of this rank holds its reduction afterwards, the rest of `buffer`
+  // is unspecified.
   virtual absl::Status ReduceScatter(ReduceOp op, TensorSpan buffer,
                                      const CollectiveCall& call) = 0;
 

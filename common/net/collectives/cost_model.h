@@ -33,9 +33,10 @@ struct CostModel {
   // same rank at the same time: buffers in switches run over.
   double crowding_per_peer = 0;
 
-  // Where ranks of one host meet over its own lanes, whose bytes its processors
-  // move: how many it has, rank r being bound to processor r modulo that. What
-  // ranks that share a processor have to do, they do one after the other.
+  // Where ranks of one host are connected by its own lanes, whose bytes its
+  // processors move: how many it has, rank r being bound to processor r modulo
+  // that. What ranks that share a processor have to do, they do one after the
+  // other.
   int processor_count = std::numeric_limits<int>::max();
   // Of each message, when a processor has more than one rank: it puts one aside
   // and wakes another.

@@ -19,7 +19,7 @@ namespace {
 
 #define MUSTER_INLINE ABSL_ATTRIBUTE_ALWAYS_INLINE static inline
 
-// Vectors of 64 bytes whatever the machine has: the compiler cuts them.
+// Vectors of 64 bytes whatever the machine has: the compiler splits them.
 template <typename T>
 struct VectorOf {
   typedef T Type __attribute__((vector_size(64)));

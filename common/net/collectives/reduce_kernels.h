@@ -12,7 +12,7 @@
 //
 // The value of an element depends on the values at its index and on the order
 // of the inputs only: not on where it lies, how many elements there are, how
-// they were cut into calls, or how wide the machine's vectors are. So ranks
+// they were split into calls, or how wide the machine's vectors are. So ranks
 // that each reduce another part end with the bits that one of them would have
 // made.
 //

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// Elements in memory that somebody else owns: what collectives read and write.
+// Elements in borrowed memory: what collectives read and write.
 // Shapes mean nothing to them.
 struct TensorSpan {
   DType dtype = DType::kInvalid;

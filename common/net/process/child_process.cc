@@ -213,7 +213,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     return SystemError(absl::StrCat("cannot start ", arguments.front()));
   }
   if (pid == 0) BecomeProgram(setup);
-  // In both processes, so that the group is there whoever comes first.
+  // In both processes, so that the group exists whichever comes first.
   setpgid(pid, pid);
 
   std::unique_ptr<ChildProcess> child(new ChildProcess);
@@ -248,7 +248,7 @@ std::optional<ProcessEnd> ChildProcess::Poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // Until it is reaped, nobody else can have its number.
+  // Until it is reaped, no other process can have its number.
   kill(-pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   ProcessEnd end;

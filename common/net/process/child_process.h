@@ -76,7 +76,7 @@ class ChildProcess {
   // For poll(): readable when the child has ended.
   int end_fd() const { return end_fd_; }
 
-  // What the child writes; closed at its end of stream by whoever reads, never
+  // What the child writes; closed at its end of stream by the reader, never
   // before this object is gone.
   int stdout_fd() const { return stdout_fd_; }
   int stderr_fd() const { return stderr_fd_; }

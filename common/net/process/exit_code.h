@@ -10,11 +10,11 @@ namespace muster {
 // the job up below.
 enum class ExitCode : int {
   kOk = 0,
-  kFailure = 1,        // Trying again would meet the same.
-  kUsage = 2,          // The flags, TF_CONFIG or job file make no sense.
+  kFailure = 1,        // Would fail again.
+  kUsage = 2,          // The flags, TF_CONFIG or job file are invalid.
   kRestartMe = 138,    // A new process in this place may go on.
-  kInterrupted = 130,  // SIGINT was obeyed.
-  kTerminated = 143,   // SIGTERM was obeyed.
+  kInterrupted = 130,  // Ended by SIGINT.
+  kTerminated = 143,   // Ended by SIGTERM.
 };
 
 // `status`, for which a process is to end with `code`. An OK status stays as it

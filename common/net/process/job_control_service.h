@@ -27,8 +27,8 @@ bool LeadsJob(const ClusterConfig& config);
 // musterctl finds it. Thread-safe.
 //
 // With TLS, callers need a certificate of the role "operator" or "chief". In
-// plaintext whoever reaches the port may call, as on every other port: on a
-// cluster of one machine that is this machine.
+// plaintext every process that reaches the port may call, as on every other
+// port: on a cluster of one machine that is this machine.
 class JobControlService {
  public:
   // Returns null unless --control_port is set and this task leads the job.

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<PortReservation>> PortReservation::Create() {
       return absl::ErrnoToStatus(errno, "cannot reserve a port");
     }
     const int fd_ipv6 = BindLoopback(AF_INET6, &port);
-    // A machine without IPv6 has nobody there to be mistaken for us.
+    // A machine without IPv6 has no process there to be mistaken for us.
     if (fd_ipv6 >= 0 || errno != EADDRINUSE) {
       return std::unique_ptr<PortReservation>(
           new PortReservation(fd_ipv4, fd_ipv6, port));

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// A port of this machine that nobody is given while this object lives, except a
-// server that asks for it by number.
+// A port of this machine that no process is given while this object lives,
+// except a server that asks for it by number.
 //
 // The socket is bound and never listens. The kernel hands out no port that is
 // bound, and lets a second socket have this one because both say SO_REUSEADDR
@@ -16,7 +16,7 @@ namespace muster {
 // and again when it is restarted.
 //
 // Taken on both loopback addresses: who dials "localhost" may try ::1 first,
-// and must not meet a stranger there.
+// and must not reach an unrelated process there.
 class PortReservation {
  public:
   //   kResourceExhausted   no port or file is left

@@ -6,7 +6,8 @@
 namespace muster {
 
 // That this process is to end soon, as a signal has told it, for those who want
-// to save something first. A signal nobody watches for ends training at once.
+// to save something first. A signal that is not watched for ends training at
+// once.
 //
 // One for the process, as signals are. Thread-safe.
 class PreemptionNotice {
@@ -23,7 +24,7 @@ class PreemptionNotice {
 
   static PreemptionNotice& OfProcess();
 
-  // For who receives the signal. Returns whether anybody watches, and will see
+  // For who receives the signal. Returns whether a caller watches, and will see
   // to it that training ends.
   bool Deliver() {
     has_come_.store(true);

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// SIGINT and SIGTERM as events on a thread of their own, so that whoever
+// SIGINT and SIGTERM as events on a thread of their own, so that a thread that
 // answers them may lock, allocate and log.
 //
 // The first signal calls the handler. A second one, or an end of the grace
@@ -58,7 +58,7 @@ class ShutdownSignals {
   // whether one came.
   bool AwaitSignal(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What a process ends with that has obeyed signal(): 143 for SIGTERM.
+  // The exit status of a process that signal() has ended: 143 for SIGTERM.
   int exit_code() const { return 128 + signal(); }
 
  private:

@@ -71,8 +71,8 @@ class Task {
     return !interrupts_.empty();
   }
 
-  // Called by whoever runs the program, when it has ended with `status`. Once.
-  // Returns what the process is to end with.
+  // Called by the code that runs the program, when it has ended with `status`.
+  // Once. Returns what the process is to end with.
   absl::Status EndJob(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);

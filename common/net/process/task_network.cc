@@ -39,7 +39,8 @@ absl::Status CheckTransportIsProtected(const TaskOptions& options) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the cluster's ", options.remote_address,
-      " is on the network, and this task has no certificate: whoever reaches "
+      " is on the network, and this task has no certificate: any process that "
+      "reaches "
       "its port could give it work. Give every task --tls_cert, --tls_key and "
       "--tls_ca (`musterctl gen-certs` makes the files), keep the cluster on "
       "localhost, or add --insecure if only trusted machines can reach it"));
@@ -48,9 +49,9 @@ absl::Status CheckTransportIsProtected(const TaskOptions& options) {
 absl::StatusOr<Network*> MakeTaskNetwork(const TaskOptions& options) {
   if (options.tls.empty()) {
     if (!options.remote_address.empty()) {
-      LOG(WARNING)
-          << "--insecure: whoever reaches this task's port can give it "
-             "work and read what it sends";
+      LOG(WARNING) << "--insecure: any process that reaches this task's port "
+                      "can give it "
+                      "work and read what it sends";
     }
     return Network::Grpc();
   }

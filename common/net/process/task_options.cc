@@ -90,7 +90,7 @@ ABSL_FLAG(std::string, tls_dir, "",
           "--tls_cert, --tls_key and --tls_ca, and is the same for all tasks.");
 ABSL_FLAG(bool, insecure, false,
           "Lets tasks on several machines talk in plaintext and take work from "
-          "whoever reaches their ports.");
+          "every process that reaches their ports.");
 ABSL_FLAG(absl::Duration, startup_timeout, absl::Minutes(10),
           "How long to wait for the other tasks at the start, and for a new "
           "coordinator with --on_coordinator_loss=wait.");
@@ -143,7 +143,7 @@ ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
           "they print who it is.");
 ABSL_FLAG(absl::Duration, evaluator_timeout, absl::Hours(7 * 24),
           "How long an evaluator waits for a checkpoint, or for the end of "
-          "training, before it gives up; \"inf\" for ever.");
+          "training, before it gives up; \"inf\" forever.");
 ABSL_FLAG(int, status_port, -1,
           "Serves the status page, /status.json, /metrics, /livez and /readyz "
           "on this port; 0 selects a free one and prints it. By default none "
@@ -392,7 +392,7 @@ absl::StatusOr<TlsFiles> ResolveTls(TaskId task) {
 }
 
 // The first address that is not of this machine only; an evaluator talks to
-// nobody.
+// no other task.
 std::string RemoteAddress(const ClusterConfig& config,
                           const std::string& listen_address) {
   if (config.IsAlone() || config.task.type == TaskType::kEvaluator) return "";

@@ -42,11 +42,11 @@ struct TaskOptions {
   bool tensor_float_32 = false;  // As DeviceSet::EnableTensorFloat32().
   bool check_numerics = false;   // As EnableCheckNumerics().
 
-  // Where to listen, "host:port"; empty for a task that nobody dials.
+  // Where to listen, "host:port"; empty for a task that is not dialled.
   std::string listen_address;
 
   // An address of the cluster, or to listen on, that other machines can reach;
-  // empty for a task that talks to its own machine only, or to nobody.
+  // empty for a task that talks to its own machine only, or to no task.
   std::string remote_address;
   TlsFiles tls;           // Empty: plaintext.
   bool insecure = false;  // Plaintext may cross the network.
@@ -126,7 +126,7 @@ std::vector<std::string> FlagsOfOtherTasks(FlagUsers users);
 // Returns the options of the flags set by ParseArguments(), and the cluster as
 // ResolveCluster() finds it in the flags and the environment.
 //
-//   kInvalidArgument   the cluster makes no sense, or a flag is out of range
+//   kInvalidArgument   the cluster is invalid, or a flag is out of range
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
 
 // --check_config: only print what the configuration comes to.

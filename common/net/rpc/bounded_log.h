@@ -12,9 +12,9 @@
 
 namespace muster {
 
-// A log for events that strangers can cause as often as they like. Writes a few
-// lines in each interval and counts the others; the next line that is written
-// says how many were left out.
+// A log for events that unrelated processes can cause as often as they like.
+// Writes a few lines in each interval and counts the others; the next line that
+// is written says how many were left out.
 //
 // Thread-safe.
 class BoundedLog {
@@ -30,7 +30,7 @@ class BoundedLog {
   // To LOG(WARNING), with the machine's clock.
   BoundedLog();
 
-  // Control characters of `line` are escaped, and a long line is cut.
+  // Control characters of `line` are escaped, and a long line is truncated.
   void Write(absl::string_view line) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // How often Write() was called.

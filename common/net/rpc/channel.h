@@ -41,7 +41,7 @@ class Channel {
   virtual std::string peer() const = 0;
 
   // From now on requests say that they are meant for this process only; 0 for
-  // whoever answers.
+  // whichever process answers.
   virtual void SetTargetIncarnation(uint64_t incarnation) = 0;
   virtual uint64_t target_incarnation() const = 0;
   // The job that requests speak for from now on.

@@ -118,8 +118,8 @@ absl::Status PassFaultPoint(absl::string_view point) {
     }
   }
   if (strike.point.empty()) return absl::OkStatus();
-  LOG(WARNING) << "fault point " << strike.point << " strikes at occurrence "
-               << strike.occurrence;
+  LOG(WARNING) << "fault point " << strike.point
+               << " is injected at occurrence " << strike.occurrence;
   switch (strike.action) {
     case FaultAction::kKill:
       kill(getpid(), SIGKILL);
@@ -132,7 +132,7 @@ absl::Status PassFaultPoint(absl::string_view point) {
       break;
     case FaultAction::kFail:
       return absl::UnavailableError(
-          absl::StrCat("fault point ", strike.point, " strikes"));
+          absl::StrCat("fault point ", strike.point, " is injected"));
   }
   return absl::OkStatus();
 }

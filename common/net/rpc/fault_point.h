@@ -48,7 +48,7 @@ extern std::atomic<bool> faults_enabled;
 absl::Status PassFaultPoint(absl::string_view point);
 }  // namespace internal
 
-// Passes a point. Not OK only where a fault of action fail strikes.
+// Passes a point. Not OK only where a fault of action fail is injected.
 inline absl::Status FaultPoint(absl::string_view point) {
   if (!internal::faults_enabled.load(std::memory_order_relaxed)) {
     return absl::OkStatus();

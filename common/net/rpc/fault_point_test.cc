@@ -47,8 +47,9 @@ TEST_F(FaultPointTest, StrikesAtItsOccurrenceOnly) {
   SetFaults({{.point = "a", .occurrence = 2, .action = FaultAction::kFail}});
   EXPECT_OK(FaultPoint("a"));
   EXPECT_OK(FaultPoint("b"));
-  EXPECT_THAT(FaultPoint("a"), StatusIs(absl::StatusCode::kUnavailable,
-                                        HasSubstr("fault point a strikes")));
+  EXPECT_THAT(FaultPoint("a"),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("fault point a is injected")));
   EXPECT_OK(FaultPoint("a"));
   EXPECT_EQ(FaultPointPassCount("a"), 3);
 }
@@ -60,7 +61,7 @@ TEST_F(FaultPointTest, KillsItsProcess) {
         SetFaults({{.point = "a"}});
         FaultPoint("a").IgnoreError();
       },
-      testing::KilledBySignal(SIGKILL), "fault point a strikes");
+      testing::KilledBySignal(SIGKILL), "fault point a is injected");
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   void OnDone(const grpc::Status& status) override {
     made_.Take();
     if (!status.ok() && WasRepeated(context_)) {
-      // The server answered a copy that somebody on the way made. Whether it
+      // The server answered a copy that was made on the way. Whether it
       // succeeded is unknown here, so the caller tries again.
       (new UnaryCall(*this))->Send();
       delete this;
@@ -288,7 +288,7 @@ class ClientReactor final
   HandOver made_;
 };
 
-// The user's end. The reactor holds the call open (AddHold) until nobody can
+// The user's end. The reactor holds the call open (AddHold) until no thread can
 // start a write or the half-close any more.
 class ClientStream final : public Stream {
  public:

@@ -25,7 +25,7 @@ namespace {
 // gRPC takes new memory for everything that arrives. By default glibc gives
 // megabytes back to the kernel as soon as they are free, so every message would
 // fault its pages in again: a third of the time of a large one, measured. One
-// arena, because the others are given back whatever is set. Programs with
+// arena, because the others are released whatever is set. Programs with
 // another allocator have their own ways, and this changes nothing there.
 void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -57,7 +57,7 @@ class GrpcNetwork final : public Network {
   // All calls share one queue of callbacks. gRPC 1.51 takes it down with its
   // last user, and may free it while its own thread still looks at it:
   // "ref_counted.h: assertion failed: prior > 0". A server without a port uses
-  // it for ever.
+  // it forever.
   grpc::CallbackGenericService idle_service_;
   std::unique_ptr<grpc::Server> idle_server_;
 };
@@ -82,7 +82,8 @@ class TlsNetwork final : public Network {
   const TlsNetworkOptions options_;
 };
 
-// gRPC reports every handshake that fails, and strangers can let many fail.
+// gRPC reports every handshake that fails, and unrelated processes can let many
+// fail.
 void LogOfGrpc(gpr_log_func_args* line) {
   static auto* const log = new BoundedLog;
   log->Write(absl::StrCat("gRPC: ", line->message));

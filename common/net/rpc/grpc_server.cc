@@ -220,7 +220,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 };
 
 // The server's end of a stream. The reactor below lives as long as the call;
-// this lives as long as anybody may want to send.
+// this lives as long as any thread may want to send.
 class ServerStream final : public Stream {
  public:
   ServerStream(const AdmissionCheck* admission_check,

@@ -63,7 +63,7 @@ absl::Status AdmissionCheck::Check(
 absl::Status AdmissionCheck::Refuse(absl::Status status) const {
   CountRefusedRequest(absl::IsPermissionDenied(status) ? "other_job"
                                                        : "stale_incarnation");
-  // Nothing that the caller does not know already: it may be anybody.
+  // Nothing that the caller does not know already: it may be any process.
   proto::TaskFailure failure;
   failure.set_task_type(self_.task_type);
   failure.set_task_index(self_.task_index);

@@ -31,8 +31,8 @@ std::string IncarnationString(uint64_t incarnation);
 // Decides whether a request is admitted: it must belong to the job that this
 // process works for, and be meant for this incarnation of the process.
 //
-// A refusal goes to anybody who can connect. It names this task, and neither
-// its job nor its incarnation: who knows them is let in.
+// A refusal goes to any process that can connect. It names this task, and
+// neither its job nor its incarnation: who knows them is let in.
 //
 // Thread-safe.
 class AdmissionCheck {

@@ -41,7 +41,7 @@ class LocalConnections {
   //   kFailedPrecondition  this server opens none, the caller runs on another
   //                        host or as another user, or it does not listen
   //   kUnavailable         the server is shutting down
-  //   kInvalidArgument     the request makes no sense
+  //   kInvalidArgument     the request is invalid
   absl::StatusOr<Message> Open(const ReceivedMessage& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

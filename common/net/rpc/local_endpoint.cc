@@ -49,7 +49,7 @@ absl::StatusOr<sockaddr_un> LocalEndpoint::SocketAddress(
   sockaddr_un socket_address = {};
   socket_address.sun_family = AF_UNIX;
   // An abstract name follows a zero byte and is filled up with zeros.
-  // Nobody can be made to connect to a socket of another program.
+  // A process cannot be made to connect to a socket of another program.
   if (parts.size() != 3 || !absl::StartsWith(parts[2], kNamePrefix) ||
       parts[2].size() + 1 > sizeof(socket_address.sun_path)) {
     return absl::InvalidArgumentError(

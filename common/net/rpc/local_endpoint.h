@@ -15,7 +15,7 @@ namespace muster {
 // Where other processes of this host reach this one: a listening Unix socket
 // with a random abstract name, which vanishes with the process.
 //
-// The address goes to the other process by any means. Anybody may know it, so
+// The address goes to the other process by any means. It is no secret, so
 // both ends check whom they have reached: IsOfThisUser(), and a secret
 // (RandomSecret()) that only the intended process was told.
 class LocalEndpoint {
@@ -60,7 +60,7 @@ inline constexpr size_t kSecretBytes = 32;
 // Draws kSecretBytes printable characters, 128 random bits.
 std::string RandomSecret();
 
-// Compares in constant time, so that the time tells a stranger nothing.
+// Compares in constant time, so that the time reveals nothing.
 bool IsSameSecret(absl::string_view a, absl::string_view b);
 
 }  // namespace muster

@@ -22,7 +22,7 @@
 //             <-- answer (over TLS) ------------
 //   LocalOffer::Take()
 //
-// Nobody waits: when the answer arrives, the sockets are connected and the
+// No thread waits: when the answer arrives, the sockets are connected and the
 // tokens are in their buffers.
 namespace muster {
 
@@ -67,7 +67,7 @@ class LocalOffer {
 
 // The server's half: connects to the offer's endpoint and shows its token.
 //   kFailedPrecondition  the endpoint is on another host, its process runs as
-//                        another user, or nobody listens there
+//                        another user, or no process listens there
 //   kInvalidArgument     the offer has no address of an endpoint or no token
 absl::StatusOr<LocalSockets> ConnectTo(
     const proto::OpenLocalConnectionRequest& offer);

@@ -50,7 +50,7 @@ struct Message {
 std::vector<MessageSlice> EncodeMessage(const proto::RequestIdentity& identity,
                                         const Message& message);
 
-// The bytes of one tensor as they arrived: in pieces cut anywhere, aligned to
+// The bytes of one tensor as they arrived: in pieces split anywhere, aligned to
 // nothing.
 class ReceivedTensor {
  public:

@@ -15,7 +15,7 @@ struct MethodAccess {
   int callers;
 };
 
-// Servers and evaluators call nobody. A chief trains beside the workers where
+// Servers and evaluators call no task. A chief trains beside the workers where
 // there are no parameter servers. An operator is a person or a script with
 // musterctl, and no task of the job.
 constexpr MethodAccess kMethodAccess[] = {

@@ -36,7 +36,7 @@ class Server {
   virtual std::string address() const = 0;
 
   // Takes no new requests, gives those under way until `grace` has passed, and
-  // then cuts them off. Returns when no handler runs any more.
+  // then cancels them. Returns when no handler runs any more.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 
@@ -47,7 +47,7 @@ struct ChannelOptions {
   int peer_task_index = 0;
   TaskIdentity caller;
   std::string job_id;
-  // 0: whoever answers.
+  // 0: whichever process answers.
   uint64_t target_incarnation = 0;
   // Larger answers are refused.
   size_t message_bytes_max = size_t{1} << 31;
@@ -66,7 +66,7 @@ class Network {
   virtual ~Network() = default;
 
   // `service` and `admission_check` are borrowed and outlive the server.
-  //   kInvalidArgument  the address makes no sense
+  //   kInvalidArgument  the address is invalid
   //   kUnavailable      the address is taken, or not this machine's
   virtual absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,

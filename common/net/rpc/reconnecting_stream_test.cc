@@ -490,7 +490,7 @@ TEST_F(GrpcReconnectingStreamTest, ComesBackWhenTheServerDoes) {
   ASSERT_TRUE(recorder_.Await("message 1 welcome"));
   server_ = nullptr;
   ASSERT_TRUE(recorder_.Await("end 1 "));
-  // Nobody listens: several dials fail.
+  // No process listens: several dials fail.
   ASSERT_TRUE(recorder_.Await("end ", 4));
   EXPECT_FALSE(stream_->is_established());
   Listen();

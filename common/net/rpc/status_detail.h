@@ -8,8 +8,8 @@
 #include "proto/rpc.pb.h"
 
 // Errors between processes. A status that is about another task carries a
-// proto::TaskFailure as a payload, so that nobody has to read its words to
-// learn who failed.
+// proto::TaskFailure as a payload, so that no caller has to parse its message
+// to learn who failed.
 namespace muster {
 
 // The payload's name in an absl::Status.

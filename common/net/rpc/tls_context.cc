@@ -186,7 +186,7 @@ class TaskVerifier final : public ExternalCertificateVerifier {
 };
 
 // This version of gRPC cannot be told to leave TLS 1.2 out. It uses these
-// ciphers for TLS 1.2 only, and they need a shared key, which nobody sets: so
+// ciphers for TLS 1.2 only, and they need a shared key, which is never set: so
 // no handshake of TLS 1.2 can succeed.
 void DisableTls12() {
   setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", /*overwrite=*/1);

@@ -12,8 +12,8 @@ namespace muster {
 // Gets `path` ("/status.json") from the status pages of a task (HttpServer).
 // `address` is "host:port" or "http://host:port/". `token` is sent if it is not
 // empty. Answers of more than 64 MiB are refused.
-//   kInvalidArgument   the address makes no sense
-//   kUnavailable       nobody listens there, or the name is unknown
+//   kInvalidArgument   the address is invalid
+//   kUnavailable       no process listens there, or the name is unknown
 //   kDeadlineExceeded  no complete answer within `timeout`
 //   kUnauthenticated   the pages need a token, or another one
 //   kNotFound          there is no such page

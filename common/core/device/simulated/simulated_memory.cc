@@ -22,7 +22,7 @@ bool IsMultiple(size_t value) {
   return value > 0 && value % SimulatedMemory::kGranularityBytes == 0;
 }
 
-// A range without memory, which nobody can touch.
+// A range without memory, which cannot be accessed.
 void* MapNothing(void* where, size_t size_bytes) {
   return mmap(where, size_bytes, PROT_NONE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |

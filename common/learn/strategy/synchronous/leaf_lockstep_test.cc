@@ -161,7 +161,7 @@ TEST(LeafLockstepTest, AnErrorOfOneLeafEndsAllAndIsFinal) {
       const int replica = failing < 3 ? 0 : 1;
       EXPECT_THAT(statuses[replica],
                   StatusIs(absl::StatusCode::kDataLoss, "broken"));
-      // As in every collective, whoever of the replica computes.
+      // As in every collective, whichever thread of the replica computes.
       EXPECT_THAT(statuses[1 - replica],
                   StatusIs(absl::StatusCode::kUnavailable,
                            HasSubstr(absl::StrCat("of 'y': rank ", replica,

@@ -33,8 +33,8 @@ namespace muster {
 // this, completes the step.
 //
 // With a gate, the device decides whether a step is applied, for the whole
-// group, and nobody waits: not if something is exchanged while the step runs,
-// or passes through the host.
+// group, and the host does not wait: not if something is exchanged while the
+// step runs, or passes through the host.
 //
 // Not thread-safe.
 class ReplicaSession final : public VariableSession {

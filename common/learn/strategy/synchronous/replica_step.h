@@ -46,8 +46,8 @@ using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 //   step.Finish()                     waits for all; applies the updates
 //
 // If overlaps_steps(), the device decides whether the updates are applied, and
-// nobody waits for it before outcome() and results() are wanted. Then two steps
-// may be under way:
+// the host does not wait for it before outcome() and results() are wanted. Then
+// two steps may be under way:
 //
 //     executable->Start(...)          in RunLeaves()
 //     step.EndLeaf(leaf, executable->StartedResults())

@@ -137,7 +137,7 @@ class SynchronousStepLoop final : public StepLoop,
   absl::Status RunLeaf(Replica* replica, int leaf);
   absl::StatusOr<StepEnd> FinishStep();
   absl::Status FinishReplica(int replica);
-  // Waits for the steps under way, whose outcome nobody wants to know.
+  // Waits for the steps under way, whose outcome is not read.
   void DiscardSteps();
   absl::Span<const Tensor> Results() const;
   // Handles an error of a callback: whether the loop continues, so that the

@@ -111,7 +111,8 @@ std::unique_ptr<Strategy> MakeStrategy(Kind kind) {
   return nullptr;
 }
 
-// What a process does from its start on: a model, data and callbacks made anew.
+// What a process does from its start on: a new model, new data and new
+// callbacks.
 absl::StatusOr<End> Train(Kind kind, BackupAndRestoreOptions options,
                           Callback* trouble) {
   const std::unique_ptr<Strategy> strategy = MakeStrategy(kind);

@@ -36,7 +36,7 @@ struct RunJobOptions {
   // Where summary.json is written; made if need be.
   std::string run_dir = "";
   // Of processes that train in sync: whether this is the one that writes. Its
-  // folders are made before anybody is waited for.
+  // folders are made before any wait for other tasks.
   bool is_chief = true;
   // In place of the job's own; drawn at random when neither is there, for all
   // processes that train in sync alike.

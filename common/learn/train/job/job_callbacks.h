@@ -13,7 +13,7 @@ namespace muster {
 
 // The callbacks that a job file asks for, in its order. What they print goes to
 // `output`, which is borrowed; null: standard output.
-//   kInvalidArgument  an option makes no sense; names callbacks[i] and the
+//   kInvalidArgument  an option is invalid; names callbacks[i] and the
 //                     option
 //   kUnimplemented    an option asks for what there is not
 absl::StatusOr<std::vector<std::unique_ptr<Callback>>> BuildJobCallbacks(

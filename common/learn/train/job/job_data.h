@@ -42,7 +42,7 @@ class JobSource {
   // CSV file are those with the names of the inputs; a single input takes the
   // only entry of `csv.columns`, if there is one, whatever its name.
   //   kInvalidArgument  no source, or a number out of range; names the field.
-  //                     As TrainingExampleCount(), or nobody knows which
+  //                     As TrainingExampleCount(), or it is unknown which
   //                     examples are the last
   //   kNotFound         a pattern that no file matches
   //   others            from opening files

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// Longer texts of a file are cut in messages.
+// Longer texts of a file are truncated in messages.
 constexpr size_t kQuoteLengthMax = 200;
 
 std::string Quoted(const KerasJson& json) {

@@ -60,7 +60,7 @@ std::vector<absl::Status> RunRanks(
     const RankGroup& group,
     const std::function<absl::Status(Communicator& communicator)>& run);
 
-// The ways in which a backend whose ranks meet is made in one process: calls
+// The ways in which a backend whose ranks connect is made in one process: calls
 // make(rank) for every rank at once. The first error, if there is any.
 absl::StatusOr<RankGroup> MakeRanks(
     int size, const std::function<absl::StatusOr<std::unique_ptr<Communicator>>(

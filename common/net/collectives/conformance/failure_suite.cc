@@ -31,7 +31,7 @@ using ::testing::Matcher;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
 constexpr absl::Duration kShort = absl::Milliseconds(300);
-// Far less than kLong: whoever is told does not wait.
+// Far less than kLong: a rank that is told does not wait.
 constexpr absl::Duration kAtOnce = absl::Seconds(20);
 
 class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
@@ -124,7 +124,7 @@ TEST_P(FailureSuite, RanksInDifferentCollectivesAreToldSo) {
 
 TEST_P(FailureSuite, RaggedCountsThatDifferAreRefused) {
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
-    // As many elements in all, dealt out differently.
+    // As many elements in all, distributed differently.
     std::vector<int64_t> counts(size(), 100);
     if (communicator.rank() == 1) {
       counts[0] = 101;
@@ -152,7 +152,7 @@ TEST_P(FailureSuite, AnExpiredWaitNamesWhoHasNotArrived) {
             AllOf(SaysOfRank2(" has not arrived"), HasSubstr("all-reduce"),
                   HasSubstr("dense/kernel and 3 more"), HasSubstr("waited "))));
   }
-  // The one that comes too late may find that it has all it needs, but nobody
+  // The one that comes too late may find that it has all it needs, but no rank
   // goes on with it.
   AllReduce(*group_[2], kShort).IgnoreError();
   EXPECT_FALSE(AllReduce(*group_[2], kShort).ok());
@@ -217,7 +217,7 @@ TEST_P(FailureSuite, AnAbortOfOneRankEndsTheCallOfEveryOther) {
     group_[1]->Abort(absl::InternalError("too late to count"));
   });
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
-    // One is missing for good, so nobody can finish.
+    // One is missing for good, so no rank can finish.
     if (communicator.rank() == 3 && GetParam().hears_everybody) {
       return absl::OkStatus();
     }

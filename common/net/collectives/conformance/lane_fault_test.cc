@@ -41,8 +41,8 @@ enum class Fault {
   kStale,  // The frame comes twice, first as one of an earlier generation.
 };
 
-// Which frame of one rank is struck: the n-th of data that it sends or
-// receives, over all its lanes. 0: none.
+// Which frame of one rank the fault is injected into: the n-th of data that it
+// sends or receives, over all its lanes. 0: none.
 struct Strike {
   Fault fault;
   int occurrence = 0;
@@ -156,13 +156,13 @@ class LaneFaultTest
  protected:
   struct Outcome {
     bool has_struck = false;
-    int frame_count = 0;  // Up to the strike, or all.
+    int frame_count = 0;  // Up to the fault, or all.
   };
 
-  // Strikes frame `occurrence` and checks what comes of it.
+  // Injects the fault into frame `occurrence` and checks what comes of it.
   //
   // Only time tells of a frame that was dropped. Where the machine is so slow
-  // that the ranks give up before the strike, they are given more of it.
+  // that the ranks give up before the fault, they are given more of it.
   Outcome Run(int occurrence) {
     absl::Duration timeout = std::get<Fault>(GetParam()) == Fault::kDrop
                                  ? absl::Milliseconds(150)

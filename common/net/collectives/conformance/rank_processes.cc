@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Many more calls than it takes to be struck.
+// Many more calls than the fault needs to occur.
 constexpr int kCallsMax = 100000;
 
 // Sockets between all ranks, by owner and peer; -1 for a rank and itself.

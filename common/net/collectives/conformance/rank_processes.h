@@ -19,7 +19,7 @@ namespace muster {
 // of the test, connected by socket lanes, and are killed by the destructor.
 class RankProcesses {
  public:
-  // A call in which nobody is stopped or killed ends by itself long before.
+  // A call in which no rank is stopped or killed ends by itself long before.
   static constexpr absl::Duration kUndisturbedTimeout = absl::Seconds(60);
   // The calls from which a rank learns how busy the machine is.
   static constexpr int kMeasuredCalls = 3;
@@ -27,7 +27,7 @@ class RankProcesses {
   struct Options {
     int size = 2;
     int victim = 0;
-    // As ParseFaults(): what strikes the victim.
+    // As ParseFaults(): the faults of the victim.
     std::string victim_faults = "";
   };
 
@@ -40,7 +40,7 @@ class RankProcesses {
 
   // Starts the ranks. Each makes calls until one says something. If
   // `expires_after` is given, those after kMeasuredCalls expire soon: after an
-  // ample time for a call that nobody disturbs, and not before this.
+  // ample time for a call that is not disturbed, and not before this.
   RankProcesses(const Options& options, const Prepare& prepare,
                 absl::Duration expires_after = absl::InfiniteDuration());
   ~RankProcesses();

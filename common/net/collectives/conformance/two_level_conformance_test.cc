@@ -71,7 +71,7 @@ absl::StatusOr<RankGroup> MakePairs(int size) {
   return MakeGroup(hosts);
 }
 
-// Ranks are dealt out to two hosts in turn.
+// Ranks are assigned to two hosts in turn.
 absl::StatusOr<RankGroup> MakeInterleaved(int size) {
   Hosts hosts(std::min(size, 2));
   for (int rank = 0; rank < size; ++rank) {

@@ -81,7 +81,8 @@ EncodedFrameHeader EncodeFrameHeader(const FrameHeader& header);
 absl::StatusOr<FrameHeader> DecodeFrameHeader(
     const EncodedFrameHeader& encoded);
 
-// The payload of an abort frame. Decoding trusts nothing and cuts long texts.
+// The payload of an abort frame. Decoding trusts nothing and truncates long
+// texts.
 inline constexpr size_t kAbortPayloadBytesMax = 4096;
 std::string EncodeAbort(const absl::Status& status);
 absl::Status DecodeAbort(absl::string_view payload);

@@ -28,7 +28,7 @@ class PayloadSink {
   virtual uint8_t* Direct() { return nullptr; }
   virtual void Wrote(size_t size_bytes) { (void)size_bytes; }
 
-  // The next bytes, in order, cut anywhere.
+  // The next bytes, in order, split anywhere.
   virtual void Take(const uint8_t* data, size_t size_bytes) = 0;
 };
 
@@ -90,7 +90,7 @@ class Lane {
   virtual absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) = 0;
 
   // poll() says that the other end has closed the lane. When it did so with an
-  // abort, returns the abort's status, even if frames that nobody has taken
+  // abort, returns the abort's status, even if frames that were not received
   // stand before it. Otherwise OK.
   virtual absl::Status FindAbort() { return absl::OkStatus(); }
 

@@ -414,7 +414,7 @@ void LaneGroup::AnnounceWait() {
 absl::Status LaneGroup::Sleep(absl::Time until) {
   RETURN_IF_ERROR(LookForAborts());
   waker_.Arm();
-  // What came before the waker was armed woke nobody.
+  // What came before the waker was armed woke no thread.
   const absl::StatusOr<bool> has_moved = MoveAll();
   if (!has_moved.ok() || *has_moved) {
     waker_.Disarm();
@@ -427,7 +427,7 @@ absl::Status LaneGroup::Sleep(absl::Time until) {
     entry.fd = -1;
     if (end.lane == nullptr || !end.loss.ok()) continue;
     if (end.is_sending) entry.events |= POLLOUT;
-    // Not asked anew: what has come since is to wake this rank.
+    // Not read again: what has come since is to wake this rank.
     if (!end.is_parked) entry.events |= POLLIN;
     if (!end.is_half_closed) entry.events |= POLLRDHUP;
     if (entry.events != 0) entry.fd = end.lane->fd();

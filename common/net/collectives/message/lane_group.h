@@ -33,7 +33,7 @@ struct Transmission {
   absl::Duration timeout;
 
   uint8_t* memory = nullptr;  // Where element 0 of the plan lies.
-  // Keeps `memory` alive; null when nobody does after the call.
+  // Keeps `memory` alive; null when it may end after the call.
   std::shared_ptr<const void> memory_owner;
 };
 
@@ -48,7 +48,7 @@ class LaneGroup {
   LaneGroup(int rank, uint64_t generation,
             std::vector<std::unique_ptr<Lane>> lanes,
             std::vector<int> names = {});
-  // Tells the others of an abort that nobody has told them of.
+  // Tells the others of an abort that they have not been told of.
   ~LaneGroup();
   LaneGroup(const LaneGroup&) = delete;
   LaneGroup& operator=(const LaneGroup&) = delete;

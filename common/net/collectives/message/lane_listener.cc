@@ -341,7 +341,7 @@ class Acceptance {
         LaneListener::kUndecidedCountOfAddressMax) {
       return NoteRefusal(peer, "it has too many connections without a rank");
     }
-    // Strangers who say nothing do not take the place of ranks.
+    // Silent connections do not take the place of ranks.
     if (undecided_.size() >= LaneListener::kUndecidedCountMax) {
       Refuse(0, "others have connected since, and it has said nothing");
     }
@@ -482,7 +482,7 @@ absl::Status JudgeAnswer(const Answer& answer, int rank, uint64_t generation) {
       return absl::FailedPreconditionError(
           absl::StrCat("it does not wait for rank ", rank));
   }
-  return absl::UnavailableError("its answer makes no sense");
+  return absl::UnavailableError("its answer is invalid");
 }
 
 absl::StatusOr<std::unique_ptr<SocketStream>> Open(absl::string_view address,

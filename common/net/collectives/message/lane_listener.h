@@ -58,10 +58,10 @@ class LaneListener {
   // 32 hexadecimal digits: 128 bits of OpenSSL's generator.
   const std::string& token() const { return token_; }
 
-  // Waits until each of `ranks` has connected for `generation`. Whoever shows
-  // another token, generation or rank is refused and told so. ConnectLane()
-  // returns only when it has been accepted, so every rank first connects to the
-  // lower ones and then accepts the higher ones.
+  // Waits until each of `ranks` has connected for `generation`. A process that
+  // shows another token, generation or rank is refused and told so.
+  // ConnectLane() returns only when it has been accepted, so every rank first
+  // connects to the lower ones and then accepts the higher ones.
   //   kDeadlineExceeded  names the ranks that have not connected
   absl::StatusOr<std::map<int, std::unique_ptr<Lane>>> Accept(
       absl::Span<const int> ranks, uint64_t generation, absl::Time deadline);
@@ -91,7 +91,7 @@ bool IsLaneAddressProtected(absl::string_view address);
 //                        another user
 //   kFailedPrecondition  the listener is at another generation, or does not
 //                        wait for this rank
-//   kUnavailable         nobody listens there
+//   kUnavailable         no process listens there
 //   kDeadlineExceeded    no answer
 absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(
     absl::string_view address, absl::string_view token, int rank,

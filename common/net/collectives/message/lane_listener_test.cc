@@ -321,7 +321,7 @@ TEST(LaneLimitsTest, StrangersThatSayNothingDoNotKeepRanksOut) {
   }
   absl::Status status;
   std::thread rank_1([&] {
-    // The places of this address are taken until the strangers are gone.
+    // The places of this address are taken until those connections end.
     EXPECT_THAT(
         ConnectLane(listener->address(), listener->token(), 1, 7, In(kLong)),
         StatusIs(absl::StatusCode::kUnavailable));

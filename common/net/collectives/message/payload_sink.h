@@ -65,7 +65,7 @@ class AccumulateSink final : public PayloadSink {
   const int divisor_;
   const size_t element_bytes_;
   uint8_t* destination_;
-  // The beginning of an element that was cut.
+  // The beginning of an element that was split.
   uint8_t carried_[8];
   size_t carried_bytes_ = 0;
 };

@@ -473,7 +473,7 @@ class AcceptorObserver final : public StreamObserver {
                                     : TakeHello(message.body());
     if (!status.ok()) stream_->Finish(status);
   }
-  // The opener has left: there is nobody to send to.
+  // The opener has left: there is no receiver.
   void OnHalfClose() override {
     lane_->OnEnd(absl::OkStatus());
     stream_->Finish(absl::OkStatus());

@@ -33,7 +33,7 @@ class RpcLaneAcceptor {
   // object need not outlive it.
   void AddTo(Service* service);
 
-  // Lanes of earlier generations are closed if nobody has taken them, and
+  // Lanes of earlier generations are closed if they were not taken, and
   // refused from now on. Those of later ones wait to be accepted.
   void StartGeneration(uint64_t generation);
 

@@ -54,7 +54,7 @@ struct Transfer {
 
 // What one rank does in a step. What it sends are the values after all earlier
 // steps; what it receives is combined in the order given. A step of one rank
-// meets the step of the same number of another.
+// pairs with the step of the same number of another.
 struct ScheduleStep {
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
@@ -67,7 +67,7 @@ Schedule AllReduceSchedule(Algorithm algorithm, int rank, int size,
                            int64_t element_count);
 
 // After it, rank r holds the reduction of its part, as Communicator::PartOf()
-// cuts; for kDirect and kRing.
+// gives it; for kDirect and kRing.
 Schedule ReduceScatterSchedule(Algorithm algorithm, int rank, int size,
                                int64_t element_count);
 

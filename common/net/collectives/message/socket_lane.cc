@@ -25,8 +25,8 @@ constexpr int kSocketBufferBytes = 4 << 20;
 // What is reduced as it arrives goes through here, and should still be in the
 // second-level cache when it is.
 constexpr size_t kInputBytes = size_t{256} << 10;
-// The most that is looked through for an abort behind frames nobody takes: more
-// than kernels hold for a socket.
+// The most that is looked through for an abort behind frames that are not
+// received: more than kernels hold for a socket.
 constexpr size_t kLookAheadBytesMax = size_t{64} << 20;
 
 // What goes to one's own address goes over the loopback device, too.
@@ -243,7 +243,7 @@ absl::Status SocketLane::FindAbort() {
     EncodedFrameHeader encoded;
     std::memcpy(encoded.data(), input_.data() + offset, encoded.size());
     const absl::StatusOr<FrameHeader> header = DecodeFrameHeader(encoded);
-    // Whoever receives that far is told.
+    // A caller that receives that far is told.
     if (!header.ok()) break;
     offset += encoded.size();
     if (header->kind == FrameKind::kAbort &&

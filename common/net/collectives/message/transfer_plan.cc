@@ -7,12 +7,12 @@ namespace {
 
 using Range = Communicator::Range;
 
-// What is left of `ranges` without `cut`.
-std::vector<Range> Without(const std::vector<Range>& ranges, Range cut) {
+// What is left of `ranges` without `removed`.
+std::vector<Range> Without(const std::vector<Range>& ranges, Range removed) {
   std::vector<Range> left;
   for (const Range& range : ranges) {
-    const Range before{range.begin, std::min(range.end, cut.begin)};
-    const Range after{std::max(range.begin, cut.end), range.end};
+    const Range before{range.begin, std::min(range.end, removed.begin)};
+    const Range after{std::max(range.begin, removed.end), range.end};
     if (before.begin < before.end) left.push_back(before);
     if (after.begin < after.end) left.push_back(after);
   }

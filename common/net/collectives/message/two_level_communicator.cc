@@ -79,8 +79,8 @@ class TwoLevelCommunicator final : public Communicator {
                          const CollectiveCall& call) override {
     return Run("all-reduce", call, [&] { return DoAllReduce(op, buffer); });
   }
-  // Hosts cut differently than the whole group does, so this is no less than
-  // an all-reduce.
+  // Hosts split the buffer otherwise than the whole group does, so this costs
+  // as much as an all-reduce.
   absl::Status ReduceScatter(ReduceOp op, TensorSpan buffer,
                              const CollectiveCall& call) override {
     return Run("reduce-scatter", call, [&] { return DoAllReduce(op, buffer); });
@@ -147,7 +147,7 @@ class TwoLevelCommunicator final : public Communicator {
   absl::Status end_status_;
 
   mutable absl::Mutex mutex_;
-  // The whole call; what its parts are called nobody needs to know.
+  // The whole call; the names of its parts are internal.
   CollectiveProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time start_time_ ABSL_GUARDED_BY(mutex_);
 };

@@ -46,7 +46,7 @@ class CallAgreementTest : public ::testing::Test {
   absl::Duration skew_;
 };
 
-// A timeout that began anew behind the agreement would count twice.
+// A timeout that began again after the agreement would count twice.
 TEST_F(CallAgreementTest, ACallExpiresItsTimeoutAfterTheFirstRankCame) {
   const absl::Time start = Clock::Real()->Now();
   absl::StatusOr<absl::Time> first;

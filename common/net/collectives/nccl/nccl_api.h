@@ -50,7 +50,7 @@ enum class ReductionKind : int {
 // ncclComm_t is a pointer to it.
 struct Comm;
 
-// ncclUniqueId: where the ranks of one communicator meet.
+// ncclUniqueId: the rendezvous of the ranks of one communicator.
 struct UniqueId {
   char bytes[128] = {};
 };

@@ -129,7 +129,7 @@ class NcclThread::State {
   bool is_idle_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of UseEndWord(), as long as somebody looks at them.
+  // Of UseEndWord(), as long as they are read.
   std::vector<std::weak_ptr<Buffer>> end_words_ ABSL_GUARDED_BY(mutex_);
   bool has_aborted_ ABSL_GUARDED_BY(mutex_) = false;
 };

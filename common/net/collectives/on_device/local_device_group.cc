@@ -42,7 +42,7 @@ struct Task {
   std::vector<int> sources;
   bool is_half = false;  // A part of a mean, which is divided later.
 };
-// What a rank does between two waits for the others. Nobody reads in a round
+// What a rank does between two waits for the others. No rank reads in a round
 // what another rank writes in it.
 using Round = std::vector<Task>;
 

@@ -44,9 +44,9 @@ class Admission {
 
   // Whether the caller, or the one who answered, can be of the group. `rank` is
   // the one dialled; a caller's is -1.
-  //   kInvalidArgument     it makes no sense
-  //   kNotFound            somebody else is there: another task, or this very
-  //                        one (the hello is for somebody else)
+  //   kInvalidArgument     it is invalid
+  //   kNotFound            another process is there: another task, or this very
+  //                        one (the hello is for another process)
   //   kFailedPrecondition  we disagree: about the cluster, the replicas or the
   //                        job. Says about what, and carries
   //                        GroupErrorKind::kDisagreement

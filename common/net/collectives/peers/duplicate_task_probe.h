@@ -47,7 +47,7 @@ class DuplicateTaskProbe {
   // Calls `done` once, as Channel::StartCall() does:
   //   kFailedPrecondition  another process is there; names it, and carries
   //                        GroupErrorKind::kDuplicateTask
-  // OK when this process is there, or nobody.
+  // OK when this process is there, or none.
   void Start(std::function<void(absl::Status)> done);
   // The same, waiting up to two seconds.
   absl::Status Find();

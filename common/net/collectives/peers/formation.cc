@@ -106,7 +106,7 @@ absl::StatusOr<FormedGroup> Formation::Lead(
       somebody_left_ = missing_count_ > 0;
     }
     const std::optional<GroupPlan> plan = MakePlan();
-    if (!plan.has_value()) continue;  // Somebody has just left again.
+    if (!plan.has_value()) continue;  // A task has just left again.
     if (plan->transport == nullptr) {
       return GiveUp(*plan, absl::UnimplementedError(absl::StrCat(
                                "no transport can connect the group: ",
@@ -413,7 +413,7 @@ std::optional<proto::PeerMessage> Formation::NextCommandOf(
     return command;
   }
   *attempt = NotFormed(Attempt::Outcome::kRetry,
-                       absl::AbortedError("the leader has begun anew"));
+                       absl::AbortedError("the leader has started again"));
   absl::MutexLock lock(&mutex_);
   if (!command_.has_value()) command_ = std::move(command);
   return std::nullopt;
@@ -471,7 +471,7 @@ Formation::Attempt Formation::Interrupted(Interruption interruption,
       break;
     case Interruption::kSomebodyLeft:
       return NotFormed(Attempt::Outcome::kRetry,
-                       absl::AbortedError(absl::StrCat("somebody has left: ",
+                       absl::AbortedError(absl::StrCat("a task has left: ",
                                                        missing_.Describe())));
     case Interruption::kRefused:
       return NotFormed(Attempt::Outcome::kOver, refused_);

@@ -43,7 +43,7 @@ struct FormedGroup {
 //                            <-  connected
 //   go                       ->
 //
-// Every attempt is a generation. When somebody leaves meanwhile, all wait until
+// Every attempt is a generation. When a task leaves meanwhile, all wait until
 // everyone is there again; when a transport does not work out, the leader says
 // so loudly and tries the next one.
 //
@@ -96,7 +96,7 @@ class Formation {
     enum class Outcome {
       kFormed,
       kTransportFailed,
-      kRetry,  // Somebody left, or plans changed.
+      kRetry,  // A task left, or plans changed.
       kOver,
     } outcome = Outcome::kRetry;
     absl::Status status;  // Why it is not formed.

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// Why a group could not be formed, or is over. Whoever ends a process turns
-// this into its exit status.
+// Why a group could not be formed, or is over. The code that ends a process
+// turns this into its exit status.
 enum class GroupErrorKind {
   // A process of the group is gone or has gone silent. A new start of all, or
   // of the one lost, may go on.
@@ -20,7 +20,7 @@ enum class GroupErrorKind {
   kLeftBehind = 2,
   // Another task ended with an error of its own. Its payloads are kept.
   kPeerFailed = 3,
-  // Tasks were told different things; a new start would meet the same.
+  // Tasks were told different things; a new start would fail again.
   kDisagreement = 4,
   // Two processes call themselves the same task.
   kDuplicateTask = 5,

@@ -25,17 +25,17 @@ TEST(GroupErrorTest, AFailureTravelsWithAllThatItCarries) {
   proto::TaskFailure failure;
   failure.set_task_index(3);
   absl::Status status =
-      WithTaskFailure(absl::DataLossError("a file is cut"), failure);
+      WithTaskFailure(absl::DataLossError("a file is truncated"), failure);
   status.SetPayload("type.muster/ExitCode", absl::Cord("138"));
   const absl::Status arrived = DecodeFailure(EncodeFailure(status, true));
   EXPECT_EQ(arrived, status);
 }
 
 TEST(GroupErrorTest, LargePayloadsStayBehind) {
-  absl::Status status = absl::DataLossError("a file is cut");
+  absl::Status status = absl::DataLossError("a file is truncated");
   status.SetPayload("large", absl::Cord(std::string(5000, 'x')));
   EXPECT_EQ(DecodeFailure(EncodeFailure(status, true)),
-            absl::DataLossError("a file is cut"));
+            absl::DataLossError("a file is truncated"));
 }
 
 TEST(GroupErrorTest, WhatArrivesIsNeverOk) {

@@ -120,7 +120,7 @@ absl::Status GroupLife::CauseFrom(int rank,
                          " says, and the group has ended: ", error.message())),
         GroupErrorKind::kLeftBehind);
   }
-  // Whoever noticed a loss is named already.
+  // The task that noticed a loss is named already.
   if (absl::StrContains(error.message(), who)) return error;
   return WithMessage(error,
                      absl::StrCat(error.message(), " (as ", who, " says)"));

@@ -23,7 +23,7 @@ class FailureNotice;
 class PeerMessage;
 }  // namespace proto
 
-// How a group ends: with the first cause that any task meets, told to all, or
+// How a group ends: with the first cause that any task finds, told to all, or
 // by everyone arriving at the end.
 //
 // Thread-safe.

@@ -19,8 +19,8 @@ struct PeerProgress {
 
 // The line about a collective that does not end. `peers` by rank of the task;
 // of the own entry only the silent peers are read. Tasks that do not hear each
-// other are named whoever writes the line, so that a broken link between two is
-// known to all.
+// other are named whichever task writes the line, so that a broken link between
+// two is known to all.
 //
 //   in all-reduce number 120 of dense/kernel and 3 more for 31 s; not there
 //   yet: rank 1 (worker 1). worker 1 is in no collective after 119 of them,

@@ -100,7 +100,7 @@ void HangWatch::OnMessage(int rank, const proto::PeerMessage& message) {
 
 void HangWatch::SampleWaits() {
   const absl::Time now = clock_->Now();
-  // A process that was itself stopped has not waited for anybody meanwhile.
+  // A process that was itself stopped has not waited for any task meanwhile.
   const absl::Duration passed =
       std::clamp(now - last_sample_, absl::ZeroDuration(), kSampledMax);
   last_sample_ = now;

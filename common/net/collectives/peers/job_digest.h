@@ -14,8 +14,8 @@ class PeerHello;
 
 // What a task is about to do, in named sections that all tasks must have alike:
 // the job file's text, the version, the strategy, the batch size. Tasks that
-// differ would train something else together than anybody meant, or wait for
-// each other for ever.
+// differ would train something unintended together, or wait for
+// each other forever.
 //
 // A value.
 class JobDigest {

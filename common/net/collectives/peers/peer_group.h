@@ -57,7 +57,7 @@ namespace muster {
 // - Between two tasks, packets that are dropped for less than heartbeat_timeout
 //   end nothing, as far as TCP sends them again by then: it waits for up to as
 //   long as they were dropped.
-// - A process that was started anew is no member of a group that was formed
+// - A restarted process is no member of a group that was formed
 //   before.
 //
 // Thread-safe, but for the communicators.
@@ -95,9 +95,9 @@ class PeerGroup : private PeerLinks::Listener {
     std::function<void(absl::string_view line)> report;
   };
 
-  // Meets all other tasks and forms a group with them. `network` and `clock`,
-  // which runs with Clock::Real(), are borrowed.
-  //   kInvalidArgument     the cluster, the task or the options make no sense
+  // Connects to all other tasks and forms a group with them. `network` and
+  // `clock`, which runs with Clock::Real(), are borrowed.
+  //   kInvalidArgument     the cluster, the task or the options are invalid
   //   kUnavailable         the listen address is taken or not this machine's
   //   kFailedPrecondition  a task disagrees (GroupErrorKind::kDisagreement), or
   //                        another process has this one's place
@@ -149,7 +149,7 @@ class PeerGroup : private PeerLinks::Listener {
   absl::Status cause() const { return life_.cause(); }
 
   // The end. With OK, waits until all others have arrived there, so that an
-  // early one is taken for lost by nobody; afterwards everyone may go. With an
+  // early one is taken for lost by no task; afterwards everyone may go. With an
   // error, ends the group and waits a moment for the others to learn of it.
   // Returns the first cause if the group has ended, or `status` where that is
   // what a collective said of it.

@@ -212,16 +212,17 @@ TEST_F(PeerGroupTest, AFailureOfOneTaskEndsTheOthersWithItsCause) {
   std::thread reducing([&] { at_0 = AllReduce(*groups[0]); });
   std::thread leaving(
       [&] { at_1 = groups[1]->Leave(absl::OkStatus(), kPatience); });
-  absl::Status own = absl::DataLossError("a record is cut");
+  absl::Status own = absl::DataLossError("a record is truncated");
   own.SetPayload("type.muster/ExitCode", absl::Cord("138"));
   EXPECT_EQ(groups[2]->Leave(own, kPatience), own);
   reducing.join();
   leaving.join();
   for (const absl::Status& status : {at_0, at_1}) {
-    EXPECT_THAT(status,
-                StatusIs(absl::StatusCode::kDataLoss,
-                         AllOf(HasSubstr("worker 2 (localhost:"),
-                               HasSubstr("has failed: a record is cut"))));
+    EXPECT_THAT(
+        status,
+        StatusIs(absl::StatusCode::kDataLoss,
+                 AllOf(HasSubstr("worker 2 (localhost:"),
+                       HasSubstr("has failed: a record is truncated"))));
     EXPECT_EQ(GroupErrorKindOf(status), GroupErrorKind::kPeerFailed);
     EXPECT_EQ(status.GetPayload("type.muster/ExitCode"), absl::Cord("138"));
   }

@@ -35,7 +35,7 @@ class PeerHealth {
   void OnOutgoingEnded(absl::string_view why);
   void OnIncomingEnded();
   // A heartbeat interval has passed. Silence is counted in ticks, so that a
-  // process that was itself stopped takes nobody for lost when it goes on.
+  // process that was itself stopped takes no task for lost when it continues.
   void OnTick();
 
   // Both streams stand.
@@ -48,7 +48,7 @@ class PeerHealth {
   std::string MissingReason() const;
 
   // Why a peer that was present must be given up; empty while it need not be.
-  // A broken stream is opened once more first: if nobody answers there, the
+  // A broken stream is opened once more first: if no process answers there, the
   // process is gone.
   std::string LossReason() const;
 

@@ -303,9 +303,10 @@ void PeerLinks::OnWelcome(int rank, uint64_t session,
     streams_[rank]->End(session, checked);
     if (GroupErrorKindOf(checked) == GroupErrorKind::kDisagreement &&
         !watching_) {
-      actions->push_back([this, why = WithPeer(rank, checked, "meeting it")] {
-        listener_->OnRefused(why);
-      });
+      actions->push_back(
+          [this, why = WithPeer(rank, checked, "connecting to it")] {
+            listener_->OnRefused(why);
+          });
     }
     return;
   }
@@ -360,7 +361,7 @@ void PeerLinks::OnRefusal(int rank, uint64_t session,
   }
   const absl::Status why = WithPeer(
       rank, WithGroupErrorKind(absl::FailedPreconditionError(text), kind),
-      "meeting it");
+      "connecting to it");
   actions->push_back([this, why] { listener_->OnRefused(why); });
 }
 

@@ -87,7 +87,7 @@ struct ControlBlock {
   } failure;
 
   // Staged calls take turns: a rank that fills a slot again has met the others
-  // in between, so nobody reads it any more.
+  // in between, so no rank reads it any more.
   alignas(4096) uint8_t slots[2][kSlotBytes];
 
   uint64_t ArrivedAt() const {

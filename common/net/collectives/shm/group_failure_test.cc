@@ -221,7 +221,7 @@ TEST(TimeoutTest, MemoryOfAFailedCallMayBeFreedAtOnce) {
               ReduceOp::kSum, {DType::kFloat64, 50000, values->data()},
               {.name = "freed", .timeout = absl::Milliseconds(1)});
           values.reset();
-          // Whoever writes to what was freed, writes into this.
+          // A write to what was freed would change this.
           const std::vector<double> reused(50000, 7.0);
           std::this_thread::yield();
           for (const double value : reused) ASSERT_EQ(value, 7.0);

@@ -34,8 +34,8 @@ struct SharedMemoryGroupOptions {
   // Of all ranks, this one among them.
   std::vector<std::string> addresses;
 
-  // A secret that the ranks of this group share, up to 64 bytes: whoever does
-  // not show it is sent away.
+  // A secret that the ranks of this group share, up to 64 bytes: a process that
+  // does not show it is sent away.
   std::string token;
 
   // How long the others may take to come.

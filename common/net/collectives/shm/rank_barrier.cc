@@ -151,7 +151,7 @@ absl::Status RankBarrier::ArriveAndWait(const BarrierCard& card,
   // this, or what they have written is seen below.
   line.epoch.exchange(epoch, std::memory_order_seq_cst);
   if (HaveAllArrived(epoch)) {
-    // Ranks wait for each other and for nobody else, so it is the last one that
+    // Ranks wait only for each other, so it is the last one that
     // wakes the others.
     WakeSleepers();
   } else {
@@ -173,7 +173,7 @@ void RankBarrier::WakeSleepers() {
 }
 
 absl::Status RankBarrier::AwaitArrivals(uint64_t epoch) {
-  // Nobody fails for want of a clock during the first looks, which are all it
+  // No deadline is checked during the first looks, which are all it
   // takes when ranks keep step.
   constexpr int kLooks = 200;
   if (policy_.pause_time > absl::ZeroDuration()) {

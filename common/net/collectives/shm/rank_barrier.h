@@ -131,7 +131,7 @@ class RankBarrier {
   uint64_t sequence_ = 0;
   Collective collective_ = Collective::kBarrier;
   const CollectiveCall* call_ = nullptr;
-  absl::Time started_;  // InfinitePast until somebody has asked.
+  absl::Time started_;  // InfinitePast until it was read.
   bool is_published_ = false;
 
   std::array<std::atomic<bool>, kBarrierRanksMax> is_gone_ = {};

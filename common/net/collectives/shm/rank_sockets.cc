@@ -199,7 +199,7 @@ class PeerLinker {
     return absl::OkStatus();
   }
 
-  // Whoever does not know the token may knock as he likes.
+  // Connections without the token are ignored.
   absl::Status HearFromStranger(FileDescriptor socket) {
     const std::optional<Hello> hello = ReceiveHello(socket);
     if (!hello.has_value() || !IsOfThisUser(socket.get()) ||
@@ -212,7 +212,7 @@ class PeerLinker {
     const int rank = hello->rank;
     if (rank <= options_.rank || rank >= options_.size || is_linked_[rank]) {
       return absl::InvalidArgumentError(
-          absl::StrCat("somebody else came as rank ", rank));
+          absl::StrCat("another process came as rank ", rank));
     }
     links_[rank] = {.socket = std::move(socket), .pid = PidOf(*hello)};
     is_linked_[rank] = true;

@@ -443,7 +443,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> SharedMemoryCommunicator::Allocate(
         buffer.status().code(),
         absl::StrCat(barrier_->Describe(), ": ", buffer.status().message())));
   }
-  // Nobody uses it before all have it.
+  // No rank uses it before all have it.
   RETURN_IF_ERROR(ArriveAndWait(signature, {}));
   return buffer;
 }

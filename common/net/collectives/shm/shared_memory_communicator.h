@@ -21,10 +21,11 @@ namespace muster::internal {
 
 // Collectives of ranks that reach each other's memory.
 //
-//   one-shot  Each rank copies its elements into a slot that all see. They meet
-//             once; each combines all slots for itself.
-//   direct    Elements lie in shared memory. The ranks meet, each combines one
-//             part of them and writes it to all, and they meet again: no
+//   one-shot  Each rank copies its elements into a slot that all see. All wait
+//             once for each other; each combines all slots for itself.
+//   direct    Elements lie in shared memory. After a barrier each rank combines
+//   one
+//             part of them and writes it to all; a second barrier ends it: no
 //             copies.
 //   staged    One-shot in blocks, for memory that only its owner sees.
 //   read      As direct, for the same: every rank reads its part out of the

@@ -18,10 +18,11 @@
 //                    ConnectSharedMemoryGroup(std::move(endpoint), options));
 namespace muster {
 
-// Returns when this rank has met all others. Called by all ranks at about the
-// same time; no rank waits for `endpoint`'s caller before it is called.
+// Returns when this rank is connected to all others. Called by all ranks at
+// about the same time; no rank waits for `endpoint`'s caller before it is
+// called.
 //
-//   kInvalidArgument   rank, size, addresses or token make no sense, or another
+//   kInvalidArgument   rank, size, addresses or token are invalid, or another
 //                      rank's size, generation or tuning differs: says which
 //   kDeadlineExceeded  names the ranks that have not come
 //   kUnavailable       a rank's endpoint is gone, or not on this host; names it

@@ -9,7 +9,7 @@
 
 namespace muster::internal {
 
-// Memory mapped into this process, given back at the end.
+// Memory mapped into this process; unmapped by the destructor.
 class MappedMemory {
  public:
   // Zeroed memory of this process alone.

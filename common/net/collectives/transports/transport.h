@@ -148,7 +148,7 @@ class Transport {
       TransportRanks ranks, proto::ReplicaEndpoint* endpoint) const = 0;
 
  protected:
-  // Transports are constants, which nobody owns.
+  // Transports are constants without an owner.
   constexpr Transport() = default;
   ~Transport() = default;
 };

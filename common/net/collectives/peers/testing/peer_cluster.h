@@ -90,7 +90,7 @@ class PeerGroupTest : public testing::Test {
     options.listen_address = cluster_.Address(task).value();
     options.startup_timeout = kPatience;
     options.heartbeat_interval = absl::Milliseconds(100);
-    // Nobody is stopped here, and the machine may be busy.
+    // No task is stopped here, and the machine may be busy.
     options.heartbeat_timeout = absl::Seconds(20);
     options.digest.Add("job file", "epochs: 3\n");
     options.report = [this, rank](absl::string_view line) {
