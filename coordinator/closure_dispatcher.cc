@@ -404,7 +404,7 @@ void ClosureDispatcher::NoteTrouble(WorkerLane* lane,
   if (now < lane->next_trouble_report || is_suspended_) return;
   lane->next_trouble_report = now + options_.trouble_report_interval;
   LOG(WARNING) << channel(lane->worker).peer()
-               << " cannot go on: " << lane->trouble << "; its closures "
+               << " cannot continue: " << lane->trouble << "; its closures "
                << (HasOtherOpenLane(*lane) ? "go to other workers"
                                            : "wait: no other worker is left")
                << ", and it is tried again";

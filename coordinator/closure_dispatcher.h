@@ -191,7 +191,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // Adds the queue and a TaskStatus for each worker.
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Who holds what, and who is lost, in one line.
+  // Which worker holds what, and which are lost, in one line.
   std::string Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Counters {

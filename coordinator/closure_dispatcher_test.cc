@@ -230,7 +230,7 @@ TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {
   const uint32_t echo = AddEcho();
   const Tensor large = Tensor::Full(DType::kFloat32, {100}, 3);
   for (int i = 0; i < 20; ++i) {
-    // Two fit; unless they are let go of, the third would come along, and that
+    // Two fit; unless they are released, the third would come along, and that
     // shows in what the worker still knows.
     ASSERT_OK_AND_ASSIGN(const RemoteValue value,
                          dispatcher_->Schedule(Call(echo, {large}), kTimeout));

@@ -210,7 +210,7 @@ class Simulation {
     worker = std::move(next);
   }
 
-  // No more faults: everything comes to an end.
+  // No more faults: everything ends.
   void Drain() {
     for (int round = 0; round < 100000 && !queue_.idle(); ++round) {
       for (size_t i = 0; i < workers_.size(); ++i) {

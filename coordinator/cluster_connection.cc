@@ -162,7 +162,7 @@ ClusterConnection::~ClusterConnection() {
   }
   status_source_ = nullptr;
   metrics_source_ = nullptr;
-  // Recovery calls all the others, and dispatchers ask who is lost.
+  // Recovery calls all the others, and dispatchers ask which servers are lost.
   store_ = nullptr;
   recovery_ = nullptr;
   variables_ = nullptr;

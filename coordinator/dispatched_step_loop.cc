@@ -100,7 +100,8 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
 bool DispatchedStepLoop::MayAdd() const {
   const int64_t count = scheduled_.step_count();
   if (count == 0 || count < options_.batches_ahead_min) return true;
-  // Drawing may take longer than the steps do: what is there goes first.
+  // Drawing may take longer than the steps do: batches that exist are sent
+  // first.
   return count < options_.batches_ahead_max &&
          bytes_ahead_ < options_.bytes_ahead_max && !scheduled_.is_front_done();
 }

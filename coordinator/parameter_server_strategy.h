@@ -34,9 +34,9 @@ struct ParameterServerStrategyOptions {
   // Batches that a worker makes ready ahead of its step.
   int prefetch_batch_count = 2;
   // A folder that all tasks see, where checkpoints are kept from which training
-  // goes on after the loss of a parameter server: one at its beginning, and one
-  // after every interval. Empty: there are those that callbacks write, and the
-  // variables' first values.
+  // continues after the loss of a parameter server: one at its beginning, and
+  // one after every interval. Empty: there are those that callbacks write, and
+  // the variables' first values.
   std::string checkpoint_dir = "";
   absl::Duration checkpoint_interval = absl::Minutes(1);
   // Training begins when so many workers of the cluster are there, and all
@@ -66,7 +66,7 @@ class ParameterServerStrategy final : public Strategy {
   // strategy.
   //   kInvalidArgument     the cluster has no worker or no ps, or an option is
   //                        out of range
-  //   kDeadlineExceeded    names those who never came, and why
+  //   kDeadlineExceeded    names the tasks that never came, and why
   //   kFailedPrecondition  a task refused: it has another cluster in mind
   static absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Create(
       Task& task, const ParameterServerStrategyOptions& options = {});

@@ -166,7 +166,7 @@ std::optional<DurationHistogram> RemoteStepLoop::StepDurations() const {
 }
 
 absl::Status RemoteStepLoop::OpenIterators() {
-  // The end of a pass is counted here, and workers just go on.
+  // The end of a pass is counted here, and workers just continue.
   Dataset dataset = pass_step_count_ >= 0 ? dataset_.Repeat() : dataset_;
   if (options_.prefetch_batch_count > 0) {
     dataset = dataset.Prefetch(options_.prefetch_batch_count);

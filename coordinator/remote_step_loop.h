@@ -31,7 +31,7 @@ namespace muster {
 // A pass through data that ends is as many steps as it has batches, whichever
 // worker runs them. Results are handed over in the order of scheduling.
 //
-// When training is rolled back, Run() fails. The next one goes on from there:
+// When training is rolled back, Run() fails. The next one continues from there:
 // first come the results of steps whose effects stay and that had not been
 // handed over at that moment, and steps that were scheduled are forgotten.
 //

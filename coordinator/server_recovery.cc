@@ -405,7 +405,7 @@ void ServerRecovery::Recover() {
     const std::vector<RemoteVariableStore::ReturnedServer> returned =
         Returned();
     if (returned.empty()) {
-      LOG(INFO) << "no parameter server has lost anything; training goes on";
+      LOG(INFO) << "no parameter server has lost anything; training continues";
       parts_.dispatcher->Resume();
       return;
     }
@@ -508,7 +508,7 @@ absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
   }
   return absl::NotFoundError(absl::StrCat(
       absl::StrJoin(NamesOf(returned), ", "),
-      " came back empty, and there is no checkpoint to go on from",
+      " came back empty, and there is no checkpoint to continue from",
       first.ok() ? std::string() : absl::StrCat(": ", first.message())));
 }
 

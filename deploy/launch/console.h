@@ -39,7 +39,7 @@ class Console {
   bool bar_on_line_ = false;
 };
 
-// Splits a stream of bytes into lines. A line without end is handed on in
+// Splits a stream of bytes into lines. An unterminated line is handed on in
 // pieces, so that memory stays bounded.
 class LineCutter {
  public:

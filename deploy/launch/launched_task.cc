@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLastLineCount = 10;
 constexpr size_t kReadBytesMax = 1 << 16;
-// One task that writes without end must not keep the others from being read.
+// One task that never stops writing must not keep the others from being read.
 constexpr int kReadsPerPumpMax = 16;
 
 }  // namespace

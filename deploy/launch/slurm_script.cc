@@ -30,8 +30,8 @@ $GPUSset -euo pipefail
 )";
 
 // srun does not take --cpus-per-task from sbatch by itself. A step that is left
-// by one task goes on: the others end by themselves, as soon as they have saved
-// what they have.
+// by one task continues: the others end by themselves, as soon as they have
+// saved what they have.
 constexpr absl::string_view kLoop =
     R"(export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
 

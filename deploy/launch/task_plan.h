@@ -46,7 +46,7 @@ struct TaskPlan {
 // Which task trains: the one whose end is the end of the job.
 bool HasCoordinator(const ClusterPlan& plan);
 
-// Who is in the cluster, chief first, evaluator last.
+// The tasks of the cluster, chief first, evaluator last.
 std::vector<TaskId> TasksOf(const ClusterPlan& plan);
 
 // The name of the stock executable for `task`: "ps", "worker", "coordinator".

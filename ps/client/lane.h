@@ -20,8 +20,8 @@ namespace muster {
 struct AnswerSlot {
   TensorType type;
   // Where the caller would have it: in memory of ServerGroup::AllocateShared(),
-  // which `place_owner` keeps. Null where the caller does not mind. A lane may
-  // take no notice; whether it did shows in where the answer lies.
+  // which `place_owner` keeps. Null where the caller has no wish. A lane may
+  // ignore it; the address of the answer shows whether it did.
   uint8_t* place = nullptr;
   std::shared_ptr<Buffer> place_owner;
 };

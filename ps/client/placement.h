@@ -15,8 +15,8 @@ enum class PlacementPolicy {
   kGreedyByBytes,
 };
 
-// Chooses a server for each shard, in the order of creation. Everyone who
-// places the same shards in the same order comes to the same result.
+// Chooses a server for each shard, in the order of creation. Every task that
+// places the same shards in the same order gets the same result.
 //
 // Not thread-safe.
 class Placement {

@@ -33,7 +33,7 @@ class VariableSpec;
 // The variables of a job, on its parameter servers.
 //
 // Every process of a job opens its own store over the same servers. Variables
-// are created by one of them, the coordinator; the others find what is there
+// are created by one of them, the coordinator; the others find what exists
 // (OpenSession() and Read() ask the servers for names not seen before). All
 // work out the same sharding and placement from what the servers say they hold.
 //
@@ -77,7 +77,7 @@ class RemoteVariableStore final : public VariableStore {
     uint64_t generation = 0;
   };
 
-  // Learns who the servers are and what they hold. `network` is borrowed.
+  // Learns the servers' identities and what they hold. `network` is borrowed.
   //   kInvalidArgument  no servers are given
   static absl::StatusOr<std::unique_ptr<RemoteVariableStore>> Open(
       Network* network, Options options);
@@ -132,7 +132,7 @@ class RemoteVariableStore final : public VariableStore {
                          uint64_t generation, uint64_t low_water_mark,
                          bool starts_over);
 
-  // What is held of values is of no use.
+  // Discards all values that are held.
   void ForgetValues();
 
   // Steps up to `step_id` have been scheduled. Ids rise in the order of

@@ -264,7 +264,7 @@ TEST_P(RemoteVariableStoreTest, AnotherProcessFindsWhatWasCreated) {
   EXPECT_EQ(specs[1].name(), "y");
   EXPECT_THAT(other->Read("z"), StatusIs(absl::StatusCode::kNotFound,
                                          HasSubstr("no variable \"z\"")));
-  // And goes on placing where the first left off.
+  // And continues placing where the first left off.
   ASSERT_OK(other->Create(Spec("z", DType::kFloat32, Shape())));
   EXPECT_EQ(servers_[1]->service().shard().Describe().shards_size(), 2);
 }

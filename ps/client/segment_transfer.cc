@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// For one who has connected and says nothing.
+// For a process that has connected and sends nothing.
 constexpr absl::Duration kTokenTimeout = absl::Milliseconds(200);
 constexpr int64_t kPollMillisecondsMax = 60'000;
 

@@ -74,13 +74,13 @@ class ServerGroup {
 
   int size() const { return static_cast<int>(servers_.size()); }
 
-  // Asks every server who it is and what it holds. From the first answer on, a
-  // server is addressed by that incarnation only.
+  // Asks every server for its identity and what it holds. From the first answer
+  // on, a server is addressed by that incarnation only.
   absl::StatusOr<std::vector<proto::DescribeResponse>> Describe();
 
   // Offers servers of this host memory for what is exchanged with them, and
-  // says in the log who takes it. Once, after Describe(). No failure matters:
-  // tensors then go beside messages.
+  // says in the log which servers take it. Once, after Describe(). No failure
+  // matters: tensors then go beside messages.
   void ShareMemory();
 
   // Memory in which servers can read and write; null where there is none.

@@ -24,7 +24,7 @@ absl::StatusOr<TensorType> TypeOf(const proto::VariableSpec& spec) {
   return TensorType{dtype, std::move(shape)};
 }
 
-// A shard and who holds it.
+// A shard and the server that holds it.
 struct HeldShard {
   const proto::ShardDescription* description;
   int server;

@@ -145,7 +145,7 @@ TEST(LossScaleOnServers, OneWorkerTrainsAsOneProcess) {
   }
 }
 
-// Goes on from a checkpoint, and from a file of Keras, of the other strategy.
+// Continues from a checkpoint, and from a file of Keras, of the other strategy.
 TEST(LossScaleOnServers, ItsStateIsSavedAndRestored) {
   const std::string folder = testing::TempDir();
   TestCluster cluster(1, 2);

@@ -1,4 +1,4 @@
-// Jobs that train random models of Keras with real processes come to the
+// Jobs that train random models of Keras with real processes compute the
 // weights that Keras has. tests/golden/random_models/record.py describes the
 // models; random_models_test.cc there has more of them, in one process.
 #include <cstdint>

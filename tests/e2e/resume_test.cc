@@ -89,7 +89,7 @@ TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
     }
     has_ended = chief.AwaitEnd(absl::Milliseconds(FoldIn(8, life) % 20)).ok();
     if (!has_ended) KillAll(*cluster);
-    if (testing::Value(chief.output(), HasSubstr("Going on in epoch"))) {
+    if (testing::Value(chief.output(), HasSubstr("Resuming in epoch"))) {
       ++resumed_count;
     }
   }
@@ -110,7 +110,7 @@ TEST_F(ResumeTest, IsBitIdenticalAfterResumingWithOtherNumbersOfWorkers) {
     ASSERT_OK(cluster->StartAll());
     ProcessUnderTest& chief = cluster->process(kWorker0);
     if (epoch > 5) {
-      ASSERT_OK(chief.AwaitLine("Going on in epoch"));
+      ASSERT_OK(chief.AwaitLine("Resuming in epoch"));
     }
     if (worker_count == 3) break;
     ASSERT_OK(chief.AwaitLine(absl::StrCat("Epoch ", epoch, "/")));
@@ -131,7 +131,7 @@ TEST_F(ResumeTest, ATerminatedWorkerSavesWithAllOthersFirst) {
   EXPECT_THAT(cluster->process(kWorker0).output(), HasSubstr("Saved to"));
   ASSERT_OK(cluster->Start(kWorker1));
   ASSERT_OK(cluster->Start(kWorker0));
-  ASSERT_OK(cluster->process(kWorker0).AwaitLine("Going on in epoch"));
+  ASSERT_OK(cluster->process(kWorker0).AwaitLine("Resuming in epoch"));
   EXPECT_EQ(AwaitResult(*cluster), uninterrupted);
 }
 

@@ -104,7 +104,8 @@ class StatusTest : public testing::Test {
     return answer.ok() && answer->status_code == 200 ? answer->body : "";
   }
 
-  // Whether `condition` comes to hold for the task's /status.json.
+  // Waits until `condition` holds for the task's /status.json. Returns whether
+  // it did.
   bool AwaitStatus(TaskId task, const std::function<bool(const Json&)>& holds) {
     return Await([&] {
       const Json json = Json::parse(Get(task, "/status.json"), nullptr,

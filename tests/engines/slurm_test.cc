@@ -1,5 +1,5 @@
 // Jobs of `launch --slurm` under a real Slurm with four nodes: their weights
-// are those of `launch` on one machine, and they go on after losses.
+// are those of `launch` on one machine, and they continue after losses.
 #include <signal.h>
 #include <sys/types.h>
 

@@ -111,7 +111,7 @@ class ClosedPortsTest : public testing::Test {
     std::vector<ClusterUnderTest::Host> hosts;
     for (int host = 0; host < network->host_count(); ++host) {
       std::vector<std::string> prefix = network->Prefix(host);
-      // A host has a name, by which tasks know who shares their memory.
+      // A host has a name, by which tasks know which others share their memory.
       for (const char* word :
            {"unshare", "--uts", "sh", "-c", "hostname $0 && exec \"$@\""}) {
         prefix.push_back(word);

@@ -215,7 +215,7 @@ TEST_P(DamagedFileTest, IsNamedAndPassedOver) {
   const int age = damage.outcome == Damage::Outcome::kPrevious ? 1 : 0;
   EXPECT_THAT(
       output,
-      AllOf(HasSubstr(path), HasSubstr("Going on in epoch"),
+      AllOf(HasSubstr(path), HasSubstr("Resuming in epoch"),
             HasSubstr(absl::StrCat("from ", backups.prefix(age), "\n"))));
   EXPECT_THAT(output, HasSubstr(absl::StrCat("Epoch ", kEpochs, "/", kEpochs)));
 }

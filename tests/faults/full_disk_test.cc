@@ -72,7 +72,7 @@ TEST(FullDiskTest, TrainingGoesOnAndTheLastCheckpointThatFitIsKept) {
   ProcessUnderTest& chief = cluster->process(kChief);
   ASSERT_OK_AND_ASSIGN(
       const std::string line,
-      chief.AwaitLine("could not be written, and training goes on"));
+      chief.AwaitLine("could not be written, and training continues"));
   EXPECT_THAT(line, HasSubstr("No space left on device"));
 
   cluster->process(kPs1).SendSignal(SIGKILL);

@@ -272,7 +272,7 @@ TEST_F(LostCoordinatorTest, OtherWorkersTakeOverFromOneThatCannotReachAServer) {
   StartCounting(/*recovery_count=*/0, "5s", "10s");
   link->ResetCaller("worker 0");
   ASSERT_OK_AND_ASSIGN(const std::string line,
-                       process(kChief).AwaitLine("cannot go on"));
+                       process(kChief).AwaitLine("cannot continue"));
   EXPECT_THAT(line, AllOf(HasSubstr("worker 0 ("), HasSubstr("ps 0 (")));
   ExpectEveryClosureCountedOnce();
 }

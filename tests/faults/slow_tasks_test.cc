@@ -130,7 +130,7 @@ TEST_F(SlowTasksTest, AFrozenNodeIsReportedAndRejoins) {
     process(task).SendSignal(SIGCONT);
   }
   ASSERT_OK(process(kChief).AwaitLine(
-      "no parameter server has lost anything; training goes on"));
+      "no parameter server has lost anything; training continues"));
   EXPECT_THAT(process(kChief).output(),
               AllOf(HasSubstr("worker 0 "), HasSubstr("ps 0 ")));
 }

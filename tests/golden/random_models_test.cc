@@ -159,7 +159,7 @@ void ExpectKerasOnServers(const GoldenCase& golden, const std::string& path) {
   ExpectKeras(*strategy, golden, path);
 }
 
-// Saves the model after one step, and goes on from that file.
+// Saves the model after one step, and continues from that file.
 void ExpectKerasFromItsOwnFile(const GoldenCase& golden,
                                const std::string& path,
                                const std::string& saved) {
@@ -213,7 +213,7 @@ std::string FromEnvironment(const char* name, const std::string& otherwise) {
 }
 
 // Keras makes models, saves and trains them; Muster does as Keras did, and
-// saves each after one step; Keras goes on from there.
+// saves each after one step; Keras continues from there.
 TEST(RandomModels, OfAllSeedsLearnWhatKerasDoes) {
   const std::string python = FromEnvironment("MUSTER_KERAS_PYTHON", "");
   if (python.empty()) {

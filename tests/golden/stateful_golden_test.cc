@@ -107,7 +107,7 @@ TEST_P(StatefulTest, FilesKeepTheOption) {
   ExpectPredictions(model, "prediction_after_reset");
 }
 
-// A checkpoint does have them, so that a run that is resumed goes on as if it
+// A checkpoint does have them, so that a run that is resumed continues as if it
 // had not been interrupted.
 TEST_P(StatefulTest, CheckpointsKeepStates) {
   const GoldenCase& golden = GetParam();

@@ -18,7 +18,7 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-// Who reads the outputs of nodes, results counted.
+// The readers of the outputs of nodes, results counted.
 class Readers {
  public:
   explicit Readers(const Graph& graph) : counts_(graph.nodes.size()) {

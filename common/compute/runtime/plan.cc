@@ -39,7 +39,7 @@ bool HasType(const Tensor& tensor, const TensorType& type) {
   return tensor.dtype() == type.dtype && tensor.shape() == type.shape;
 }
 
-// What a store gives is not believed: kernels count on types.
+// What a store returns is checked: kernels rely on types.
 absl::Status CheckType(const Tensor& value, const TensorType& wanted) {
   if (HasType(value, wanted)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -93,8 +93,8 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   absl::Status status;
   if (gate_ != nullptr) status = gate_->BeginStep().status();
   if (status.ok()) status = RunSteps(options, session, /*is_started=*/false);
-  // Also after an error: work that goes on uses memory of the caller and of the
-  // plan.
+  // Also after an error: work that continues uses memory of the caller and of
+  // the plan.
   status.Update(AwaitDevice());
   if (stream_ != nullptr) status.Update(FindDataError(session));
   if (status.ok()) status = CheckWeights();
@@ -197,7 +197,7 @@ absl::Status Plan::Finish(VariableSession* session,
       CopyElements(started.host_values[result.host_value], &(*results)[i]);
     }
   }
-  // Memory of the caller's, who may want it back.
+  // Memory of the caller, which may release it.
   for (Tensor& argument : started.arguments) argument = Tensor();
   first_started_ = (first_started_ + 1) % kStartedMax;
   --started_count_;

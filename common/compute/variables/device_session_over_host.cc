@@ -63,7 +63,7 @@ class Session final : public VariableSession {
     Tensor rows_on_host(rows->dtype(), rows->shape());
     RETURN_IF_ERROR(host_->Gather(variable, indices_on_host, &rows_on_host));
     if (rows_on_host.type() != rows->type()) {
-      *rows = rows_on_host;  // Told by the caller, who knows what it expects.
+      *rows = rows_on_host;  // The caller adds what it expected.
       return absl::OkStatus();
     }
     return stream_.Copy(rows_on_host, rows);
@@ -93,7 +93,7 @@ class Session final : public VariableSession {
   absl::Status Commit() override {
     RETURN_IF_ERROR(DeliverAll());
     RETURN_IF_ERROR(host_->Commit());
-    // Memory of the caller's, who may want it back.
+    // Memory of the caller, which may release it.
     for (PendingUpdate& update : updates_) {
       for (Tensor* tensor : {&update.value, &update.indices}) {
         if (tensor->place().kind == PlaceKind::kHost) *tensor = Tensor();

@@ -202,7 +202,7 @@ absl::Status DeviceVariableStore::Session::Gather(int variable,
       CheckIndexType({found.spec.name(), found.type}, indices.dtype()));
   if (rows->dtype() != found.type.dtype ||
       !HasShapeOfRows(found.type, indices.shape(), rows->shape())) {
-    // Told by the caller, who knows what it expects.
+    // The caller adds what it expected.
     *rows = Tensor(found.type.dtype, ShapeOfRows(found.type, indices.shape()));
     return absl::OkStatus();
   }
@@ -434,7 +434,7 @@ absl::Status DeviceVariableStore::Session::Commit() {
   reads_.clear();
   RETURN_IF_ERROR(store_.BeginUse(&stream_));
   RETURN_IF_ERROR(Apply(/*variable=*/-1));
-  // Memory of the caller's, who may want it back.
+  // Memory of the caller, which may release it.
   for (PendingUpdate& update : pending()) {
     update.value = Tensor();
     update.indices = Tensor();
@@ -549,7 +549,7 @@ absl::Status DeviceVariableStore::HostSession::Gather(int variable,
   RETURN_IF_ERROR(
       on_device_->Gather(variable, indices_on_device, &rows_on_device));
   if (rows_on_device.type() != rows->type()) {
-    *rows = rows_on_device;  // Told by the caller, who knows what it expects.
+    *rows = rows_on_device;  // The caller adds what it expected.
     return absl::OkStatus();
   }
   return CopyToHost(rows_on_device, rows);

@@ -90,7 +90,8 @@ class DeviceVariableStore final : public ReplicaVariables {
 
   absl::StatusOr<DeviceVariable*> Find(absl::string_view name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Lets `stream` go on after the work of all other streams on the variables.
+  // Lets `stream` continue after the work of all other streams on the
+  // variables.
   absl::Status BeginUse(DeviceStream* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Later uses begin after what is enqueued on `stream`.

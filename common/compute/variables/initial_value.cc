@@ -233,7 +233,7 @@ std::array<float, kLanes> NormalBlock(uint64_t key, uint64_t block,
 std::array<float, kLanes> TruncatedBlock(uint64_t key, uint64_t block) {
   std::array<float, kLanes> numbers = NormalBlock(key, block);
   // A lane is redrawn from its own place in the next attempt's block, so it
-  // does not matter who else was.
+  // does not matter which others were.
   for (int lane = 0; lane < kLanes; ++lane) {
     for (uint64_t attempt = 1; std::abs(numbers[lane]) > 2; ++attempt) {
       numbers[lane] = NormalBlock(key, block, attempt)[lane];

@@ -23,7 +23,8 @@ namespace muster {
 //
 // Values that were handed out never change: an update writes in place while
 // no other tensor holds the value, and otherwise writes a copy. Two buffers
-// take turns then, so readers that let go in time cost no allocation.
+// take turns then, so readers that release their copy in time cost no
+// allocation.
 //
 // Thread-safe. Every call is atomic.
 class LocalVariable {

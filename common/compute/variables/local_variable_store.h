@@ -27,7 +27,7 @@ namespace muster {
 // Updates are applied when they are made, so Commit() has nothing left to do,
 // and nothing is retried: step ids mean nothing here. Steps of several sessions
 // may interleave; each single update is atomic. A step that repeats allocates
-// nothing, provided that reads are let go before Commit() as the interface
+// nothing, provided that reads are released before Commit() as the interface
 // asks.
 class LocalVariableStore final : public ReplicaVariables {
  public:

@@ -25,7 +25,7 @@ class FileDescriptor {
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
 
-  // Leaves the file to the caller, who closes it.
+  // Leaves the file to the caller, which closes it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

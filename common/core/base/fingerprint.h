@@ -26,7 +26,7 @@ struct SipHashKey {
 };
 
 // SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
-// 2012). Who does not know the key cannot choose bytes that collide.
+// 2012). Without the key, bytes that collide cannot be chosen.
 //
 // Equivalent to: the hash of tf.strings.to_hash_bucket_strong.
 uint64_t SipHash(const SipHashKey& key, absl::string_view bytes);

@@ -25,7 +25,7 @@ struct TraceEvent {
   // Small numbers in the order in which threads recorded their first span.
   int thread = 0;
   // Spans of one thread nest, except those that overlap: an exchange that waits
-  // for its answer while the thread goes on.
+  // for its answer while the thread continues.
   bool overlaps = false;
 };
 

@@ -28,7 +28,8 @@ struct MemoryTag {
   absl::string_view name;
 };
 
-// Equivalent to: tf.config.experimental.get_memory_info, and who holds it.
+// Equivalent to: tf.config.experimental.get_memory_info, and the holders of
+// memory.
 struct MemoryReport {
   struct Holder {
     std::string tag;  // "arena of graph \"train_step\"".

@@ -138,7 +138,7 @@ bool EndsWithAny(absl::string_view name, const Suffixes& suffixes) {
 
 // Files that are not listed.
 struct Unlisted {
-  std::string other;             // One that is no image, in the class at hand.
+  std::string other;             // One that is no image, in the current class.
   int64_t unreadable_count = 0;  // Of kUnreadableSuffixes, in all classes.
   std::string unreadable;        // One of them.
 };

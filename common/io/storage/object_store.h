@@ -133,7 +133,7 @@ class ObjectStore {
   std::string RequestUrl(const ObjectUrl& url, const Query& query) const;
   std::string EndpointOf(const ObjectUrl& url) const;
   void Wait(absl::Duration duration);
-  // Whether the object is what the upload of these parts comes to.
+  // True if the object is what the upload of these parts makes.
   bool IsComplete(const ObjectUrl& url,
                   const std::vector<std::string>& part_tags);
 

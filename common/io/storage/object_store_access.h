@@ -9,7 +9,8 @@
 
 namespace muster {
 
-// Where an object store is and who uses it. Contains secrets: not to be logged.
+// The address of an object store and the credentials of its user. Contains
+// secrets: not to be logged.
 struct ObjectStoreAccess {
   // "https://storage.example:9000", which holds buckets as folders; empty for
   // Amazon's S3 of the region. Only a URL that begins with "http://" is used

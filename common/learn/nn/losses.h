@@ -116,7 +116,7 @@ struct GeneralizedCrossentropyOptions {
 Loss CategoricalGeneralizedCrossEntropy(
     const GeneralizedCrossentropyOptions& options = {});
 
-// A kind of loss. The table has all of them, for those who make losses from
+// A kind of loss. The table has all of them, for code that makes losses from
 // what a file says.
 struct LossKind {
   // Keras' name, and the case of JobLoss.kind (proto/job_loss.proto).

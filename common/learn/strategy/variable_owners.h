@@ -14,7 +14,7 @@ namespace muster {
 
 // Which objects the variables of a strategy belong to. Variables are known by
 // name, and two models may name their layers alike: without owners, one would
-// go on with the weights of the other.
+// continue with the weights of the other.
 //
 // Thread-safe.
 class VariableOwners {

@@ -59,7 +59,7 @@ class Callback {
     return absl::OkStatus();
   }
 
-  // What is to be saved in a checkpoint, for training that goes on from there
+  // What is to be saved in a checkpoint, for training that continues from there
   // with a callback of the same kind in the same place: epochs without
   // improvement, for example. RestoreState() comes after OnTrainBegin(), and,
   // within an epoch, after OnEpochBegin().
@@ -80,7 +80,8 @@ class Callback {
   // The process, or another that trains in sync with it, was told to end.
   // Called between two steps, the same on all of them, where one of the
   // callbacks watches for it; Fit() ends afterwards, with kCancelled. Also
-  // called when a parameter server was told to end, after which Fit() goes on.
+  // called when a parameter server was told to end, after which Fit()
+  // continues.
   virtual bool watches_preemption() const { return false; }
   virtual absl::Status OnPreemption(Model&) { return absl::OkStatus(); }
 

@@ -113,10 +113,10 @@ struct FitOptions {
   std::optional<int64_t> batch_size = std::nullopt;
   // The number of the last epoch; training starts after `initial_epoch`.
   int epochs = 1;
-  // An epoch goes on where the one before has ended, and ends where the data
+  // An epoch continues where the one before has ended, and ends where the data
   // end; the next one begins with the first batch then, as in Keras 3. Unset:
   // as many batches as the data have. Data that never end, or that several
-  // processes draw from without end, need a number.
+  // processes draw from indefinitely, need a number.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
   // Of arrays: another order in each epoch, which follows from
   // CompileOptions.seed and from the calls of Fit() before. Unset: true.
@@ -139,7 +139,7 @@ struct FitOptions {
   // models with one output, whose labels are class numbers or one-hot.
   ClassWeights class_weight = {};
   // The first loss or metric that is NaN or infinite is warned of. With this,
-  // Fit() also fails when it has come to its end, with NonFiniteError(), after
+  // Fit() also fails at its end, with NonFiniteError(), after
   // OnTrainEnd() of the callbacks.
   bool fail_on_non_finite = true;
 };

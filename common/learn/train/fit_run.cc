@@ -221,7 +221,7 @@ TrainingState FitRun::State() const {
 absl::Status FitRun::GoOnFrom(const TrainingState& state) {
   if (history_.step_count > 0) {
     return absl::FailedPreconditionError(
-        "training goes on from a checkpoint before its first step only");
+        "training continues from a checkpoint before its first step only");
   }
   go_on_from_ = state.message();
   return absl::OkStatus();
@@ -307,7 +307,7 @@ absl::Status FitRun::RestoreCallbacks() const {
   const std::vector<Callback*>& callbacks = options_.callbacks;
   if (static_cast<size_t>(states.size()) != callbacks.size()) {
     LOG(WARNING) << "training was saved with " << states.size()
-                 << " callbacks and goes on with " << callbacks.size()
+                 << " callbacks and continues with " << callbacks.size()
                  << ": they start without what they knew";
     return absl::OkStatus();
   }
@@ -478,7 +478,7 @@ void FitRun::WarnOfShortEpoch() {
   LOG(WARNING) << "the data ended after " << epoch_steps_ << " of "
                << *plan_.steps_expected << " steps of epoch " << epoch_ + 1
                << ", and so did the epoch; the next one begins with the first "
-                  "batch. Repeat() lets epochs go on beyond the end of the "
+                  "batch. Repeat() lets epochs continue beyond the end of the "
                   "data";
 }
 
@@ -545,7 +545,7 @@ void FitRun::CheckFinite(const std::string& name, double value) {
       .name = name, .value = value, .epoch = epoch_, .step = epoch_steps_};
   if (!strategy_.is_chief()) return;
   LOG(WARNING) << ToString(*history_.first_non_finite)
-               << "; training goes on. TerminateOnNaN would end it here";
+               << "; training continues. TerminateOnNaN would end it here";
 }
 
 void FitRun::CheckLossScale() {

@@ -66,9 +66,9 @@ class FitRun final : public TrainingProgress {
   // After `failure`: back to where the variables are, if they were taken back;
   // `failure` otherwise.
   absl::Status GoBackAfter(const absl::Status& failure);
-  // Returns whether training goes on.
+  // Returns whether training continues.
   absl::StatusOr<bool> RunEpoch(int epoch);
-  // At the epoch's first step, or where training goes on.
+  // At the epoch's first step, or where training continues.
   absl::Status BeginSteps();
   // Until the epoch ends or a callback stops training.
   absl::Status TrainSteps(ProgressBar* bar);
@@ -77,7 +77,7 @@ class FitRun final : public TrainingProgress {
   // Serves the request for which the loop has paused: that of an operator, as
   // the chief knows it, or otherwise a preemption. Collective.
   absl::Status DoAsTold();
-  // Collective. An error of the disk is the operator's, and training goes on.
+  // Collective. An error of the disk is the operator's, and training continues.
   absl::Status WriteRequestedCheckpoint();
   // Lets callbacks save; an error in any case.
   absl::Status EndBeforePreemption();
@@ -116,7 +116,7 @@ class FitRun final : public TrainingProgress {
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
   absl::Time epoch_start_;
-  // Set until the epoch in which training goes on has begun.
+  // Set until the epoch in which training continues has begun.
   std::optional<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
   int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.

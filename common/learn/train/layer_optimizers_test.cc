@@ -227,7 +227,7 @@ TEST_P(LayerOptimizersTest, EachLayerIsUpdatedAsByHand) {
   }
 }
 
-// A rate of 0 is as good as a frozen layer.
+// A rate of 0 has the effect of a frozen layer.
 TEST_P(LayerOptimizersTest, ALayerTrainsAsIfItHadTheOnlyOptimizer) {
   const Optimizer optimizers[] = {
       Adam({.learning_rate = 0.05}),

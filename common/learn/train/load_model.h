@@ -11,8 +11,8 @@ namespace muster {
 
 struct LoadModelOptions {
   // Compiles the model as it was when it was saved, if it was, and restores the
-  // optimizer's state: Fit() then goes on where training stopped. Otherwise the
-  // model is for Predict() until it is compiled again.
+  // optimizer's state: Fit() then continues where training stopped. Otherwise
+  // the model is for Predict() until it is compiled again.
   bool compile = true;
 };
 

@@ -133,7 +133,7 @@ class Model {
   // calls with the same batch. With parameter servers a worker runs the step.
   // Class weights are FitOptions'; training compiles when they change.
   //   kAborted  a parameter server was lost and is back: says to what training
-  //             was rolled back, and the next call goes on from there
+  //             was rolled back, and the next call continues from there
   //   others    as Fit(), Evaluate(), Predict()
   absl::StatusOr<Logs> TrainOnBatch(const Element& batch,
                                     const ClassWeights& class_weight = {});
@@ -169,15 +169,15 @@ class Model {
   // replicas train in sync, all processes call these between the same steps:
   // the chief writes and reads, and all return the same errors when reading.
   //
-  // Everything that it takes to go on: weights, what the optimizer keeps, and
-  // in callbacks of Fit() where training stands.
+  // Everything that it takes to continue: weights, what the optimizer keeps,
+  // and in callbacks of Fit() where training stands.
   //   kFailedPrecondition  not built
   //   kResourceExhausted   the disk is full; what was there before stays
   //   others               of the disk and of the servers
   absl::Status SaveCheckpoint(const std::string& prefix);
   // `path` is a prefix or a folder, of which the newest that is whole is taken.
-  // Returns where training stood; Fit() does not go on there by itself, but in
-  // a callback's OnTrainBegin() progress()->GoOnFrom() makes it. Of what
+  // Returns where training stood; Fit() does not continue there by itself, but
+  // in a callback's OnTrainBegin() progress()->GoOnFrom() makes it. Of what
   // tf.train.Checkpoint(model=m, optimizer=o) of Keras 3 wrote, the weights and
   // the optimizer are restored; it does not say where training stood.
   //   kNotFound         no checkpoint, or it lacks a weight; names those it has
@@ -197,7 +197,7 @@ class Model {
   // Writes a ".keras" file of Keras 3: the layers, the weights, and what the
   // model was compiled with, optimizer state included. LoadModel()
   // (load_model.h) and keras.models.load_model() make the model of it, and
-  // training goes on where it stopped. Called like SaveCheckpoint().
+  // training continues where it stopped. Called like SaveCheckpoint().
   //   kInvalidArgument    the name does not end in ".keras"
   //   kUnimplemented      the model is neither Sequential nor functional
   //   kFailedPrecondition, kResourceExhausted, others
@@ -268,7 +268,7 @@ class Model {
   //   kInvalidArgument     negative or not finite
   absl::Status SetLearningRate(double learning_rate);
 
-  // Ends Fit() after the step at hand; for callbacks.
+  // Ends Fit() after the current step; for callbacks.
   void StopTraining();
 
   const LayerPtr& layer() const;

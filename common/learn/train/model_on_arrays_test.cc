@@ -228,7 +228,7 @@ TEST(ModelOnArrays, TheSameSeedShufflesAlikeAndAnotherDoesNot) {
 }
 
 // A call that failed is made again with the same order, in which a callback may
-// have training go on.
+// have training continue.
 TEST(ModelOnArrays, ACallThatFailedIsMadeAgainInTheSameOrder) {
   class Failing final : public Callback {
     absl::Status OnTrainEnd(Model&, const Logs&) override {

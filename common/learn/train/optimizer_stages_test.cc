@@ -187,7 +187,7 @@ TEST_P(OptimizerStagesTest, ReplicasTrainAsOne) {
   }
 }
 
-// Validation has the averages, and training goes on without them.
+// Validation has the averages, and training continues without them.
 TEST_P(OptimizerStagesTest, SwapEmaWeightsEvaluatesWithAverages) {
   const Optimizer optimizer =
       Sgd({.learning_rate = 0.1}, {.use_ema = true, .ema_momentum = 0.5});

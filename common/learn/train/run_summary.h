@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What a run has come to: the content of summary.json.
+// The results of a run: the content of summary.json.
 struct RunSummary {
   std::string muster_version = "";
   std::string job_file = "";

@@ -50,7 +50,7 @@ struct StepForward {
 // by its examples among those of other steps, as in Keras.
 //
 // The losses of several outputs are all means or all sums over the examples.
-// Replicas that train in sync come to what one comes to on their global batch:
+// Replicas that train in sync compute what one computes on their global batch:
 // a mean is weighted by the positions it is over, and of several losses each
 // one by its own. Where those differ, as labels are ignored or padding is left
 // out, the replicas count them together while the step runs, which is one
@@ -61,7 +61,7 @@ StepForward TraceStepForward(GraphBuilder& builder, const StepParts& parts,
                              const ElementLayout& layout,
                              absl::Span<const Value> element, bool training);
 
-// The same of a custom step.
+// The same for a custom step.
 StepResults TraceCustomStep(GraphBuilder& builder, const StepParts& parts,
                             absl::Span<const Value> element, bool training);
 

@@ -11,7 +11,7 @@ namespace {
 
 class NameLookupTest : public testing::Test {
  protected:
-  // What the resolver says once it is let go.
+  // The resolver's answer once it is released.
   std::string Resolve() {
     absl::MutexLock lock(&mutex_);
     ++running_count_;

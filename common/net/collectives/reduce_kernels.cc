@@ -64,7 +64,7 @@ struct Elements<bfloat16> {
     to.parts[0] = (Vector<float>)(pairs << 16);
     to.parts[1] = (Vector<float>)(pairs & 0xffff0000u);
   }
-  // Into the upper half; what is in the lower is of no use.
+  // Into the upper half; the lower half is ignored.
   MUSTER_INLINE void Round(const Vector<float>& from, Vector<uint32_t>& to) {
     const Vector<uint32_t> wide = (Vector<uint32_t>)from;
     const Vector<uint32_t> rounded = wide + 0x7fffu + ((wide >> 16) & 1u);

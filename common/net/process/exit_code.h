@@ -12,7 +12,7 @@ enum class ExitCode : int {
   kOk = 0,
   kFailure = 1,        // Would fail again.
   kUsage = 2,          // The flags, TF_CONFIG or job file are invalid.
-  kRestartMe = 138,    // A new process in this place may go on.
+  kRestartMe = 138,    // A new process in this place may continue.
   kInterrupted = 130,  // Ended by SIGINT.
   kTerminated = 143,   // Ended by SIGTERM.
 };

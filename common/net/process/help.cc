@@ -32,7 +32,7 @@ constexpr ExitStatus kExitStatuses[] = {
     {ExitCode::kFailure, "The job failed; another try would fail too."},
     {ExitCode::kUsage, "A mistake in the flags, TF_CONFIG or the job file."},
     {ExitCode::kInterrupted, "Ended by SIGINT."},
-    {ExitCode::kRestartMe, "Start this task again; the job may go on."},
+    {ExitCode::kRestartMe, "Start this task again; the job may continue."},
     {ExitCode::kTerminated, "Ended by SIGTERM."},
 };
 

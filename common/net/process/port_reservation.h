@@ -15,7 +15,7 @@ namespace muster {
 // and the first is not listening. So a task finds its port free when it starts,
 // and again when it is restarted.
 //
-// Taken on both loopback addresses: who dials "localhost" may try ::1 first,
+// Taken on both loopback addresses: a client of "localhost" may try ::1 first,
 // and must not reach an unrelated process there.
 class PortReservation {
  public:

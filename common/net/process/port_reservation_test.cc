@@ -48,7 +48,7 @@ TEST(PortReservationTest, AServerAndItsSuccessorGetTheReservedPort) {
   }
 }
 
-// Who dials "localhost" may be sent to ::1.
+// A client of "localhost" may try ::1.
 TEST(PortReservationTest, NobodyElseGetsThePortOverIpv6) {
   ASSERT_OK_AND_ASSIGN(const auto reservation, PortReservation::Create());
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

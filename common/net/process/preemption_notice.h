@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// That this process is to end soon, as a signal has told it, for those who want
+// A signal's request that this process end soon, for code that wants
 // to save something first. A signal that is not watched for ends training at
 // once.
 //
@@ -24,8 +24,8 @@ class PreemptionNotice {
 
   static PreemptionNotice& OfProcess();
 
-  // For who receives the signal. Returns whether a caller watches, and will see
-  // to it that training ends.
+  // For the receiver of the signal. Returns whether a caller watches, and will
+  // see to it that training ends.
   bool Deliver() {
     has_come_.store(true);
     return watch_count_.load() > 0;

@@ -83,7 +83,8 @@ ABSL_FLAG(std::string, tls_cert, "",
           "changes.");
 ABSL_FLAG(std::string, tls_key, "", "The private key of --tls_cert in PEM.");
 ABSL_FLAG(std::string, tls_ca, "",
-          "The certificate in PEM of who signs those of the job's tasks.");
+          "The certificate in PEM of the authority that signs those of the "
+          "job's tasks.");
 ABSL_FLAG(std::string, tls_dir, "",
           "A folder with this task's ROLE-INDEX.pem and ROLE-INDEX.key and "
           "with ca.pem, as `musterctl gen-certs` makes it. Stands for "
@@ -121,7 +122,7 @@ ABSL_FLAG(int, max_recoveries, 100,
 ABSL_FLAG(bool, shared_memory, true,
           "Lets tasks of one machine hand each other tensors in shared "
           "memory: workers that train in sync, and parameter servers with "
-          "those who use them.");
+          "their clients.");
 ABSL_FLAG(bool, raw_sockets, true,
           "Lets workers that train in sync speak over sockets of their own, "
           "beside gRPC. Turn both off, and everything goes over gRPC. With a "
@@ -140,7 +141,7 @@ ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
           "for up to half as long.");
 ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
           "How long workers that train in sync wait for one of them before "
-          "they print who it is.");
+          "they print its name.");
 ABSL_FLAG(absl::Duration, evaluator_timeout, absl::Hours(7 * 24),
           "How long an evaluator waits for a checkpoint, or for the end of "
           "training, before it gives up; \"inf\" forever.");

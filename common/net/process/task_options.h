@@ -77,7 +77,8 @@ struct TaskOptions {
   int lane_port = 0;  // Where raw sockets listen; 0: at free ports.
   // A worker silent for this long is gone.
   absl::Duration peer_timeout = absl::Seconds(3);
-  // A collective that takes longer is reported, with who has not arrived.
+  // A collective that takes longer is reported, with the tasks that have not
+  // arrived.
   absl::Duration hang_report_interval = absl::Seconds(30);
 
   // How long an evaluator waits for a checkpoint or the end of training.
@@ -129,7 +130,7 @@ std::vector<std::string> FlagsOfOtherTasks(FlagUsers users);
 //   kInvalidArgument   the cluster is invalid, or a flag is out of range
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
 
-// --check_config: only print what the configuration comes to.
+// --check_config: only print the resulting configuration.
 bool CheckConfigWanted();
 
 }  // namespace muster

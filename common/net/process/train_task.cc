@@ -37,7 +37,7 @@ absl::string_view NameOf(int signal) {
   return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// What the end of training comes to in a process that was told to stop.
+// The status of training in a process that was told to stop.
 absl::Status AfterSignal(const ShutdownSignals& signals, absl::Status status) {
   const int signal = signals.signal();
   if (status.ok() || signal == 0) return status;

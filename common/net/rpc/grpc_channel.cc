@@ -123,8 +123,8 @@ class CallSource : public std::enable_shared_from_this<CallSource> {
   std::unique_ptr<LocalRoute> local_;
 };
 
-// Tells the server who calls, which call it is, and over a local connection the
-// secret of the caller.
+// Tells the server which task calls, which call it is, and over a local
+// connection the secret of the caller.
 void AddCaller(const proto::RequestIdentity& identity, CallSource* source,
                const LocalRoute::Connection& local,
                grpc::ClientContext* context) {

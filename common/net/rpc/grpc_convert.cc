@@ -113,7 +113,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
 }
 
 gpr_timespec GrpcDeadline(absl::Duration duration) {
-  // So that a duration without end does not overflow.
+  // So that an infinite duration does not overflow.
   constexpr absl::Duration kLongest = absl::Hours(24 * 365);
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_micros(absl::ToInt64Microseconds(

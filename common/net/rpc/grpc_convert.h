@@ -14,7 +14,7 @@
 // Between this room's types and gRPC's. No bytes are copied.
 namespace muster {
 
-// Keeps the slices' owners until gRPC has let go of them.
+// Keeps the slices' owners until gRPC has released them.
 grpc::ByteBuffer ToByteBuffer(std::vector<MessageSlice> slices);
 
 // Empty when `buffer` holds no message.

@@ -12,7 +12,7 @@
 #include "common/net/rpc/spiffe_id.h"
 #include "proto/rpc.pb.h"
 
-// Who calls, as a server sees it before it reads a message.
+// The caller, as a server sees it before it reads a message.
 namespace muster {
 
 // Sends `identity` ahead of the call's messages, among its metadata.

@@ -106,13 +106,13 @@ Network* Network::Grpc() {
     setenv("GRPC_DNS_RESOLVER", "native", /*overwrite=*/0);
     // The last user of gRPC would shut it down, and wait up to ten seconds for
     // one of its threads.
-    // Who sets it wants to see everything.
+    // A user that sets it wants to see everything.
     if (std::getenv("GRPC_VERBOSITY") == nullptr) {
       gpr_set_log_function(LogOfGrpc);
     }
     grpc_init();
-    // grpc.health.v1 on every server, for probes: it answers who completes the
-    // handshake, as /livez does.
+    // grpc.health.v1 on every server, for probes: it answers callers that
+    // complete the handshake, as /livez does.
     grpc::EnableDefaultHealthCheckService(true);
     // Debian builds Abseil with its checks on: every lock that is taken while
     // another is held is looked up in a graph of all locks.

@@ -45,7 +45,7 @@ constexpr MetricInfo kRepeated = {
     "muster_repeated_calls_refused_total",
     "Calls that had arrived before and were not carried out again."};
 
-// What goes back with every answer, so that the caller learns who answered.
+// Sent with every answer, so that the caller learns which process answered.
 proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
   proto::RequestIdentity identity;
   identity.set_job_id(admission_check.job_id());
@@ -175,7 +175,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
     }
     absl::StatusOr<ReceivedMessage> message =
         admission_->AdmitMessage(request_, caller_task_);
-    // The message holds on to the parts that are used.
+    // The message keeps the parts that are used.
     request_.Clear();
     if (!message.ok()) {
       Finish(ToGrpcStatus(message.status()));
@@ -442,7 +442,7 @@ class Dispatcher final : public grpc::CallbackGenericService {
                              *std::move(call), &ended_, context);
   }
 
-  // From all calls that have ended, to who has waited for them.
+  // From all calls that have ended, to the thread that has waited for them.
   const HandOver& ended() const { return ended_; }
 
  private:

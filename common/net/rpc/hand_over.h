@@ -11,7 +11,7 @@ namespace muster {
 // several givers, the taker comes after all.
 class HandOver {
  public:
-  // Not inline: those who use this are not instrumented either.
+  // Not inline: its callers are not instrumented either.
   void Give();
   void Take() const;
 

@@ -32,7 +32,7 @@ std::string IncarnationString(uint64_t incarnation);
 // process works for, and be meant for this incarnation of the process.
 //
 // A refusal goes to any process that can connect. It names this task, and
-// neither its job nor its incarnation: who knows them is let in.
+// neither its job nor its incarnation: a caller that knows them is admitted.
 //
 // Thread-safe.
 class AdmissionCheck {

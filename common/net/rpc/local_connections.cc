@@ -19,7 +19,7 @@ namespace {
 constexpr MetricInfo kOpened = {
     "muster_local_connections_opened_total",
     "Connections over Unix sockets that tasks of this host opened to this one, "
-    "after TLS had told who they are."};
+    "after TLS had identified them."};
 
 }  // namespace
 

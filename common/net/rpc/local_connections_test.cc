@@ -1,4 +1,4 @@
-// Tasks of one host: after TLS has told who they are, their calls go over Unix
+// Tasks of one host: after TLS has identified them, their calls go over Unix
 // sockets. A proxy before the server's port counts what does not.
 #include "common/net/rpc/local_connections.h"
 

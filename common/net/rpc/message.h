@@ -39,7 +39,7 @@ struct MessageSlice {
 };
 
 // What a caller sends. Tensors share the caller's memory until the transport
-// has let go of it: do not write to them before the call is done.
+// has released it: do not write to them before the call is done.
 struct Message {
   std::string body;  // A serialized protobuf.
   std::vector<Tensor> tensors;

@@ -7,7 +7,8 @@ namespace muster {
 
 // Returns whether a caller of `role` ("chief", "worker", "ps", "evaluator" or
 // "operator") may call `method` ("/muster.ParameterServer/Exchange"). One table
-// lists who may call what; a role or method that it does not list is refused.
+// lists which role may call what; a role or method that it does not list is
+// refused.
 //
 // Applied to the role in the caller's certificate, so only where a server has
 // TLS: over plaintext the role would be the caller's own claim.

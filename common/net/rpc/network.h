@@ -40,7 +40,7 @@ class Server {
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 
-// Which task a channel leads to, and who speaks.
+// Which task a channel leads to, and which task calls.
 struct ChannelOptions {
   std::string address;  // "host:port"
   std::string peer_task_type;

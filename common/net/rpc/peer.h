@@ -35,7 +35,7 @@ class Peer {
   proto::RequestIdentity SignRequest() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // `status` with the peer's name before its message and a TaskFailure that
-  // says who, what and how long.
+  // names the task, the call and the duration.
   absl::Status Dress(const absl::Status& status, absl::string_view attempted,
                      absl::Duration waited) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -168,7 +168,7 @@ class ReconnectingStreamTest : public testing::Test {
     Advance();
     last().Receive("welcome");
     absl::Notification is_dialling, may_return;
-    // Stop() cancels it, so the dial goes on when Stop() is under way.
+    // Stop() cancels it, so the dial continues when Stop() is under way.
     last().on_cancel = [&] { may_return.Notify(); };
     stream_->Renew(1);
     bool has_returned = false;

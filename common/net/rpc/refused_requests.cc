@@ -9,7 +9,7 @@ namespace {
 
 constexpr MetricInfo kRefused = {
     "muster_requests_refused_total",
-    "Requests that were refused because of who sent them."};
+    "Requests that were refused because of their sender."};
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// Counts a request that was refused because of who sent it, under its cause, in
+// Counts a request that was refused because of its sender, under its cause, in
 // the metric muster_requests_refused_total. Thread-safe.
 void CountRefusedRequest(absl::string_view cause);
 

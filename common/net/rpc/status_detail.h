@@ -9,7 +9,7 @@
 
 // Errors between processes. A status that is about another task carries a
 // proto::TaskFailure as a payload, so that no caller has to parse its message
-// to learn who failed.
+// to learn which task failed.
 namespace muster {
 
 // The payload's name in an absl::Status.

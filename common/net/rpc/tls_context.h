@@ -18,11 +18,11 @@ class CertificateProviderInterface;
 
 namespace muster {
 
-// The PEM files by which a task proves who it is.
+// The PEM files by which a task proves its identity.
 struct TlsFiles {
   std::string certificate;  // Of this task, followed by intermediate ones.
   std::string key;          // The certificate's private key.
-  std::string ca;           // Who signs the certificates of the job.
+  std::string ca;  // The authority that signs the certificates of the job.
 
   bool empty() const {
     return certificate.empty() && key.empty() && ca.empty();

@@ -1,4 +1,4 @@
-// Servers and channels over TLS: who is let in, who is not, and what rotation
+// Servers and channels over TLS: which callers are admitted, and what rotation
 // costs.
 #include "common/net/rpc/tls_network.h"
 
@@ -95,7 +95,7 @@ class TlsNetworkTest : public testing::Test {
                       caller.index, 5};
     return network->Connect(options);
   }
-  // A call by a client that believes any server and does not say who it is.
+  // A call by a client that accepts any server and has no certificate.
   grpc::StatusCode CallOfAStranger(const TlsFiles& files) {
     using grpc::experimental::FileWatcherCertificateProvider;
     grpc::experimental::TlsChannelCredentialsOptions options;

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Who a process is: constant while it runs.
+// The identity of a process: constant while it runs.
 struct ProcessStatus {
   std::string version;  // Of Muster.
   std::string job;      // The label muster_job; may be empty.

@@ -53,7 +53,7 @@ struct TaskStatus {
   bool is_straggler = false;
 };
 
-// A wait that is going on.
+// A current wait.
 struct WaitStatus {
   std::string waiter;   // "worker 0"
   std::string awaited;  // "worker 1, worker 2"

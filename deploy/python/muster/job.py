@@ -164,7 +164,7 @@ def job_fields(arguments, train, validation=None):
         "strategy": strategy_fields(arguments),
         "callbacks": callbacks + [keep],
         "seed": arguments.seed,
-        # As Keras, which goes on.
+        # As Keras, which continues.
         "fail_on_non_finite": False,
     }
 

@@ -99,8 +99,8 @@ class ParameterServersTest(ScenarioTest):
         self.assertIn("Saved", "\n".join(self.chief.lines))
         new = self.job.pod("chief-0", other_than=old["metadata"]["name"])
         self.chief = self.job.log(new)
-        self.chief.await_line("Going on in epoch")
-        self.note(f"training goes on after {watch}")
+        self.chief.await_line("Resuming in epoch")
+        self.note(f"training continues after {watch}")
         self.stop()
         for task in "ps-0", "worker-0", "worker-1":
             self.assertEqual(self.job.exit_statuses(task), [138, 0], task)
@@ -157,8 +157,8 @@ class SynchronousTest(ScenarioTest):
         watch = Stopwatch()
         disturb(job, job.pod("worker-1"))
         new = job.pod("worker-0", other_than=old["metadata"]["name"])
-        job.log(new).await_line("Going on in epoch")
-        self.note(f"training goes on after {watch}")
+        job.log(new).await_line("Resuming in epoch")
+        self.note(f"training continues after {watch}")
         job.await_end()
         for task in "worker-0", "worker-2":
             self.assertEqual(job.exit_statuses(task), [status, 0], task)

@@ -10,8 +10,8 @@ namespace muster::internal {
 
 void RegisterCpuActivationKernels(KernelRegistry* registry);
 void RegisterCpuArithmeticKernels(KernelRegistry* registry);
-// Registers kernels for all ops that are registered by then. Keeps a pointer to
-// the registry.
+// Registers kernels for all ops that are registered before the call. Keeps a
+// pointer to the registry.
 void RegisterCpuLowPrecisionKernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuConvKernels(KernelRegistry* registry);

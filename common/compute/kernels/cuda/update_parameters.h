@@ -102,9 +102,9 @@ struct FindNonFiniteParameters {
   int32_t* found;
 };
 
-// How the steps with a loss scale go on, as the device knows it. The host does
-// not: it enqueues the updates of a step once for each variant, and one of them
-// is made.
+// How the steps with a loss scale continue, as the device knows it. The host
+// does not: it enqueues the updates of a step once for each variant, and one of
+// them is made.
 struct LossScaleState {
   // The steps before that the host has not settled and that were skipped; -1:
   // this step is skipped.

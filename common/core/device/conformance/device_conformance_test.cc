@@ -251,7 +251,7 @@ TEST_P(DeviceConformanceTest, ExhaustedMemoryNamesItsHolders) {
                              HasSubstr("at most 16777216"),
                              HasSubstr("held by tensor \"large\": 8388608, "
                                        "tensor \"small\": 4194304"))));
-  // And goes on.
+  // And continues.
   EXPECT_OK(stream_->Fill(small.address(), 0, small.size_bytes()));
   EXPECT_OK(device_->memory().Allocate(1 << 20, {"after", "it"}));
   EXPECT_OK(stream_->Drain(Soon(), "the fill"));

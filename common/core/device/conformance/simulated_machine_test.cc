@@ -140,7 +140,7 @@ TEST_F(SimulatedMachineTest, FailedKernelLosesTheDevice) {
   EXPECT_TRUE(drained.GetPayload(kDeviceLostUrl).has_value());
   EXPECT_THAT(device_->health(), says_lost);
   EXPECT_THAT(device_->CreateStream(), says_lost);
-  // Other devices of the process go on.
+  // Other devices of the process continue.
   ASSERT_OK_AND_ASSIGN(
       const auto other,
       Device::Create(

@@ -33,7 +33,7 @@ class SimulatedMachine {
     int device_count = 1;
     size_t memory_bytes = 256 << 20;  // Of each device.
     simulated::Order order = simulated::Order::kAtWait;
-    // Selects the stream that goes on next, and the order of a kernel's
+    // Selects the stream that continues next, and the order of a kernel's
     // threads. 0: streams in a fixed random order, threads ascending.
     uint64_t seed = 0;
   };

@@ -20,7 +20,8 @@ namespace muster::simulated {
 // When the work of streams runs.
 enum class Order {
   // While the host waits for work, on the waiting thread; a seed selects the
-  // stream that goes on. Work is delayed as long as possible, and every run is
+  // stream that continues. Work is delayed as long as possible, and every run
+  // is
   // the same: a result that is read too early is still NaN, and a buffer that
   // is
   // reused too early has changed.

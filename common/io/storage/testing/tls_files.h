@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// The PEM files of a server at 127.0.0.1 and of who connects to it.
+// The PEM files of a server at 127.0.0.1 and of its clients.
 struct ServerTlsFiles {
   std::string server;  // The server's certificate and its key.
   std::string ca;      // The certificate of the CA that signed it.

@@ -7,7 +7,7 @@
 namespace muster {
 
 // Returns the elements of `dataset` in pinned memory of the device's, from
-// which it copies by itself while the host goes on. Strings stay where they
+// which it copies by itself while the host continues. Strings stay where they
 // are. Memory of elements that are no longer used is used again.
 //
 // Elements are copied by the thread that draws them: Prefetch() behind this

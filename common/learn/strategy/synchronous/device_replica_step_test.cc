@@ -512,7 +512,7 @@ TEST_P(DeviceReplicaStepTest, AReplicaWithoutDataContributesNothing) {
     EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 2);
     ASSERT_OK(Finish());
     EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 1);
-    // Nothing at all changes nothing, and training goes on behind it.
+    // Nothing at all changes nothing, and training continues behind it.
     ASSERT_OK(Begin({none, none}));
     ASSERT_OK(Begin({none, none}));
     ASSERT_OK(Finish());

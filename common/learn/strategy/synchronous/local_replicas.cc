@@ -138,7 +138,7 @@ absl::StatusOr<Communicators> ConnectOverMemory(
   return made;
 }
 
-// AUTO goes on without NCCL where it does not connect.
+// AUTO continues without NCCL where it does not connect.
 absl::StatusOr<Communicators> Connect(int replica_count,
                                       const LocalCommunication& communication,
                                       uint64_t generation, Choice* choice) {

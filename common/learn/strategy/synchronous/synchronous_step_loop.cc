@@ -69,8 +69,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
     const Options& options) {
   Options used = options;
   if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
-  // Callbacks may decide by the results of an evaluation how training goes on.
-  // Each row of a prediction is computed by itself.
+  // Callbacks may decide by the results of an evaluation how training
+  // continues. Each row of a prediction is computed by itself.
   if (kind == LoopKind::kPredict) used.deterministic_micro_batches = 0;
   ASSIGN_OR_RETURN(DistributedDataset distributed,
                    Distribute(dataset, kind, *group, used));
@@ -289,7 +289,7 @@ void SynchronousStepLoop::Rewind() {
 absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
   ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position.pass));
   for (int64_t i = 0; i < position.element; ++i) {
-    Note("reading input up to where training goes on");
+    Note("reading input up to where training continues");
     ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
     // One of several workers may have had less data than the others.
     if (has_batches || group_->worker_count() > 1) continue;

@@ -20,7 +20,7 @@
 #include "common/learn/train/checkpoints/model_checkpoint.h"
 
 // Every callback that a file can name: the header of each, and a table for
-// those who make callbacks from what a file says. LearningRateScheduler and
+// code that makes callbacks from what a file says. LearningRateScheduler and
 // LambdaCallback hold functions, which a file cannot.
 namespace muster {
 

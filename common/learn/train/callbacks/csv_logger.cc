@@ -152,7 +152,7 @@ void CsvLogger::Note(const absl::Status& status) {
 }
 
 std::vector<std::string> CsvLogger::output_folders() const {
-  // What is there needs no room in its folder: /dev/stdout, for example.
+  // An existing file needs no room in its folder: /dev/stdout, for example.
   std::error_code ignored;
   const bool is_there =
       std::filesystem::exists(options_.filename, ignored) &&

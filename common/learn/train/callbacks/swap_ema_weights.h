@@ -21,11 +21,12 @@ struct SwapEmaWeightsOptions {
 
 // Evaluates with the moving averages of the weights that the optimizer keeps
 // (OptimizerOptions::use_ema): validation in Fit(), and Evaluate(). Training
-// goes on with the weights that it had; this process keeps them meanwhile. When
-// Fit() ends, the weights have the averages, with this callback and without.
+// continues with the weights that it had; this process keeps them meanwhile.
+// When Fit() ends, the weights have the averages, with this callback and
+// without.
 //
 // Training that resumes from a checkpoint which was saved while the weights
-// were swapped goes on from the averages.
+// were swapped continues from the averages.
 //
 // Equivalent to: keras.callbacks.SwapEMAWeights.
 class SwapEmaWeights final : public Callback {
@@ -47,7 +48,7 @@ class SwapEmaWeights final : public Callback {
   absl::Status UseWeights(Model& model);
 
   const SwapEmaWeightsOptions options_;
-  // While the model has the averages: what training goes on with.
+  // While the model has the averages: what training continues with.
   std::vector<Tensor> weights_;
 };
 

@@ -72,7 +72,7 @@ void BackgroundWriter::Finish(const absl::Status& status) {
   if (!status.ok()) {
     ++failure_count_;
     GetCounter(kFailures)->Add();
-    LOG(WARNING) << what_ << " could not be written, and training goes on; "
+    LOG(WARNING) << what_ << " could not be written, and training continues; "
                  << "what was saved before is kept: " << status.message();
   }
   if (status.ok()) {

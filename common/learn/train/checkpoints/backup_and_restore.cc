@@ -87,7 +87,7 @@ absl::Status BackupAndRestore::Restore(Model& model) {
   restored_ = *newest;
   const proto::TrainingState& state = restored.message();
   SayOnce(model, options_.output,
-          absl::StrCat("Going on in epoch ", state.epoch() + 1, " after step ",
+          absl::StrCat("Resuming in epoch ", state.epoch() + 1, " after step ",
                        state.step_in_epoch(), " from ", *newest));
   return absl::OkStatus();
 }

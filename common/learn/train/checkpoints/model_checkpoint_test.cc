@@ -136,7 +136,7 @@ TEST_F(ModelCheckpointTest, DirectoryKeepsTheLastOnes) {
               IsOkAndHolds(HasSubstr("ckpt-4")));
   EXPECT_TRUE(std::filesystem::exists(Path("ckpt-3.index")));
   EXPECT_FALSE(std::filesystem::exists(Path("ckpt-2.index")));
-  // The folder is as good as a prefix.
+  // The folder serves as a prefix.
   ASSERT_OK(model_.SetWeights({Tensor::Full(DType::kFloat32, {1, 1}, 9)}));
   ASSERT_OK_AND_ASSIGN(const auto state, model_.RestoreCheckpoint(folder_));
   EXPECT_EQ(state.message().epoch(), 4);

@@ -41,7 +41,7 @@ std::optional<int64_t> NumberOf(absl::string_view file,
   return is_one ? std::optional<int64_t>(number) : std::nullopt;
 }
 
-// What reading a checkpoint comes to that is being removed, or that was
+// The error of reading a checkpoint that is being removed, or that was
 // truncated short: it does not end the evaluator.
 bool IsPassing(const absl::Status& status, Disk* disk,
                const std::string& prefix) {

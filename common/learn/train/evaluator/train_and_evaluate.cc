@@ -43,7 +43,7 @@ absl::StatusOr<Evaluation> MakeEvaluation(const Task& task,
   return evaluation;
 }
 
-// Scores after each epoch what has been written by then.
+// Scores after each epoch what was written before.
 class ScoreAfterEpochs final : public Callback {
  public:
   explicit ScoreAfterEpochs(CheckpointEvaluator* evaluator)

@@ -33,9 +33,9 @@ absl::StatusOr<std::optional<uint64_t>> SeedToGoOnWith(
       found = absl::StrCat(**seed);
     }
   }
-  ASSIGN_OR_RETURN(
-      const std::string number,
-      ResultFromChief(strategy.agreement(), "the seed to go on with", found));
+  ASSIGN_OR_RETURN(const std::string number,
+                   ResultFromChief(strategy.agreement(),
+                                   "the seed to continue with", found));
   if (number.empty()) return std::nullopt;
   uint64_t seed = 0;
   if (absl::SimpleAtoi(number, &seed)) return seed;

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// The seed of the training that the job goes on with, as the chief's backup has
-// it: data and random numbers are to be the same. Unset where it starts from
-// the beginning.
+// The seed of the training that the job continues with, as the chief's backup
+// has it: data and random numbers are to be the same. Unset where it starts
+// from the beginning.
 //   kDataLoss  no backup can be read
 absl::StatusOr<std::optional<uint64_t>> SeedToGoOnWith(
     const proto::TrainingJob& job, Strategy& strategy);

@@ -49,7 +49,7 @@ absl::Status CheckEvaluatorRunDir(const TaskOptions& options,
       "evaluator has to be given that of the training");
 }
 
-// A run that was interrupted goes on in its folder; one that is over left
+// A run that was interrupted continues in its folder; one that is over left
 // results there, which the next would overwrite.
 absl::Status CheckRunIsNotOver(const std::string& run_dir) {
   const std::string summary = JoinPath(run_dir, "summary.json");

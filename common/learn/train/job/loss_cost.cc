@@ -46,7 +46,7 @@ std::string RestartCost(const proto::TrainingJob& job) {
     absl::StrAppend(&saved, saved.empty() ? "" : " and ",
                     "after each epoch (save_each_epoch)");
   }
-  return absl::StrCat("goes on from its backup in ", backup->backup_dir(),
+  return absl::StrCat("continues from its backup in ", backup->backup_dir(),
                       ", written ", saved.empty() ? "on a signal only" : saved);
 }
 

@@ -43,7 +43,7 @@ TEST(LossCostTest, WithoutABackupARestartBeginsFromTheStart) {
 TEST(LossCostTest, ABackupIsNamedWithItsFrequency) {
   EXPECT_THAT(
       Describe("callbacks { backup_and_restore { backup_dir: \"b\" } }", ""),
-      HasSubstr("goes on from its backup in b, written after each epoch "
+      HasSubstr("continues from its backup in b, written after each epoch "
                 "(save_each_epoch)"));
   EXPECT_THAT(Describe("callbacks { backup_and_restore { backup_dir: \"b\" "
                        "save_freq: 10 save_each_epoch: false } }",

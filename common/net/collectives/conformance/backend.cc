@@ -53,7 +53,8 @@ absl::StatusOr<RankGroup> MakeRanks(
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // A rank that waited in vain says less than the one that did not come.
+  // The error of a rank that waited says less than that of the one that did not
+  // come.
   const auto failed = [](const absl::Status& status) { return !status.ok(); };
   const auto failed_early = [](const absl::Status& status) {
     return !status.ok() && !absl::IsDeadlineExceeded(status);

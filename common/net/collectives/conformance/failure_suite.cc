@@ -153,7 +153,7 @@ TEST_P(FailureSuite, AnExpiredWaitNamesWhoHasNotArrived) {
                   HasSubstr("dense/kernel and 3 more"), HasSubstr("waited "))));
   }
   // The one that comes too late may find that it has all it needs, but no rank
-  // goes on with it.
+  // continues with it.
   AllReduce(*group_[2], kShort).IgnoreError();
   EXPECT_FALSE(AllReduce(*group_[2], kShort).ok());
   ExpectEnded(statuses);

@@ -88,7 +88,7 @@ class FaultyLane final : public LaneDecorator {
 
   absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) override {
     // A frame comes in as many pieces as it happens to; it counts once. Those
-    // that say who waits do not: how many there are is a matter of time.
+    // that name waiting ranks do not: their number depends on time.
     const bool is_new = !std::exchange(is_receiving_, true) && is_next_data_;
     if (strike_->fault == Fault::kFailReceive && is_new && IsStruck()) {
       Close();
@@ -106,7 +106,7 @@ class FaultyLane final : public LaneDecorator {
     return true;
   }
 
-  // Whether the sender believes that the frame has gone.
+  // True if the sender is told that the frame was sent.
   absl::StatusOr<bool> Suffer(OutgoingFrame& frame) {
     if (strike_->fault == Fault::kDelay) {
       --refusals_left_;

@@ -32,7 +32,7 @@ class RankProcesses {
   };
 
   // One call of a rank, counted from 1. Returns what the rank says before it
-  // ends; nothing if it goes on.
+  // ends; nothing if it continues.
   using Call = std::function<std::string(int call, absl::Duration timeout)>;
   // Makes what a rank uses, in its process, and returns what it does.
   using Prepare =

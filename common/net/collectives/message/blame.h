@@ -20,7 +20,7 @@ struct PeerState {
 
 // The ranks that hold up a collective.
 struct Blame {
-  // All ranks have arrived, and `ranks` do not go on; otherwise `ranks` have
+  // All ranks have arrived, and `ranks` do not continue; otherwise `ranks` have
   // not arrived.
   bool have_all_arrived = false;
   std::vector<int> ranks;

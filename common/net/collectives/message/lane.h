@@ -38,7 +38,7 @@ struct OutgoingFrame {
   FrameHeader header;
   const uint8_t* payload = nullptr;  // header.payload_bytes.
   // Keeps the payload alive. Null: it may be gone after an error, so a lane
-  // that would go on reading it has to copy.
+  // that would continue reading it has to copy.
   std::shared_ptr<const void> payload_owner;
 
   size_t sent_bytes = 0;
@@ -48,7 +48,7 @@ struct OutgoingFrame {
 // sent them, none is lost, and none comes twice, or the lane is lost.
 //
 // Nothing here waits. One thread moves all lanes of a group: it asks each one
-// to go on, and sleeps in poll() on their descriptors and on the waker when
+// to continue, and sleeps in poll() on their descriptors and on the waker when
 // none of them could.
 //
 // Every error is final and means that the lane is lost:
@@ -65,7 +65,7 @@ class Lane {
   // Whether both ends compute on the same processors.
   virtual bool is_same_host() const = 0;
 
-  // A lane without a descriptor calls waker->Wake() whenever it could go on.
+  // A lane without a descriptor calls waker->Wake() whenever it could continue.
   // Called once, before anything else; `waker` outlives the lane's last use.
   virtual void SetWaker(LaneWaker* waker) = 0;
 
@@ -74,8 +74,8 @@ class Lane {
   // some frame is not done.
   virtual int fd() const = 0;
 
-  // Goes on with sending `frame`; whether the lane has taken it all. Until then
-  // the next call is about the same frame.
+  // Continues with sending `frame`; whether the lane has taken it all. Until
+  // then the next call is about the same frame.
   virtual absl::StatusOr<bool> Send(OutgoingFrame& frame) = 0;
 
   // Whether the lane still reads from payloads that it has taken.

@@ -106,7 +106,8 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
     End& end = lanes_[peer];
     end.next_send = end.next_receive = 0;
     end.sent_elements = 0;
-    // Who is gone will not take part, whether this rank needs it or not.
+    // A rank that is gone will not take part, whether this rank needs it or
+    // not.
     if (!end.loss.ok()) {
       return Dress(
           absl::StatusCode::kUnavailable,
@@ -359,7 +360,7 @@ absl::Status LaneGroup::FinishReceive(int peer) {
   received_ends_[index] += end.incoming_elements;
   if (received_ends_[index] >=
       call_->plan->receives[index].transfer.range.end) {
-    // A transfer without elements is done too, and says so to those who need
+    // A transfer without elements is done too, and says so to those that need
     // it.
     received_ends_[index] = std::numeric_limits<int64_t>::max();
     ++end.next_receive;
@@ -465,7 +466,7 @@ absl::Status LaneGroup::HandleLoss(int peer, const absl::Status& status) {
   end.loss = status;
   // It may have said why before it went.
   RETURN_IF_ERROR(end.lane->FindAbort());
-  // Who has done its part may leave.
+  // A rank that has done its part may leave.
   if (!IsNeeded(peer)) return absl::OkStatus();
   return Dress(
       absl::StatusCode::kUnavailable,
@@ -508,7 +509,7 @@ absl::Status LaneGroup::CheckDeadline(absl::Time now) const {
   const std::string what =
       blame.have_all_arrived
           ? absl::StrCat("all ranks have arrived, and ", NameList(blame.ranks),
-                         is_one ? " does" : " do", " not go on")
+                         is_one ? " does" : " do", " not continue")
           : absl::StrCat(NameList(blame.ranks), is_one ? " has" : " have",
                          " not arrived");
   return Dress(absl::StatusCode::kDeadlineExceeded,
@@ -577,7 +578,7 @@ CollectiveProgress LaneGroup::Progress() const {
   progress.name = current_.name;
   if (!current_.is_running) return progress;
   progress.elapsed = Now() - current_.start_time;
-  // Who has sent a broadcast on may be gone without having been heard of.
+  // A rank that has forwarded a broadcast may be gone without a word.
   if (!current_.has_announced ||
       current_.operation == CollectiveOperation::kBroadcast) {
     return progress;

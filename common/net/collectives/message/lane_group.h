@@ -107,7 +107,7 @@ class LaneGroup {
   absl::Status MoveUntilDone();
   bool IsDone() const;
 
-  // Go on with all or one; whether anything moved.
+  // Continue with all or one; whether anything moved.
   absl::StatusOr<bool> MoveAll();
   absl::StatusOr<bool> MoveSend(int peer);
   absl::StatusOr<bool> MoveReceive(int peer);
@@ -132,7 +132,7 @@ class LaneGroup {
   // `status` is how `peer`'s lane ended. Not OK when this call needs it.
   absl::Status HandleLoss(int peer, const absl::Status& status);
   bool IsNeeded(int peer) const;
-  // Not OK once the deadline has passed and it is known who is to blame.
+  // Not OK once the deadline has passed and the ranks that caused it are known.
   absl::Status CheckDeadline(absl::Time now) const;
   Blame WhoHoldsUp() const;
   // Says which call it was, on which rank.

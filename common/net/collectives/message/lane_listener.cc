@@ -380,7 +380,8 @@ class Acceptance {
     return one.read_bytes == sizeof(Hello);
   }
 
-  // Answers, and makes a lane of who is welcome. Others are named by the error.
+  // Answers, and makes lanes of connections from expected ranks. The error
+  // names others.
   absl::Status Decide(Undecided& one) {
     const Hello& hello = one.hello;
     if (std::memcmp(hello.magic, Hello().magic, sizeof(hello.magic)) != 0) {

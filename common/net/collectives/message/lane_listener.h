@@ -32,9 +32,9 @@ struct LaneListenerOptions {
 // Accepts raw lanes. Not thread-safe.
 class LaneListener {
  public:
-  // A peer that has not said who it is after this long is refused.
+  // A peer that has not named itself after this long is refused.
   static constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
-  // Connections of one address, and of all, that have not said who they are.
+  // Connections of one address, and of all, that have not named themselves.
   static constexpr int kUndecidedCountOfAddressMax = 128;
   static constexpr int kUndecidedCountMax = 1024;
 

@@ -27,7 +27,7 @@ struct MessageGroup {
 
 // The thread that calls a collective moves all its lanes: it sends and receives
 // as the wires allow, reduces what has arrived while more is under way, and
-// sleeps only when no lane can go on. There is no other thread.
+// sleeps only when no lane can continue. There is no other thread.
 //
 // A rank that fails tells the others why, so that all end with the first cause.
 //

@@ -276,7 +276,7 @@ void RpcLaneState::GiveCredit(const FrameHeader& header) {
     if (credit_owed_bytes_ < kCreditBytesMin) return;
     credit_bytes = std::exchange(credit_owed_bytes_, 0);
   }
-  // A stream that has ended says so to the next who reads.
+  // A stream that has ended says so to its next reader.
   Send({MakeNote(Note::kCredit, &credit_bytes, sizeof(credit_bytes)), {}})
       .IgnoreError();
 }

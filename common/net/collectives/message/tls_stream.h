@@ -24,7 +24,7 @@ struct TlsStreamOptions {
 // Speaks TLS 1.3 over `fd`, a connected socket that does not block, and takes
 // it over. Both ends prove that they have the key (RFC 8446, 2.2: an external
 // pre-shared key). The keys of the connection also come from a Diffie-Hellman
-// exchange, so that who learns `key` later cannot decrypt a recording.
+// exchange, so that `key` does not decrypt a recording later.
 //
 // Handshake() returns kPermissionDenied if the other end has another key or
 // none, speaks no TLS, or an older version; the message says which, as far as

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// A schedule made ready to run: who may go on when. A transfer moves in
-// *segments*, the units in which it is sent, and one segment can be passed on
-// while the next is still arriving. Pure.
+// A schedule made ready to run: which transfer may continue when. A transfer
+// moves in *segments*, the units in which it is sent, and one segment can be
+// passed on while the next is still arriving. Pure.
 struct TransferPlan {
   // Up to `end`, the values of receive `receive` are needed.
   struct Need {

@@ -131,7 +131,7 @@ class TwoLevelCommunicator final : public Communicator {
   absl::Status DoBroadcast(TensorSpan buffer, int root);
   absl::Status DoBarrier();
 
-  // Say of an error of either level what was called, and who is meant.
+  // Add to an error of either level what was called and which rank is meant.
   absl::Status Local(const absl::Status& status) const;
   absl::Status Across(const absl::Status& status) const;
 

@@ -33,9 +33,9 @@ struct TwoLevelGroup {
 // rank takes its part of the reduction across by itself, and so all of a host's
 // ranks drive its network; otherwise the first rank of each host does it all.
 //
-// A call may take a tenth longer than its timeout: who waits for another host
-// gives that one time to say for whom it waits itself. A rank that waits for
-// its own host hears of failures elsewhere when that wait is over.
+// A call may take a tenth longer than its timeout: a rank that waits for
+// another host gives that one time to say for whom it waits itself. A rank that
+// waits for its own host hears of failures elsewhere when that wait is over.
 //
 //   kInvalidArgument  the communicators are not those of such a group
 absl::StatusOr<std::unique_ptr<Communicator>> MakeTwoLevelCommunicator(

@@ -467,7 +467,7 @@ absl::StatusOr<absl::Time> NcclCommunicator::AgreeAndLaunch(
   ASSIGN_OR_RETURN(const absl::Time deadline,
                    Agree(collective.signature, call));
   RETURN_IF_ERROR(FaultPoint("nccl.agreed"));
-  // Ranks give up together, and then find out who is missing.
+  // Ranks give up together, and then find out which are missing.
   RETURN_IF_ERROR(thread_->Run(collective.function, collective.launch, ready,
                                done, deadline));
   RETURN_IF_ERROR(FaultPoint("nccl.launched"));

@@ -18,8 +18,8 @@ struct NcclGroup {
   nccl::UniqueId id;
   Device* device = nullptr;  // Borrowed, outlives the communicator.
   // The same ranks over another transport: they agree over it before each
-  // collective, and ask each other over it who is missing after an error. Its
-  // rank, size and generation are those of the group.
+  // collective, and ask each other over it which are missing after an error.
+  // Its rank, size and generation are those of the group.
   std::unique_ptr<Communicator> control;
   // The multiprocessors that NCCL may occupy; 0: as it likes.
   int ctas_max = 0;

@@ -185,7 +185,7 @@ TEST(NcclCommunicatorTest, WhatWasStartedIsDoneOnlyWithoutAnError) {
           done.get(), {"gradients", kLong});
       if (status.ok()) status = communicator.Await();
       EXPECT_FALSE(status.ok());
-      // The stream goes on, so that what waits for it is not stuck.
+      // The stream continues, so that what waits for it is not stuck.
       EXPECT_OK(AwaitEvent(&device.context(), *done,
                            Clock::Real()->Now() + kLong, "the all-reduce"));
     });

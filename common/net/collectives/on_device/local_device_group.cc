@@ -84,8 +84,8 @@ std::vector<Round> AllReduceRounds(DeviceReduction reduction, int rank,
           CopyFrom(0, rank, all)};
 }
 
-// What the ranks of one group know of each other. Barriers separate those who
-// write from those who read.
+// What the ranks of one group know of each other. Barriers separate writes
+// from reads.
 struct Exchange {
   struct Entry {
     Device* device = nullptr;
@@ -169,7 +169,7 @@ class LocalDeviceCommunicator final : public DeviceCommunicator {
                          TensorSpan buffer, absl::Span<const Round> rounds,
                          const Event& ready, Event* done,
                          const CollectiveCall& call);
-  // The stream goes on when all ranks have come before round `round`.
+  // The stream continues when all ranks have come before round `round`.
   absl::Status AwaitRound(size_t round);
   absl::Status RunTask(const Task& task, ReduceOp op, TensorSpan buffer);
   // Memory for what is copied from other GPUs.

@@ -27,7 +27,8 @@ std::string DescribeProcess(TaskId task, absl::string_view address,
                             uint64_t incarnation);
 
 // Finds out whether another process has the place of this one: asks at this
-// task's own address who is there, and answers those who ask the same.
+// task's own address which process is there, and answers those that ask the
+// same.
 //
 // Thread-safe.
 class DuplicateTaskProbe {

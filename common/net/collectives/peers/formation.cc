@@ -228,7 +228,7 @@ Formation::Attempt Formation::LeadAttempt(
     return NotFormed(Attempt::Outcome::kTransportFailed,
                      communicators.status());
   }
-  // Those who cannot connect say so when their time is up, which began later.
+  // Tasks that cannot connect say so at their deadline, which is later.
   collected = CollectReplies(
       std::min(deadline, clock_->Now() + 2 * options_.connect_timeout), report);
   if (collected.outcome == Attempt::Outcome::kOver &&
@@ -499,7 +499,7 @@ std::string Formation::UnansweredTasks() const {
 
 void Formation::SendToAll(const proto::PeerMessage& message) {
   for (int rank = 0; rank < links_->task_count(); ++rank) {
-    // Who cannot be reached is missing, and that ends the attempt.
+    // A task that cannot be reached is missing, and that ends the attempt.
     if (rank != links_->rank()) links_->Send(rank, message);
   }
 }

@@ -34,7 +34,7 @@ struct FormedGroup {
   std::vector<std::unique_ptr<Communicator>> communicators;  // By replica.
 };
 
-// How those who have met become a group. Rank 0 leads:
+// How connected tasks become a group. Rank 0 leads:
 //
 //   leader                     member
 //   proposal (plan, members) ->  opens its endpoints
@@ -81,7 +81,7 @@ class Formation {
 
   // Waits for everyone and forms a group. `report` gets a line every report
   // interval. Once.
-  //   kDeadlineExceeded  lists who is missing, and why
+  //   kDeadlineExceeded  lists the missing tasks, and why
   //   as given to OnRefused(), and what the last transport to be tried said
   absl::StatusOr<FormedGroup> Run(
       absl::Time deadline,
@@ -128,7 +128,7 @@ class Formation {
   std::optional<proto::PeerMessage> NextCommand(
       absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report,
       Attempt* attempt) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same of an attempt under way: any other word of the leader ends it.
+  // The same for an attempt under way: any other word of the leader ends it.
   std::optional<proto::PeerMessage> NextCommandOf(
       const GroupPlan& plan, absl::Time deadline,
       absl::FunctionRef<void(absl::string_view)> report, Attempt* attempt)

@@ -13,7 +13,7 @@ namespace muster {
 // turns this into its exit status.
 enum class GroupErrorKind {
   // A process of the group is gone or has gone silent. A new start of all, or
-  // of the one lost, may go on.
+  // of the one lost, may continue.
   kPeerLost = 1,
   // The others have formed, or are ending, a group without this process: it was
   // taken for lost, or came late. The same remedy.

@@ -78,7 +78,7 @@ std::string HangWatch::OnTick() {
   proto::PeerMessage request;
   request.mutable_progress_request();
   for (int rank = 0; rank < links_->task_count(); ++rank) {
-    // Who cannot be asked gives no answer, and the report says so.
+    // A task that cannot be asked gives no answer, and the report says so.
     if (rank != links_->rank()) life_->Send(rank, request);
   }
   return "";

@@ -20,8 +20,8 @@ namespace {
 constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
 
 // Connections bear silence for longer than it takes to decide by heartbeats
-// that a task is lost, since they go on by themselves when packets do; but for
-// a day at most, which systems accept.
+// that a task is lost, since they continue by themselves when packets do; but
+// for a day at most, which systems accept.
 constexpr double kSilenceMargin = 1.5;
 constexpr absl::Duration kSilenceTimeoutMax = absl::Hours(24);
 

@@ -55,7 +55,7 @@ namespace muster {
 //   names it and the task that noticed; so does a task that fails, with what
 //   it failed of. All tasks give the first cause that they learn of.
 // - Between two tasks, packets that are dropped for less than heartbeat_timeout
-//   end nothing, as far as TCP sends them again by then: it waits for up to as
+//   end nothing, as far as TCP sends them again in time: it waits for up to as
 //   long as they were dropped.
 // - A restarted process is no member of a group that was formed
 //   before.
@@ -104,7 +104,7 @@ class PeerGroup : private PeerLinks::Listener {
   //                        (kDuplicateTask)
   //   kUnimplemented       the implementation is required, and no transport of
   //                        it fits; says what is missing on which rank
-  //   kDeadlineExceeded    names who is missing, and why
+  //   kDeadlineExceeded    names the missing tasks, and why
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,
                                                          Clock* clock);
@@ -153,7 +153,7 @@ class PeerGroup : private PeerLinks::Listener {
   // error, ends the group and waits a moment for the others to learn of it.
   // Returns the first cause if the group has ended, or `status` where that is
   // what a collective said of it.
-  //   kDeadlineExceeded    names those who have not arrived
+  //   kDeadlineExceeded    names those that have not arrived
   absl::Status Leave(const absl::Status& status, absl::Duration timeout);
 
  private:

@@ -30,8 +30,8 @@
 namespace muster {
 
 // The connections of one task to all others of its group. Dials every peer and
-// accepts every peer's stream, sends heartbeats, and reports who is present,
-// who is missing and why, and, after Watch(), who is lost.
+// accepts every peer's stream, sends heartbeats, and reports which are present,
+// which are missing and why, and, after Watch(), which are lost.
 //
 // Two streams join two tasks, one opened by each. A task speaks on its own and
 // listens on the other's. Its own is a ReconnectingStream. Silence is counted
@@ -51,7 +51,7 @@ class PeerLinks : private Conversation::Host,
     // processes have one name.
     absl::Duration occupied_timeout = absl::Seconds(6);
     // ChannelOptions::keepalive. Longer than PeerHealth takes to notice
-    // silence: a connection that bears it goes on when the network does.
+    // silence: a connection that bears it continues when the network does.
     absl::Duration keepalive = absl::Seconds(10);
   };
 
@@ -178,7 +178,7 @@ class PeerLinks : private Conversation::Host,
 
   absl::Status LossOf(int rank, absl::string_view reason) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // After anything that may have changed who is there.
+  // After anything that may have changed which peers are present.
   void Settle(int rank, Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PlanNews(int rank, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

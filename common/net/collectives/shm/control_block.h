@@ -71,7 +71,7 @@ struct ControlBlock {
 
   // Written on rare occasions only, so that reading them costs nothing.
   struct alignas(128) {
-    // A futex: 1 while the owner sleeps. Who wakes it sets 0.
+    // A futex: 1 while the owner sleeps. The thread that wakes it sets 0.
     std::atomic<uint32_t> sleeping{0};
     // Once set, the fields of `failure` stay as they are.
     std::atomic<uint32_t> has_failed{0};
@@ -82,7 +82,7 @@ struct ControlBlock {
 
   struct {
     int32_t code = 0;
-    int32_t rank = 0;  // Who failed first, as far as the owner knows.
+    int32_t rank = 0;  // The rank that failed first, as far as the owner knows.
     char text[kFailureTextBytes] = {};
   } failure;
 

@@ -148,7 +148,7 @@ TEST(TimeoutTest, NamesTheMissingAndIsFinal) {
       AllOf(HasSubstr("all-reduce"), HasSubstr("'dense/kernel'"),
             HasSubstr("waited "), HasSubstr("ranks 2, 3 have not arrived")));
   EXPECT_EQ(group[0]->Barrier(kPatient), status);
-  // Who comes late does not wait.
+  // A late rank does not wait.
   const absl::Status late = SumOf(*group[2], 10, kPatient);
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()), HasSubstr("gave up"));
@@ -305,7 +305,7 @@ TEST_P(KilledRankTest, DiesWhileOthersSleep) {
     const absl::Status status = ReduceUntilFailure(communicator, false);
     is_over = true;
     watcher.join();
-    // Who has noticed first tells the others.
+    // The first rank that notices tells the others.
     ExpectNames(status, absl::StatusCode::kUnavailable, "rank 2 is gone");
   });
   while (sleepers->load() < 3) std::this_thread::yield();
@@ -330,7 +330,7 @@ TEST_P(KilledRankTest, StoppedRankIsNamedAtTheDeadline) {
   EXPECT_EQ(ranks.Wait(1), 0);
   EXPECT_EQ(ranks.Wait(2), 0);
   EXPECT_EQ(*arrived, 3);
-  // It finds out about it when it comes to itself.
+  // It learns of it when it runs again.
   ranks.SendSignal(0, SIGCONT);
   EXPECT_EQ(ranks.Wait(0), 0);
 }

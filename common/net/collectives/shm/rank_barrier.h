@@ -25,8 +25,8 @@ struct WaitPolicy {
   absl::Duration pause_time;
   absl::Duration yield_time;
 
-  // Ranks that each have a processor look for long; where there are fewer, who
-  // looks keeps the one away that it looks for.
+  // Ranks that each have a processor poll for long; where there are fewer, a
+  // rank that looks keeps the one away that it looks for.
   static WaitPolicy For(int rank_count, int cpu_count);
 };
 

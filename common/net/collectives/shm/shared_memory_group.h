@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
     const SharedMemoryGroupOptions& options);
 
 // A group of threads of this process, one communicator for each, by rank. All
-// memory is as good as that of Allocate().
+// memory can be used like that of Allocate().
 //
 //   kInvalidArgument   `size` is less than 1 or over kSharedMemoryRanksMax
 absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> CreateLocalGroup(

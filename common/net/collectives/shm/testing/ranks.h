@@ -32,7 +32,7 @@ void RunThreadRanks(int size, const SharedMemoryTuning& tuning,
 class ForkedRanks {
  public:
   ForkedRanks(int size, const SharedMemoryTuning& tuning, const RankBody& body);
-  ~ForkedRanks();  // Kills who is still there.
+  ~ForkedRanks();  // Kills the remaining processes.
 
   ForkedRanks(const ForkedRanks&) = delete;
   ForkedRanks& operator=(const ForkedRanks&) = delete;
