@@ -24,10 +24,10 @@ if [[ -e $out ]]; then
   exit 2
 fi
 
-executables=(coordinator/coordinator deploy/launch/launch deploy/musterctl/musterctl ps/ps
-  worker/worker)
+executables=(deploy/image/tasks deploy/launch/launch deploy/musterctl/musterctl ps/ps)
 mkdir -p -- "$out"/{etc,run/muster,tmp,usr/bin}
 install --strip --mode=755 -t "$out/usr/bin" -- "${executables[@]}"
+for task in coordinator worker; do ln -s tasks "$out/usr/bin/$task"; done
 
 # Each library at the path where the loader looks for it.
 ldd -- "${executables[@]}" | grep -o '/[^ ]*\.so[^ ]*' | sort -u |

@@ -16,13 +16,21 @@ fi
 for executable in coordinator launch musterctl ps worker; do
   inside "/usr/bin/$executable" --version | grep "^$executable "
 done
+# Each part has its own flags.
+inside /usr/bin/coordinator --help | grep --quiet -- "--predict"
+if inside /usr/bin/worker --predict=a.csv 2>message; then exit 1; fi
+grep -- "--predict" message
+status=0
+inside /usr/bin/tasks --version 2>message || status=$?
+((status == 2))
+grep "expected the name coordinator or worker" message
 # Without /proc, launch cannot know where it lies itself.
 inside /usr/bin/launch --task --bin_dir=/usr/bin --check_config \
   --tf_config='{"cluster":{"ps":["localhost:1"],"worker":["localhost:2"]},
                 "task":{"type":"ps","index":0}}' | grep "ps 0 .*this task"
 
 # Symbols are gone, and nothing has privileges.
-if readelf --section-headers "$rootfs/usr/bin/worker" | grep '\.symtab'; then exit 1; fi
+if readelf --section-headers "$rootfs/usr/bin/tasks" | grep '\.symtab'; then exit 1; fi
 test -z "$(find "$rootfs" -perm /6000)"
 
 status=0

@@ -13,8 +13,11 @@ namespace {
 bool IsAbseils(const absl::CommandLineFlag& flag) {
   return absl::StrContains(flag.Filename(), "absl/");
 }
+// An executable may hold several of Muster's programs, each with its own flags.
 bool IsMusters(const absl::CommandLineFlag& flag) {
-  return absl::EndsWith(flag.Filename(), "common/net/process/task_options.cc");
+  const std::string file = flag.Filename();
+  return absl::EndsWith(file, "common/net/process/task_options.cc") ||
+         absl::EndsWith(file, "coordinator/coordinator_main.cc");
 }
 
 FlagDescription Describe(const std::string& name,

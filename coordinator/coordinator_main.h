@@ -1,0 +1,13 @@
+#ifndef COORDINATOR_COORDINATOR_MAIN_H_
+#define COORDINATOR_COORDINATOR_MAIN_H_
+
+namespace muster {
+
+// main() of `coordinator`: runs the job that a job file describes, on the
+// cluster that TF_CONFIG names or, without one, in this process. Returns the
+// exit status (common/net/process/exit_code.h).
+int CoordinatorMain(int argc, char** argv);
+
+}  // namespace muster
+
+#endif  // COORDINATOR_COORDINATOR_MAIN_H_
