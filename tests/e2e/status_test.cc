@@ -1,6 +1,7 @@
 // Scrapes the status pages of real clusters.
 #include <signal.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -33,6 +34,7 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::Contains;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr TaskId kChief = ClusterUnderTest::kChief;
@@ -227,6 +229,45 @@ TEST_F(StatusTest, ShowsALostWorkerAndItsReturn) {
   EXPECT_EQ(ValueOf(Get(kChief, "/metrics"), "muster_peers_returned_total"), 1);
 }
 
+// What a browser shows of `url` once its scripts have run for a while.
+std::string PageIn(const std::string& browser, const std::string& url) {
+  const std::string command = absl::StrCat(
+      browser,
+      " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage"
+      " --user-data-dir=",
+      testing::TempDir(), "/browser --virtual-time-budget=5000 --dump-dom ",
+      url, " 2>/dev/null");
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string page;
+  char part[4096];
+  while (const size_t size = std::fread(part, 1, sizeof(part), pipe)) {
+    page.append(part, size);
+  }
+  return pclose(pipe) == 0 ? page : "";
+}
+
+TEST_F(StatusTest, ShowsThePageInABrowser) {
+  const char* const browser = std::getenv("MUSTER_BROWSER");
+  if (browser == nullptr) {
+    GTEST_SKIP() << "MUSTER_BROWSER does not name the command of Chromium";
+  }
+  Create(2, 1);
+  ASSERT_OK(cluster_->StartAll({"--status_port=0", "--status_job=digits"}));
+  FindPages(kChief);
+  ASSERT_TRUE(AwaitStatus(kChief, [](const Json& status) {
+    return status.contains("training") &&
+           status["training"]["series"].size() > 2;
+  })) << last_.dump(1);
+  const std::string page = PageIn(browser, urls_[kChief]);
+  EXPECT_THAT(page, HasSubstr("digits - chief"));
+  EXPECT_THAT(page, HasSubstr("connected for"));
+  EXPECT_THAT(page, HasSubstr(">worker 1<"));
+  EXPECT_THAT(page, HasSubstr(">ps 0<"));
+  // The lines of the charts.
+  EXPECT_THAT(page, ContainsRegex("class=\"curve\" d=\"M[0-9.,]+L[0-9.,]+"));
+}
+
 TEST_F(StatusTest, SaysForWhomSynchronousWorkersWait) {
   Create(2, 0);
   ASSERT_OK(cluster_->StartAll({"--status_port=0", "--peer_timeout=30s"}));
@@ -238,6 +279,11 @@ TEST_F(StatusTest, SaysForWhomSynchronousWorkersWait) {
   EXPECT_EQ(TaskIn(last_, "worker 1")["state"], "connected");
   ExpectMoves(kWorker0, "muster_collective_seconds_count");
   ExpectMoves(kWorker1, "muster_collective_bytes_total");
+  ASSERT_TRUE(AwaitStatus(kWorker0, [](const Json& status) {
+    return status.contains("collectives") &&
+           status["collectives"][0].value("operation", "") == "all_reduce" &&
+           status["collectives"][0].value("median_seconds", 0.0) > 0;
+  })) << last_.dump(1);
   ExpectPassesLinter(Get(kWorker0, "/metrics"));
   EXPECT_THAT(NamesOf(Get(kWorker0, "/metrics")),
               Contains("muster_straggler_seconds_total"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -142,6 +143,23 @@ void DurationMetric::Observe(absl::Duration duration) {
       bounds.begin();
   counts_[bucket].fetch_add(1, std::memory_order_relaxed);
   sum_nanoseconds_.fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
+absl::Duration DurationMetric::Percentile(double percent) const {
+  const std::array<int64_t, kBoundCount + 1> all = counts();
+  const int64_t total = std::accumulate(all.begin(), all.end(), int64_t{0});
+  double rank = percent / 100 * static_cast<double>(total);
+  double lower = 0;
+  for (size_t i = 0; i < kBoundCount && total > 0; ++i) {
+    const auto upper = static_cast<double>(BoundsNanoseconds()[i]);
+    const auto count = static_cast<double>(all[i]);
+    if (count > 0 && rank <= count) {
+      return absl::Nanoseconds(lower + (upper - lower) * rank / count);
+    }
+    rank -= count;
+    lower = upper;
+  }
+  return absl::Nanoseconds(total > 0 ? lower : 0);
 }
 
 std::array<int64_t, DurationMetric::kBoundCount + 1> DurationMetric::counts()

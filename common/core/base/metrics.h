@@ -71,6 +71,11 @@ class alignas(64) DurationMetric {
   absl::Duration sum() const {
     return absl::Nanoseconds(sum_nanoseconds_.load(std::memory_order_relaxed));
   }
+  // The duration that `percent` of the observations do not exceed, as PromQL's
+  // histogram_quantile() estimates it: observations are spread evenly within
+  // their bucket, and those beyond the greatest bound count as that bound. Zero
+  // without observations.
+  absl::Duration Percentile(double percent) const;
 
  private:
   std::array<std::atomic<int64_t>, kBoundCount + 1> counts_{};

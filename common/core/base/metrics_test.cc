@@ -77,6 +77,23 @@ TEST(MetricsTest, DurationsFallIntoBuckets) {
             absl::Hours(1) + absl::Microseconds(2) + absl::Nanoseconds(1));
 }
 
+TEST(MetricsTest, EstimatesPercentiles) {
+  DurationMetric* const metric =
+      GetDurationMetric({"muster_percentiles_test_seconds", "A test."});
+  EXPECT_EQ(metric->Percentile(50), absl::ZeroDuration());
+  // Four between 1 and 2 ms, four between 20 and 50 ms.
+  for (int i = 0; i < 4; ++i) {
+    metric->Observe(absl::Milliseconds(1.5));
+    metric->Observe(absl::Milliseconds(30));
+  }
+  EXPECT_EQ(metric->Percentile(25), absl::Milliseconds(1.5));
+  EXPECT_EQ(metric->Percentile(50), absl::Milliseconds(2));
+  EXPECT_EQ(metric->Percentile(75), absl::Milliseconds(35));
+  EXPECT_EQ(metric->Percentile(100), absl::Milliseconds(50));
+  metric->Observe(absl::Hours(1));
+  EXPECT_EQ(metric->Percentile(100), absl::Seconds(100));
+}
+
 TEST(MetricsTest, SourcesAreReadWhileTheyLive) {
   constexpr MetricInfo kInfo = {"muster_sources_test", "A test."};
   const auto make = [&](double value) {

@@ -1,5 +1,7 @@
 #include "common/learn/train/training_monitor.h"
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -84,22 +86,36 @@ void TrainingMonitor::Sample(absl::Time now, const Logs& values) {
   while (marks_.size() > 2 && now - marks_[1].time >= kRateWindow) {
     marks_.pop_front();
   }
-  AddPoint(values);
+  AddPoint(now, values);
 }
 
-void TrainingMonitor::AddPoint(const Logs& values) {
-  std::vector<TrainingStatus::Point>& series = status_.series;
-  const absl::Time now = absl::Now();
-  const bool is_due =
-      series.empty() || now - series.back().time >= point_interval_;
-  if (!is_due) return;
-  series.push_back({.time = now,
-                    .step = step_count_.load(std::memory_order_relaxed),
-                    .values = values});
-  if (series.size() < kPointsMax) return;
-  // Keeps the whole course of training, at half the resolution.
-  for (size_t i = 0; 2 * i < series.size(); ++i) series[i] = series[2 * i];
-  series.resize(series.size() / 2);
+void TrainingMonitor::AddPoint(absl::Time now, const Logs& values) {
+  TrainingStatus::Point point = {
+      .time = absl::Now(),
+      .step = step_count_.load(std::memory_order_relaxed),
+      .values = {}};
+  // Values of validation come at the end of an epoch, just after others.
+  for (const auto& [name, value] : values) {
+    const auto [newest, is_first] = newest_points_.try_emplace(name, now);
+    if (!is_first && now - newest->second < point_interval_) continue;
+    newest->second = now;
+    point.values.emplace(name, value);
+  }
+  if (point.values.empty()) return;
+  status_.series.push_back(std::move(point));
+  if (status_.series.size() >= kPointsMax) HalvePoints();
+}
+
+void TrainingMonitor::HalvePoints() {
+  std::map<std::string, int64_t> value_counts;  // By name, up to this point.
+  for (TrainingStatus::Point& point : status_.series) {
+    std::erase_if(point.values, [&](const auto& value) {
+      return value_counts[value.first]++ % 2 == 1;
+    });
+  }
+  std::erase_if(status_.series, [](const TrainingStatus::Point& point) {
+    return point.values.empty();
+  });
   point_interval_ *= 2;
 }
 

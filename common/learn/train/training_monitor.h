@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -57,7 +59,12 @@ class TrainingMonitor {
   };
 
   void Sample(absl::Time now, const Logs& values) ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddPoint(const Logs& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the values whose newest points are old enough.
+  void AddPoint(absl::Time now, const Logs& values)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Keeps every second value of each name, so that the whole course of training
+  // is kept, and doubles the interval.
+  void HalvePoints() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Clock* const clock_;
@@ -72,6 +79,8 @@ class TrainingMonitor {
   TrainingStatus status_ ABSL_GUARDED_BY(mutex_);
   std::deque<Mark> marks_ ABSL_GUARDED_BY(mutex_);  // The last few seconds.
   absl::Duration point_interval_ ABSL_GUARDED_BY(mutex_);
+  // By the name of the value.
+  std::map<std::string, absl::Time> newest_points_ ABSL_GUARDED_BY(mutex_);
 
   // Of this Fit(). Written by the thread that trains.
   std::atomic<int> epoch_{0};

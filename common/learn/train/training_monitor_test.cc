@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/metrics.h"
@@ -89,6 +91,38 @@ TEST_F(TrainingMonitorTest, ReportsProgress) {
       0.6);
   monitor = nullptr;
   EXPECT_FALSE(ReadStatus().training.has_value());
+}
+
+// How many points have a value of this name.
+int64_t PointsWith(absl::string_view name) {
+  int64_t count = 0;
+  for (const TrainingStatus::Point& point : ReadStatus().training->series) {
+    count += static_cast<int64_t>(point.values.count(std::string(name)));
+  }
+  return count;
+}
+
+TEST_F(TrainingMonitorTest, KeepsThePointsOfValidation) {
+  TrainingMonitor monitor(1000, &clock_);
+  // An epoch ends just after a sample of its steps.
+  const auto train = [&](int epoch_count) {
+    for (int i = 0; i < epoch_count; ++i) {
+      step_ = 0;
+      monitor.BeginEpoch(i, 2);
+      Step(&monitor, absl::Milliseconds(600));
+      Step(&monitor, absl::Milliseconds(100));
+      monitor.EndEpoch({{"loss", 0.5}, {"val_loss", 0.25}});
+    }
+  };
+  train(20);
+  EXPECT_EQ(PointsWith("loss"), 20);
+  EXPECT_EQ(PointsWith("val_loss"), 20);
+
+  train(980);
+  const int64_t loss_count = PointsWith("loss");
+  EXPECT_GE(loss_count, TrainingMonitor::kPointsMax / 8);
+  EXPECT_NEAR(PointsWith("val_loss"), loss_count, 2);
+  EXPECT_LT(ReadStatus().training->series.size(), TrainingMonitor::kPointsMax);
 }
 
 }  // namespace

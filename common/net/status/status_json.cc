@@ -143,6 +143,14 @@ std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
                      {"seconds", absl::ToDoubleSeconds(wait.elapsed)}});
   }
   json["waits"] = std::move(waits);
+  for (const CollectiveStatus& collective : report.collectives) {
+    json["collectives"].push_back(
+        {{"operation", collective.operation},
+         {"count", collective.count},
+         {"median_seconds", absl::ToDoubleSeconds(collective.median)},
+         {"percentile_99_seconds",
+          absl::ToDoubleSeconds(collective.percentile_99)}});
+  }
   Json checkpoints = {{"failures", report.checkpoint_failure_count}};
   if (report.checkpoint.has_value()) {
     const CheckpointStatus& newest = *report.checkpoint;

@@ -89,6 +89,20 @@ TEST(StatusJsonTest, DescribesTraining) {
   EXPECT_EQ(json["training"]["series"][0]["values"]["loss"], 0.5);
 }
 
+TEST(StatusJsonTest, DescribesCollectives) {
+  EXPECT_FALSE(Write({}).contains("collectives"));
+  StatusReport report;
+  report.collectives.push_back({.operation = "all_reduce",
+                                .count = 5,
+                                .median = absl::Milliseconds(2),
+                                .percentile_99 = absl::Milliseconds(50)});
+  EXPECT_EQ(Write(report)["collectives"][0],
+            Json({{"operation", "all_reduce"},
+                  {"count", 5},
+                  {"median_seconds", 0.002},
+                  {"percentile_99_seconds", 0.05}}));
+}
+
 TEST(StatusJsonTest, SurvivesBytesThatAreNotText) {
   RecentProblems problems;
   problems.error_count = 1;

@@ -61,6 +61,15 @@ struct WaitStatus {
   absl::Duration elapsed;
 };
 
+// The collectives of one kind that this process has taken part in.
+struct CollectiveStatus {
+  std::string operation;  // "all_reduce"
+  int64_t count = 0;
+  // Of their times, waiting for other ranks included.
+  absl::Duration median;
+  absl::Duration percentile_99;
+};
+
 struct QueueStatus {
   int64_t queued_count = 0;
   int64_t in_flight_count = 0;
@@ -106,6 +115,7 @@ struct StatusReport {
   std::optional<QueueStatus> queue;
   std::vector<TaskStatus> tasks;
   std::vector<WaitStatus> waits;
+  std::vector<CollectiveStatus> collectives;
   std::optional<CheckpointStatus> checkpoint;
   // Where operators send requests (JobControlService); empty if nowhere.
   std::string control_address;

@@ -1,5 +1,6 @@
 #include "common/net/collectives/peers/group_communicator.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/base/optimization.h"
@@ -38,7 +39,8 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Communicator> communicator,
       reduce_scatter_seconds_(SecondsOf("reduce_scatter")),
       all_gather_seconds_(SecondsOf("all_gather")),
       broadcast_seconds_(SecondsOf("broadcast")),
-      barrier_seconds_(SecondsOf("barrier")) {}
+      barrier_seconds_(SecondsOf("barrier")),
+      source_([this](StatusReport* report) { AddStatus(report); }) {}
 
 absl::StatusOr<std::shared_ptr<Buffer>> GroupCommunicator::Allocate(
     size_t size_bytes, const CollectiveCall& call) {
@@ -147,6 +149,26 @@ absl::Status GroupCommunicator::Measured(
   seconds->Observe(Clock::Real()->Now() - start);
   bytes_->Add(size_bytes);
   return Explained(operation, call, status);
+}
+
+void GroupCommunicator::AddStatus(StatusReport* report) const {
+  if (!report->collectives.empty()) return;  // Another group's report has them.
+  const std::pair<const char*, const DurationMetric*> operations[] = {
+      {"all_reduce", all_reduce_seconds_},
+      {"reduce_scatter", reduce_scatter_seconds_},
+      {"all_gather", all_gather_seconds_},
+      {"broadcast", broadcast_seconds_},
+      {"barrier", barrier_seconds_}};
+  for (const auto& [operation, seconds] : operations) {
+    const auto counts = seconds->counts();
+    const int64_t count =
+        std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    if (count == 0) continue;
+    report->collectives.push_back({.operation = operation,
+                                   .count = count,
+                                   .median = seconds->Percentile(50),
+                                   .percentile_99 = seconds->Percentile(99)});
+  }
 }
 
 absl::Status GroupCommunicator::Explained(absl::string_view operation,

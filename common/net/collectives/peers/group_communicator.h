@@ -15,6 +15,7 @@
 #include "common/core/base/metrics.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/device_communicator.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 
@@ -83,6 +84,8 @@ class GroupCommunicator final : public DeviceCommunicator {
   absl::Status Measured(const char* operation, DurationMetric* seconds,
                         const CollectiveCall& call, int64_t size_bytes,
                         absl::FunctionRef<absl::Status()> run) const;
+  // Adds what the process' collectives took, those of other groups included.
+  void AddStatus(StatusReport* report) const;
   absl::Status Explained(absl::string_view operation,
                          const CollectiveCall& call,
                          const absl::Status& status) const;
@@ -97,6 +100,7 @@ class GroupCommunicator final : public DeviceCommunicator {
   DurationMetric* const all_gather_seconds_;
   DurationMetric* const broadcast_seconds_;
   DurationMetric* const barrier_seconds_;
+  const StatusSource source_;
 };
 
 }  // namespace muster

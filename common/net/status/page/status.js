@@ -96,7 +96,8 @@ function showTiles(status) {
     const tile = element('div');
     const content = element('dd', value);
     if (note) content.append(element('span', note, 'note'));
-    tile.append(element('dt', name), content);
+    // Long names of metrics may break after an underscore.
+    tile.append(element('dt', name.replaceAll('_', '_\u200b')), content);
     return tile;
   }));
 }
@@ -138,7 +139,7 @@ function showAlerts(status) {
 }
 
 function chartOf(name, points) {
-  const [left, right, top, bottom] = [58, 352, 10, 150];
+  const [left, right, top, bottom] = [72, 352, 10, 150];
   const values = points.map((point) => point.value);
   const low = Math.min(...values);
   const high = Math.max(...values);
@@ -177,6 +178,18 @@ function showCharts(training) {
   }
   byId('training').hidden = charts.length === 0;
   byId('charts').replaceChildren(...charts);
+}
+
+function showCollectives(collectives = []) {
+  byId('collectives').hidden = collectives.length === 0;
+  byId('latencies').tBodies[0].replaceChildren(...collectives.map((collective) => {
+    const row = element('tr');
+    row.append(element('td', collective.operation.replaceAll('_', '-')),
+               element('td', number(collective.count)),
+               element('td', duration(collective.median_seconds)),
+               element('td', duration(collective.percentile_99_seconds)));
+    return row;
+  }));
 }
 
 // A column is shown if any task has a value for it.
@@ -286,6 +299,7 @@ function show(status) {
   showTiles(status);
   showAlerts(status);
   showCharts(status.training);
+  showCollectives(status.collectives);
   showTasks(status);
   showProblems(status.problems);
   showProcess(status);
