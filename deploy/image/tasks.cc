@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "common/net/process/exit_code.h"
-#include "coordinator/coordinator_main.h"
-#include "worker/worker_main.h"
+#include "coordinator/coordinator_program.h"
+#include "worker/worker_program.h"
 
 int main(int argc, char** argv) {
   const std::string_view path = argc > 0 ? argv[0] : "";

@@ -17,7 +17,7 @@ bool IsAbseils(const absl::CommandLineFlag& flag) {
 bool IsMusters(const absl::CommandLineFlag& flag) {
   const std::string file = flag.Filename();
   return absl::EndsWith(file, "common/net/process/task_options.cc") ||
-         absl::EndsWith(file, "coordinator/coordinator_main.cc");
+         absl::EndsWith(file, "coordinator/coordinator_program.cc");
 }
 
 FlagDescription Describe(const std::string& name,

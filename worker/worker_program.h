@@ -1,5 +1,5 @@
-#ifndef WORKER_WORKER_MAIN_H_
-#define WORKER_WORKER_MAIN_H_
+#ifndef WORKER_WORKER_PROGRAM_H_
+#define WORKER_WORKER_PROGRAM_H_
 
 namespace muster {
 
@@ -11,4 +11,4 @@ int WorkerMain(int argc, char** argv);
 
 }  // namespace muster
 
-#endif  // WORKER_WORKER_MAIN_H_
+#endif  // WORKER_WORKER_PROGRAM_H_

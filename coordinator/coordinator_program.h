@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_COORDINATOR_MAIN_H_
-#define COORDINATOR_COORDINATOR_MAIN_H_
+#ifndef COORDINATOR_COORDINATOR_PROGRAM_H_
+#define COORDINATOR_COORDINATOR_PROGRAM_H_
 
 namespace muster {
 
@@ -10,4 +10,4 @@ int CoordinatorMain(int argc, char** argv);
 
 }  // namespace muster
 
-#endif  // COORDINATOR_COORDINATOR_MAIN_H_
+#endif  // COORDINATOR_COORDINATOR_PROGRAM_H_

@@ -1,3 +1,0 @@
-#include "worker/worker_main.h"
-
-int main(int argc, char** argv) { return muster::WorkerMain(argc, argv); }
