@@ -7,7 +7,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/sharding.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,6 @@
 #include "common/compute/ops/builtin_ops.h"
 
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/ops/apply.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include "common/compute/graph/graph_verifier.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/control_flow_gradients.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"

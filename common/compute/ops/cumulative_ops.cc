@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/compute/ops/apply.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
 
 namespace muster {

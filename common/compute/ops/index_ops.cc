@@ -11,7 +11,7 @@
 #include "common/compute/ops/check_ops.h"
 #include "common/compute/ops/comparison.h"
 #include "common/compute/ops/control.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/slice_ops.h"
 #include "common/compute/ops/type_rules.h"

@@ -7,7 +7,7 @@
 #include "common/compute/ops/arithmetic.h"
 #include "common/compute/ops/broadcast_gradient.h"
 #include "common/compute/ops/comparison.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
 
 namespace muster {

@@ -2,7 +2,7 @@
 
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/broadcast_gradient.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/type_rules.h"
 

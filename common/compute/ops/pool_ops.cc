@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/compute/ops/apply.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/window.h"

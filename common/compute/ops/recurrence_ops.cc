@@ -9,7 +9,7 @@
 #include "common/compute/ops/control.h"
 #include "common/compute/ops/matmul.h"
 #include "common/compute/ops/reduction.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/slice_ops.h"
 #include "common/compute/ops/type_rules.h"

@@ -9,7 +9,7 @@
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/arithmetic.h"
 #include "common/compute/ops/comparison.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/type_rules.h"
 

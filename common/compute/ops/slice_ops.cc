@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/control.h"
-#include "common/compute/ops/register.h"
+#include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
 
 namespace muster {

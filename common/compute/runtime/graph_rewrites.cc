@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/compute/runtime/variable_ops.h"
+#include "common/compute/runtime/variable_uses.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/compute/runtime/typed_graph.h"
-#include "common/compute/runtime/variable_ops.h"
+#include "common/compute/runtime/variable_uses.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_verifier.h"
-#include "common/compute/runtime/replica_ops.h"
+#include "common/compute/runtime/replica_kernels.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {

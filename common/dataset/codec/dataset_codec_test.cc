@@ -16,7 +16,7 @@
 #include "common/dataset/files/record_files.h"
 #include "common/dataset/files/sources.h"
 #include "common/dataset/images/image_folder.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "common/io/image/png.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_writer.h"

@@ -12,7 +12,7 @@
 #include "common/dataset/codec/dataset_codec.h"
 #include "common/dataset/files/sources.h"
 #include "common/dataset/sharding.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

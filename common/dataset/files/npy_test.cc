@@ -14,7 +14,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/files/record_files.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

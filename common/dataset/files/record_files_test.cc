@@ -14,7 +14,7 @@
 #include "common/dataset/codec/dataset_codec.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/sharding.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_writer.h"
 #include "gmock/gmock.h"

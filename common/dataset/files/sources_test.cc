@@ -16,7 +16,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -20,7 +20,7 @@
 #include "common/dataset/codec/dataset_codec.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/sharding.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "common/io/image/image.h"
 #include "common/io/image/jpeg.h"
 #include "common/io/image/png.h"

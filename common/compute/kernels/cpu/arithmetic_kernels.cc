@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/elementwise.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vector_math.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"

@@ -10,7 +10,7 @@
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/cpu/onednn.h"
 #include "common/compute/kernels/cpu/onednn_conv.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/image_geometry.h"
 #include "common/compute/kernels/kernel.h"

@@ -1,6 +1,6 @@
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
 
 namespace muster {

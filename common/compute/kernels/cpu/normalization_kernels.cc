@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/compute/kernels/cpu/batch_moments.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/attributes.h"

@@ -1,7 +1,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/random_position.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/cpu/onednn.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vector_math.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/lanes.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/attributes.h"

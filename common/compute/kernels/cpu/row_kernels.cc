@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/base/status_macros.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/lanes.h"
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vector_math.h"
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"

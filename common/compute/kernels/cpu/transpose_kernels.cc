@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"

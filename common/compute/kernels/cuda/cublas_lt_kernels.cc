@@ -8,7 +8,7 @@
 
 #include "common/compute/kernels/cuda/cublas_lt/cublas_lt.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/register.h"
+#include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/strided_index.h"
 #include "common/core/base/status_macros.h"
 

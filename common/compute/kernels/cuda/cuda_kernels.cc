@@ -5,7 +5,7 @@
 #include "common/compute/kernels/cuda/cublas_lt/cublas_lt.h"
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/register.h"
+#include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/core/base/log.h"
 
 namespace muster {

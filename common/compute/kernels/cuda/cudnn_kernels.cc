@@ -4,7 +4,7 @@
 
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/register.h"
+#include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/image_geometry.h"
 #include "common/core/base/status_macros.h"
 

@@ -1,7 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_CUDA_DEVICE_ELEMENTS_H_
 #define COMMON_COMPUTE_KERNELS_CUDA_DEVICE_ELEMENTS_H_
 
-#include "common/compute/kernels/functions/elements.h"
+#include "common/compute/kernels/functions/numbers.h"
 #include "common/core/base/host_device.h"
 
 // What device kernels and the host code that launches them share: element

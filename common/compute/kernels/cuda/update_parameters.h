@@ -2,7 +2,7 @@
 #define COMMON_COMPUTE_KERNELS_CUDA_UPDATE_PARAMETERS_H_
 
 #include "common/compute/kernels/cuda/device_elements.h"
-#include "common/compute/kernels/functions/constraint.h"
+#include "common/compute/kernels/functions/norm_constraint.h"
 #include "common/compute/kernels/functions/update.h"
 #include "common/compute/kernels/functions/whole_update.h"
 #include "common/core/base/host_device.h"

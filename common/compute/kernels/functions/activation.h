@@ -1,7 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_FUNCTIONS_ACTIVATION_H_
 #define COMMON_COMPUTE_KERNELS_FUNCTIONS_ACTIVATION_H_
 
-#include "common/compute/kernels/functions/elements.h"
+#include "common/compute/kernels/functions/numbers.h"
 
 // One element of the activations, of their gradients and of elementwise losses,
 // as in binary.h. A gradient takes the gradient `g` of y and its other operand,

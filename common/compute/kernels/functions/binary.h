@@ -1,7 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_FUNCTIONS_BINARY_H_
 #define COMMON_COMPUTE_KERNELS_FUNCTIONS_BINARY_H_
 
-#include "common/compute/kernels/functions/elements.h"
+#include "common/compute/kernels/functions/numbers.h"
 
 // One element of the binary ops, each a struct with the name of its op. Host
 // and device kernels compute with the same structs. C is the type in which an

@@ -1,7 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_FUNCTIONS_UNARY_H_
 #define COMMON_COMPUTE_KERNELS_FUNCTIONS_UNARY_H_
 
-#include "common/compute/kernels/functions/elements.h"
+#include "common/compute/kernels/functions/numbers.h"
 
 // One element of the unary ops, as in binary.h.
 namespace muster::functions {

@@ -1,6 +1,6 @@
 #include "common/compute/kernels/reference/reference_kernels.h"
 
-#include "common/compute/kernels/reference/register.h"
+#include "common/compute/kernels/reference/register_reference_kernels.h"
 
 namespace muster {
 

@@ -13,7 +13,7 @@
 #include "common/dataset/files/sources.h"
 #include "common/learn/strategy/input/rebatch.h"
 #include "common/learn/strategy/input/replica_batch.h"
-#include "common/learn/strategy/input/testing.h"
+#include "common/learn/strategy/input/test_groups.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

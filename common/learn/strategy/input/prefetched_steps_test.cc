@@ -15,10 +15,10 @@
 #include "common/core/tensor/shape.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
-#include "common/dataset/testing.h"
+#include "common/dataset/test_elements.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/strategy/input/replica_batch.h"
-#include "common/learn/strategy/input/testing.h"
+#include "common/learn/strategy/input/test_groups.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,7 +10,7 @@
 #include "common/learn/strategy/replica/replica_operations.h"
 #include "common/learn/strategy/replica/step_function.h"
 #include "common/learn/strategy/replica/strategy_scope.h"
-#include "common/learn/strategy/replica/testing.h"
+#include "common/learn/strategy/replica/test_strategy.h"
 #include "common/net/collectives/reduce_op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -21,7 +21,7 @@
 #include "common/learn/strategy/replica/distributed_variable.h"
 #include "common/learn/strategy/replica/replica_context.h"
 #include "common/learn/strategy/replica/step_function.h"
-#include "common/learn/strategy/replica/testing.h"
+#include "common/learn/strategy/replica/test_strategy.h"
 #include "common/net/collectives/reduce_op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -34,7 +34,7 @@
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_keras_file.h"
-#include "common/learn/train/job/local_strategies.h"
+#include "common/learn/train/job/job_strategy.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/non_finite.h"

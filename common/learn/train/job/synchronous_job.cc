@@ -9,7 +9,7 @@
 #include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/job/job_canonical.h"
-#include "common/learn/train/job/local_strategies.h"
+#include "common/learn/train/job/job_strategy.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/net/process/task_options.h"
 #include "proto/training_job.pb.h"

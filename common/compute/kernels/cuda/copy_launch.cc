@@ -1,0 +1,272 @@
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/compute/kernels/cuda/copy_image.h"
+#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/launch.h"
+#include "common/compute/kernels/cuda/register_cuda_kernels.h"
+#include "common/compute/kernels/strided_index.h"
+#include "common/compute/kernels/view_copies.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster::internal {
+namespace {
+
+int32_t WordBytes(DType dtype) { return static_cast<int32_t>(SizeOf(dtype)); }
+
+bool IsIndexType(DType dtype) {
+  return dtype == DType::kInt32 || dtype == DType::kInt64;
+}
+
+CopyParameters ParametersOf(const StridedIndex& from, const StridedIndex& to,
+                            DType dtype) {
+  return {.count = to.element_count(),
+          .from = nullptr,
+          .to = nullptr,
+          .word_bytes = WordBytes(dtype),
+          .from_layout = DeviceLayoutOf(from),
+          .to_layout = DeviceLayoutOf(to)};
+}
+
+KernelOr MakeView(const KernelSpec& spec, const KernelTarget& target) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (dtype == DType::kString) return Unsupported(spec);
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, copy_image(), "copy_words"));
+  struct Part {
+    int input;
+    int output;
+    CopyParameters parameters;
+  };
+  std::vector<Part> parts;
+  for (const ViewCopy& copy : ViewCopiesOf(spec)) {
+    parts.push_back(
+        {copy.input, copy.output, ParametersOf(copy.from, copy.to, dtype)});
+  }
+  return MakeDeviceKernel(target, [=](const DeviceRun& run) -> absl::Status {
+    for (const Part& part : parts) {
+      CopyParameters parameters = part.parameters;
+      parameters.from = run.input(part.input).data;
+      parameters.to = run.output(part.output).data;
+      RETURN_IF_ERROR(
+          run.Launch(function, ThreadForEach(parameters.count), parameters));
+    }
+    return absl::OkStatus();
+  });
+}
+
+using Run = std::function<absl::Status(const DeviceRun&)>;
+
+// Copies input 0 to output 0 in order.
+absl::StatusOr<Run> Copying(const KernelSpec& spec,
+                            const KernelTarget& target) {
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, copy_image(), "copy_words"));
+  const StridedIndex dense = DenseIndex(spec.inputs[0].shape);
+  const CopyParameters same = ParametersOf(dense, dense, spec.inputs[0].dtype);
+  return [=](const DeviceRun& run) -> absl::Status {
+    CopyParameters parameters = same;
+    parameters.from = run.input(0).data;
+    parameters.to = run.output(0).data;
+    if (parameters.from == parameters.to) return absl::OkStatus();
+    return run.Launch(function, ThreadForEach(parameters.count), parameters);
+  };
+}
+
+KernelOr MakeSame(const KernelSpec& spec, const KernelTarget& target) {
+  if (spec.inputs[0].dtype == DType::kString) return Unsupported(spec);
+  ASSIGN_OR_RETURN(Run copy, Copying(spec, target));
+  return MakeDeviceKernel(target, std::move(copy), {.shared_inputs = 1});
+}
+
+KernelOr MakeAssert(const KernelSpec& spec, const KernelTarget& target) {
+  ASSIGN_OR_RETURN(Run copy, Copying(spec, target));
+  ASSIGN_OR_RETURN(const DeviceFunction check,
+                   FindFunction(target, copy_image(), "check_condition"));
+  const int64_t count = spec.inputs[1].shape.element_count();
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) -> absl::Status {
+        const CheckConditionParameters parameters = {
+            .count = count,
+            .condition = static_cast<const bool*>(run.input(1).data),
+            .fault = run.fault};
+        LaunchShape shape;
+        shape.block[0] = CheckConditionParameters::kThreads;
+        RETURN_IF_ERROR(run.Launch(check, shape, parameters));
+        return copy(run);
+      },
+      {.shared_inputs = 1,
+       .has_data_errors = true,
+       .condition_message = spec.attributes.GetOr<std::string>("message", "")});
+}
+
+// Pad and PadLike.
+KernelOr MakePad(const KernelSpec& spec, const KernelTarget& target) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (dtype == DType::kString) return Unsupported(spec);
+  ASSIGN_OR_RETURN(
+      auto fill,
+      Filling(target, spec, spec.attributes.GetOr<double>("value", 0)));
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, copy_image(), "copy_words"));
+  const Shape& input = spec.inputs[0].shape;
+  const CopyParameters box = ParametersOf(
+      DenseIndex(input), BoxIndex(input, spec.outputs[0].shape, PadBegin(spec)),
+      dtype);
+  return MakeDeviceKernel(target, [=](const DeviceRun& run) -> absl::Status {
+    RETURN_IF_ERROR(fill(run));
+    CopyParameters parameters = box;
+    parameters.from = run.input(0).data;
+    parameters.to = run.output(0).data;
+    return run.Launch(function, ThreadForEach(parameters.count), parameters);
+  });
+}
+
+// A tensor as [outer, bound, inner] around the indexed axis.
+struct IndexedAxis {
+  IndexedAxis(const KernelSpec& spec, const Shape& shape) {
+    const int64_t attribute = spec.attributes.GetOr<int64_t>("axis", 0);
+    const int axis =
+        static_cast<int>(attribute < 0 ? attribute + shape.rank() : attribute);
+    outer = shape.ElementCountInRange(0, axis);
+    bound = shape.dim(axis);
+    inner = shape.ElementCountInRange(axis + 1, shape.rank());
+    index_count = spec.inputs[1].shape.element_count();
+  }
+
+  int64_t outer, bound, inner, index_count;
+};
+
+KernelOr MakeGather(const KernelSpec& spec, const KernelTarget& target) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (!IsIndexType(spec.inputs[1].dtype) || dtype == DType::kString) {
+    return Unsupported(spec);
+  }
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, copy_image(), "gather_words"));
+  const IndexedAxis axis(spec, spec.inputs[0].shape);
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) {
+        const GatherParameters parameters = {
+            .count = axis.outer * axis.index_count * axis.inner,
+            .from = run.input(0).data,
+            .to = run.output(0).data,
+            .word_bytes = WordBytes(dtype),
+            .indices = run.input(1),
+            .index_count = axis.index_count,
+            .bound = axis.bound,
+            .inner = axis.inner,
+            .fault = run.fault};
+        return run.Launch(function, ThreadForEach(parameters.count),
+                          parameters);
+      },
+      {.has_data_errors = true});
+}
+
+KernelOr MakeScatterRowsLike(const KernelSpec& spec,
+                             const KernelTarget& target) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (!IsIndexType(spec.inputs[1].dtype) || dtype == DType::kString ||
+      dtype == DType::kBool) {
+    return Unsupported(spec);
+  }
+  ASSIGN_OR_RETURN(auto clear, Filling(target, spec, 0));
+  ASSIGN_OR_RETURN(
+      const DeviceFunction function,
+      FindFunction(target, copy_image(),
+                   IsFloating(dtype) ? "scatter_float" : "scatter_integer"));
+  const IndexedAxis axis(spec, spec.outputs[0].shape);
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) -> absl::Status {
+        RETURN_IF_ERROR(clear(run));
+        const ScatterParameters parameters = {
+            .count = axis.outer * axis.index_count * axis.inner,
+            .from = run.input(0),
+            .to = run.output(0),
+            .indices = run.input(1),
+            .index_count = axis.index_count,
+            .bound = axis.bound,
+            .inner = axis.inner,
+            .fault = run.fault};
+        return run.Launch(function, ThreadForEach(parameters.count),
+                          parameters);
+      },
+      {.has_data_errors = true});
+}
+
+KernelOr MakeOneHot(const KernelSpec& spec, const KernelTarget& target) {
+  if (!IsIndexType(spec.inputs[0].dtype) ||
+      spec.outputs[0].dtype == DType::kString) {
+    return Unsupported(spec);
+  }
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, copy_image(), "one_hot"));
+  const Attributes& attributes = spec.attributes;
+  const int64_t depth = attributes.GetOr<int64_t>("depth", 0);
+  const double on_value = attributes.GetOr<double>("on_value", 1);
+  const double off_value = attributes.GetOr<double>("off_value", 0);
+  const int64_t count = spec.outputs[0].shape.element_count();
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) {
+        const OneHotParameters parameters = {.count = count,
+                                             .indices = run.input(0),
+                                             .to = run.output(0),
+                                             .depth = depth,
+                                             .on_value = on_value,
+                                             .off_value = off_value,
+                                             .fault = run.fault};
+        return run.Launch(function, ThreadForEach(count), parameters);
+      },
+      {.has_data_errors = true});
+}
+
+KernelOr MakeInTopK(const KernelSpec& spec, const KernelTarget& target) {
+  if (!IsIndexType(spec.inputs[1].dtype) || !IsFloating(spec.inputs[0].dtype)) {
+    return Unsupported(spec);
+  }
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, copy_image(), "in_top_k"));
+  const int64_t k = spec.attributes.GetOr<int64_t>("k", 1);
+  const Shape& shape = spec.inputs[0].shape;
+  return MakeDeviceKernel(
+      target,
+      [=, rows = shape.dim(0), classes = shape.dim(1)](const DeviceRun& run) {
+        const InTopKParameters parameters = {
+            .count = rows,
+            .predictions = run.input(0),
+            .targets = run.input(1),
+            .out = static_cast<bool*>(run.output(0).data),
+            .classes = classes,
+            .k = k};
+        return run.Launch(function, ThreadForEach(rows), parameters);
+      });
+}
+
+}  // namespace
+
+void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target) {
+  for (const absl::string_view op : ViewOps()) {
+    RegisterDevice(registry, target, op, MakeView);
+  }
+  for (const char* op : {"Identity", "StopGradient", "Reshape", "ReshapeLike",
+                         "ExpandDims", "Squeeze",
+                         // The ops between replicas for a step that runs alone.
+                         "AllReduce", "AllGather", "ReplicaPart"}) {
+    RegisterDevice(registry, target, op, MakeSame);
+  }
+  RegisterDevice(registry, target, "Pad", MakePad);
+  RegisterDevice(registry, target, "PadLike", MakePad);
+  RegisterDevice(registry, target, "Gather", MakeGather);
+  RegisterDevice(registry, target, "ScatterRowsLike", MakeScatterRowsLike);
+  RegisterDevice(registry, target, "OneHot", MakeOneHot);
+  RegisterDevice(registry, target, "InTopK", MakeInTopK);
+  RegisterDevice(registry, target, "Assert", MakeAssert);
+}
+
+}  // namespace muster::internal

@@ -1,0 +1,53 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_REGISTER_CUDA_KERNELS_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_REGISTER_CUDA_KERNELS_H_
+
+#include <functional>
+#include <memory>
+
+#include "common/compute/kernels/cuda/launch.h"
+#include "common/compute/kernels/kernel.h"
+
+// Registration of the families of device kernels.
+namespace muster {
+
+class CublasLt;
+class Cudnn;
+
+namespace internal {
+
+void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterElementwiseKernels(KernelRegistry* registry,
+                                const KernelTarget& target);
+void RegisterImageKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterMatMulKernels(KernelRegistry* registry,
+                           const KernelTarget& target);
+void RegisterRandomKernels(KernelRegistry* registry,
+                           const KernelTarget& target);
+void RegisterReductionKernels(KernelRegistry* registry,
+                              const KernelTarget& target);
+void RegisterRecurrenceKernels(KernelRegistry* registry,
+                               const KernelTarget& target);
+void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterSortKernels(KernelRegistry* registry, const KernelTarget& target);
+
+// Registered after the others, so these kernels are tried first. `target` has a
+// device.
+void RegisterCublasLtKernels(KernelRegistry* registry,
+                             const KernelTarget& target,
+                             const std::shared_ptr<CublasLt>& library);
+void RegisterCudnnKernels(KernelRegistry* registry, const KernelTarget& target,
+                          const std::shared_ptr<Cudnn>& library);
+
+// Sets all elements of output 0 to `value`.
+absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
+    const KernelTarget& target, const KernelSpec& spec, double value);
+
+// Converts `count` elements as the op Cast, computed in float.
+using Conversion = std::function<absl::Status(
+    const DeviceRun&, int64_t count, DeviceElements from, DeviceElements to)>;
+absl::StatusOr<Conversion> Converting(const KernelTarget& target);
+
+}  // namespace internal
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_REGISTER_CUDA_KERNELS_H_

@@ -1,0 +1,71 @@
+#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/launch.h"
+#include "common/compute/kernels/cuda/register_cuda_kernels.h"
+#include "common/compute/kernels/cuda/softmax_image.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster::internal {
+namespace {
+
+KernelOr MakeRows(const KernelSpec& spec, const KernelTarget& target,
+                  RowFunction row_function) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (!IsFloating(dtype)) return Unsupported(spec);
+  const bool is_sparse = row_function == RowFunction::kSparseCrossEntropy ||
+                         row_function == RowFunction::kSparseCrossEntropyGrad;
+  if (is_sparse && spec.inputs[1].dtype != DType::kInt32 &&
+      spec.inputs[1].dtype != DType::kInt64) {
+    return Unsupported(spec);
+  }
+  ASSIGN_OR_RETURN(
+      const DeviceFunction function,
+      FindFunction(target, softmax_image(),
+                   dtype == DType::kFloat64 ? "rows_double" : "rows_float"));
+  const Shape& logits = spec.inputs[0].shape;
+  RowParameters parameters = {};
+  parameters.function = row_function;
+  parameters.classes = logits.dim(logits.rank() - 1);
+  LaunchShape shape;
+  shape.grid[0] =
+      static_cast<uint32_t>(logits.ElementCountInRange(0, logits.rank() - 1));
+  while (shape.block[0] < RowParameters::kThreadsMax &&
+         int64_t{shape.block[0]} < parameters.classes) {
+    shape.block[0] *= 2;
+  }
+  const bool is_softmax = row_function == RowFunction::kSoftmax ||
+                          row_function == RowFunction::kLogSoftmax;
+  return MakeDeviceKernel(
+      target,
+      [function, shape, parameters](const DeviceRun& run) mutable {
+        parameters.logits = run.input(0);
+        const size_t input_count = run.arguments.inputs.size();
+        if (input_count > 1) parameters.labels = run.input(1);
+        if (input_count > 2) parameters.gradient = run.input(2);
+        parameters.to = run.output(0);
+        parameters.fault = run.fault;
+        return run.Launch(function, shape, parameters);
+      },
+      // Each thread reads its elements for the last time before it writes them.
+      {.shared_inputs = is_softmax ? ElementwiseSharing(spec) : 0,
+       .has_data_errors = is_sparse});
+}
+
+}  // namespace
+
+void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target) {
+  const auto add = [&](absl::string_view op, RowFunction function) {
+    RegisterDevice(
+        registry, target, op,
+        [function](const KernelSpec& spec, const KernelTarget& where) {
+          return MakeRows(spec, where, function);
+        });
+  };
+  add("Softmax", RowFunction::kSoftmax);
+  add("LogSoftmax", RowFunction::kLogSoftmax);
+  add("SoftmaxCrossEntropy", RowFunction::kCrossEntropy);
+  add("SoftmaxCrossEntropyGrad", RowFunction::kCrossEntropyGrad);
+  add("SparseSoftmaxCrossEntropy", RowFunction::kSparseCrossEntropy);
+  add("SparseSoftmaxCrossEntropyGrad", RowFunction::kSparseCrossEntropyGrad);
+}
+
+}  // namespace muster::internal

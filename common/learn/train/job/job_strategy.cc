@@ -1,0 +1,217 @@
+#include "common/learn/train/job/job_strategy.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/central_storage_strategy.h"
+#include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
+#include "common/learn/strategy/one_device_strategy.h"
+#include "common/learn/train/job/job_data.h"
+
+namespace muster {
+namespace {
+
+using proto::JobStrategy;
+
+template <typename Names>
+std::vector<std::string> NamesOf(const Names& names) {
+  if (names.empty()) return {"cpu:0"};
+  return {names.begin(), names.end()};
+}
+
+std::string DeviceOr(const std::string& device) {
+  return device.empty() ? "cpu:0" : device;
+}
+
+absl::Status CheckCount(absl::string_view field, int64_t count) {
+  if (count >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "strategy: ", field, " is ", count, "; expected at least 0"));
+}
+
+// The fields that all synchronous strategies have.
+template <typename Kind>
+absl::Status CheckNumbers(const Kind& kind) {
+  RETURN_IF_ERROR(CheckCount("thread_count", kind.thread_count()));
+  return CheckCount("deterministic_micro_batches",
+                    kind.deterministic_micro_batches());
+}
+
+absl::StatusOr<CommunicationOptions> BuildJobCommunication(
+    const proto::JobCommunication& communication) {
+  CommunicationOptions options{.bytes_per_pack =
+                                   communication.bytes_per_pack()};
+  RETURN_IF_ERROR(CheckCount("communication.bytes_per_pack",
+                             communication.bytes_per_pack()));
+  if (communication.has_timeout_seconds()) {
+    // The comparison also refuses what is not a number.
+    if (!(communication.timeout_seconds() > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "strategy: communication.timeout_seconds is ",
+          communication.timeout_seconds(), "; expected more than 0"));
+    }
+    options.timeout = absl::Seconds(communication.timeout_seconds());
+  }
+  switch (communication.implementation()) {
+    case proto::JobCommunication::AUTO:
+      return options;
+    case proto::JobCommunication::RING:
+      options.implementation = CommunicationImplementation::kRing;
+      return options;
+    case proto::JobCommunication::NCCL:
+      options.implementation = CommunicationImplementation::kNccl;
+      return options;
+    default:
+      return absl::InvalidArgumentError(
+          "strategy: communication.implementation is unknown");
+  }
+}
+
+absl::Status CheckReplicas(const std::vector<std::string>& devices,
+                           const proto::JobCommunication& communication) {
+  RETURN_IF_ERROR(ParseDevices(devices).status());
+  return BuildJobCommunication(communication).status();
+}
+
+// The threads of one replica: what the job says, or its part of this process'.
+template <typename Kind>
+int ThreadsOf(const Kind& kind, size_t replica_count, int thread_count) {
+  if (kind.has_thread_count()) return kind.thread_count();
+  const int count = static_cast<int>(replica_count);
+  return thread_count == 0 ? 0 : std::max(1, thread_count / count);
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> BuildOneDevice(
+    const JobStrategy::OneDevice& settings, const InputOptions& input,
+    int thread_count) {
+  return OneDeviceStrategy::Create(
+      {.device = DeviceOr(settings.device()),
+       .thread_count = ThreadsOf(settings, 1, thread_count),
+       .input = input,
+       .deterministic_micro_batches = settings.deterministic_micro_batches()});
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> BuildMirrored(
+    const JobStrategy::Mirrored& settings, const InputOptions& input,
+    int thread_count) {
+  MirroredStrategyOptions options{
+      .devices = NamesOf(settings.devices()),
+      .input = input,
+      .deterministic_micro_batches = settings.deterministic_micro_batches()};
+  options.thread_count =
+      ThreadsOf(settings, options.devices.size(), thread_count);
+  ASSIGN_OR_RETURN(options.communication,
+                   BuildJobCommunication(settings.communication()));
+  return MirroredStrategy::Create(options);
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> BuildCentralStorage(
+    const JobStrategy::CentralStorage& settings, const InputOptions& input,
+    int thread_count) {
+  CentralStorageStrategyOptions options{
+      .compute_devices = NamesOf(settings.compute_devices()),
+      .parameter_device = DeviceOr(settings.parameter_device()),
+      .input = input,
+      .deterministic_micro_batches = settings.deterministic_micro_batches()};
+  options.thread_count =
+      ThreadsOf(settings, options.compute_devices.size(), thread_count);
+  ASSIGN_OR_RETURN(options.communication,
+                   BuildJobCommunication(settings.communication()));
+  return CentralStorageStrategy::Create(options);
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> BuildSingleWorker(
+    const proto::TrainingJob& job, int thread_count) {
+  ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
+                   BuildMultiWorkerMirroredOptions(job));
+  options.thread_count =
+      ThreadsOf(job.strategy().multi_worker_mirrored(),
+                std::max<size_t>(options.devices.size(), 1), thread_count);
+  return MultiWorkerMirroredStrategy::CreateAlone(options);
+}
+
+}  // namespace
+
+absl::Status CheckJobStrategy(const JobStrategy& strategy) {
+  switch (strategy.kind_case()) {
+    case JobStrategy::kOneDevice:
+      RETURN_IF_ERROR(CheckNumbers(strategy.one_device()));
+      return ParseDevice(DeviceOr(strategy.one_device().device())).status();
+    case JobStrategy::kMirrored:
+      RETURN_IF_ERROR(CheckNumbers(strategy.mirrored()));
+      return CheckReplicas(NamesOf(strategy.mirrored().devices()),
+                           strategy.mirrored().communication());
+    case JobStrategy::kCentralStorage: {
+      const JobStrategy::CentralStorage& storage = strategy.central_storage();
+      RETURN_IF_ERROR(CheckNumbers(storage));
+      RETURN_IF_ERROR(
+          ParseDevice(DeviceOr(storage.parameter_device())).status());
+      return CheckReplicas(NamesOf(storage.compute_devices()),
+                           storage.communication());
+    }
+    case JobStrategy::kMultiWorkerMirrored:
+      RETURN_IF_ERROR(CheckNumbers(strategy.multi_worker_mirrored()));
+      return CheckReplicas(NamesOf(strategy.multi_worker_mirrored().devices()),
+                           strategy.multi_worker_mirrored().communication());
+    default:
+      return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<MultiWorkerMirroredStrategyOptions>
+BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job) {
+  RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
+  const JobStrategy::MultiWorkerMirrored& settings =
+      job.strategy().multi_worker_mirrored();
+  MultiWorkerMirroredStrategyOptions options{
+      .devices = {settings.devices().begin(), settings.devices().end()},
+      .thread_count = settings.thread_count(),
+      .deterministic_micro_batches = settings.deterministic_micro_batches()};
+  ASSIGN_OR_RETURN(options.communication,
+                   BuildJobCommunication(settings.communication()));
+  ASSIGN_OR_RETURN(options.input, BuildJobInput(job.input()));
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
+    const proto::TrainingJob& job, int thread_count) {
+  const JobStrategy& strategy = job.strategy();
+  RETURN_IF_ERROR(CheckJobStrategy(strategy));
+  ASSIGN_OR_RETURN(const InputOptions input, BuildJobInput(job.input()));
+  switch (strategy.kind_case()) {
+    case JobStrategy::kParameterServer:
+      return absl::InvalidArgumentError(
+          "the job asks for strategy { parameter_server }, which needs a "
+          "cluster: set TF_CONFIG, or start it with launch");
+    case JobStrategy::kOneDevice:
+      return BuildOneDevice(strategy.one_device(), input, thread_count);
+    case JobStrategy::kMirrored:
+      return BuildMirrored(strategy.mirrored(), input, thread_count);
+    case JobStrategy::kCentralStorage:
+      return BuildCentralStorage(strategy.central_storage(), input,
+                                 thread_count);
+    case JobStrategy::kMultiWorkerMirrored:
+      return BuildSingleWorker(job, thread_count);
+    case JobStrategy::kDefault:
+    case JobStrategy::KIND_NOT_SET:
+      break;
+  }
+  const JobStrategy::Default& settings = strategy.default_();
+  return DefaultStrategy::Create({.thread_count = settings.has_thread_count()
+                                                      ? settings.thread_count()
+                                                      : thread_count});
+}
+
+}  // namespace muster

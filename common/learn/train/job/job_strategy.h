@@ -1,0 +1,37 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_STRATEGY_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_STRATEGY_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// The strategies that a job file can ask for and that need no cluster.
+
+// What can be found wrong with a job's strategy before it is made.
+//   kInvalidArgument  names the field
+//   kUnimplemented    a device or an implementation that this build lacks
+absl::Status CheckJobStrategy(const proto::JobStrategy& strategy);
+
+// What a job says of multi_worker_mirrored, which it need not name.
+//   as CheckJobStrategy()
+absl::StatusOr<MultiWorkerMirroredStrategyOptions>
+BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job);
+
+// `thread_count` is what this process may use where the job says nothing about
+// threads, for all replicas together; 0 is all cores. multi_worker_mirrored is
+// made as one worker.
+//   kInvalidArgument  as CheckJobStrategy(); or the job asks for parameter
+//                     servers
+//   kUnimplemented    as CheckJobStrategy()
+absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
+    const proto::TrainingJob& job, int thread_count);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_STRATEGY_H_
