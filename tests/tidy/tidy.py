@@ -273,6 +273,43 @@ def types_of_one_name(texts):
             yield f"{name} is a type in {' and in '.join(paths)}; rename one"
 
 
+# Python gives these names their meaning.
+NAMES_OF_THE_LANGUAGE = ("__init__.py",)
+
+
+def files_of_one_name(texts):
+    """Code files whose names do not say which of two neighbouring rooms they are in.
+
+    Rooms are neighbours if they have the same parent, if one is the other's parent,
+    or if they are on one floor and one includes headers of the other.
+    """
+    folders = {}  # By name of a file.
+    used = {}  # By folder, the folders whose headers it includes.
+    for path, text in sorted(texts.items()):
+        folder, name = os.path.split(path)
+        if not path.endswith(CODE_SUFFIXES) or path.startswith("third_party/"):
+            continue
+        if name not in NAMES_OF_THE_LANGUAGE:
+            folders.setdefault(name, []).append(folder)
+        used.setdefault(folder, set()).update(
+            os.path.dirname(header) for header in includes(text))
+
+    def floor(folder):
+        return "/".join(folder.split("/")[:2 if folder.startswith("common/") else 1])
+
+    def are_neighbours(a, b):
+        above_a, above_b = os.path.dirname(a), os.path.dirname(b)
+        if above_a in (above_b, b) or above_b == a:
+            return True
+        return floor(a) == floor(b) and (b in used[a] or a in used[b])
+
+    for name, places in sorted(folders.items()):
+        for i, a in enumerate(places):
+            for b in places[i + 1:]:
+                if are_neighbours(a, b):
+                    yield f"{b}/{name} has the name of a file in {a}/; rename one"
+
+
 # Headers that are precompiled, with what a source that includes them uses. Sources
 # compile without the include then, but not everywhere. Headers that nearly all
 # others include are left out.
@@ -372,6 +409,7 @@ def check_tree(root):
         for rule in FILE_RULES:
             complaints += rule(path, texts[path])
     complaints += types_of_one_name(texts)
+    complaints += files_of_one_name(texts)
     complaints += missing_includes(texts)
     complaints += layout(root, paths)
     complaints += spelling(root, paths)

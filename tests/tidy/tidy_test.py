@@ -146,6 +146,25 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(list(rule({"a/b.h": plan, "c/d.h": "  class Plan {"})))
         self.assertFalse(list(rule({"a/b.h": plan, "c/d.cc": plan})))
 
+    def test_files_of_one_name(self):
+
+        def found(*paths, text=""):
+            return list(tidy.files_of_one_name({path: text for path in paths}))
+
+        self.assertEqual(found("a/b/x.h", "a/c/x.h"),
+                         ["a/c/x.h has the name of a file in a/b/; rename one"])
+        self.assertTrue(found("a/x.cc", "a/b/x.cc"))
+        self.assertTrue(found("a/main.cc", "b/main.cc"))
+        self.assertFalse(found("a/b/x.h", "a/c/x.cc"))
+        self.assertFalse(found("a/b/x.md", "a/c/x.md"))
+        self.assertFalse(found("a/b/__init__.py", "a/c/__init__.py"))
+        # Farther apart: only if one includes the other, and on one floor.
+        far = ("common/a/b/x.cc", "common/a/c/d/x.cc")
+        self.assertFalse(found(*far))
+        self.assertTrue(found(*far, text='#include "common/a/c/d/y.h"\n'))
+        self.assertFalse(found("common/a/b/x.cc", "common/e/c/x.cc",
+                               text='#include "common/e/c/y.h"\n'))
+
     def test_missing_includes(self):
 
         def found(texts):
