@@ -90,7 +90,8 @@ class RemoteStepLoop final : public StepLoop,
   absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
                             Outcome* outcome);
 
-  // What had been handed over at a snapshot, and what had not.
+  // The batches that had been handed over at a snapshot, and those that had
+  // not.
   struct SnapshotState {
     int64_t steps_into_pass = 0;  // Of those handed over.
     std::deque<std::vector<Tensor>> kept;

@@ -35,7 +35,7 @@ struct IteratorRecord {
   std::vector<proto::IteratorDefinition> contexts;  // By worker; no dataset.
 };
 
-// What the coordinator knows about its sessions with one worker. A session ends
+// The coordinator's state of its sessions with one worker. A session ends
 // with its stream; the next one starts from nothing, so functions and iterators
 // are sent again, in the message that first needs them.
 //
@@ -70,8 +70,9 @@ struct WorkerLane {
   // ends by itself.
   bool has_refused = false;
 
-  // What the worker cannot reach; empty while it succeeds. It gets nothing
-  // until paused_until, which is further away after each trouble in a row.
+  // The server that the worker cannot reach; empty while it succeeds. It gets
+  // nothing until paused_until, which is further away after each trouble in a
+  // row.
   std::string trouble;
   int trouble_count = 0;
   absl::Time paused_until = absl::InfinitePast();

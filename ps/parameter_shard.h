@@ -113,7 +113,7 @@ class ParameterShard {
                         absl::Span<const AnswerPlace> places = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What this shard has done since it was created, and what it holds.
+  // The updates of this shard since it was created, and its size.
   struct Activity {
     int64_t exchange_count = 0;
     int64_t update_count = 0;  // Exchanges that changed variables.
@@ -240,7 +240,7 @@ class ParameterShard {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int restore_count_ ABSL_GUARDED_BY(mutex_) = 0;  // Restores in progress.
   VariableRules rules_ ABSL_GUARDED_BY(mutex_);
-  // What rules_ says of each variable, by handle.
+  // The rule of each variable in rules_, by handle.
   std::vector<std::shared_ptr<const UpdateRule>> rule_by_handle_
       ABSL_GUARDED_BY(mutex_);
   size_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -104,7 +104,7 @@ class WorkerSession {
     uint32_t steps_per_closure = 1;
   };
 
-  // What one runner runs.
+  // The closure of one runner.
   struct Closure {
     bool is_taken = false;
     Run run;  // Of one closure.

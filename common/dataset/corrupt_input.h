@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What a stage does with input that is damaged, truncated, or not of the
+// How a stage handles input that is damaged, truncated, or not of the
 // expected kind. A file that is missing or cannot be read is an error in any
 // case.
 enum class CorruptInput {

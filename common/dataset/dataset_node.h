@@ -70,7 +70,7 @@ struct RowSelection {
   bool is_whole_table = false;  // Every row once, in order.
 };
 
-// What code that divides a pipeline among workers needs to know about a stage.
+// The kinds of stages, for code that divides a pipeline among workers.
 enum class StageKind {
   kSource,    // Has no inputs and reads no files.
   kFiles,     // Has no inputs and reads files.

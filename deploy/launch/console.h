@@ -11,7 +11,7 @@ namespace muster {
 
 enum class ConsoleStream { kOutput, kError };
 
-// What a person watching `launch` sees: lines of many tasks, each behind its
+// The output of `launch`: lines of many tasks, each behind its
 // task's name, and the progress bar of one of them where that is a terminal.
 //
 // Not thread-safe.

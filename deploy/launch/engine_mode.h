@@ -18,7 +18,7 @@ bool EngineModeWanted();
 // The names of the flags, in the order of --help.
 std::vector<std::string> EngineFlags();
 
-// What launch's other flags say.
+// The values of launch's other flags.
 struct EngineSettings {
   bool tls = false;
   std::optional<int> restart_count_max;  // Unset: the engine's default.

@@ -51,7 +51,7 @@ class LaunchedTask {
   bool running() const { return child_ != nullptr; }
   absl::Time started() const { return started_; }
 
-  // What to poll() for while it runs.
+  // Adds the descriptors to poll() while it runs.
   void AppendPollFds(std::vector<pollfd>* fds) const;
 
   // Hands on what the process has written, and notices its end. After that it

@@ -88,7 +88,7 @@ class Launcher {
   absl::Time phase_deadline_ = absl::InfiniteFuture();
   int exit_code_ = 0;
   int evaluator_exit_code_ = 0;
-  // What tasks are told to stop with; 0 when all have been told.
+  // The signal that tasks are stopped with; 0 when all have been sent it.
   int pending_stop_signal_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What `launch --model` trains, without a job file.
+// The job of `launch --model`, which has no job file.
 struct ModelJob {
   std::string model;  // "model.keras", compiled in Keras.
   // "train.csv", or the features in "x.npy".

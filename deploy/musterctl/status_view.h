@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// What a terminal shows of /status.json (docs/formats.md). Fields that are
+// The view of /status.json (docs/formats.md) in a terminal. Fields that are
 // absent are left out. Text that tasks report is printed without control
 // characters.
 //   kDataLoss  `status_json` is not the status of a task

@@ -31,7 +31,7 @@ struct StepMarks {
 // thread-safe.
 class ExchangeBatch {
  public:
-  // What is larger goes in several messages, split where AllowSplit() allows:
+  // A larger batch goes in several messages, split where AllowSplit() allows:
   // then the values of one come back while the gradients of the next go out,
   // and the server works meanwhile. Counted are both ways together.
   static constexpr size_t kMessageBytes = size_t{32} << 20;
@@ -56,7 +56,7 @@ class ExchangeBatch {
   // The whole value, as far as it changed, will be in `variable`.
   void AddPull(RemoteVariable* variable);
 
-  // What was added so far and what follows have no variable in common, so their
+  // The parts before and after this call have no variable in common, so their
   // order does not matter.
   void AllowSplit();
 
@@ -84,7 +84,7 @@ class ExchangeBatch {
     size_t offset_bytes;
     int64_t shard;
   };
-  // What is expected back in one message, in order.
+  // The expected content of one response, in order.
   struct Expectations {
     std::vector<Expected> gathers;
     std::vector<Expected> pulls;

@@ -49,7 +49,7 @@ class FrozenSnapshot {
   FrozenSnapshot& operator=(FrozenSnapshot&&) = delete;
 
   uint64_t id() const { return id_; }
-  // What variables there are.
+  // The variables.
   const Entries& entries() const { return entries_; }
 
  private:

@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// What is expected back for one gather or pull.
+// The expected response to one gather or pull.
 struct AnswerSlot {
   TensorType type;
   // Where the caller would have it: in memory of ServerGroup::AllocateShared(),

@@ -3,7 +3,7 @@
 
 #include "absl/strings/string_view.h"
 
-// What a parameter server's methods are called on the wire.
+// The names of a parameter server's methods on the wire.
 namespace muster {
 
 inline constexpr absl::string_view kDescribeMethod =

@@ -67,7 +67,7 @@ class RemoteVariable {
 
   // The value is as new as when `scheduled` was the last step scheduled.
   void MarkFresh(uint64_t scheduled) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What MarkFresh() said; 0 while there is no whole value.
+  // The argument of MarkFresh(); 0 while there is no whole value.
   uint64_t fresh_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Discards the value: versions start from the beginning on another server.

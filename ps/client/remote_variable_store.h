@@ -72,8 +72,8 @@ class RemoteVariableStore final : public VariableStore {
     // How much of it there may be; 0 for a quarter of the machine's. What does
     // not fit goes beside messages.
     size_t shared_memory_bytes_max = 0;
-    // What exchanges say; servers refuse those of another generation than
-    // theirs. Rises when training is rolled back.
+    // The generation of exchanges; servers refuse those of another generation
+    // than theirs. Rises when training is rolled back.
     uint64_t generation = 0;
   };
 

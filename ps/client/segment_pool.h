@@ -25,7 +25,7 @@ class SegmentPool {
  public:
   // Buffers begin at multiples of this.
   static constexpr size_t kAlignmentBytes = 64;
-  // What lies before the first buffer. No buffer has offset 0.
+  // The size of the header before the first buffer. No buffer has offset 0.
   static constexpr size_t kHeaderBytes = 4096;
 
   // `memory` is the segment from its beginning, at the border of a page, and

@@ -63,7 +63,7 @@ class ServerGroup {
     absl::Duration retry_for;
     // Of a call that writes or reads a checkpoint.
     absl::Duration checkpoint_timeout = absl::Minutes(30);
-    // What may be shared with servers of this host; 0 for nothing.
+    // The memory that may be shared with servers of this host; 0 for none.
     size_t segment_bytes = 0;
   };
 

@@ -15,7 +15,7 @@ namespace muster {
 // are copied into it, unless they were made there; the server applies them
 // where they lie, and writes answers to where the caller reads them.
 //
-// What is small goes beside the message, and so does everything while
+// Small tensors go beside the message, and so does everything while
 // `segment_id`, under which the server knows the segment, is 0, and when the
 // segment is full. A server that says that it does not know the segment has
 // done nothing, so the exchange is sent again with all bytes beside it, and

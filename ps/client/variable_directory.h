@@ -64,11 +64,11 @@ class VariableDirectory {
   std::vector<RemoteVariable*> variables() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // What a server is told of one shard of `variable`.
+  // Returns the request for one shard of `variable`.
   static proto::ShardSpec SpecOf(const proto::VariableSpec& variable,
                                  int64_t ordinal, const ShardLayout& layout,
                                  int64_t shard);
-  // What the servers are told of the shards that a variable has.
+  // Returns the requests for the shards of a variable.
   static std::vector<proto::CreateRequest> RequestsOf(
       const RemoteVariable& variable, bool starts_over);
   RemoteVariable* FindKnown(absl::string_view name) const

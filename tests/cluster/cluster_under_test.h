@@ -59,7 +59,7 @@ class ClusterUnderTest {
 
   struct Host {
     std::string address;              // Where the others reach the task.
-    std::vector<std::string> prefix;  // What a command on the host begins with.
+    std::vector<std::string> prefix;  // The beginning of a command on the host.
   };
   // Runs each task on the host at its place among cluster().Members(). Before
   // anything is started.

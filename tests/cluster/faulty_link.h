@@ -100,7 +100,7 @@ class FaultyLink {
     Pipe to_client;
     std::string sent_last;            // The last bytes that the client sent.
     std::set<std::string> callers;    // The tasks that have sent something.
-    std::string recording;            // What the client has sent.
+    std::string recording;            // The bytes that the client has sent.
     int64_t carried_bytes = 0;        // In both directions.
     bool is_cut = false;              // Breaks after what is left is sent.
     Connection* duplicate = nullptr;  // Gets the same.

@@ -25,7 +25,7 @@ class LimitedMemory {
   LimitedMemory(const LimitedMemory&) = delete;
   LimitedMemory& operator=(const LimitedMemory&) = delete;
 
-  // What comes before a command that is to run in the group.
+  // The beginning of a command that is to run in the group.
   std::vector<std::string> Prefix() const;
 
   // The path of the file to which a process writes its id to leave for the

@@ -31,7 +31,7 @@ class NetworkNamespaces {
   int host_count() const { return host_count_; }
   // "10.9.0.1" for host 0.
   std::string address(int host) const;
-  // What comes before a command that is to run on the host.
+  // The beginning of a command that is to run on the host.
   std::vector<std::string> Prefix(int host) const;
 
   // Drops all packets from host `from` to host `to`. Neither host is told.

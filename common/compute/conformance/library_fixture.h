@@ -55,7 +55,7 @@ Tensor Reference(const KernelSpec& spec, const std::vector<Tensor>& inputs);
 // and there is something to compute.
 bool IsForLibrary(const KernelSpec& spec);
 
-// What has been counted since `before`.
+// Returns the counts since `before`.
 std::map<std::string, int64_t> CountedSince(
     const std::map<std::string, int64_t>& before,
     const std::map<std::string, int64_t>& now);

@@ -46,7 +46,7 @@ struct TypeRuleArguments {
   const class OpRegistry* registry = nullptr;
 };
 
-// What the outputs of an op depend on besides its inputs.
+// The state beside its inputs on which the outputs of an op depend.
 enum class OpReads {
   kInputsOnly,  // Nothing: equal inputs give equal outputs.
   kGraph,       // The graph or its caller. No kernel computes the op.

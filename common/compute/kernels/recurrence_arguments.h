@@ -7,7 +7,7 @@
 #include "common/compute/kernels/recurrence_operands.h"
 #include "common/core/tensor/recurrence_options.h"
 
-// What the host code of all kernels of recurrent layers has in common.
+// Helpers of the host code of all kernels of recurrent layers.
 namespace muster::recurrence {
 
 // A body of recurrence.h as a loop over its elements, for RunVectorized().

@@ -37,7 +37,7 @@ struct ScanOptions {
   // The number of iterations if there are no inputs; otherwise they tell.
   int64_t length = -1;
 };
-// What an iteration is given, or what it returns.
+// The arguments of an iteration, or its results.
 struct ScanStep {
   std::vector<Value> carry;
   std::vector<Value> rows;

@@ -29,7 +29,7 @@ struct SlotSpec {
   std::optional<Shape> shape = std::nullopt;
 };
 
-// What the function of a pass takes as the gradient.
+// The value that the function of a pass takes as the gradient.
 enum class UpdateOperand : uint8_t {
   // The gradient that the rule takes. The pass changes only the rows that it
   // has. Passes with other operands change the whole variable.

@@ -7,9 +7,9 @@
 
 namespace muster {
 
-// What makes fewer passes over images out of a typed graph. The outcomes are
-// ops that only kernels know (common/compute/kernels/cpu). Nodes fused away are
-// left dead.
+// Rewrites a typed graph so that it makes fewer passes over images. The
+// outcomes are ops that only kernels know (common/compute/kernels/cpu). Nodes
+// fused away are left dead.
 
 // Lets convolutions, forward and backward, add the zeros of a Pad before them
 // themselves.

@@ -29,7 +29,7 @@ std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op);
 // The variable that a variable op names.
 std::string VariableOf(const Node& node);
 
-// What the graph does to each variable, in the order of first use.
+// Returns how the graph uses each variable, in the order of first use.
 std::vector<VariableUse> FindVariableUses(const Graph& graph,
                                           const OpRegistry& ops);
 

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What a checkpoint calls the state of variables. Names of variables are taken
+// The names of variables' state in a checkpoint. Names of variables are taken
 // apart at their slashes, so "dense/kernel" is what TensorFlow restores by
 //
 //   tf.train.Checkpoint(model=m, optimizer=o)    with m.dense.kernel
@@ -36,7 +36,7 @@ ObjectPath OptimizerPath();
 ObjectPath UpdateCountPath(absl::string_view variable);
 ObjectPath IterationsPath();
 ObjectPath LearningRatePath();
-// What Nadam of Keras keeps for all variables; Muster computes it.
+// The state that Keras' Nadam keeps for all variables; Muster computes it.
 ObjectPath MomentumProductPath();
 ObjectPath TrainingStatePath();
 ObjectPath SaveCounterPath();
@@ -45,7 +45,7 @@ ObjectPath SaveCounterPath();
 // whole variable.
 std::string VariableValueKey(absl::string_view variable);
 
-// What the optimizer keeps beside it; of the same type, and split alike.
+// A slot of the optimizer; of the variable's type, and split as it is.
 std::string VariableSlotKey(absl::string_view variable, absl::string_view slot);
 
 // The number of gradients it has taken: an int64 scalar. Of a partitioned

@@ -17,10 +17,10 @@ class Constraint;
 class VariableSpec;
 }  // namespace proto
 
-// What a variable is projected onto after each update by a gradient, wherever
-// it is stored. The functions in common/learn/nn/constraints.h make them.
-// Values that are assigned, and first values, stay as they are. A value: cheap
-// to copy, immutable.
+// The set that a variable is projected onto after each update by a gradient,
+// wherever it is stored. The functions in common/learn/nn/constraints.h make
+// them. Values that are assigned, and first values, stay as they are. A value:
+// cheap to copy, immutable.
 //
 // Equivalent to: keras.constraints.Constraint.
 class Constraint {
@@ -30,7 +30,7 @@ class Constraint {
 
   explicit operator bool() const;
 
-  // What is sent to the process that creates the variable.
+  // The message for the process that creates the variable.
   const proto::Constraint& definition() const { return *definition_; }
 
  private:

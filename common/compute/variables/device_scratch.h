@@ -20,7 +20,7 @@ class DeviceScratch {
   //   as DeviceMemory::Allocate()
   absl::StatusOr<uint8_t*> Get(Device* device, DeviceStream* stream,
                                size_t size_bytes);
-  // What Get() returned last, which it must have.
+  // The memory that Get() returned last. Requires a call of Get().
   const uint8_t* data() const { return buffer_->data(); }
 
  private:

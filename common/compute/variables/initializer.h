@@ -18,7 +18,7 @@ class Initializer {
   Initializer();  // Zeros.
   explicit Initializer(const proto::Initializer& definition);
 
-  // What is sent to the process that creates the variable.
+  // The message for the process that creates the variable.
   const proto::Initializer& definition() const { return *definition_; }
 
  private:

@@ -11,7 +11,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// What variables of the host and of devices check before an update, with the
+// The checks of variables of the host and of devices before an update, with the
 // same messages.
 namespace muster {
 

@@ -30,7 +30,7 @@ enum class UpdateKind {
   kApplySparseGradient,
 };
 
-// What a step does to one variable: known when the step is compiled, so that a
+// How a step uses one variable: known when the step is compiled, so that a
 // store can fetch ahead and pack its messages.
 struct VariableUse {
   // One update that every run of the step makes.

@@ -30,9 +30,9 @@ struct VariableRows {
   static VariableRows All(absl::string_view variable, const TensorType& type);
 };
 
-// What training has made of these rows.
+// The state of these rows.
 struct VariableState {
-  // What an optimizer keeps: "momentum", "velocity", ...
+  // A slot of the optimizer: "momentum", "velocity", ...
   struct Slot {
     std::string name;
     // Of the dtype and shape of the rows. A slot of a whole variable may have

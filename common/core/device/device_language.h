@@ -3,7 +3,7 @@
 
 #include "common/core/base/host_device.h"
 
-// What a .cu file includes first. nvcc and NVRTC know the language of device
+// The first include of a .cu file. nvcc and NVRTC know the language of device
 // kernels; for other compilers, the simulated GPU declares the part of it that
 // kernels may use.
 //

@@ -10,7 +10,7 @@
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/recurrent_cell.h"
 
-// What the attributes of the ops Recurrence and RecurrenceGrad say, and which
+// The attributes of the ops Recurrence and RecurrenceGrad, and which
 // operands follow from it (common/compute/ops/recurrence_ops.h).
 namespace muster {
 

@@ -7,8 +7,8 @@ namespace muster {
 
 enum class RecurrentCell { kSimpleRnn, kLstm, kGruResetAfter, kGruResetBefore };
 
-// What the loops over time of a recurrent layer do, on the host and in device
-// kernels.
+// The body of the loops over time of a recurrent layer, on the host and in
+// device kernels.
 struct RecurrenceForm {
   RecurrentCell cell = RecurrentCell::kSimpleRnn;
   bool go_backwards = false;

@@ -42,7 +42,7 @@ absl::Status WriteKerasArchive(Disk* disk, absl::string_view path,
 absl::StatusOr<std::string> ReadKerasWeights(Disk* disk,
                                              absl::string_view path);
 
-// What the name of a file says about its format.
+// The format that the name of a file implies.
 enum class KerasFileKind {
   kNone,     // No file of Keras.
   kArchive,  // "*.keras"

@@ -13,7 +13,7 @@
 namespace muster {
 
 struct ObjectSinkOptions {
-  // What an existing object has, to which the sink appends.
+  // The content of an existing object, to which the sink appends.
   std::string content = "";
   // Between the starts of two uploads.
   absl::Duration upload_interval = absl::Seconds(30);

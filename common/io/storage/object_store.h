@@ -105,7 +105,7 @@ class ObjectStore {
 
  private:
   using Query = std::vector<std::pair<std::string, std::string>>;
-  // What is asked of the store about an object.
+  // A request to the store about an object.
   struct Task {
     const char* verb = "";  // "read", for messages.
     const ObjectUrl& url;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-// What is needed of the XML of S3's responses: documents without attributes of
+// Reads the XML of S3's responses: documents without attributes of
 // interest, in which no element contains another one of its own name. Other
 // documents yield other texts, but no error and no crash.
 // API: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations.html

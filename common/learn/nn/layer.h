@@ -57,7 +57,7 @@ struct WeightOptions {
   proto::VariableAggregation aggregation = {};  // AGGREGATION_NONE.
   // The penalty that training adds to the loss for the weight.
   Regularizer regularizer = {};
-  // What the weight is projected onto after each update.
+  // Projects the weight after each update.
   Constraint constraint = {};
 };
 
@@ -151,9 +151,10 @@ class Layer {
   // The layer's weights in the order of their creation, followed by those of
   // the layers inside.
   virtual std::vector<Weight> weights() const;
-  // What the layer and the layers inside carry from batch to batch, in training
-  // and in inference: the states of recurrent layers with `stateful`. They are
-  // variables that begin with zeros, and are not among weights().
+  // The state that the layer and the layers inside carry from batch to batch,
+  // in training and in inference: the states of recurrent layers with
+  // `stateful`. They are variables that begin with zeros, and are not among
+  // weights().
   std::vector<Weight> states() const;
 
   // Sets the names and paths of the layer, the layers inside, and their

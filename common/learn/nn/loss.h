@@ -22,8 +22,8 @@ enum class Reduction {
   kNone,  // One number for each example; for custom training loops.
 };
 
-// What training makes small: a function of labels and predictions that adds
-// nodes to their graph. A value, cheap to copy.
+// The function that training minimizes: a function of labels and predictions
+// that adds nodes to their graph. A value, cheap to copy.
 //
 //   Loss loss = SparseCategoricalCrossentropy({.from_logits = true});
 //   Value mean = loss(labels, logits);

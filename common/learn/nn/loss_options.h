@@ -17,7 +17,7 @@ struct LossOptions {
   void VisitConfig(ConfigVisitor& visitor);
 };
 
-// What the formulas of losses share.
+// Helpers of the formulas of losses.
 namespace internal {
 
 // keras.config.epsilon()

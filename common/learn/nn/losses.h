@@ -97,7 +97,7 @@ struct SparseCrossentropyOptions {
 Loss SparseCategoricalCrossentropy(
     const SparseCrossentropyOptions& options = {});
 
-// What Keras takes the name "crossentropy" for, with its defaults:
+// The loss that Keras calls "crossentropy", with its defaults:
 // BinaryCrossentropy() if predictions are [..., 1],
 // SparseCategoricalCrossentropy() if labels are class numbers (of a lower rank
 // than the predictions, or [..., 1]), and CategoricalCrossentropy() otherwise.

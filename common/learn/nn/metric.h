@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What tells how well a model does. Two functions: one adds nodes that compute
+// A measure of a model's quality. Two functions: one adds nodes that compute
 // a batch's statistics, numbers that add up over batches, replicas and workers;
 // one makes the metric's value from their sum. So a metric needs no variables,
 // and steps may finish in any order.

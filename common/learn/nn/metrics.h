@@ -38,7 +38,7 @@ Metric BinaryAccuracy(const BinaryAccuracyOptions& options = {});
 Metric CategoricalAccuracy();
 Metric SparseCategoricalAccuracy();
 
-// What Keras takes the name "accuracy" for: BinaryAccuracy() if predictions are
+// The metric that Keras calls "accuracy": BinaryAccuracy() if predictions are
 // [..., 1], SparseCategoricalAccuracy() if labels are class numbers (of a lower
 // rank than the predictions, or [..., 1]), and CategoricalAccuracy() otherwise.
 Metric Accuracy();

@@ -19,7 +19,7 @@ struct NoiseOptions {
   std::string name = "";
 };
 
-// What the layers of this file have in common.
+// The base of the layers of this file.
 class NoiseLayer : public Layer {
  public:
   void VisitConfig(ConfigVisitor& visitor) override;

@@ -25,9 +25,9 @@ Value AlignLabels(Value labels, Value predictions);
 // last axis of extent 1 from labels of the same rank.
 Value AlignSparseLabels(Value labels, Value predictions);
 
-// What Keras tells the kind of labels by: whether predictions have one class,
-// [..., 1], and whether labels are class numbers, which have a lower rank than
-// the predictions, or a last axis of extent 1.
+// The criterion by which Keras tells the kind of labels: whether predictions
+// have one class, [..., 1], and whether labels are class numbers, which have a
+// lower rank than the predictions, or a last axis of extent 1.
 bool IsBinary(Value predictions);
 bool IsSparse(Value labels, Value predictions);
 

@@ -120,7 +120,8 @@ class StepLoop {
   // not let a device work ahead.
   virtual std::optional<double> DeviceIdleShare() const { return std::nullopt; }
 
-  // What this loop can do beyond that; null: it cannot. Owned by the loop.
+  // The optional capabilities of this loop; null: it lacks them. Owned by the
+  // loop.
   virtual SeekableLoop* seekable() { return nullptr; }
   virtual StoppableLoop* stoppable() { return nullptr; }
   virtual GroupingLoop* grouping() { return nullptr; }

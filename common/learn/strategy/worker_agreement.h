@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What the processes that run the same program in sync agree on.
+// How processes that run the same program in sync agree on values.
 //
 // Thread-safe, but all processes call FromChief() and AgreeToStop() in the same
 // order, between steps.

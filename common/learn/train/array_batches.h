@@ -28,7 +28,7 @@ absl::StatusOr<Dataset> BatchArrays(absl::string_view call,
                                     std::optional<int64_t> batch_size,
                                     std::optional<int64_t> steps);
 
-// What Fit() is called with.
+// The arguments of Fit().
 struct FitCall {
   Dataset data;
   FitOptions options;

@@ -59,7 +59,7 @@ class Callback {
     return absl::OkStatus();
   }
 
-  // What is to be saved in a checkpoint, for training that continues from there
+  // The state to save in a checkpoint, for training that continues from there
   // with a callback of the same kind in the same place: epochs without
   // improvement, for example. RestoreState() comes after OnTrainBegin(), and,
   // within an epoch, after OnEpochBegin().

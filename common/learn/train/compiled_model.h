@@ -54,7 +54,7 @@ class CompiledModel {
   //                        been trained with another rule
   absl::Status UseOptimizer();
 
-  // What a step of Fit(), or of Evaluate(), consists of.
+  // Returns the parts of a step of Fit() or of Evaluate().
   //   kInvalidArgument  losses, metrics or class weights do not fit the outputs
   absl::StatusOr<StepParts> Parts(bool training,
                                   const ClassWeights& class_weight = {}) const;

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What the options ask of each output of the layer.
+// Returns the losses and metrics of each output of the layer.
 //   kInvalidArgument  there are not as many losses, weights or lists of metrics
 //                     as outputs, `loss` and `losses` (or
 //                     `metrics` and `output_metrics`) are both given, or a

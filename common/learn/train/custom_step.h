@@ -25,7 +25,7 @@ struct StepMetric {
   Metric::Result result = MeanResult;
 };
 
-// What a custom step is traced with.
+// The arguments for tracing a custom step.
 struct StepTrace {
   GraphBuilder* builder;  // Borrowed.
   LayerPtr layer;

@@ -21,7 +21,7 @@
 #include "common/learn/train/layer_optimizers.h"
 #include "common/learn/train/progress_bar.h"
 
-// What Model's calls are told. Names, defaults and meaning are Keras'.
+// The options of Model's calls. Names, defaults and meaning are Keras'.
 namespace muster {
 
 struct CompileOptions {

@@ -15,7 +15,7 @@ namespace muster {
 // Values of a moment, by name: {"loss", 0.31}, {"val_loss", 0.42}.
 using Logs = std::map<std::string, double>;
 
-// What Fit() has done. Equivalent to: keras.callbacks.History.
+// The record of a call of Fit(). Equivalent to: keras.callbacks.History.
 struct History {
   // Numbers of the epochs trained, from 0.
   std::vector<int> epoch;

@@ -37,7 +37,7 @@ class MetricSums {
   // The scale of the loss in the last step; unset if losses are not scaled.
   std::optional<double> loss_scale() const { return loss_scale_; }
 
-  // What has been added up, to continue from.
+  // The sums so far, to continue from.
   const std::vector<std::vector<double>>& sums() const { return sums_; }
   //   kInvalidArgument  these are of other metrics
   absl::Status Restore(std::vector<std::vector<double>> sums);

@@ -231,8 +231,8 @@ class Model {
   absl::StatusOr<std::string> FindCheckpoint(
       const std::string& path, const std::string& checkpoint_name = "ckpt");
 
-  // What SaveCheckpoint() and SaveWeights() would write now. Only the chief is
-  // to write it.
+  // The content that SaveCheckpoint() and SaveWeights() would write now. Only
+  // the chief is to write it.
   absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeSnapshot();
   absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeightsSnapshot();
 
@@ -257,8 +257,8 @@ class Model {
   // weights (OptimizerOptions::use_ema).
   bool uses_ema() const;
 
-  // What the next update is made with; of a schedule, what it says now. With
-  // layer_optimizers, that of CompileOptions.optimizer, in both of these.
+  // The learning rate of the next update; of a schedule, its current value.
+  // With layer_optimizers, that of CompileOptions.optimizer, in both of these.
   //   kFailedPrecondition  not compiled, or without an optimizer
   absl::StatusOr<double> learning_rate() const;
   // From the next update on. Where replicas train in sync, all of them set it

@@ -19,7 +19,7 @@ struct NonFiniteValue {
 // "loss is nan after step 3 of epoch 1"
 std::string ToString(const NonFiniteValue& found);
 
-// What a run ends with that has found `found`: kInternal, with what to look
+// The error of a run that has found `found`: kInternal, with what to look
 // for and how to let such a run succeed.
 absl::Status NonFiniteError(const NonFiniteValue& found);
 

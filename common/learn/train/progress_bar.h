@@ -27,7 +27,7 @@ enum class Verbosity {
 // chief, or else kBar or kLines, by what standard output is.
 Verbosity ResolveVerbosity(Verbosity verbosity, bool is_chief);
 
-// What is shown behind the bar, in order.
+// The values shown behind the bar, in order.
 using ProgressValues = std::vector<std::pair<std::string, double>>;
 
 // How far an epoch has come, in the words of Keras 3:

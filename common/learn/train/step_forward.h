@@ -16,8 +16,8 @@ namespace muster {
 // How many components of an element go into the layer: at least 1.
 size_t InputCount(const Layer& layer);
 
-// What the components of an element are: inputs, labels of each output, then no
-// sample weights, one for all outputs, or one for each.
+// The kinds of the components of an element: inputs, labels of each output,
+// then no sample weights, one for all outputs, or one for each.
 struct ElementLayout {
   size_t input_count = 1;
   size_t output_count = 1;
@@ -30,7 +30,7 @@ absl::StatusOr<ElementLayout> LayoutOf(const Layer& layer,
                                        absl::Span<const TensorType> types);
 
 struct StepForward {
-  // What training makes small, a scalar: the weighted losses of the outputs and
+  // The scalar that training minimizes: the weighted losses of the outputs and
   // the penalties of the weights.
   Value loss;
   // The number of examples that it is a mean over, a float32 scalar; of no

@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// What is asked of one output of a model.
+// The loss and metrics of one output of a model.
 struct OutputParts {
   std::string name;  // For logs, where there are several.
   Loss loss;         // None: the output is not trained.
@@ -25,7 +25,7 @@ struct OutputParts {
   std::vector<Metric> weighted_metrics;
 };
 
-// What a step of Fit() or Evaluate() consists of.
+// The parts of a step of Fit() or Evaluate().
 struct StepParts {
   LayerPtr layer;
   std::vector<OutputParts> outputs;  // One for each of the layer.

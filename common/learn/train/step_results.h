@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// What the results of a step say. They add up over replicas.
+// The results of a step. They add up over replicas.
 struct StepResults {
   // The first results are losses, by the names that logs have for them; an
   // empty name: for no log. Each is float32[3]: {loss times what it is a mean

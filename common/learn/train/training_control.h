@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// What a call of Fit() and the callbacks that it calls tell each other through
-// their model. Not thread-safe.
+// The requests that a call of Fit() and its callbacks make of each other
+// through their model. Not thread-safe.
 struct TrainingControl {
   // A callback requests that training stops after the current step.
   bool stops = false;

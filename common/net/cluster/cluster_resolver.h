@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What a task is told about its cluster, apart from its environment.
+// The sources of a task's cluster, apart from its environment.
 struct ClusterSources {
   HostFlags hosts;
   std::string tf_config;  // --tf_config

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What a pod is told beyond its host name.
+// The options of a pod beside its host name.
 struct KubernetesOptions {
   RoleCounts roles;       // Not empty: a pod cannot count the others.
   std::string service;    // The headless Service. Empty: NAME of the host name.

@@ -29,7 +29,7 @@ struct CollectiveCall {
   absl::Duration timeout = absl::Seconds(300);
 };
 
-// What a communicator is doing, for a hang report. A guess by the time it is
+// The progress of a communicator, for a hang report. A guess by the time it is
 // read, but every rank named as missing was missing a moment ago.
 struct CollectiveProgress {
   bool is_running = false;

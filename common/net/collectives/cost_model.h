@@ -50,7 +50,7 @@ struct CostModel {
   double far_seconds_per_byte = 0;
 };
 
-// What the busiest rank of an all-reduce has to do, each to be multiplied with
+// The work of the busiest rank of an all-reduce, each to be multiplied with
 // the constant of CostModel that it is named after.
 struct CostCharges {
   double latencies = 0;

@@ -19,7 +19,7 @@ namespace muster {
 struct ProcessEnd {
   int exit_code = 0;
   int signal = 0;  // 0 unless a signal ended it.
-  // What probably sent SIGKILL, if it was the kernel because memory was
+  // The probable cause of SIGKILL, if it was the kernel because memory was
   // exhausted; else empty.
   std::string cause;
 
@@ -76,7 +76,7 @@ class ChildProcess {
   // For poll(): readable when the child has ended.
   int end_fd() const { return end_fd_; }
 
-  // What the child writes; closed at its end of stream by the reader, never
+  // The output of the child; closed at its end of stream by the reader, never
   // before this object is gone.
   int stdout_fd() const { return stdout_fd_; }
   int stderr_fd() const { return stderr_fd_; }

@@ -24,12 +24,12 @@ absl::Status WithExitCode(absl::Status status, ExitCode code);
 // kOk for an OK status, kFailure for one that never met WithExitCode().
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// What the other tasks of a job end with when its coordinator ends with `code`:
-// the same, but a coordinator that a signal has ended or that asks to be
-// started again may come back, and then needs them: kRestartMe.
+// The exit code of the other tasks of a job when its coordinator ends with
+// `code`: the same, but a coordinator that a signal has ended or that asks to
+// be started again may come back, and then needs them: kRestartMe.
 ExitCode ExitCodeOfOthers(ExitCode code);
 
-// What a task ends with that its coordinator has told to exit with `exit_code`,
+// The status of a task that its coordinator has told to exit with `exit_code`,
 // for this reason: OK for 0, or kAborted with that exit code.
 absl::Status JobEndStatus(int exit_code, absl::string_view reason);
 

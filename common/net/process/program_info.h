@@ -24,7 +24,7 @@ struct Setting {
   std::string description;
 };
 
-// What a program accepts on its command line, and what --help says about it.
+// The command line of a program, and the text of its --help.
 struct ProgramInfo {
   std::string name;      // "worker"
   std::string summary;   // One sentence or a few.

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What a process says of itself first, so that a log read later begins with
+// The first line of a process, so that a log that is read later begins with
 // who wrote it.
 struct StartInfo {
   ClusterConfig config;

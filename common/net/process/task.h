@@ -19,7 +19,7 @@ namespace muster {
 
 class Network;
 
-// What a program knows of the process it runs in: its task, its cluster,
+// The environment of a program: its task, its cluster,
 // and what it was told on the command line. Strategies are made from it.
 //
 // Not thread-safe, except for Interrupt().

@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// What workers and parameter servers do when their coordinator is gone.
+// The action of workers and parameter servers when their coordinator is gone.
 enum class OnCoordinatorLoss {
   kExit,  // End with ExitCode::kRestartMe.
   kWait,  // Drop the job and wait for a new coordinator.

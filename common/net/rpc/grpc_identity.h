@@ -26,7 +26,7 @@ void AddCallId(const CallId& id, grpc::ClientContext* context);
 // on local connections (LocalConnections).
 void AddLocalSecret(const std::string& secret, grpc::ClientContext* context);
 
-// What the caller says of itself; empty if it says nothing.
+// The identity that the caller sent; empty if it sent none.
 proto::RequestIdentity IdentityOf(
     const grpc::GenericCallbackServerContext& context);
 

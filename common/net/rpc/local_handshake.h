@@ -48,7 +48,7 @@ class LocalOffer {
   //   as LocalEndpoint::Listen()
   static absl::StatusOr<LocalOffer> Make();
 
-  // What the server is told, over mutual TLS.
+  // The request for the server, sent over mutual TLS.
   const proto::OpenLocalConnectionRequest& request() const { return request_; }
 
   // Takes the sockets that the server has connected. Drops connections of other

@@ -38,7 +38,7 @@ struct MessageSlice {
   std::shared_ptr<const void> owner;
 };
 
-// What a caller sends. Tensors share the caller's memory until the transport
+// A request. Tensors share the caller's memory until the transport
 // has released it: do not write to them before the call is done.
 struct Message {
   std::string body;  // A serialized protobuf.

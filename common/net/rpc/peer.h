@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// What a channel of any transport knows of its two ends: signs requests and
+// The two ends of a channel of any transport: signs requests and
 // dresses errors. Thread-safe.
 class Peer {
  public:

@@ -70,7 +70,7 @@ class ReconnectingStream {
 
   Channel& channel() const { return *channel_; }
 
-  // What OnEnd() was given, for a message that names the peer itself: without
+  // The argument of OnEnd(), for a message that names the peer itself: without
   // the peer's name at its front. "it closed the stream" for OK.
   std::string Reason(const absl::Status& why) const;
 

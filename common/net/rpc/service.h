@@ -34,7 +34,7 @@ class Stream {
   virtual void Cancel() = 0;
 };
 
-// What the owner of one end hears. Called on the transport's threads, one call
+// The events of one end. Called on the transport's threads, one call
 // at a time, so it must not wait.
 class StreamObserver {
  public:
@@ -71,7 +71,7 @@ class Responder {
   Send send_;
 };
 
-// What a server offers, by method name: "/muster.ParameterServer/Push".
+// The methods of a server, by name: "/muster.ParameterServer/Push".
 //
 // Handlers run on the transport's few threads: work of milliseconds is fine,
 // waiting is not. The server's AdmissionCheck has let the request in.

@@ -30,7 +30,7 @@ struct HttpPage {
 
 // Serves read-only pages over HTTP/1.1, for people, probes and scrapers.
 //
-// What a client can send or occupy is bounded: the size of a request, the time
+// A client's use of resources is bounded: the size of a request, the time
 // to send it and to read the answer, and the number of connections. Only GET
 // and HEAD of a known path are answered. Each request must name this server in
 // its Host header, so that a web page of another origin cannot read the pages

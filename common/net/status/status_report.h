@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What this process knows of another task.
+// The state of another task, as this process knows it.
 struct TaskStatus {
   enum class State {
     kConnecting,  // Not connected yet.

@@ -15,7 +15,7 @@ namespace muster {
 
 namespace internal {
 
-// What is to be logged about a sequence of readings. Not thread-safe.
+// Decides what to log about a sequence of readings. Not thread-safe.
 class StragglerMemory {
  public:
   // `tasks` are marked (MarkStragglers()). Returns lines.

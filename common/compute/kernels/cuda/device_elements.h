@@ -4,8 +4,8 @@
 #include "common/compute/kernels/functions/numbers.h"
 #include "common/core/base/host_device.h"
 
-// What device kernels and the host code that launches them share: element
-// types, layouts, and the record of data errors.
+// The types that device kernels share with the host code that launches them:
+// element types, layouts, and the record of data errors.
 namespace muster::internal {
 
 // The numbers of DType. A kernel takes the type as data: one kernel for each

@@ -21,7 +21,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
-// What the host code of device kernels has in common: finding functions,
+// Helpers of the host code of device kernels: finding functions,
 // launching them, and making a Kernel of launches.
 namespace muster::internal {
 
@@ -77,7 +77,7 @@ struct DeviceKernelOptions {
   size_t scratch_bytes = 0;
   // True if DeviceRun::fault is needed; it is null otherwise.
   bool has_data_errors = false;
-  // What FaultCode::kConditionFalse means.
+  // The message of FaultCode::kConditionFalse.
   std::string condition_message = {};
 };
 

@@ -42,7 +42,7 @@ class StepGate {
   // The work of the stream must be done.
   absl::Status Open();
 
-  // What kernels take.
+  // The argument of kernels.
   internal::DeviceGate* on_device() const {
     return reinterpret_cast<internal::DeviceGate*>(memory_->data());
   }

@@ -53,7 +53,7 @@ struct Tape {
   static constexpr int kInstructionsMax = 16;
   static constexpr int kTemporariesMax = 4;
 
-  // What an instruction reads: an operand by its number, or one of these.
+  // The source of an instruction: the number of an operand, or one of these.
   static constexpr uint8_t kImmediate = 64;    // The instruction's parameter.
   static constexpr uint8_t kAccumulator = 65;  // The last result.
   static constexpr uint8_t kTemporary = 128;   // Temporary 0, and so on.

@@ -11,7 +11,7 @@
 // kernel_parameters.h, a kernel has one parameter; addresses are the device's.
 namespace muster::internal {
 
-// What is to be known of a position of an array of row indices.
+// A position of an array of row indices.
 struct RowLink {
   int32_t is_first;  // 1: no earlier position has the same index.
   int32_t next;      // The next position with the same index; -1: none.

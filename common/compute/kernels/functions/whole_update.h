@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-// What an update rule that sees whole variables tells the device kernels that
-// do its work. Numbers are those that the host computes with, in the precision
-// of the variable.
+// The parameters by which an update rule that sees whole variables calls the
+// device kernels that do its work. Numbers are those that the host computes
+// with, in the precision of the variable.
 namespace muster {
 
 // The variable is a stack of matrices [rows, columns]. `columns` is 0 if it has

@@ -22,7 +22,7 @@ struct Index3 {
   uint32_t x, y, z;
 };
 
-// What the running thread knows of itself.
+// The position of the running thread.
 struct Coordinates {
   Index3 thread, block, block_size, grid_size;
   void* shared_memory;

@@ -41,7 +41,7 @@ class SimulatedMemory {
 
   size_t FreeBytes(int device) const;
 
-  // What the memory at an address is. Memory that was not allocated here is
+  // The kind of the memory at an address. Memory that was not allocated here is
   // pageable memory of the host.
   Kind KindAt(driver::Address address) const;
   // Whether device work may use the whole range.

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// What an event file holds, for tests. Dies of a file that is no event file or
-// has a wrong checksum.
+// The content of an event file, for tests. Dies of a file that is no event file
+// or has a wrong checksum.
 std::vector<proto::Event> ReadEventFile(const std::string& path);
 
 // Of all event files in the folder, by name; none where there is no folder.

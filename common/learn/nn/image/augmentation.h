@@ -10,7 +10,7 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
-// What layers of random image augmentation have in common.
+// Helpers of the layers of random image augmentation.
 namespace muster {
 
 // A range of factors to draw from. One number stands for [-number, number].
@@ -80,8 +80,8 @@ class AugmentationLayer : public Layer {
 
   // Returns the changed images. `x` has a floating dtype.
   virtual Value Augment(Value x, ImageDraws& draws) = 0;
-  // What is wrong with the options; empty if nothing is. Follows the name of
-  // the layer in messages.
+  // Returns the mistake in the options; empty if there is none. Follows the
+  // name of the layer in messages.
   virtual std::string Mistake() const { return ""; }
   // How many channels the images may have; empty: any number.
   virtual std::vector<int64_t> channel_counts() const { return {}; }

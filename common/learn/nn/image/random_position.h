@@ -182,7 +182,7 @@ struct RandomErasingOptions {
   // One number, or three, one for each channel. Empty: normal noise times the
   // greatest value of the range.
   std::vector<double> fill_value = {};
-  ValueRange value_range = {};  // What fills the box is clipped to it.
+  ValueRange value_range = {};  // The filling is clipped to it.
   uint64_t seed = 0;            // 0: derived from the model's.
   std::string name = "";
 };

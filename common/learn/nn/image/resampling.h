@@ -8,7 +8,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/learn/nn/config_visitor.h"
 
-// What layers have in common that interpolate between pixels.
+// Helpers of layers that interpolate between pixels.
 namespace muster {
 
 // "bilinear" or "nearest".

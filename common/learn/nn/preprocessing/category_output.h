@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// What a layer makes of the index of a category. The values are positions in
-// kCategoryOutputNames.
+// The output of a layer for the index of a category. The values are positions
+// in kCategoryOutputNames.
 enum class CategoryOutput {
   kInt,       // The index.
   kOneHot,    // A vector with a 1 at the index.

@@ -40,7 +40,7 @@ struct LookupOptions {
   // A token that stands for no value: index 0 of the output kInt, and nothing
   // in the others.
   std::optional<T> mask_token = std::nullopt;
-  // What an index without a token is when `invert`.
+  // The token of an index without one when `invert`.
   T oov_token = kDefaultOovToken<T>;
   // May begin with the special tokens, as Keras' get_vocabulary() returns it.
   std::vector<T> vocabulary = {};
@@ -123,7 +123,7 @@ class Vocabulary {
   }
   // True if the vocabulary begins with the special tokens.
   bool has_special_tokens() const;
-  // What an option has that it may not: {"max_tokens", "must be ..."}.
+  // An invalid option: {"max_tokens", "must be ..."}.
   struct Mistake {
     const char* option;
     std::string what;

@@ -62,7 +62,7 @@ class BidirectionalLayer : public WrapperLayer {
   // Names the layers, and adds the backward one where none is given. Does
   // nothing before the forward layer is there, or when it is done.
   void Adopt();
-  // What is wrong with the layers; empty if nothing is.
+  // Returns the mistake in the layers; empty if there is none.
   std::string Mistake() const;
   // Appends the merged outputs to `outputs`.
   void Merge(Value forward, Value backward, std::vector<Value>* outputs) const;

@@ -8,7 +8,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/learn/nn/weight.h"
 
-// What recurrent layers with `stateful` have in common: Layer::states().
+// The states of recurrent layers with `stateful`: Layer::states().
 namespace muster::internal {
 
 // Returns the name of state `index` of a layer: "rnn_state", "rnn_state_1", ...

@@ -101,7 +101,7 @@ class ConvLSTMLayer : public Layer {
 
  private:
   static int Rank();
-  // What is wrong with the options or the input; empty if nothing is.
+  // Returns the mistake in the options or the input; empty if there is none.
   std::string Mistake(const Shape& input) const;
   // The extents of a state without the batch.
   std::vector<int64_t> StateDims(const Shape& input) const;

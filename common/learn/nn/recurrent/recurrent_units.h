@@ -30,8 +30,8 @@ struct SequenceOptions {
   uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
 };
 
-// What a recurrent layer of the op Recurrence has in common with its cell: the
-// units, the projection of inputs and the recurrence.
+// The part of a recurrent layer of the op Recurrence that is also its cell's:
+// the units, the projection of inputs and the recurrence.
 class RecurrentUnits : public Layer {
  protected:
   using States = std::vector<Value>;
@@ -59,7 +59,7 @@ class RecurrentUnits : public Layer {
 
   // Visits units, dropouts and seed.
   void VisitUnits(ConfigVisitor& visitor);
-  // What is wrong with units and dropouts; empty if nothing is.
+  // Returns the mistake in units and dropouts; empty if there is none.
   std::string Mistake() const;
   // Runs over the sequence. Outputs are poisoned if Project() reports.
   RecurrenceOutputs Run(Sequence sequence, const CallContext& context);

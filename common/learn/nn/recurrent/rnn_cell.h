@@ -7,11 +7,10 @@
 
 namespace muster {
 
-// What a layer must say of itself to be the cell of RNN() (rnn.h): a class is a
-// Layer and an RNNCell. CallMany() gets the input of one time step,
-// [batch,
-// ...], followed by the states, and returns the output followed by the next
-// states, of the same shapes. RNN() calls it in a Scan(), so it has no effects,
+// The interface of a cell of RNN() (rnn.h): a class that is a Layer and an
+// RNNCell. CallMany() gets the input of one time step, [batch, ...], followed
+// by the states, and returns the output followed by the next states, of the
+// same shapes. RNN() calls it in a Scan(), so it has no effects,
 // and draws the same random numbers in each time step.
 //
 //   class Counter : public Layer, public RNNCell {

@@ -197,7 +197,7 @@ class ReplicaStep {
   // `trailer_end`.
   absl::Status MakeTrailer(const PackPlan& plan,
                            absl::Span<const PackItem> items, int trailer_end);
-  // What this replica says at the end of a step, but for the weight of a
+  // The trailer of this replica at the end of a step, without the weight of a
   // device.
   TrailerFields FieldsOf(int leaf) const;
   void WriteTrailer(int leaf, absl::Span<const Tensor> results);

@@ -109,7 +109,7 @@ class SynchronousStepLoop final : public StepLoop,
     // Of the steps under way: whether the runner has started.
     std::deque<bool> has_started;
   };
-  // What the replicas determined together.
+  // The common result of the replicas.
   struct StepEnd {
     bool had_data = false;
     bool somebody_wants_to_stop = false;

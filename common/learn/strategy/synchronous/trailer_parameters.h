@@ -5,8 +5,9 @@
 
 #include "common/compute/kernels/cuda/device_elements.h"
 
-// What replicas tell each other at the end of a step, and the parameters of the
-// kernels of trailer.cu, which are of one thread. Addresses are the device's.
+// The values that replicas exchange at the end of a step, and the parameters of
+// the kernels of trailer.cu, which are of one thread. Addresses are the
+// device's.
 namespace muster::internal {
 
 // The fields of a trailer, all float32, which are summed over all leaves.
@@ -25,7 +26,7 @@ enum TrailerField : int32_t {
   kTrailerFieldCount,
 };
 
-// What a replica on a device remembers from one kernel to the next.
+// The state of a replica on a device between its kernels.
 struct TrailerState {
   float weight;
   double contribution;  // weight / expected_weight.

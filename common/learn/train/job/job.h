@@ -78,7 +78,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
                                   const RunJobOptions& options);
 
-// What a task of type evaluator does with a job: scores every checkpoint that
+// Runs a job in a task of type evaluator: scores every checkpoint that
 // its training writes, in this process alone, until training is over.
 //   kInvalidArgument  the job does not say where checkpoints are, or has no
 //                     data to evaluate on

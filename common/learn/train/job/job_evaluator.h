@@ -13,7 +13,7 @@ namespace muster {
 // else the first model_checkpoint; empty where neither says it.
 std::string JobCheckpointDir(const proto::TrainingJob& job);
 
-// What a job file says about its evaluator.
+// Reads the evaluator of a job file.
 //   kInvalidArgument  something is missing or out of range; names the field
 absl::StatusOr<CheckpointEvaluator::Options> BuildJobEvaluator(
     const proto::TrainingJob& job, const std::string& run_dir);

@@ -17,7 +17,7 @@ namespace muster {
 absl::StatusOr<CompileOptions> BuildJobCompileOptions(
     const proto::TrainingJob& job, uint64_t seed, CompileOptions defaults = {});
 
-// What it says to Fit(), but for the validation data. The job is valid.
+// Returns its options for Fit(), without the validation data. The job is valid.
 FitOptions BuildJobFitOptions(const proto::TrainingJob& job);
 
 //   kInvalidArgument  a number that Fit() is given is out of range, or fields

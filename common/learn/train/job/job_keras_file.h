@@ -20,7 +20,7 @@ struct JobKerasFile {
   std::string path;
   std::string sha256;  // Of its bytes, in hexadecimal.
   KerasModel model;
-  // What the model was compiled with, without that for which the job has
+  // The settings of the model's compile(), without those for which the job has
   // settings of its own.
   CompileOptions settings;
   // The file has the state of the optimizer that the job trains with.

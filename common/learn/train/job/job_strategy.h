@@ -13,12 +13,12 @@ namespace muster {
 
 // The strategies that a job file can ask for and that need no cluster.
 
-// What can be found wrong with a job's strategy before it is made.
+// Checks a job's strategy before it is made.
 //   kInvalidArgument  names the field
 //   kUnimplemented    a device or an implementation that this build lacks
 absl::Status CheckJobStrategy(const proto::JobStrategy& strategy);
 
-// What a job says of multi_worker_mirrored, which it need not name.
+// Returns a job's options of multi_worker_mirrored, which it need not name.
 //   as CheckJobStrategy()
 absl::StatusOr<MultiWorkerMirroredStrategyOptions>
 BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job);

@@ -8,7 +8,7 @@
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 
-// What the stock executables do with --job: any of them can be the one that
+// Runs --job in the stock executables: any of them can be the one that
 // trains.
 namespace muster {
 

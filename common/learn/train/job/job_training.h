@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// What a job file says about how its model is trained. Absent fields have
+// Reads how a job file's model is trained. Absent fields have
 // Keras' defaults.
 //   kInvalidArgument  something is missing or out of range; names the field
 

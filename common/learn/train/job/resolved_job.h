@@ -60,14 +60,14 @@ class ResolvedJob {
   const proto::TrainingJob& job() const;
   const std::string& file() const;     // Empty if it comes from no file.
   const std::string& run_dir() const;  // Where results go.
-  // What synchronous workers must have in common. For a file of Keras, its
-  // SHA-256 in place of its name.
+  // The part that must be equal on all synchronous workers. For a file of
+  // Keras, its SHA-256 in place of its name.
   const CanonicalJob& agreed() const;
   // The layers. A model of them can be compiled once.
   const LayerPtr& layer() const;
   // The file of Keras that is the job's model; null if it is not one.
   const JobKerasFile* keras_file() const;
-  // What the job says to Compile(), with the settings of its file of Keras for
+  // The job's options for Compile(), with the settings of its file of Keras for
   // what it leaves out.
   absl::StatusOr<CompileOptions> BuildCompileOptions(uint64_t seed) const;
 

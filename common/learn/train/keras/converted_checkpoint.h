@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What was found in a file of Keras, by the keys of checkpoint_names.h.
+// The state of a file of Keras, by the keys of checkpoint_names.h.
 using ConvertedState = std::map<std::string, Tensor>;
 
 // Writes the checkpoint `prefix` with `state`, and with the present values of

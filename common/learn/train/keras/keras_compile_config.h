@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// What keras.Model.compile() was told, from and to the member "compile_config"
-// of a model's JSON: the optimizer with its schedule, losses, their weights,
-// metrics, and steps_per_execution.
+// The arguments of keras.Model.compile(), from and to the member
+// "compile_config" of a model's JSON: the optimizer with its schedule, losses,
+// their weights, metrics, and steps_per_execution.
 
 // `model` is the model's JSON, and `layers` what LayersFromKeras() made of it,
 // whose output shapes say what "accuracy" is. Empty if the model was not

@@ -35,7 +35,7 @@ class IntermediateCheckpoint {
   const std::string prefix_;
 };
 
-// What a .keras file has in addition to the weights.
+// The parts of a .keras file beside the weights.
 struct KerasModelParts {
   const Layer& layers;
   const CompileOptions& options;

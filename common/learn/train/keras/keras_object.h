@@ -14,8 +14,8 @@ namespace muster {
 // Keys in the order of the file, which is also Keras'.
 using KerasJson = nlohmann::ordered_json;
 
-// What keras.saving.serialize_keras_object() writes for a layer, a loss and
-// the like:
+// The object that keras.saving.serialize_keras_object() writes for a layer, a
+// loss and the like:
 //
 //   {"module": "keras.losses", "class_name": "MeanSquaredError",
 //    "config": {...}, "registered_name": null}

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What the optimizer keeps for one variable.
+// The optimizer slots of one variable.
 struct KerasSlot {
   std::string variable;
   std::string slot;

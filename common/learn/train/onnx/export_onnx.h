@@ -21,7 +21,7 @@ inline constexpr int64_t kOnnxOperatorSet = 17;
 // The version of the file format that came with it.
 inline constexpr int64_t kOnnxFormatVersion = 8;
 
-// What an ONNX model is made of.
+// The parts of an ONNX model.
 struct OnnxModelParts {
   const Layer& layers;           // Names the inputs and outputs.
   const Graph& graph;            // Inputs -> outputs, without training.

@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "common/net/collectives/communicator.h"
 
-// What every communicator has to pass. The suite is written once, each backend
-// is registered once, and the test program multiplies them:
+// The tests that every communicator has to pass. The suite is written once,
+// each backend is registered once, and the test program multiplies them:
 //
 //   cc_test(deps = [":communicator_suite", ...])
 //

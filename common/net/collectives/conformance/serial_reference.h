@@ -8,7 +8,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/net/collectives/reduce_op.h"
 
-// What collectives are compared with: values that tell ranks and positions
+// The expected results of collectives: values that tell ranks and positions
 // apart, and their reductions, computed one after another.
 namespace muster {
 

@@ -7,7 +7,8 @@
 
 namespace muster {
 
-// What a rank knows about another one when its wait in a collective expires.
+// The state of another rank, as a rank knows it when its wait in a collective
+// expires.
 struct PeerState {
   bool is_other = true;  // False for the rank itself.
   // It is known to have reached the collective.

@@ -12,7 +12,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/reduce_op.h"
 
-// What goes over a lane: frames of a header and a payload.
+// The format of a lane: frames of a header and a payload.
 //
 // A header is 64 bytes, integers little-endian:
 //
@@ -44,8 +44,8 @@ enum class CollectiveOperation : uint8_t {
 // "all-reduce", ...
 absl::string_view CollectiveOperationName(CollectiveOperation operation);
 
-// What all ranks have to agree on before the payload of one means anything to
-// another. Every data frame carries it.
+// The fields that must be equal on all ranks before the payload of one means
+// anything to another. Every data frame carries it.
 struct CallSignature {
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   ReduceOp reduce_op = ReduceOp::kSum;

@@ -170,7 +170,7 @@ class LaneGroup {
   std::atomic<bool> is_aborted_{false};
   mutable absl::Mutex mutex_;
   absl::Status abort_status_ ABSL_GUARDED_BY(mutex_);
-  // What Progress() says, except for the ranks.
+  // The content of Progress(), except for the ranks.
   struct Current {
     bool is_running = false;
     bool has_announced = false;

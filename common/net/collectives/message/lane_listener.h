@@ -53,7 +53,7 @@ class LaneListener {
   LaneListener& operator=(const LaneListener&) = delete;
 
   // "tcp:10.0.0.7:40123", "tls:[::1]:40123" or "unix:@muster-lane-3f0c...".
-  // What ConnectLane() takes.
+  // The argument of ConnectLane().
   const std::string& address() const { return address_; }
   // 32 hexadecimal digits: 128 bits of OpenSSL's generator.
   const std::string& token() const { return token_; }

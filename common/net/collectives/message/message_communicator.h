@@ -20,7 +20,7 @@ struct MessageGroup {
   uint64_t generation = 0;
   // One for each rank of the group; null for this one.
   std::vector<std::unique_ptr<Lane>> lanes;
-  // What errors call each rank, where this group is a part of a larger one.
+  // The names of ranks in errors, where this group is a part of a larger one.
   // Empty: as it counts here.
   std::vector<int> rank_names;
 };

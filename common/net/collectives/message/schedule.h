@@ -52,7 +52,7 @@ struct Transfer {
   Action action = Action::kStore;  // Receives only.
 };
 
-// What one rank does in a step. What it sends are the values after all earlier
+// The work of one rank in a step. It sends the values after all earlier
 // steps; what it receives is combined in the order given. A step of one rank
 // pairs with the step of the same number of another.
 struct ScheduleStep {

@@ -27,7 +27,7 @@ struct TransferPlan {
 
   std::vector<Step> sends;
   std::vector<Step> receives;
-  // What goes over each lane, in order: indices into the above.
+  // The transfers over each lane, in order: indices into the above.
   std::vector<std::vector<int>> sends_to;
   std::vector<std::vector<int>> receives_from;
 

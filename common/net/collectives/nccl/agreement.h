@@ -12,7 +12,7 @@
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 
-// What the ranks of a group on GPUs tell each other over another communicator
+// How the ranks of a group on GPUs agree over another communicator
 // of the same ranks. All of them call the same function.
 namespace muster {
 

@@ -15,7 +15,7 @@ namespace muster {
 //
 // A Start...() waits for `ready`, copies its memory to the host, runs the
 // collective of `host`, and enqueues the copy back; so it waits for the device.
-// What AllocateOnDevice() returns has a stage from Allocate() of `host`, so
+// Memory of AllocateOnDevice() has a stage from Allocate() of `host`, so
 // that ranks on CPUs call Allocate() with the same sizes.
 //
 // `host` and `device` are borrowed. Errors are those of `host` and of the

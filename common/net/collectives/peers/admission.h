@@ -19,7 +19,7 @@ namespace muster {
 // index. Evaluators and parameter servers are none of it.
 std::vector<TaskId> GroupTasks(const ClusterSpec& cluster);
 
-// What a task says of itself to its peers, and what it asks of theirs. The same
+// How a task identifies itself to its peers and checks theirs. The same
 // questions are put to a caller's hello and to the answer, so that both ends
 // find out what they disagree about, each in its own words.
 //

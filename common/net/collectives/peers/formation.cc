@@ -435,7 +435,7 @@ Formation::Interruption Formation::Await(
                                     std::min(deadline, next_report))) {
         if (!refused_.ok()) return Interruption::kRefused;
         if (condition.Eval()) return Interruption::kNone;
-        return Interruption::kSomebodyLeft;
+        return Interruption::kTaskLeft;
       }
       const absl::Time now = clock_->Now();
       if (now >= deadline) return Interruption::kDeadline;
@@ -469,7 +469,7 @@ Formation::Attempt Formation::Interrupted(Interruption interruption,
   switch (interruption) {
     case Interruption::kNone:
       break;
-    case Interruption::kSomebodyLeft:
+    case Interruption::kTaskLeft:
       return NotFormed(Attempt::Outcome::kRetry,
                        absl::AbortedError(absl::StrCat("a task has left: ",
                                                        missing_.Describe())));

@@ -71,7 +71,7 @@ class Formation {
   Formation(const Options& options, PeerLinks* links, GroupTransport* transport,
             OnPlan on_plan, Clock* clock);
 
-  // What PeerLinks tells its listener.
+  // The events of PeerLinks.
   void OnPresent(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnMissing(int rank, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -89,8 +89,8 @@ class Formation {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // What is waited for did not come, because...
-  enum class Interruption { kNone, kSomebodyLeft, kRefused, kDeadline };
+  // The reason for which a wait ended early.
+  enum class Interruption { kNone, kTaskLeft, kRefused, kDeadline };
 
   struct Attempt {
     enum class Outcome {

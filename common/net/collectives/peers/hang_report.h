@@ -11,7 +11,8 @@
 
 namespace muster {
 
-// What a peer says of itself when asked; nothing when it does not answer.
+// The answer of a peer to the question for its progress; nothing without an
+// answer.
 struct PeerProgress {
   std::string task;  // "worker 1"
   std::optional<proto::ProgressReport> report;

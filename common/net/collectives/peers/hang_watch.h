@@ -39,8 +39,8 @@ class HangWatch {
   void Adopt(std::vector<const Communicator*> communicators)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What this task does between collectives, for the reports of others.
-  // `activity` lives as long as the process.
+  // Sets the activity of this task between collectives, for the reports of
+  // others. `activity` lives as long as the process.
   void NoteActivity(const char* activity, uint64_t step) {
     activity_.store(activity, std::memory_order_relaxed);
     step_.store(step, std::memory_order_relaxed);

@@ -12,7 +12,7 @@ namespace proto {
 class PeerHello;
 }  // namespace proto
 
-// What a task is about to do, in named sections that all tasks must have alike:
+// The job of a task, in named sections that must be equal on all tasks:
 // the job file's text, the version, the strategy, the batch size. Tasks that
 // differ would train something unintended together, or wait for
 // each other forever.

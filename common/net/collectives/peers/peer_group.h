@@ -70,7 +70,7 @@ class PeerGroup : private PeerLinks::Listener {
     int replicas_per_task = 1;
     JobDigest digest;
 
-    // What transports may use; gRPC always may be.
+    // The means that transports may use; gRPC always may be used.
     TransportSettings transports;
 
     // Selects transports. The leader's counts.
@@ -86,7 +86,7 @@ class PeerGroup : private PeerLinks::Listener {
     absl::Duration hang_report_interval = absl::Seconds(30);
     // How often to say for whom this task waits.
     absl::Duration report_interval = absl::Seconds(5);
-    // What one transport may take to connect everyone.
+    // The time in which one transport has to connect all ranks.
     absl::Duration connect_timeout = absl::Seconds(10);
 
     // Adds methods of others to this task's server.
@@ -121,7 +121,7 @@ class PeerGroup : private PeerLinks::Listener {
     return task_count() * options_.replicas_per_task;
   }
   uint64_t generation() const { return plan_.generation; }
-  // What the leader decided, the same for all tasks.
+  // The leader's decision, the same for all tasks.
   const GroupPlan& plan() const { return plan_; }
   // Where this task listens, with the port that was taken.
   std::string address() const { return server_->address(); }
@@ -134,8 +134,8 @@ class PeerGroup : private PeerLinks::Listener {
   // "2 workers, 2 replicas; RING over shared memory".
   std::string Describe() const;
 
-  // What this task does between collectives, for what others say when they wait
-  // for it. `activity` lives as long as the process.
+  // Sets the activity of this task between collectives, for the reports of
+  // tasks that wait for it. `activity` lives as long as the process.
   void NoteActivity(const char* activity, uint64_t step) {
     hangs_.NoteActivity(activity, step);
   }

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// What is known of one peer's life. Two streams join two tasks, each opened by
-// one of them: ours goes out, the peer's comes in. A process that was killed
+// The state of one peer's connections. Two streams join two tasks, each opened
+// by one of them: ours goes out, the peer's comes in. A process that was killed
 // breaks both within milliseconds; one that was stopped, or whose host is gone,
 // falls silent.
 //

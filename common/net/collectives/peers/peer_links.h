@@ -96,7 +96,7 @@ class PeerLinks : private Conversation::Host,
   // "worker 1 (localhost:20001, incarnation 6f1c...)".
   std::string Describe(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the peer's process has said of itself; for the own rank what this task
+  // The peer's own description of its process; for the own rank what this task
   // says. nullopt for a peer that is missing.
   std::optional<proto::PeerHello> hello(int rank) const
       ABSL_LOCKS_EXCLUDED(mutex_);

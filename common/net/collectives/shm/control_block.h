@@ -8,8 +8,8 @@
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/reduce_op.h"
 
-// What a rank lays open to the others: one block each, in memory that all have
-// mapped. Only its owner writes it, but for `sleeping`.
+// The state that a rank shows the others: one block each, in memory that all
+// have mapped. Only its owner writes it, but for `sleeping`.
 namespace muster::internal {
 
 enum class Collective : uint8_t {
@@ -22,8 +22,8 @@ enum class Collective : uint8_t {
   kBarrier,
 };
 
-// What all ranks have to agree about before one of them touches the memory of
-// another.
+// The values that must be equal on all ranks before one of them touches the
+// memory of another.
 struct PublishedCall {
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
@@ -48,7 +48,7 @@ struct Location {
   uint64_t offset = 0;
 };
 
-// What a rank publishes at a barrier.
+// The data that a rank publishes at a barrier.
 struct BarrierCard {
   PublishedCall signature;
   Location location;

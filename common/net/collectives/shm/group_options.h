@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 
-// What shared_memory_group.h wants to know.
+// The options of shared_memory_group.h.
 namespace muster {
 
 inline constexpr int kSharedMemoryRanksMax = 64;

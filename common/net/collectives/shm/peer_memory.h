@@ -21,8 +21,8 @@ class PeerMemory {
   // kShared where the others can reach all of it, otherwise kPrivate.
   virtual Location Locate(const void* data, size_t size_bytes) const = 0;
 
-  // What `rank` calls `location`, which is kShared, in this process; null if it
-  // is not `size_bytes` of what was allocated.
+  // The address in this process of `rank`'s `location`, which is kShared; null
+  // if it is not `size_bytes` of what was allocated.
   virtual uint8_t* Resolve(int rank, const Location& location,
                            size_t size_bytes) const = 0;
 

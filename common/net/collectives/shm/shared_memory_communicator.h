@@ -41,9 +41,9 @@ class SharedMemoryCommunicator final : public Communicator {
     SharedMemoryTuning tuning;
   };
 
-  // What a rank stands on. Goes in the order from the last to the first.
+  // The memory and sockets of a rank. Destroyed from the last to the first.
   struct Ground {
-    std::shared_ptr<const void> owned;  // What the others borrow.
+    std::shared_ptr<const void> owned;  // The others are borrowed from it.
     std::unique_ptr<RankBarrier> barrier;
     std::unique_ptr<PeerMemory> memory;
     std::unique_ptr<PeerWatch> watch;  // Null where no peer ends alone.

@@ -40,7 +40,7 @@ class TransportOffer;
 // kTransports (transports.h) lists all of them, best first. docs/extending.md
 // says how to add one.
 
-// What a task lets its transports use.
+// The means that a task lets its transports use.
 struct TransportSettings {
   // Tasks with the same host name can share memory. Empty: this machine's.
   std::string host;
@@ -62,7 +62,7 @@ struct TransportSettings {
   const nccl::Api* nccl = nullptr;
 };
 
-// What the task of a rank offers. `offer` is borrowed.
+// The offer of a rank's task. `offer` is borrowed.
 struct RankOffer {
   int rank = 0;
   const proto::TransportOffer* offer = nullptr;
@@ -76,8 +76,8 @@ struct TransportFit {
   std::string reason;
 };
 
-// What a task lends to its transports. Pointers are borrowed and outlive the
-// communicators.
+// The objects that a task lends to its transports. Pointers are borrowed and
+// outlive the communicators.
 struct TransportContext {
   TaskIdentity self;
   Network* network = nullptr;
@@ -117,7 +117,7 @@ class TransportEndpoint {
 // Stateless and thread-safe: what belongs to a group is in its endpoints.
 class Transport {
  public:
-  // What is logged, and how the leader names its choice to the others: unique.
+  // The name in logs and in the leader's choice: unique.
   // "raw sockets".
   virtual std::string name() const = 0;
 

@@ -27,7 +27,7 @@ inline constexpr const Transport* kTransports[] = {
 // Null if there is none of this name.
 const Transport* FindTransport(absl::string_view name);
 
-// What a task offers: its host, and the fields of every entry.
+// Returns a task's offer: its host, and the fields of every entry.
 proto::TransportOffer OfferTransports(const TransportSettings& settings);
 
 }  // namespace muster

@@ -35,7 +35,7 @@ namespace muster {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// What a task says, to wait for.
+// The lines that a task logs, to wait for.
 class Lines {
  public:
   void Add(absl::string_view line) {

@@ -9,7 +9,7 @@
 namespace muster {
 namespace cublas_lt {
 
-// What the handles of the fake library point to.
+// The objects behind the handles of the fake library.
 struct MatmulDescription {
   CublasComputeType compute_type = CublasComputeType::kFloat32;
   CudaDataType scale_type = CudaDataType::kFloat32;

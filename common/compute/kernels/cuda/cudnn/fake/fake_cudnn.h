@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// What the engines of the fake library are there for. Heuristics return them in
+// The purposes of the fake library's engines. Heuristics return them in
 // this order.
 enum class FakeEngine : int {
   kNondeterministic,
