@@ -113,7 +113,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   //   kDeadlineExceeded  says what it waits for
   absl::Status Join(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether nothing is queued or running. Does not wait; takes the failure when
+  // True if nothing is queued or running. Does not wait; takes the failure when
   // what came after it has been cleaned up.
   absl::StatusOr<bool> Done() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -266,7 +266,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // Gives the worker a new session, through no fault of its own.
   void Renew(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Whether the session continues, with which the results are lost.
+  // True if the session continues, with which the results are lost.
   bool IsOpen(const RemoteValueState::Keeper& keeper) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -277,7 +277,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   void Dispatch() ABSL_LOCKS_EXCLUDED(sending_mutex_, mutex_);
   void SendCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the worker is idle, or can take more closures.
+  // True if the worker is idle, or can take more closures.
   void NoteCapacity(const WorkerLane& lane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Command> PlanCommands(const TickLoop::Turn& turn)

@@ -62,7 +62,7 @@ class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
                      const Options& options, Clock* clock);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
-  // Whether another batch is to be drawn before a result is taken.
+  // True if another batch is to be drawn before a result is taken.
   bool MayAdd() const;
   // Draws a batch and schedules its step. False: the data has ended.
   absl::StatusOr<bool> AddBatch();

@@ -33,7 +33,7 @@ absl::Status CheckCluster(const TaskOptions& options) {
                                       : CheckMultiWorkerCluster(config);
 }
 
-// Whether this task does what the coordinator of parameter servers tells it,
+// True if this task does what the coordinator of parameter servers tells it,
 // and does not train by itself.
 bool Serves(const ClusterConfig& config) {
   return !config.IsAlone() && config.HasParameterServers() &&

@@ -43,14 +43,14 @@ std::string DescribePoint(const RollbackPoint& point) {
                               : absl::StrCat("checkpoint ", point.prefix);
 }
 
-// Whether another checkpoint may do where this one did not.
+// True if another checkpoint may do where this one did not.
 bool IsOfTheCheckpoint(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) ||
          absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
          absl::IsUnimplemented(status);
 }
 
-// Whether a server that a task could not reach may be lost, which the watch
+// True if a server that a task could not reach may be lost, which the watch
 // has not noticed yet.
 bool MayBeOfALoss(const absl::Status& status) {
   const auto failure = GetTaskFailure(status);

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// Whether and when a task that has ended is started again. Pure arithmetic; one
-// for each task.
+// Decides whether and when a task that has ended is started again. Pure
+// arithmetic; one for each task.
 class RestartPolicy {
  public:
   struct Options {

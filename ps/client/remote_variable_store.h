@@ -67,7 +67,7 @@ class RemoteVariableStore final : public VariableStore {
     absl::Duration timeout = absl::Seconds(60);
     // How long a server that cannot be reached is tried again.
     absl::Duration retry_for = absl::Seconds(2);
-    // Whether tensors may go through shared memory to servers of this host.
+    // True if tensors may go through shared memory to servers of this host.
     bool shared_memory = true;
     // How much of it there may be; 0 for a quarter of the machine's. What does
     // not fit goes beside messages.

@@ -37,7 +37,7 @@ class SegmentPool {
   // Contents are what the last user left. Null when nothing so large is free.
   std::shared_ptr<Buffer> Allocate(size_t size_bytes);
 
-  // Whether `data` is in the segment.
+  // True if `data` is in the segment.
   bool Holds(const void* data) const {
     return static_cast<const uint8_t*>(data) >= memory_->data() &&
            static_cast<const uint8_t*>(data) <
@@ -71,7 +71,7 @@ class SegmentPool {
     size_t abandoned_bytes ABSL_GUARDED_BY(mutex) = 0;
   };
 
-  // Whether there are pages up to `end_bytes`.
+  // True if there are pages up to `end_bytes`.
   bool HasPages(size_t end_bytes) ABSL_LOCKS_EXCLUDED(pages_mutex_);
 
   const std::shared_ptr<Buffer> memory_;

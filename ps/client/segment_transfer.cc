@@ -24,7 +24,7 @@ namespace {
 constexpr absl::Duration kTokenTimeout = absl::Milliseconds(200);
 constexpr int64_t kPollMillisecondsMax = 60'000;
 
-// Whether something can be read before `deadline`.
+// True if something can be read before `deadline`.
 bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - Clock::Real()->Now();

@@ -180,7 +180,7 @@ class ServerGroup::Watcher final : public StreamObserver {
     mutex_.Await(absl::Condition(&is_done_));
   }
 
-  // Whether the server knows that it is watched, or never will.
+  // True if the server knows that it is watched, or never will.
   bool AwaitHeard(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     const auto is_heard = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

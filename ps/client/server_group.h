@@ -42,7 +42,7 @@ struct ServerExchange {
     return request.update_handles().empty() &&
            request.gather_handles().empty() && request.pull_handles().empty();
   }
-  // Whether the server would notice that it has had this one before, or does
+  // True if the server would notice that it has had this one before, or does
   // not mind.
   bool IsRepeatable() const {
     return request.step_id() != 0 || request.update_handles().empty();
@@ -85,7 +85,7 @@ class ServerGroup {
 
   // Memory in which servers can read and write; null where there is none.
   std::shared_ptr<Buffer> AllocateShared(size_t size_bytes);
-  // Whether `data` lies in such memory.
+  // True if `data` lies in such memory.
   bool IsShared(const void* data) const;
   // A tensor in such memory where there is some, else in any.
   Tensor AllocateTensor(DType dtype, const Shape& shape);

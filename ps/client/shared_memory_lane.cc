@@ -71,7 +71,7 @@ class SharedMemoryLane final : public ServerLane {
     size_t staged_bytes = 0;
   };
 
-  // Whether the server can use it where it lies.
+  // True if the server can use it where it lies.
   bool IsInSegment(const uint8_t* data) const {
     return data != nullptr && pool_->Holds(data);
   }

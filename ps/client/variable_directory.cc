@@ -30,7 +30,7 @@ struct HeldShard {
   int server;
 };
 
-// Whether `shards`, by row, are all of a variable.
+// True if `shards`, by row, are all of a variable.
 bool IsComplete(const std::vector<HeldShard>& shards, int64_t row_count) {
   int64_t next_row = 0;
   for (const HeldShard& shard : shards) {

@@ -20,7 +20,7 @@ namespace muster {
 // Not thread-safe.
 class SlurmUnderTest {
  public:
-  // Whether this machine has Slurm, and this process may run it.
+  // True if this machine has Slurm, and this process may run it.
   //   kUnavailable       a program of Slurm is not installed; the message names
   //                      it and the packages
   //   kPermissionDenied  this process is not root

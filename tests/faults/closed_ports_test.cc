@@ -77,7 +77,7 @@ class Capture {
   }
   // After Stop().
   size_t byte_count() const { return byte_count_; }
-  // Whether the header of a frame of a lane was seen.
+  // True if the header of a frame of a lane was seen.
   bool has_frames() const { return has_frames_; }
 
  private:

@@ -71,7 +71,7 @@ char Direction() {
   return is_read ? direction : 0;
 }
 
-// Whether the clock has been set forward. Looks at the file now and then, since
+// True if the clock has been set forward. Looks at the file now and then, since
 // programs read clocks all the time.
 bool IsForward() {
   if (is_forward.load(std::memory_order_relaxed)) return true;

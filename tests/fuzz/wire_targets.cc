@@ -105,7 +105,7 @@ std::vector<std::string> GraphSeeds() {
   return {graph.ok() ? EncodeGraph(*graph).SerializeAsString() : ""};
 }
 
-// Whether a stage reads or writes files, which are no part of the input.
+// True if a stage reads or writes files, which are no part of the input.
 bool HasFiles(const proto::Dataset& dataset) {
   return absl::StrContains(dataset.ShortDebugString(), "file") ||
          absl::StrContains(dataset.ShortDebugString(), "path");

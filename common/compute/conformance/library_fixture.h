@@ -51,7 +51,7 @@ std::vector<Tensor> RandomInputs(const OpCase& c);
 // Returns the output of a spec by the reference kernel.
 Tensor Reference(const KernelSpec& spec, const std::vector<Tensor>& inputs);
 
-// Whether a library is expected to compute an op: all operands are floating,
+// True if a library is expected to compute an op: all operands are floating,
 // and there is something to compute.
 bool IsForLibrary(const KernelSpec& spec);
 

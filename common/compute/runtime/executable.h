@@ -104,7 +104,7 @@ class Executable {
   // How many steps may have begun without being finished.
   static constexpr int kStartedMax = 2;
 
-  // Whether Start() of this executable can return before the step is done: a
+  // True if Start() of this executable can return before the step is done: a
   // device computes, and decides itself whether the updates are applied.
   bool overlaps_steps() const { return gate_ != nullptr; }
 

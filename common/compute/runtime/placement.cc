@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// Whether this is the first call of the process with these arguments.
+// True if this is the first call of the process with these arguments.
 bool IsNews(const std::string& what, const std::string& device) {
   static absl::Mutex mutex;
   static auto* const told = new std::set<std::pair<std::string, std::string>>;
@@ -82,7 +82,7 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // Whether the plan knows the value before it runs.
+  // True if the plan knows the value before it runs.
   bool IsConstant(const OpSchema& schema, const Node& node) const {
     if (node.op == kConstantOp) return true;
     if (node.inputs.empty() && !schema.has_kernel()) return false;

@@ -26,7 +26,7 @@ inline constexpr absl::string_view kCopyToHostOp = "CopyToHost";
 // compute again than to keep.
 inline constexpr size_t kFoldedBytesMax = 64 << 10;
 
-// Whether the node gives the same whenever its inputs are the same.
+// True if the node gives the same whenever its inputs are the same.
 bool ReadsInputsOnly(const OpSchema& schema, const Node& node);
 
 // A typed graph with copies between host and device where a node reads a value

@@ -44,7 +44,7 @@ class Plan {
   // How many steps may have begun without being finished.
   static constexpr int kStartedMax = 2;
 
-  // Whether Start() is possible: the host does not need what the device
+  // True if Start() is possible: the host does not need what the device
   // computes before the step is done, and the session lets a gate hold its
   // updates.
   bool can_start() const { return can_start_; }

@@ -408,7 +408,7 @@ absl::Status PlanBuilder::FillStaticSlots() {
   return absl::OkStatus();
 }
 
-// Whether the host reads a copy from the device when the node runs: kernels of
+// True if the host reads a copy from the device when the node runs: kernels of
 // the host, and sessions.
 bool PlanBuilder::ReadsCopies(const Node& node) const {
   if (node.op == kCopyToDeviceOp) return false;

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// Whether the rows of all replicas decide what types a node of this graph has.
+// True if the rows of all replicas decide what types a node of this graph has.
 bool DependsOnReplicaRows(const Graph& graph, const OpRegistry& ops);
 
 // The attribute by which a typed graph says how many rows each replica has: of

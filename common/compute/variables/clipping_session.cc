@@ -26,7 +26,7 @@ bool IsGradient(UpdateKind kind) {
          kind == UpdateKind::kApplySparseGradient;
 }
 
-// Whether there is a row for each index; if not, the store says so.
+// True if there is a row for each index; if not, the store says so.
 bool HasRows(const Tensor& value, const Tensor& indices) {
   const absl::Span<const int64_t> dims = value.shape().dims();
   const absl::Span<const int64_t> outer = indices.shape().dims();

@@ -17,7 +17,7 @@ class VariableSpec;
 // variable: shards fill just their own rows, in any number, and hold what the
 // unsharded variable would.
 
-// Whether `spec` describes a variable that can be made: a name, a known dtype
+// True if `spec` describes a variable that can be made: a name, a known dtype
 // of numbers, a fully known shape, and an initializer and a constraint that
 // suit them. A spec with no initializer starts at zero.
 //   kInvalidArgument  names the variable and what is wrong with it

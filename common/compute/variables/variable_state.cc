@@ -77,7 +77,7 @@ absl::Span<const StoredTensor> SlotsOf(const TensorBundleReader& reader,
   return absl::MakeConstSpan(all).subspan(begin - all.begin(), end - begin);
 }
 
-// Whether this is a weight and not what training keeps besides.
+// True if this is a weight and not what training keeps besides.
 bool IsWeight(const ObjectGraph::Variable& variable) {
   const std::string& root = variable.path.front();
   const std::string optimizer = OptimizerPath().front();

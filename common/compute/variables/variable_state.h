@@ -83,7 +83,7 @@ absl::StatusOr<VariableState> ReadVariableState(
 bool IsRestored(const TensorBundleReader& reader,
                 const proto::VariableSpec& spec, bool values_only);
 
-// Whether the checkpoint has all of these variables, of these types. One error
+// True if the checkpoint has all of these variables, of these types. One error
 // tells what is wrong with all, the first few by name.
 //   kNotFound         variables are missing; names what is spelled alike
 //   kInvalidArgument  none is, but some have another type

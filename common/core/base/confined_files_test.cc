@@ -36,7 +36,7 @@ class ConfinedFilesTest : public testing::Test {
   }
   ~ConfinedFilesTest() override { std::filesystem::remove_all(base_); }
 
-  // Whether the file can be opened.
+  // True if the file can be opened.
   static bool Opens(const std::string& path) {
     const absl::StatusOr<int> file = OpenToRead(path);
     if (!file.ok() || *file < 0) return false;

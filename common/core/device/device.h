@@ -70,7 +70,7 @@ class Device {
 
   const DeviceDescription& description() const { return description_; }
   const std::string& name() const { return description_.name; }
-  // Whether products and convolutions of float32 may round their operands to
+  // True if products and convolutions of float32 may round their operands to
   // TF32, which has 10 bits of mantissa, to be computed by tensor cores.
   bool tensor_float_32() const { return tensor_float_32_; }
   DeviceMemory& memory() { return *memory_; }

@@ -84,7 +84,7 @@ class DeviceSet {
   absl::Status SetLogicalDevices(
       int physical_index, absl::Span<const LogicalDeviceOptions> devices);
 
-  // Whether products and convolutions of float32 may round their operands to
+  // True if products and convolutions of float32 may round their operands to
   // TF32, which has 10 bits of mantissa, to be computed by tensor cores. False
   // by default; TensorFlow's default is true.
   //   kFailedPrecondition  a device is in use: settings come first

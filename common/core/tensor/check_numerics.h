@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Whether steps of this process end with the first value that is NaN or
+// True if steps of this process end with the first value that is NaN or
 // infinite (Executable::Run()). Off at first. To be set before the first graph
 // is compiled; thread-safe.
 //

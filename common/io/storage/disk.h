@@ -65,7 +65,7 @@ class Disk {
  public:
   virtual ~Disk() = default;
 
-  // Whether a file that Create() returns appears at `path` as a whole, and only
+  // True if a file that Create() returns appears at `path` as a whole, and only
   // when it is completed, as objects do. Until then readers see what was there
   // before. Such paths cannot be renamed and need not be.
   virtual bool CreatesAtomically(absl::string_view path) const {

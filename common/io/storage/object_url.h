@@ -18,7 +18,7 @@ struct ObjectUrl {
   std::string ToString() const;
 };
 
-// Whether `path` is meant as the URL of an object, well-formed or not. All
+// True if `path` is meant as the URL of an object, well-formed or not. All
 // other paths are those of the system.
 bool IsObjectUrl(absl::string_view path);
 
@@ -28,7 +28,7 @@ bool IsObjectUrl(absl::string_view path);
 //   kInvalidArgument  not such a URL; the message says what is wrong with it
 absl::StatusOr<ObjectUrl> ParseObjectUrl(absl::string_view url);
 
-// Whether `url` is `root` or below it. False if either is not a valid URL.
+// True if `url` is `root` or below it. False if either is not a valid URL.
 bool IsBelowUrl(absl::string_view url, absl::string_view root);
 
 }  // namespace muster

@@ -26,7 +26,7 @@ Value CountOf(Value x) {
   return CountAlong(x, axes);
 }
 
-// Whether a mask that there is fits the losses; reports if not.
+// True if a mask that there is fits the losses; reports if not.
 bool MaskFits(absl::string_view loss, Value mask, Value values) {
   if (!HasWeights(mask)) return true;
   if (!mask.ok() || !values.ok()) return false;

@@ -78,7 +78,7 @@ class Loss {
   struct Counted {
     Value loss;
     Value example_count;
-    // Whether the number is the same for each example of the batch.
+    // True if the number is the same for each example of the batch.
     bool counts_all = true;
   };
   Counted WithCount(Value y_true, Value y_pred, Value sample_weight,

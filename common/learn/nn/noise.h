@@ -37,7 +37,7 @@ class NoiseLayer : public Layer {
 
   // Adds the noise, of an amount that is not 0.
   virtual Value AddNoise(Value x, double amount, Value seed) = 0;
-  // Whether an amount of 1 is valid.
+  // True if an amount of 1 is valid.
   virtual bool accepts_one() const { return false; }
 
  private:

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// Whether `x` has the rank and known extents; reports if not.
+// True if `x` has the rank and known extents; reports if not.
 bool CanRepeat(const Layer& layer, Value x, int rank, int64_t least_count,
                absl::string_view expected) {
   const Shape& shape = x.shape();

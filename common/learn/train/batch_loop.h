@@ -30,7 +30,7 @@ class BatchLoop {
   // The types of batches like `batch`, of unknown extent.
   static std::vector<TensorType> TypesOf(const Element& batch);
 
-  // Whether the loop is for batches like this one. Where replicas divide the
+  // True if the loop is for batches like this one. Where replicas divide the
   // batch, it is for one size only.
   bool Fits(const Element& batch) const;
 

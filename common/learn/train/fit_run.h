@@ -84,7 +84,7 @@ class FitRun final : public TrainingProgress {
   // Once, if the epoch had fewer steps than it should have.
   void WarnOfShortEpoch();
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
-  // Whether a step may begin behind so many whose results are not there yet.
+  // True if a step may begin behind so many whose results are not there yet.
   bool MayOverlap(int64_t unfinished_count) const;
   // Ends a group of steps: progress and callbacks.
   absl::Status EndGroup(ProgressBar* bar);

@@ -117,7 +117,7 @@ std::string ConnectionsText(const FunctionalLayer& model, const Layer& layer) {
   return texts.empty() ? "-" : absl::StrJoin(texts, ", ");
 }
 
-// Whether each layer is called once, on what the one before it gives.
+// True if each layer is called once, on what the one before it gives.
 bool IsChain(const FunctionalLayer& model) {
   absl::flat_hash_set<const Layer*> seen;
   const LayerCall* previous = nullptr;

@@ -57,7 +57,7 @@ class ProgressBar {
 
   explicit ProgressBar(Options options);
 
-  // Whether Update() would draw now. Saves computing values that are not shown.
+  // True if Update() would draw now. Saves computing values that are not shown.
   bool IsDue() const;
 
   // `current` steps are done. Values seen before and absent now keep their

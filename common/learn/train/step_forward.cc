@@ -206,7 +206,7 @@ class Forward {
     }
   }
 
-  // Whether the losses are means; reports where some are and some are not.
+  // True if the losses are means; reports where some are and some are not.
   bool AreMeans() {
     int mean_count = 0;
     int sum_count = 0;

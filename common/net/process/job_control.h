@@ -68,7 +68,7 @@ class JobControl {
     JobControl* const control_;
   };
 
-  // Whether Next() returns a request. One relaxed load.
+  // True if Next() returns a request. One relaxed load.
   bool has_request() const {
     return has_request_.load(std::memory_order_relaxed);
   }

@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Whether the task of `config` leads its job: the chief, worker 0 where there
+// True if the task of `config` leads its job: the chief, worker 0 where there
 // is none, or a process that trains alone.
 bool LeadsJob(const ClusterConfig& config);
 

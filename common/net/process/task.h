@@ -64,7 +64,7 @@ class Task {
     interrupts_.push_back(std::move(interrupt));
   }
 
-  // Whether there was anything to interrupt. Thread-safe.
+  // True if there was anything to interrupt. Thread-safe.
   bool Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     for (const auto& interrupt : interrupts_) interrupt();

@@ -42,7 +42,7 @@ void MarkRepeated(grpc::GenericCallbackServerContext* context);
 // True if the server did so. After the end of the call.
 bool WasRepeated(const grpc::ClientContext& context);
 
-// Whether the connection was made with a certificate.
+// True if the connection was made with a certificate.
 bool IsCertified(const grpc::GenericCallbackServerContext& context);
 
 // The task in the certificate with which the connection was made.

@@ -31,7 +31,7 @@ class LocalEndpoint {
   // characters.
   const std::string& address() const { return address_; }
 
-  // Whether a process with this address runs under the same kernel and in the
+  // True if a process with this address runs under the same kernel and in the
   // same network namespace, so that the two can share memory. False for what
   // is no address.
   static bool IsOnThisHost(absl::string_view address);

@@ -26,7 +26,7 @@ struct LocalConnection {
   FileDescriptor tether;
 };
 
-// Whether a channel reaches its peer over a local connection, which is opened
+// True if a channel reaches its peer over a local connection, which is opened
 // by a call over TLS and opened again when it has ended.
 //
 // Thread-safe.

@@ -93,7 +93,7 @@ class ReconnectingStream {
   // Of the current session.
   bool is_established() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether the peer has been silent for longer than `timeout`: since its last
+  // True if the peer has been silent for longer than `timeout`: since its last
   // message, or since the end of an established session if that was later.
   // Measured in ticks.
   bool IsSilentFor(absl::Duration timeout) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -125,7 +125,7 @@ class ReconnectingStream {
  private:
   class Observer;
 
-  // Whether events of the session reach the listener.
+  // True if events of the session reach the listener.
   bool IsCurrent(uint64_t session) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_open_ && session == session_ && !is_stopping_;
   }

@@ -21,7 +21,7 @@ class SilenceCounter {
   void OnHeard() { tick_count_ = 0; }
   void OnTick() { ++tick_count_; }
 
-  // Whether more ticks than fit into `timeout`, and more than two, have passed
+  // True if more ticks than fit into `timeout`, and more than two, have passed
   // since OnHeard().
   bool IsLongerThan(absl::Duration timeout) const {
     return tick_count_ > std::max<int64_t>(2, timeout / tick_interval_);

@@ -28,7 +28,7 @@ struct SpiffeId {
 //                     the message says which form is expected
 absl::StatusOr<SpiffeId> ParseSpiffeId(absl::string_view uri);
 
-// Whether `name` can be the job of a SpiffeId.
+// True if `name` can be the job of a SpiffeId.
 bool IsJobName(absl::string_view name);
 
 }  // namespace muster

@@ -47,7 +47,7 @@ class TraceCollector {
   TraceCollector(const TraceCollector&) = delete;
   TraceCollector& operator=(const TraceCollector&) = delete;
 
-  // Whether Add() waits for a task that is not there yet. True at first.
+  // True if Add() waits for a task that is not there yet. True at first.
   void set_awaits_tasks(bool awaits_tasks) { awaits_tasks_ = awaits_tasks; }
 
   // Begins to record in another task. One that does not answer within a few

@@ -125,8 +125,8 @@ enum class FaultCode : int32_t {
   kConditionFalse,
 };
 
-// Whether the work of a step on one stream may change variables: StepGate. In
-// the memory of the device.
+// Decides whether the work of a step on one stream may change variables:
+// StepGate. In the memory of the device.
 struct DeviceGate {
   int32_t step;       // The number of the step that runs.
   int32_t is_closed;  // 1: variables stay as they are, until the host opens it.

@@ -1,4 +1,4 @@
-// Whether the work of a step may change variables.
+// True if the work of a step may change variables.
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/gate_parameters.h"

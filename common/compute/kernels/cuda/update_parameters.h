@@ -155,7 +155,7 @@ struct LambRatiosParameters {
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 
-// Whether an update is made.
+// True if an update is made.
 struct UpdateCondition {
   const DeviceGate* gate;  // As in ChangeParameters.
   // Nothing changes unless *variant is wanted_variant; null: it does not

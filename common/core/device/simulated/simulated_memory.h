@@ -44,7 +44,7 @@ class SimulatedMemory {
   // The kind of the memory at an address. Memory that was not allocated here is
   // pageable memory of the host.
   Kind KindAt(driver::Address address) const;
-  // Whether device work may use the whole range.
+  // True if device work may use the whole range.
   bool IsAccessible(driver::Address address, size_t size_bytes) const;
   // Whether, moreover, it is memory of a device.
   bool IsOnDevice(driver::Address address, size_t size_bytes) const {

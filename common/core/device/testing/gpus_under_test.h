@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// Whether the environment variable MUSTER_TEST_GPU is "real". Tests use
+// True if the environment variable MUSTER_TEST_GPU is "real". Tests use
 // simulated GPUs otherwise.
 bool TestsUseRealGpu();
 

@@ -47,7 +47,7 @@ requires(sizeof...(Ps) ==
 
 }  // namespace internal
 
-// Whether a caller that has `Ours`, a function type, calls a function of type
+// True if a caller that has `Ours`, a function type, calls a function of type
 // `Theirs` correctly: results and parameters are passed alike, one by one.
 template <typename Ours, typename Theirs>
 inline constexpr bool kHaveSameShape = internal::SameShape<Ours, Theirs>::value;

@@ -33,11 +33,11 @@ struct CommunicatorBackend {
   // The largest group to be tried, of those that the suite tries.
   int size_max = 16;
 
-  // Whether a waiting rank hears of a failure of any other one. Otherwise of
+  // True if a waiting rank hears of a failure of any other one. Otherwise of
   // those only that it waits for, directly or through others.
   bool hears_everybody = true;
 
-  // Whether errors number all ranks as the group does. Otherwise an error from
+  // True if errors number all ranks as the group does. Otherwise an error from
   // within a host may count that host's ranks from 0, and then says which ranks
   // of the group these are.
   bool numbers_ranks_of_group = true;

@@ -16,7 +16,7 @@ namespace {
 // What is taken from one lane before the others get their turn.
 constexpr int kFrameCountMax = 64;
 
-// Whether there is nothing more to do on this lane.
+// True if there is nothing more to do on this lane.
 bool IsFinished(Leaving& leaving, OutgoingFrame& abort) {
   if (leaving.unfinished != nullptr) {
     const absl::StatusOr<bool> is_sent =

@@ -62,7 +62,7 @@ class Lane {
   // "raw TCP", "raw Unix socket", "gRPC", "memory".
   virtual std::string transport() const = 0;
 
-  // Whether both ends compute on the same processors.
+  // True if both ends compute on the same processors.
   virtual bool is_same_host() const = 0;
 
   // A lane without a descriptor calls waker->Wake() whenever it could continue.
@@ -78,7 +78,7 @@ class Lane {
   // then the next call is about the same frame.
   virtual absl::StatusOr<bool> Send(OutgoingFrame& frame) = 0;
 
-  // Whether the lane still reads from payloads that it has taken.
+  // True if the lane still reads from payloads that it has taken.
   virtual bool HoldsPayloads() const = 0;
 
   // The header of the next frame, or null when it has not arrived yet. The same

@@ -80,7 +80,7 @@ class LaneListener {
   const absl::Duration silence_timeout_;
 };
 
-// Whether lanes to `address` are encrypted, or stay on this host.
+// True if lanes to `address` are encrypted, or stay on this host.
 bool IsLaneAddressProtected(absl::string_view address);
 
 // Connects to a listener as `rank`. `silence_timeout` is that of

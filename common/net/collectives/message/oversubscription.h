@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// Whether a rank with these lanes, null for itself, takes the processor from
+// True if a rank with these lanes, null for itself, takes the processor from
 // those whom it waits for when it spins: from other ranks, or from the threads
 // that move a lane without a descriptor.
 bool IsOversubscribed(const std::vector<std::unique_ptr<Lane>>& lanes);

@@ -392,7 +392,7 @@ class RpcLaneAcceptor::State {
     for (const auto& lane : late) lane->Close();
   }
 
-  // Whether a lane of this generation can still be added.
+  // True if a lane of this generation can still be added.
   absl::Status Check(uint64_t generation) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return CheckLocked(generation);

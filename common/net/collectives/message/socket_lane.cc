@@ -64,7 +64,7 @@ void SetUpTcp(int fd, bool is_loopback, absl::Duration silence_timeout) {
              sizeof(kController) - 1);
 }
 
-// Whether the other end is on this host, as far as its address tells.
+// True if the other end is on this host, as far as its address tells.
 bool SetUp(int fd, absl::Duration silence_timeout) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   SetOption(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);

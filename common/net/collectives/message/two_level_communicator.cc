@@ -328,7 +328,7 @@ CollectiveProgress TwoLevelCommunicator::Progress() const {
   return progress;
 }
 
-// Whether `communicator` is one of `size` in which this rank is `rank`.
+// True if `communicator` is one of `size` in which this rank is `rank`.
 absl::Status CheckLevel(const Communicator* communicator,
                         absl::string_view level, int rank, int size) {
   if (communicator == nullptr) {

@@ -18,7 +18,7 @@ struct TwoLevelGroup {
 
   // The ranks of this rank's host, in the order of `hosts`.
   std::unique_ptr<Communicator> local;
-  // Whether errors of `local` call ranks as the whole group counts them.
+  // True if errors of `local` call ranks as the whole group counts them.
   bool local_has_rank_names = false;
 
   // Where all hosts have as many ranks: the ranks that are the i-th of their

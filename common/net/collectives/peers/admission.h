@@ -42,7 +42,7 @@ class Admission {
   // `target`: whom the hello is for; absent in an answer.
   proto::PeerHello Hello(std::optional<TaskId> target) const;
 
-  // Whether the caller, or the process that answered, can be of the group.
+  // True if the caller, or the process that answered, can be of the group.
   // `rank` is the one dialled; a caller's is -1.
   //   kInvalidArgument     it is invalid
   //   kNotFound            another process is there: another task, or this very

@@ -56,7 +56,7 @@ class GroupLife {
   // Ends the group with an error of this task, which is not OK.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether this task has arrived at the end, and joins no collective any more.
+  // True if this task has arrived at the end, and joins no collective any more.
   bool HasLeft(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The first cause, or OK. The second waits up to `patience` for one.

@@ -164,7 +164,7 @@ class PeerGroup : private PeerLinks::Listener {
   absl::Status Form();
   void Adopt(FormedGroup group);
   // `options` with an implementation that has transports.
-  // Whether this task has what its implementation needs.
+  // True if this task has what its implementation needs.
   static absl::Status CheckImplementation(const Options& options);
   absl::Status Explain(absl::string_view attempted,
                        const CollectiveProgress& progress,

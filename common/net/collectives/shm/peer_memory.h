@@ -26,7 +26,7 @@ class PeerMemory {
   virtual uint8_t* Resolve(int rank, const Location& location,
                            size_t size_bytes) const = 0;
 
-  // Whether every rank can read private memory of every other.
+  // True if every rank can read private memory of every other.
   virtual bool can_read() const = 0;
 
   // Copies from address `address` of `rank`'s process.

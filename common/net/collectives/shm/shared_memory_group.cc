@@ -85,7 +85,7 @@ struct ProcessGround {
   uint64_t probe = RandomIdentity();
 };
 
-// Whether this process can read the memory of all others.
+// True if this process can read the memory of all others.
 bool CanReadAll(const ProcessMemory& memory, int rank,
                 const std::vector<std::array<uint64_t, 2>>& probes) {
   for (int peer = 0; peer < static_cast<int>(probes.size()); ++peer) {

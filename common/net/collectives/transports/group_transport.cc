@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Whether the replicas are threads of one process, which need no transport on
+// True if the replicas are threads of one process, which need no transport on
 // CPUs.
 bool IsWithinProcess(const GroupPlan& plan) {
   return plan.members.size() == 1 &&

@@ -69,8 +69,8 @@ struct RankOffer {
   int replica = 0;  // Which of its task's replicas the rank is.
 };
 
-// Whether a transport can serve ranks. `reason` is a clause in either case: it
-// completes "AUTO chose NAME because ..." or "NAME was left out: ...".
+// Tells whether a transport can serve ranks. `reason` is a clause in either
+// case: it completes "AUTO chose NAME because ..." or "NAME was left out: ...".
 struct TransportFit {
   bool fits = false;
   std::string reason;
@@ -126,7 +126,7 @@ class Transport {
     return CommunicationImplementation::kRing;
   }
 
-  // Whether collectives leave processor time to others while bytes are under
+  // True if collectives leave processor time to others while bytes are under
   // way, so that computing meanwhile makes a step shorter.
   virtual bool leaves_processor_idle() const = 0;
 
@@ -135,7 +135,7 @@ class Transport {
   virtual void Offer(const TransportSettings& settings,
                      proto::TransportOffer* offer) const = 0;
 
-  // Whether ranks with these offers can be connected. A pure function.
+  // True if ranks with these offers can be connected. A pure function.
   virtual TransportFit Fit(absl::Span<const RankOffer> offers) const = 0;
 
   // Opens the endpoint of `ranks.self` and writes what the others need to reach

@@ -55,7 +55,7 @@ struct MatMulProblem {
   int64_t b_batch_stride = 0;
   // The bias has an element for each column of y.
   cublas_lt::Epilogue epilogue = cublas_lt::Epilogue::kDefault;
-  // Whether float32 operands may be rounded to TF32.
+  // True if float32 operands may be rounded to TF32.
   bool tensor_float_32 = false;
 };
 

@@ -31,7 +31,7 @@ struct Candidate {
   bool is_compiled = false;
 };
 
-// Whether the engine computes what the problem allows.
+// True if the engine computes what the problem allows.
 bool IsAllowed(const ConvolutionProblem& problem,
                const std::vector<NumericalNote>& notes) {
   for (const NumericalNote note :

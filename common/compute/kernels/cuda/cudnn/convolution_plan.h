@@ -22,7 +22,7 @@ namespace muster {
 struct ConvolutionProblem {
   DType dtype = DType::kFloat32;  // Of all operands; a floating type.
   internal::ConvGeometry geometry;
-  // Whether float32 operands may be rounded to TF32.
+  // True if float32 operands may be rounded to TF32.
   bool tensor_float_32 = false;
 };
 
@@ -60,7 +60,7 @@ class ConvolutionPlan {
 
   const CudnnDescriptor& plan() const { return plan_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // Whether the engine was compiled for this plan.
+  // True if the engine was compiled for this plan.
   bool was_compiled() const { return was_compiled_; }
 
  private:

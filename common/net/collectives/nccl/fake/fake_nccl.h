@@ -32,7 +32,7 @@ class FakeNccl {
  public:
   struct Options {
     int version = 22809;
-    // Whether communicators learn that a rank is gone, as over a network whose
+    // True if communicators learn that a rank is gone, as over a network whose
     // connection breaks (kRemoteError). Otherwise collectives wait for it.
     bool reports_lost_ranks = true;
   };

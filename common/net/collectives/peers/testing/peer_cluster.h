@@ -42,7 +42,7 @@ class Lines {
     absl::MutexLock lock(&mutex_);
     absl::StrAppend(&text_, line, "\n");
   }
-  // Whether a line with `text` came in time.
+  // True if a line with `text` came in time.
   bool Await(const std::string& text) {
     absl::MutexLock lock(&mutex_);
     const auto has_come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

@@ -58,7 +58,7 @@ uint64_t AlignmentOf(const void* address) {
   return std::max<uint64_t>(number & ~(number - 1), 1);
 }
 
-// Whether all memory of the product is the GPU's, and as aligned as promised.
+// True if all memory of the product is the GPU's, and as aligned as promised.
 bool IsMemoryUsable(const FakeProduct& product, const Choice& choice) {
   const auto is_usable = [](const void* data, size_t size_bytes,
                             uint64_t alignment_bytes) {

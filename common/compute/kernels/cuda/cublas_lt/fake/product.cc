@@ -44,7 +44,7 @@ bool IsSame(const MatrixLayout& a, const MatrixLayout& b) {
          a.batch_count == b.batch_count && a.batch_stride == b.batch_stride;
 }
 
-// Whether the matrices of a batch do not overlap.
+// True if the matrices of a batch do not overlap.
 bool AreApart(const MatrixLayout& layout) {
   return layout.batch_count == 1 ||
          layout.batch_stride >=

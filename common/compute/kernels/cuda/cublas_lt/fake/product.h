@@ -46,7 +46,7 @@ struct FakeProduct {
   uint64_t columns() const;
   uint64_t inner() const;
 
-  // Whether descriptors fit each other, and cuBLASLt lists their types.
+  // True if descriptors fit each other, and cuBLASLt lists their types.
   bool IsValid() const;
 
   // A number for what algorithms depend on: all but the data.

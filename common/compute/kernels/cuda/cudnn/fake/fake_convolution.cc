@@ -23,7 +23,7 @@ std::array<int64_t, kCount> Numbers(const FakeDescriptor& descriptor,
   return numbers;
 }
 
-// Whether the elements fill their memory, in some order of the axes.
+// True if the elements fill their memory, in some order of the axes.
 bool IsDense(const FakeTensor& tensor) {
   std::array<int, 4> order = {0, 1, 2, 3};
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -73,7 +73,7 @@ double Factor(const FakeDescriptor& operation, AttributeName attribute) {
              : operation.Get<float>(attribute);
 }
 
-// Whether types are what cuDNN lists together.
+// True if types are what cuDNN lists together.
 bool AreTypesListed(const FakeDescriptor& operation, const Names& names,
                     const FakeConvolution& made,
                     cudnn::CudnnDataType compute_type) {

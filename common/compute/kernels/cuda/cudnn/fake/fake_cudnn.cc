@@ -218,7 +218,7 @@ class FakeCudnn::State {
       ABSL_GUARDED_BY(mutex_);
 
  private:
-  // Whether all to which the descriptor refers exists and is finalized.
+  // True if all to which the descriptor refers exists and is finalized.
   bool IsUsable(const FakeDescriptor& descriptor) {
     for (FakeDescriptor* const reference : descriptor.References()) {
       if (Find(reference) == nullptr || !reference->is_finalized() ||

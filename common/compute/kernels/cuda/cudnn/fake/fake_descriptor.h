@@ -25,7 +25,7 @@ class FakeDescriptor {
                     cudnn::AttributeType value_type, int64_t count,
                     const void* values);
 
-  // Whether all attributes are set that must be.
+  // True if all attributes are set that must be.
   bool IsComplete() const;
 
   bool Has(cudnn::AttributeName attribute) const {
