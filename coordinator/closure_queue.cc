@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
+#include "common/core/base/status_message.h"
 
 namespace muster {
 namespace {
@@ -15,17 +16,6 @@ namespace {
 constexpr int kSpanFactor = 4;
 
 constexpr size_t kListedFailuresMax = 16;
-
-// Copies `status` with another message; code and payloads stay.
-absl::Status WithMessage(const absl::Status& status,
-                         absl::string_view message) {
-  absl::Status copy(status.code(), message);
-  status.ForEachPayload(
-      [&copy](absl::string_view type_url, const absl::Cord& payload) {
-        copy.SetPayload(type_url, payload);
-      });
-  return copy;
-}
 
 absl::Status SuspectError(uint64_t id, int attempts, const absl::Status& why) {
   return absl::AbortedError(absl::StrCat(

@@ -9,6 +9,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
+#include "common/core/base/status_message.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/net/rpc/fault_point.h"
@@ -58,12 +59,6 @@ bool MayBeOfALoss(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsAborted(status) || absl::IsCancelled(status) ||
          absl::IsFailedPrecondition(status);
-}
-
-absl::Status WithFailureOf(const absl::Status& status,
-                           const absl::Status& source) {
-  const auto failure = GetTaskFailure(source);
-  return failure.has_value() ? WithTaskFailure(status, *failure) : status;
 }
 
 }  // namespace
@@ -458,17 +453,15 @@ bool ServerRecovery::AwaitServers() {
     const absl::Time now = parts_.clock->Now();
     if (now >= started + options_.return_timeout) {
       const int server = static_cast<int>(lost - states.begin());
-      GiveUp(WithFailureOf(
-          absl::Status(
-              lost->lost.code(),
-              absl::StrCat(lost->lost.message(), "; with it are gone ",
-                           parts_.what_it_held(server), ", and it did not ",
-                           "come back within ",
-                           absl::FormatDuration(options_.return_timeout),
-                           " (--server_return_timeout). Start the job again: ",
-                           "it resumes from its newest checkpoint, if it ",
-                           "keeps any")),
-          lost->lost));
+      GiveUp(WithMessage(
+          lost->lost,
+          absl::StrCat(lost->lost.message(), "; with it are gone ",
+                       parts_.what_it_held(server), ", and it did not ",
+                       "come back within ",
+                       absl::FormatDuration(options_.return_timeout),
+                       " (--server_return_timeout). Start the job again: ",
+                       "it resumes from its newest checkpoint, if it ",
+                       "keeps any")));
       return false;
     }
     if (now >= next_report) {

@@ -8,13 +8,13 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -267,11 +267,7 @@ absl::Status CheckpointHandler::Dress(const absl::Status& status,
                     "; this task cannot open the checkpoint. All tasks must "
                     "have access to the same folder under the same path");
   }
-  absl::Status dressed(status.code(), text);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    dressed.SetPayload(url, payload);
-  });
-  return dressed;
+  return WithMessage(status, text);
 }
 
 }  // namespace muster

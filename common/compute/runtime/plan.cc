@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/core/base/trace.h"
 #include "common/core/device/pinned_memory.h"
 #include "common/core/tensor/check_numerics.h"
@@ -26,12 +26,7 @@ namespace {
 constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 absl::Status Dress(absl::string_view description, const absl::Status& status) {
-  absl::Status dressed(status.code(),
-                       absl::StrCat(description, ": ", status.message()));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    dressed.SetPayload(url, payload);
-  });
-  return dressed;
+  return WithMessage(status, absl::StrCat(description, ": ", status.message()));
 }
 
 // Comparing type() would copy the shape.

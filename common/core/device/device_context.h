@@ -13,7 +13,7 @@ namespace muster {
 
 // The payload of errors after which this process cannot use the device again.
 // Its content is the device's name.
-inline constexpr char kDeviceLostUrl[] = "muster/DeviceLost";
+inline constexpr char kDeviceLostUrl[] = "type.muster/DeviceLost";
 
 // Calls of the driver for one device, with errors as statuses. Shared by the
 // classes of this room. Thread-safe.

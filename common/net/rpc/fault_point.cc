@@ -131,6 +131,7 @@ absl::Status PassFaultPoint(absl::string_view point) {
       Allocate(strike.mebibytes);
       break;
     case FaultAction::kFail:
+      if (!strike.error.ok()) return strike.error;
       return absl::UnavailableError(
           absl::StrCat("fault point ", strike.point, " is injected"));
   }

@@ -32,6 +32,8 @@ struct Fault {
   FaultAction action = FaultAction::kKill;
   absl::Duration delay;
   int64_t mebibytes = 0;
+  // What kFail returns; OK: kUnavailable. Not in the environment.
+  absl::Status error = {};
 };
 
 //   kInvalidArgument  names the part of `text` that is not understood

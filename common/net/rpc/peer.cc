@@ -1,6 +1,7 @@
 #include "common/net/rpc/peer.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/status_message.h"
 #include "common/net/rpc/status_detail.h"
 
 namespace muster {
@@ -61,11 +62,7 @@ absl::Status Peer::Dress(const absl::Status& status,
                     "; if it still runs, it does not accept this task's "
                     "certificate, and its log says why");
   }
-  absl::Status dressed(status.code(), message);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    dressed.SetPayload(url, payload);
-  });
-  return WithTaskFailure(std::move(dressed), failure);
+  return WithTaskFailure(WithMessage(status, message), failure);
 }
 
 }  // namespace muster

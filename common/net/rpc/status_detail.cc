@@ -1,10 +1,24 @@
 #include "common/net/rpc/status_detail.h"
 
+#include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
+namespace {
+
+// A TaskFailure has a field of its own.
+bool IsPayload(absl::string_view type_url, size_t value_bytes) {
+  return absl::StartsWith(type_url, kStatusPayloadPrefix) &&
+         type_url != kTaskFailureTypeUrl &&
+         type_url.size() + value_bytes <= kStatusPayloadBytesMax;
+}
+
+}  // namespace
 
 absl::Status WithTaskFailure(absl::Status status,
                              const proto::TaskFailure& failure) {
@@ -31,6 +45,15 @@ proto::StatusDetail EncodeStatus(const absl::Status& status) {
   if (auto failure = GetTaskFailure(status)) {
     *detail.mutable_task_failure() = *std::move(failure);
   }
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
+    if (!IsPayload(url, value.size()) ||
+        detail.payloads_size() == kStatusPayloadCountMax) {
+      return;
+    }
+    proto::StatusPayload* const payload = detail.add_payloads();
+    payload->set_type_url(std::string(url));
+    payload->set_value(std::string(value));
+  });
   return detail;
 }
 
@@ -43,6 +66,12 @@ absl::Status DecodeStatus(const proto::StatusDetail& detail) {
                       detail.message());
   if (detail.has_task_failure()) {
     status = WithTaskFailure(std::move(status), detail.task_failure());
+  }
+  int count = 0;
+  for (const proto::StatusPayload& payload : detail.payloads()) {
+    if (!IsPayload(payload.type_url(), payload.value().size())) continue;
+    if (++count > kStatusPayloadCountMax) break;
+    status.SetPayload(payload.type_url(), absl::Cord(payload.value()));
   }
   return status;
 }

@@ -1,16 +1,21 @@
 #ifndef COMMON_NET_RPC_STATUS_DETAIL_H_
 #define COMMON_NET_RPC_STATUS_DETAIL_H_
 
+#include <cstddef>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/rpc.pb.h"
 
-// Errors between processes. A status that is about another task carries a
-// proto::TaskFailure as a payload, so that no caller has to parse its message
-// to learn which task failed.
+// Errors between processes. What programs read of an error is in its code and
+// its payloads, never in its message. The payloads of Muster are those whose
+// type begins with kStatusPayloadPrefix: which task failed
+// (kTaskFailureTypeUrl), how a process ends because of it, why a group is over,
+// which device is lost.
 namespace muster {
+
+inline constexpr absl::string_view kStatusPayloadPrefix = "type.muster/";
 
 // The payload's name in an absl::Status.
 inline constexpr absl::string_view kTaskFailureTypeUrl =
@@ -24,8 +29,16 @@ absl::Status WithTaskFailure(absl::Status status,
 // The failure attached to `status`, if any.
 std::optional<proto::TaskFailure> GetTaskFailure(const absl::Status& status);
 
+// Limits of both functions below, so that a status fits into HTTP/2 headers,
+// whoever has sent it.
+inline constexpr int kStatusPayloadCountMax = 8;
+// Type and value of one payload. A TaskFailure is not limited.
+inline constexpr size_t kStatusPayloadBytesMax = 256;
+
+// Encodes the code, the message and the payloads of Muster. Larger payloads,
+// further ones and those of other types are dropped.
 proto::StatusDetail EncodeStatus(const absl::Status& status);
-// A code that is no canonical one becomes kUnknown.
+// Drops the same. A code that is no canonical one becomes kUnknown.
 absl::Status DecodeStatus(const proto::StatusDetail& detail);
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/net/collectives/message/abort_lanes.h"
 #include "common/net/collectives/message/blame.h"
 #include "common/net/collectives/message/oversubscription.h"
@@ -119,7 +120,8 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
 
 absl::Status LaneGroup::PassFaultPoint(absl::string_view point) const {
   const absl::Status status = FaultPoint(point);
-  return status.ok() ? status : Dress(status.code(), status.message());
+  return status.ok() ? status
+                     : WithMessage(status, FailureText(status.message()));
 }
 
 absl::Status LaneGroup::MoveUntilDone() {
@@ -519,23 +521,26 @@ absl::Status LaneGroup::CheckDeadline(absl::Time now) const {
 
 absl::Status LaneGroup::Dress(absl::StatusCode code,
                               absl::string_view what) const {
-  return absl::Status(
-      code, absl::StrCat(CollectiveOperationName(call_->signature.operation),
-                         " of ", call_->name, " (collective ", sequence_,
-                         " of generation ", generation_, ") failed on rank ",
-                         NameOf(rank_), ": ", what));
+  return absl::Status(code, FailureText(what));
+}
+
+std::string LaneGroup::FailureText(absl::string_view what) const {
+  return absl::StrCat(CollectiveOperationName(call_->signature.operation),
+                      " of ", call_->name, " (collective ", sequence_,
+                      " of generation ", generation_, ") failed on rank ",
+                      NameOf(rank_), ": ", what);
 }
 
 absl::Status LaneGroup::Fail(absl::Status status) {
   absl::Status told = status;
   if (is_aborted_.load()) {
     status = told = AbortStatus();
-    told = call_ != nullptr
-               ? Dress(status.code(),
-                       absl::StrCat("it was aborted: ", status.message()))
-               : absl::Status(status.code(),
-                              absl::StrCat("rank ", NameOf(rank_),
-                                           " was aborted: ", status.message()));
+    told = WithMessage(
+        status,
+        call_ != nullptr
+            ? FailureText(absl::StrCat("it was aborted: ", status.message()))
+            : absl::StrCat("rank ", NameOf(rank_),
+                           " was aborted: ", status.message()));
   }
   end_status_ = status;
   std::vector<Leaving> leaving;

@@ -137,6 +137,7 @@ class LaneGroup {
   Blame WhoHoldsUp() const;
   // Says which call it was, on which rank.
   absl::Status Dress(absl::StatusCode code, absl::string_view what) const;
+  std::string FailureText(absl::string_view what) const;
   int NameOf(int peer) const { return names_.empty() ? peer : names_[peer]; }
   std::string NameList(const std::vector<int>& ranks) const;
 

@@ -17,6 +17,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/net/collectives/reduce_kernels.h"
 
 namespace muster {
@@ -289,8 +290,8 @@ absl::Status TwoLevelCommunicator::DoBarrier() {
 absl::Status TwoLevelCommunicator::Local(const absl::Status& status) const {
   if (status.ok() || absl::IsUnimplemented(status)) return status;
   const std::vector<int>& ranks = group_.hosts[self_.host];
-  return absl::Status(
-      status.code(),
+  return WithMessage(
+      status,
       absl::StrCat(operation_,
                    " in two levels, within a host: ", status.message(),
                    group_.local_has_rank_names
@@ -302,8 +303,8 @@ absl::Status TwoLevelCommunicator::Local(const absl::Status& status) const {
 
 absl::Status TwoLevelCommunicator::Across(const absl::Status& status) const {
   if (status.ok() || absl::IsUnimplemented(status)) return status;
-  return absl::Status(
-      status.code(), absl::StrCat(operation_, " in two levels, between hosts: ",
+  return WithMessage(status,
+                     absl::StrCat(operation_, " in two levels, between hosts: ",
                                   status.message()));
 }
 

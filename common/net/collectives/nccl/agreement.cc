@@ -7,8 +7,8 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/core/tensor/dtype.h"
-#include "common/net/collectives/peers/group_error.h"
 
 namespace muster {
 namespace {

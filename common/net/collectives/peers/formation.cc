@@ -8,6 +8,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/name_lookup.h"
 #include "common/net/collectives/peers/group_error.h"
@@ -275,8 +276,8 @@ Formation::Attempt Formation::CollectReplies(
     return NotFormed(
         absl::IsAborted(error) ? Attempt::Outcome::kRetry
                                : Attempt::Outcome::kTransportFailed,
-        absl::Status(error.code(), absl::StrCat(links_->task(rank).ToString(),
-                                                ": ", error.message())));
+        WithMessage(error, absl::StrCat(links_->task(rank).ToString(), ": ",
+                                        error.message())));
   }
   return Formed({}, {});
 }

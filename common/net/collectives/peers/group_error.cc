@@ -13,9 +13,6 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kKindUrl = "type.muster/GroupErrorKind";
-// An error goes to every task; what hangs on it must not flood them.
-constexpr int kPayloadCountMax = 8;
-constexpr size_t kPayloadBytesMax = 4096;
 
 }  // namespace
 
@@ -42,35 +39,13 @@ proto::FailureNotice EncodeFailure(const absl::Status& status, bool is_own) {
   proto::FailureNotice notice;
   *notice.mutable_error() = EncodeStatus(status);
   notice.set_is_own(is_own);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
-    if (url == kTaskFailureTypeUrl || value.size() > kPayloadBytesMax ||
-        notice.payloads_size() == kPayloadCountMax) {
-      return;
-    }
-    proto::FailureNotice::Payload* const payload = notice.add_payloads();
-    payload->set_type_url(std::string(url));
-    payload->set_value(std::string(value));
-  });
   return notice;
 }
 
 absl::Status DecodeFailure(const proto::FailureNotice& notice) {
   absl::Status status = DecodeStatus(notice.error());
   if (status.ok()) status = absl::UnknownError("no error was given");
-  for (const proto::FailureNotice::Payload& payload : notice.payloads()) {
-    if (payload.type_url() == kTaskFailureTypeUrl) continue;
-    status.SetPayload(payload.type_url(), absl::Cord(payload.value()));
-  }
   return status;
-}
-
-absl::Status WithMessage(const absl::Status& status,
-                         absl::string_view message) {
-  absl::Status changed(status.code(), message);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
-    changed.SetPayload(url, value);
-  });
-  return changed;
 }
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
@@ -30,15 +29,12 @@ enum class GroupErrorKind {
 absl::Status WithGroupErrorKind(absl::Status status, GroupErrorKind kind);
 std::optional<GroupErrorKind> GroupErrorKindOf(const absl::Status& status);
 
-// An error with all that it carries: unlike EncodeStatus(), payloads of any
-// type travel, so that what the failed task knows of its end (whether to start
-// again) is known to those that end because of it. Large payloads are dropped.
+// An error as EncodeStatus() encodes it, and whose it is. Its payloads tell
+// those that end because of it what the failed task knows of its end, such as
+// whether to start again.
 proto::FailureNotice EncodeFailure(const absl::Status& status, bool is_own);
 // Never OK, whatever came.
 absl::Status DecodeFailure(const proto::FailureNotice& notice);
-
-// `status` with another message, and all its payloads.
-absl::Status WithMessage(const absl::Status& status, absl::string_view message);
 
 }  // namespace muster
 

@@ -1,7 +1,5 @@
 #include "common/net/collectives/peers/group_error.h"
 
-#include <string>
-
 #include "absl/strings/cord.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/rpc/status_detail.h"
@@ -31,24 +29,9 @@ TEST(GroupErrorTest, AFailureTravelsWithAllThatItCarries) {
   EXPECT_EQ(arrived, status);
 }
 
-TEST(GroupErrorTest, LargePayloadsStayBehind) {
-  absl::Status status = absl::DataLossError("a file is truncated");
-  status.SetPayload("large", absl::Cord(std::string(5000, 'x')));
-  EXPECT_EQ(DecodeFailure(EncodeFailure(status, true)),
-            absl::DataLossError("a file is truncated"));
-}
-
 TEST(GroupErrorTest, WhatArrivesIsNeverOk) {
   EXPECT_THAT(DecodeFailure(proto::FailureNotice()),
               StatusIs(absl::StatusCode::kUnknown));
-}
-
-TEST(GroupErrorTest, AnotherMessageKeepsThePayloads) {
-  const absl::Status status = WithMessage(
-      WithGroupErrorKind(absl::AbortedError("a"), GroupErrorKind::kPeerFailed),
-      "b");
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted, "b"));
-  EXPECT_EQ(GroupErrorKindOf(status), GroupErrorKind::kPeerFailed);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/rpc/status_detail.h"

@@ -8,6 +8,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/hang_report.h"
 #include "common/net/collectives/transports/transport_choice.h"

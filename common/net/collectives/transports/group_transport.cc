@@ -34,6 +34,7 @@ void GroupTransport::AddTo(Service* service) { rpc_lanes_.AddTo(service); }
 
 absl::StatusOr<std::vector<proto::ReplicaEndpoint>> GroupTransport::Prepare(
     const GroupPlan& plan) {
+  RETURN_IF_ERROR(FaultPoint("peers.prepare"));
   endpoints_.clear();
   plan_ = plan;
   rpc_lanes_.StartGeneration(plan.generation);
