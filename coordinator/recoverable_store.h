@@ -74,6 +74,11 @@ class RecoverableStore final : public VariableStore {
       absl::Span<const VariableUse> uses) override {
     return variables_->OpenSession(uses);
   }
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse> uses, Device* device,
+      DeviceStream* stream) override {
+    return variables_->OpenDeviceSession(uses, device, stream);
+  }
 
  private:
   RemoteVariableStore* const variables_;

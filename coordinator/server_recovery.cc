@@ -1,6 +1,7 @@
 #include "coordinator/server_recovery.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -78,6 +79,11 @@ class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
   uint64_t generation() const { return generation_; }
   const std::vector<Entry>& entries() const override {
     return frozen_.entries();
+  }
+  // The servers have the slots.
+  std::optional<double> ScalarSlot(absl::string_view,
+                                   absl::string_view) const override {
+    return std::nullopt;
   }
   absl::Status WriteShards(Disk*, absl::string_view prefix,
                            int shard_count) override {

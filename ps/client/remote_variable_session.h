@@ -38,6 +38,13 @@ class RemoteVariableSession final : public VariableSession {
                       const Tensor& indices) override;
   // A worker's gradients are applied as they are.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
+  bool needs_loss_denominator() const override { return true; }
+  // Gather() and Update() have returned it.
+  absl::Status DataError(int) override { return absl::OkStatus(); }
+  // The servers accumulate what they get.
+  GradientAccumulator* accumulator() override { return nullptr; }
+  // On the host.
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override;
 
  private:

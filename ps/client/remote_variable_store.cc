@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -50,6 +51,11 @@ class RemoteSnapshot final : public VariableSnapshot {
 
   const std::vector<Entry>& entries() const override {
     return snapshot_.entries();
+  }
+  // The servers have the slots.
+  std::optional<double> ScalarSlot(absl::string_view,
+                                   absl::string_view) const override {
+    return std::nullopt;
   }
   absl::Status WriteShards(Disk*, absl::string_view prefix,
                            int shard_count) override {

@@ -107,6 +107,11 @@ class RemoteVariableStore final : public VariableStore {
   // Sessions must not outlive the store.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
+  // Null: the variables are on the hosts of the servers.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse>, Device*, DeviceStream*) override {
+    return nullptr;
+  }
 
   // Each server freezes its state between two exchanges.
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;

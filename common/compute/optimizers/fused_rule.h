@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void UpdateEach(
 //   template <typename T>
 //   static void Apply(const Coefficients<T>&, const UpdateArrays<T>&);
 template <typename Math>
-class FusedRule final : public UpdateRule {
+class FusedRule final : public PlainRule {
  public:
   FusedRule(absl::string_view name, muster::LearningRate learning_rate,
             std::vector<SlotSpec> slots, Math math)
@@ -76,6 +77,11 @@ class FusedRule final : public UpdateRule {
   absl::Span<const SlotSpec> slots() const override { return slots_; }
   double LearningRate(int64_t step) const override {
     return learning_rate_.At(step);
+  }
+  bool needs_whole_variables() const override { return false; }
+  std::shared_ptr<const UpdateRule> ForVariable(absl::string_view,
+                                                const Shape&) const override {
+    return nullptr;
   }
   void AddPasses(int64_t step, DType dtype,
                  std::vector<UpdatePass>* passes) const override {

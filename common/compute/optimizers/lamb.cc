@@ -25,7 +25,7 @@ namespace {
 
 constexpr absl::string_view kRuleName = "lamb";
 
-class LambRule final : public UpdateRule {
+class LambRule final : public PlainRule {
  public:
   LambRule(const proto::Optimizer& optimizer,
            muster::LearningRate learning_rate)
@@ -39,6 +39,10 @@ class LambRule final : public UpdateRule {
     return learning_rate_.At(step);
   }
   bool needs_whole_variables() const override { return true; }
+  std::shared_ptr<const UpdateRule> ForVariable(absl::string_view,
+                                                const Shape&) const override {
+    return nullptr;
+  }
   void AddPasses(int64_t step, DType dtype,
                  std::vector<UpdatePass>* passes) const override {
     for (const bool is_scaled : {false, true}) {

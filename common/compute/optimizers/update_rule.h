@@ -101,17 +101,14 @@ class UpdateRule {
   // its slots() are those of the variable, of all that slots() here lists.
   // UpdateRuleFor() has the rule in both cases.
   virtual std::shared_ptr<const UpdateRule> ForVariable(
-      absl::string_view name, const Shape& shape) const {
-    (void)name, (void)shape;
-    return nullptr;
-  }
+      absl::string_view name, const Shape& shape) const = 0;
 
   // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;
 
   // True if Apply() must be called with all elements of a variable, and
   // ApplyRows() not at all: an update depends on norms of the variable.
-  virtual bool needs_whole_variables() const { return false; }
+  virtual bool needs_whole_variables() const = 0;
 
   // Appends the passes that do what Apply() does, or ApplyRows() and
   // FinishRows(), to a variable of `dtype`, float32 or float64. A device makes
@@ -123,25 +120,21 @@ class UpdateRule {
   // gradient. Every gradients_per_update() of them are applied as one, their
   // mean.
 
-  virtual int64_t gradients_per_update() const { return 1; }
+  virtual int64_t gradients_per_update() const = 0;
 
   // The index in slots() of the sum of the gradients that were taken and not
   // applied; -1 if gradients_per_update() is 1.
-  virtual int accumulator_slot() const { return -1; }
+  virtual int accumulator_slot() const = 0;
 
   // Takes the last gradient of an update, at `step`, for a caller that has
   // computed the mean itself and has set the sum to 0. For such as limit the
   // norm of the mean.
   virtual void ApplyMean(int64_t step, int64_t count, const float* mean,
                          float* variable,
-                         absl::Span<float* const> slots) const {
-    Apply(step, count, mean, variable, slots);
-  }
+                         absl::Span<float* const> slots) const = 0;
   virtual void ApplyMean(int64_t step, int64_t count, const double* mean,
                          double* variable,
-                         absl::Span<double* const> slots) const {
-    Apply(step, count, mean, variable, slots);
-  }
+                         absl::Span<double* const> slots) const = 0;
 
   // Updates `count` elements. `step` is the number of gradients that the
   // variable has taken before this one. slots[i] belongs to slots()[i]. The
@@ -176,18 +169,34 @@ class UpdateRule {
   // True if ApplyRows() of this step leaves work to FinishRows(), which must be
   // called afterwards for all elements of the variable, once, in any parts: an
   // update of accumulated gradients, or of moving averages.
-  virtual bool ChangesAllRows(int64_t step) const {
-    (void)step;
-    return false;
-  }
+  virtual bool ChangesAllRows(int64_t step) const = 0;
   virtual void FinishRows(int64_t step, int64_t count, float* variable,
-                          absl::Span<float* const> slots) const {
-    (void)step, (void)count, (void)variable, (void)slots;
-  }
+                          absl::Span<float* const> slots) const = 0;
   virtual void FinishRows(int64_t step, int64_t count, double* variable,
-                          absl::Span<double* const> slots) const {
-    (void)step, (void)count, (void)variable, (void)slots;
+                          absl::Span<double* const> slots) const = 0;
+};
+
+// A rule that applies each gradient when it comes, and nothing else: no stage
+// of staged_rule.h.
+class PlainRule : public UpdateRule {
+ public:
+  int64_t gradients_per_update() const final { return 1; }
+  int accumulator_slot() const final { return -1; }
+  void ApplyMean(int64_t step, int64_t count, const float* mean,
+                 float* variable, absl::Span<float* const> slots) const final {
+    Apply(step, count, mean, variable, slots);
   }
+  void ApplyMean(int64_t step, int64_t count, const double* mean,
+                 double* variable,
+                 absl::Span<double* const> slots) const final {
+    Apply(step, count, mean, variable, slots);
+  }
+  bool ChangesAllRows(int64_t) const final { return false; }
+  // ApplyRows() leaves nothing.
+  void FinishRows(int64_t, int64_t, float*,
+                  absl::Span<float* const>) const final {}
+  void FinishRows(int64_t, int64_t, double*,
+                  absl::Span<double* const>) const final {}
 };
 
 // Returns the rule that updates the variable `name` of `shape`: `rule` itself,

@@ -31,7 +31,7 @@ namespace muster {
 //   template <typename T>
 //   UpdatePass PassAt(int64_t step, float learning_rate) const;
 template <typename Math>
-class WholeRule final : public UpdateRule {
+class WholeRule final : public PlainRule {
  public:
   WholeRule(absl::string_view name, muster::LearningRate learning_rate,
             Math math)

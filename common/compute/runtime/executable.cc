@@ -90,8 +90,10 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
   if (options.device == nullptr) return executable;
   ASSIGN_OR_RETURN(std::unique_ptr<StepGate> gate,
                    StepGate::Create(options.device, executable->stream_));
-  if (executable->session_ == nullptr ||
-      executable->session_->UseGate(gate.get())) {
+  if (executable->session_ != nullptr) {
+    executable->gated_ = executable->session_->UseGate(gate.get());
+  }
+  if (executable->session_ == nullptr || executable->gated_ != nullptr) {
     executable->gate_ = std::move(gate);
   }
   return executable;
@@ -195,13 +197,13 @@ absl::Status Executable::Finish(std::vector<Tensor>* results) {
   }
   absl::Status status = first.plan->Finish(session_.get(), results);
   if (status.ok() && clock_ != nullptr) status = clock_->FinishStep();
-  if (session_ != nullptr) status.Update(session_->Settle(status.ok()));
+  if (gated_ != nullptr) status.Update(gated_->Settle(status.ok()));
   if (status.ok()) return status;
   for (const Started& later : started_) {
     if (!later.is_under_way) continue;
     later.plan->ForgetStarted();
     // The first error is the one that counts.
-    if (session_ != nullptr) (void)session_->Settle(/*was_applied=*/false);
+    if (gated_ != nullptr) (void)gated_->Settle(/*was_applied=*/false);
   }
   started_.clear();
   if (clock_ != nullptr) clock_->Restart();
@@ -224,8 +226,8 @@ absl::Status Executable::RunPlan(Plan* plan, absl::Span<const Tensor> arguments,
   RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
   if (session_ == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(session_->Commit());
-  return gate_ == nullptr ? absl::OkStatus()
-                          : session_->Settle(/*was_applied=*/true);
+  return gated_ == nullptr ? absl::OkStatus()
+                           : gated_->Settle(/*was_applied=*/true);
 }
 
 absl::Status Executable::StartPlan(Plan* plan,
@@ -347,6 +349,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
        .device = options_.device,
        .stream = stream_,
        .gate = gate_.get(),
+       .gated = gated_,
        .places = placed.places,
        .plan_subgraph = absl::bind_front(&Executable::MakeSubgraphPlan, this)});
 }

@@ -202,6 +202,7 @@ class Executable {
   std::unique_ptr<StepClock> clock_;
   bool variables_on_device_ = false;
   std::unique_ptr<VariableSession> session_;  // Null without variables.
+  GatedSteps* gated_ = nullptr;  // Of session_, if it uses the gate.
   // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;
   std::list<PlanEntry> plans_;   // Most recently used first.

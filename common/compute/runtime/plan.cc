@@ -330,7 +330,7 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
 absl::Status Plan::WeighLater(const Step& step, VariableSession* session) {
   if (step.device_weight != nullptr) {
     RETURN_IF_ERROR(gate_->CheckWeight(step.device_weight->address()));
-    return session->SetLossDenominatorOnDevice(*step.device_weight);
+    return gated_->SetLossDenominatorOnDevice(*step.device_weight);
   }
   const absl::StatusOr<double> weight = WeightOf(*step.inputs[0]);
   if (!weight.ok()) return Dress(step.description, weight.status());

@@ -172,6 +172,7 @@ class Plan {
   Device* device_ = nullptr;
   DeviceStream* stream_ = nullptr;  // Null without a device.
   StepGate* gate_ = nullptr;        // Null: none, or the session has none.
+  GatedSteps* gated_ = nullptr;     // Null without a gate or a session.
   bool can_start_ = false;
   bool checks_numerics_ = false;
   std::vector<int> host_slots_;  // Whose values are in the arena of the host.

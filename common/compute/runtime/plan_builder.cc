@@ -84,6 +84,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
   plan_->device_ = options_.device;
   plan_->stream_ = options_.stream;
   plan_->gate_ = options_.gate;
+  plan_->gated_ = options_.gated;
   plan_->graph_name_ = graph_.name;
   plan_->checks_numerics_ = ChecksNumerics();
   plan_->trace_name_ = InternTraceName(graph_.name);

@@ -47,6 +47,7 @@ class PlanBuilder {
     // Holds the updates of steps with invalid data; borrowed, and outlives the
     // plan. Null: the host does.
     StepGate* gate = nullptr;
+    GatedSteps* gated = nullptr;  // Of the session, if it uses the gate.
     // With a device: of the nodes of the graph, from PlaceNodes().
     absl::Span<const NodePlace> places;
     // Makes the plan of a subgraph for parameters of these types. It runs on

@@ -317,6 +317,12 @@ class FakeVariableStore::Session : public VariableSession {
     store_->events_.push_back(absl::StrCat("weight ", weight));
     return absl::OkStatus();
   }
+  bool needs_loss_denominator() const override { return true; }
+  // Gather() and Update() have returned it.
+  absl::Status DataError(int) override { return absl::OkStatus(); }
+  GradientAccumulator* accumulator() override { return nullptr; }
+  // On the host.
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override {
     store_->events_.push_back("commit");
     for (size_t i = 0; i < values_.size(); ++i) {

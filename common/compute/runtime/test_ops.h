@@ -43,6 +43,10 @@ class FakeVariableStore : public VariableSessionFactory {
 
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse>, Device*, DeviceStream*) override {
+    return nullptr;
+  }
 
   std::vector<std::string>& events() { return events_; }
   // True if the last update found the variable unshared.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -83,6 +84,8 @@ class ClippingSession final : public VariableSession {
 
   absl::Status BeginPart(uint64_t step_id, int part) override {
     held_.clear();
+    inner_calls_.clear();
+    inner_call_count_ = 0;
     scratch_used_ = 0;
     return inner_->BeginPart(step_id, part);
   }
@@ -95,18 +98,37 @@ class ClippingSession final : public VariableSession {
   absl::Status Gather(int variable, const Tensor& indices,
                       Tensor* rows) override {
     RETURN_IF_ERROR(CheckNotHeld(variable));
+    inner_calls_.push_back(inner_call_count_++);
     return inner_->Gather(variable, indices, rows);
   }
 
   absl::Status SetLossDenominator(double weight) override {
     return inner_->SetLossDenominator(weight);
   }
+  bool needs_loss_denominator() const override {
+    return inner_->needs_loss_denominator();
+  }
+
+  absl::Status DataError(int call) override {
+    const bool is_known = call < static_cast<int>(inner_calls_.size());
+    return is_known && inner_calls_[call] >= 0
+               ? inner_->DataError(inner_calls_[call])
+               : absl::OkStatus();
+  }
+
+  // The mean of accumulated gradients is clipped here.
+  GradientAccumulator* accumulator() override { return nullptr; }
+
+  // The host computes the norms, and waits for the gradients.
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
 
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
   absl::Status Commit() override;
 
  private:
+  static constexpr int kNone = -1;
+
   struct Variable {
     std::string name;
     GradientClipping clipping;
@@ -116,6 +138,7 @@ class ClippingSession final : public VariableSession {
     UpdateKind kind;
     Tensor value;
     Tensor indices;
+    size_t call;  // In inner_calls_.
     // The mean of accumulated gradients.
     bool is_mean = false;
   };
@@ -129,8 +152,10 @@ class ClippingSession final : public VariableSession {
   void Scale(double factor, Held* gradient);
   absl::Status HandOn(const Held& gradient) {
     if (gradient.is_mean) {
-      return inner_->ApplyMean(gradient.variable, gradient.value);
+      return inner_->accumulator()->ApplyMean(gradient.variable,
+                                              gradient.value);
     }
+    inner_calls_[gradient.call] = inner_call_count_++;
     return inner_->Update(gradient.variable, gradient.kind, gradient.value,
                           gradient.indices);
   }
@@ -138,6 +163,10 @@ class ClippingSession final : public VariableSession {
   const std::unique_ptr<VariableSession> inner_;
   std::vector<Variable> variables_;
   std::vector<Held> held_;  // For the global norm.
+  // By Gather() and Update() since BeginPart(): the number of the call of
+  // inner_, or kNone.
+  std::vector<int> inner_calls_;
+  int inner_call_count_ = 0;
   // Sums of squares, by norm_group.
   absl::flat_hash_map<int64_t, double> squares_;
   RowSums row_sums_;
@@ -174,12 +203,15 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
       value.dtype() == DType::kFloat32 || value.dtype() == DType::kFloat64;
   // What is no gradient after all is for the store to refuse.
   if (!IsGradient(kind) || !clipping.is_set() || !is_float) {
+    inner_calls_.push_back(inner_call_count_++);
     return inner_->Update(variable, kind, value, indices);
   }
-  Held gradient{variable, kind, value, indices};
-  if (inner_->accumulates_gradients(variable)) {
+  Held gradient{variable, kind, value, indices, inner_calls_.size()};
+  inner_calls_.push_back(kNone);
+  GradientAccumulator* const accumulator = inner_->accumulator();
+  if (accumulator != nullptr && accumulator->accumulates_gradients(variable)) {
     ASSIGN_OR_RETURN(gradient.value,
-                     inner_->Accumulate(variable, kind, value, indices));
+                     accumulator->Accumulate(variable, kind, value, indices));
     if (!gradient.value.IsValid()) return absl::OkStatus();
     gradient.is_mean = true;
   } else if (kind == UpdateKind::kApplySparseGradient &&

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -196,11 +197,50 @@ class RecordingSession final : public VariableSession {
     calls_->push_back(absl::StrCat("weight ", weight));
     return absl::OkStatus();
   }
+  bool needs_loss_denominator() const override { return false; }
+  absl::Status DataError(int call) override {
+    return absl::OutOfRangeError(absl::StrCat("call ", call));
+  }
+  GradientAccumulator* accumulator() override { return nullptr; }
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override { return absl::OkStatus(); }
 
  private:
   std::vector<std::string>* const calls_;
 };
+
+// A device finds errors in indices later, and is asked for them by the number
+// of the call, which the inner session gets in another order.
+TEST(WithClippingTest, DataErrorsAreThoseOfTheSameCall) {
+  std::vector<std::string> calls;
+  const std::vector<VariableUse> uses = {
+      {.name = "a",
+       .is_updated = true,
+       .updates = {{0, UpdateKind::kApplyGradient, {.global_clipnorm = 1}}}},
+      {.name = "b", .is_gathered = true, .is_updated = true}};
+  const auto session =
+      WithClipping(std::make_unique<RecordingSession>(&calls), uses);
+  EXPECT_FALSE(session->needs_loss_denominator());
+  const Tensor value = Tensor::FromValues<float>({1}, {3});
+  const Tensor indices = Tensor::FromValues<int32_t>({1}, {0});
+  Tensor rows;
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_OK(session->Begin(0));
+    // Held until the end of the step.
+    ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient, value, Tensor()));
+    ASSERT_OK(session->Gather(1, indices, &rows));
+    ASSERT_OK(session->Update(1, UpdateKind::kScatterAdd, value, indices));
+    EXPECT_OK(session->DataError(0));
+    ASSERT_OK(session->Commit());
+    for (const auto& [outer, inner] :
+         {std::pair(0, 2), std::pair(1, 0), std::pair(2, 1)}) {
+      EXPECT_THAT(session->DataError(outer),
+                  StatusIs(absl::StatusCode::kOutOfRange,
+                           absl::StrCat("call ", inner)));
+    }
+    EXPECT_OK(session->DataError(3));
+  }
+}
 
 TEST(WithClippingTest, PartsAndWeightsReachTheInnerSession) {
   std::vector<std::string> calls;

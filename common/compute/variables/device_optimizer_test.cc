@@ -275,7 +275,8 @@ TEST_P(DeviceOptimizerTest, StagesDoNothingBehindAClosedGate) {
                          StepGate::Create(device_.get(), stream_.get()));
     ASSERT_OK_AND_ASSIGN(device_session_, OpenOnDevice());
     ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
-    ASSERT_TRUE(device_session_->UseGate(gate.get()));
+    GatedSteps* const gated = device_session_->UseGate(gate.get());
+    ASSERT_NE(gated, nullptr);
     const auto changes = [&] {
       std::vector<Change> all = ThreeGradients();
       all.push_back(
@@ -284,21 +285,21 @@ TEST_P(DeviceOptimizerTest, StagesDoNothingBehindAClosedGate) {
     };
     ASSERT_OK(gate->BeginStep().status());
     RunBoth(changes());
-    ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+    ASSERT_OK(gated->Settle(/*was_applied=*/true));
     std::vector<Change> invalid = changes();
     invalid[3].indices.mutable_flat<int64_t>()[2] = 9;
     ASSERT_OK_AND_ASSIGN(const int32_t closes, gate->BeginStep());
     ASSERT_OK(RunStep(*device_session_, invalid, /*on_device=*/true));
     ASSERT_OK(gate->BeginStep().status());
     ASSERT_OK(RunStep(*device_session_, changes(), /*on_device=*/true));
-    ASSERT_OK(device_session_->Settle(/*was_applied=*/false));
-    ASSERT_OK(device_session_->Settle(/*was_applied=*/false));
+    ASSERT_OK(gated->Settle(/*was_applied=*/false));
+    ASSERT_OK(gated->Settle(/*was_applied=*/false));
     ExpectSameStates(1e-6);
     EXPECT_EQ(gate->closed_by(), closes);
     ASSERT_OK(gate->Open());
     ASSERT_OK(gate->BeginStep().status());
     RunBoth(changes());
-    ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+    ASSERT_OK(gated->Settle(/*was_applied=*/true));
     ExpectSameStates(1e-6);
   }
 }

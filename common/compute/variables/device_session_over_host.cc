@@ -89,6 +89,18 @@ class Session final : public VariableSession {
   absl::Status SetLossDenominator(double weight) override {
     return host_->SetLossDenominator(weight);
   }
+  bool needs_loss_denominator() const override {
+    return host_->needs_loss_denominator();
+  }
+
+  // Gather() and Update() of the host have returned it.
+  absl::Status DataError(int) override { return absl::OkStatus(); }
+
+  // Its sessions get gradients of the device, and accumulate those of the host.
+  GradientAccumulator* accumulator() override { return nullptr; }
+
+  // The host applies the updates.
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
 
   absl::Status Commit() override {
     RETURN_IF_ERROR(DeliverAll());

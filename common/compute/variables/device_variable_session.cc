@@ -19,6 +19,7 @@
 #include "common/compute/variables/device_update.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/host_session_over_device.h"
 #include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/step_faults.h"
@@ -39,7 +40,8 @@ constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 }  // namespace
 
 // Keeps updates until the step commits, or reads the variable again.
-class DeviceVariableStore::Session final : public VariableSession {
+class DeviceVariableStore::Session final : public VariableSession,
+                                           public GatedSteps {
  public:
   Session(DeviceVariableStore* store, DeviceStream* stream,
           std::vector<DeviceVariable*> variables,
@@ -54,11 +56,16 @@ class DeviceVariableStore::Session final : public VariableSession {
   // One replica: its means are applied as they are.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   bool needs_loss_denominator() const override { return false; }
+  absl::Status SetLossDenominatorOnDevice(const Tensor&) override {
+    return absl::OkStatus();
+  }
+  // The device clips the mean of accumulated gradients.
+  GradientAccumulator* accumulator() override { return nullptr; }
   absl::Status DataError(int call) override;
   absl::StatusOr<Tensor> DropUnlessFinite(
       int loss_scale, absl::Span<const Tensor> gradients) override;
   absl::Status Commit() override;
-  bool UseGate(StepGate* gate) override;
+  GatedSteps* UseGate(StepGate* gate) override;
   absl::Status Settle(bool was_applied) override;
 
  private:
@@ -448,10 +455,10 @@ absl::Status DeviceVariableStore::Session::Commit() {
   return absl::OkStatus();
 }
 
-bool DeviceVariableStore::Session::UseGate(StepGate* gate) {
+GatedSteps* DeviceVariableStore::Session::UseGate(StepGate* gate) {
   gate_ = gate->on_device();
   device_update_.UseGate(gate_);
-  return true;
+  return this;
 }
 
 absl::Status DeviceVariableStore::Session::Settle(bool was_applied) {
@@ -488,73 +495,6 @@ absl::Status DeviceVariableStore::Session::Settle(bool was_applied) {
   return status;
 }
 
-// A step on the host: a step on a stream of its own, whose values are copied.
-class DeviceVariableStore::HostSession final : public VariableSession {
- public:
-  HostSession(Device* device, std::unique_ptr<DeviceStream> stream,
-              std::unique_ptr<VariableSession> on_device)
-      : device_(*device),
-        stream_(std::move(stream)),
-        on_device_(std::move(on_device)) {}
-
-  absl::Status BeginPart(uint64_t step_id, int part) override {
-    return on_device_->BeginPart(step_id, part);
-  }
-  absl::StatusOr<Tensor> Read(int variable) override {
-    ASSIGN_OR_RETURN(const Tensor value, on_device_->Read(variable));
-    Tensor on_host(value.dtype(), value.shape());
-    RETURN_IF_ERROR(CopyToHost(value, &on_host));
-    return on_host;
-  }
-  absl::Status Gather(int variable, const Tensor& indices,
-                      Tensor* rows) override;
-  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
-                      const Tensor& indices) override {
-    return on_device_->Update(variable, kind, value, indices);
-  }
-  absl::Status SetLossDenominator(double weight) override {
-    return on_device_->SetLossDenominator(weight);
-  }
-  absl::Status Commit() override {
-    RETURN_IF_ERROR(on_device_->Commit());
-    return Await();
-  }
-
- private:
-  absl::Status Await() {
-    return stream_->Drain(Clock::Real()->Now() + kStepTimeout,
-                          "a step of the host");
-  }
-  absl::Status CopyToHost(const Tensor& from, Tensor* to) {
-    RETURN_IF_ERROR(stream_->Copy(from, to));
-    return Await();
-  }
-  absl::StatusOr<Tensor> OnDevice(const TensorType& type) {
-    ASSIGN_OR_RETURN(Tensor tensor,
-                     AllocateOnDevice(&device_, type, "rows of variable", ""));
-    return tensor;
-  }
-
-  Device& device_;
-  const std::unique_ptr<DeviceStream> stream_;
-  const std::unique_ptr<VariableSession> on_device_;  // On stream_.
-};
-
-absl::Status DeviceVariableStore::HostSession::Gather(int variable,
-                                                      const Tensor& indices,
-                                                      Tensor* rows) {
-  ASSIGN_OR_RETURN(Tensor indices_on_device, OnDevice(indices.type()));
-  RETURN_IF_ERROR(stream_->Copy(indices, &indices_on_device));
-  ASSIGN_OR_RETURN(Tensor rows_on_device, OnDevice(rows->type()));
-  RETURN_IF_ERROR(
-      on_device_->Gather(variable, indices_on_device, &rows_on_device));
-  if (rows_on_device.type() != rows->type()) {
-    *rows = rows_on_device;  // The caller adds what it expected.
-    return absl::OkStatus();
-  }
-  return CopyToHost(rows_on_device, rows);
-}
-
 absl::StatusOr<std::unique_ptr<VariableSession>>
 DeviceVariableStore::OpenDeviceSession(absl::Span<const VariableUse> uses,
                                        Device* device, DeviceStream* stream) {
@@ -577,8 +517,7 @@ DeviceVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
                    device_.CreateStream());
   ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> session,
                    OpenDeviceSession(uses, &device_, stream.get()));
-  return std::make_unique<HostSession>(&device_, std::move(stream),
-                                       std::move(session));
+  return HostSessionOverDevice(&device_, std::move(stream), std::move(session));
 }
 
 }  // namespace muster

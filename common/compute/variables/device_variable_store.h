@@ -80,7 +80,6 @@ class DeviceVariableStore final : public ReplicaVariables {
 
  private:
   class Session;
-  class HostSession;
 
   DeviceVariableStore(Device* device, std::unique_ptr<DeviceStream> transfers,
                       std::unique_ptr<Event> used)

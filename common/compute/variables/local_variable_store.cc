@@ -14,7 +14,8 @@
 
 namespace muster {
 
-class LocalVariableStore::Session final : public VariableSession {
+class LocalVariableStore::Session final : public VariableSession,
+                                          public GradientAccumulator {
  public:
   Session(const LocalVariableStore* store,
           std::vector<LocalVariable*> variables,
@@ -42,6 +43,7 @@ class LocalVariableStore::Session final : public VariableSession {
                                  &row_sums_);
   }
 
+  GradientAccumulator* accumulator() override { return this; }
   bool accumulates_gradients(int variable) const override {
     const UpdateRule* const rule = rules_[variable].get();
     return rule != nullptr && rule->gradients_per_update() > 1;
@@ -58,6 +60,11 @@ class LocalVariableStore::Session final : public VariableSession {
 
   // One replica: its means are applied as they are.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
+  bool needs_loss_denominator() const override { return true; }
+  // Gather() and Update() have returned it.
+  absl::Status DataError(int) override { return absl::OkStatus(); }
+  // On the host.
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
 
   absl::Status Commit() override { return absl::OkStatus(); }
 

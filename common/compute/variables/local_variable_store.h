@@ -60,6 +60,11 @@ class LocalVariableStore final : public ReplicaVariables {
   // Sessions must not outlive the store.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
+  // Null: the variables are on the host.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse>, Device*, DeviceStream*) override {
+    return nullptr;
+  }
 
   // For checkpoints. The variable lives as long as the store.
   //   kNotFound  no such variable

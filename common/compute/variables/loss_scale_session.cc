@@ -42,7 +42,7 @@ MUSTER_MULTIVERSION bool AreFiniteDoubles(int64_t count, const uint8_t* data) {
   return found == 0;
 }
 
-class LossScaleSession final : public VariableSession {
+class LossScaleSession final : public VariableSession, public GatedSteps {
  public:
   LossScaleSession(std::unique_ptr<VariableSession> inner,
                    absl::Span<const VariableUse> uses,
@@ -70,17 +70,7 @@ class LossScaleSession final : public VariableSession {
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
 
-  bool accumulates_gradients(int variable) const override {
-    return inner_->accumulates_gradients(variable);
-  }
-  absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
-                                    const Tensor& gradient,
-                                    const Tensor& indices) override {
-    return inner_->Accumulate(variable, kind, gradient, indices);
-  }
-  absl::Status ApplyMean(int variable, const Tensor& mean) override {
-    return inner_->ApplyMean(variable, mean);
-  }
+  GradientAccumulator* accumulator() override { return inner_->accumulator(); }
 
   absl::Status SetLossDenominator(double weight) override {
     return inner_->SetLossDenominator(weight);
@@ -98,17 +88,22 @@ class LossScaleSession final : public VariableSession {
   }
 
   absl::Status SetLossDenominatorOnDevice(const Tensor& weight) override {
-    return inner_->SetLossDenominatorOnDevice(weight);
+    return inner_gated_->SetLossDenominatorOnDevice(weight);
+  }
+
+  absl::StatusOr<Tensor> DropUnlessFinite(
+      int loss_scale, absl::Span<const Tensor> gradients) override {
+    return inner_gated_->DropUnlessFinite(loss_scale, gradients);
   }
 
   absl::Status Commit() override;
 
-  bool UseGate(StepGate* gate) override {
-    has_gate_ = inner_->UseGate(gate);
-    return has_gate_;
+  GatedSteps* UseGate(StepGate* gate) override {
+    inner_gated_ = inner_->UseGate(gate);
+    return inner_gated_ == nullptr ? nullptr : this;
   }
   absl::Status Settle(bool was_applied) override {
-    return inner_->Settle(was_applied);
+    return inner_gated_->Settle(was_applied);
   }
 
  private:
@@ -134,8 +129,8 @@ class LossScaleSession final : public VariableSession {
   const std::unique_ptr<VariableSession> inner_;
   const std::unique_ptr<GradientReader> reader_;
   std::vector<Variable> variables_;
-  std::vector<int> loss_scales_;  // All that are named.
-  bool has_gate_ = false;
+  std::vector<int> loss_scales_;       // All that are named.
+  GatedSteps* inner_gated_ = nullptr;  // Null: without a gate.
   std::vector<Held> held_;
   std::vector<Tensor> gradients_;  // Kept for its memory.
   // By Gather() and Update() since BeginPart(): the number of the call of
@@ -214,9 +209,9 @@ absl::Status LossScaleSession::Decide(int loss_scale) {
   }
   // A replica that does not apply updates has none.
   if (gradients_.empty()) return absl::OkStatus();
-  if (has_gate_) {
+  if (inner_gated_ != nullptr) {
     ASSIGN_OR_RETURN(const Tensor of_scale,
-                     inner_->DropUnlessFinite(loss_scale, gradients_));
+                     inner_gated_->DropUnlessFinite(loss_scale, gradients_));
     gradients_.clear();
     RETURN_IF_ERROR(HandOnHeld(loss_scale));
     ++inner_call_count_;

@@ -230,7 +230,8 @@ TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
                          StepGate::Create(device_.get(), stream_.get()));
     ASSERT_OK_AND_ASSIGN(device_session_, OpenOnDevice());
     ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
-    ASSERT_TRUE(device_session_->UseGate(gate.get()));
+    GatedSteps* const gated = device_session_->UseGate(gate.get());
+    ASSERT_NE(gated, nullptr);
     for (int step = 0; step < 12; ++step) {
       const bool is_finite = Next(3) > 0;
       const std::vector<Change> changes =
@@ -251,10 +252,10 @@ TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
       }
       ASSERT_OK(RunStep(*host_session_, changes, /*on_device=*/false));
       if (step > 0) {
-        ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+        ASSERT_OK(gated->Settle(/*was_applied=*/true));
       }
     }
-    ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+    ASSERT_OK(gated->Settle(/*was_applied=*/true));
     ExpectSameStates();
   }
 }
@@ -266,7 +267,8 @@ TEST_P(LossScaleSessionTest, NothingChangesBehindAClosedGate) {
                        StepGate::Create(device_.get(), stream_.get()));
   ASSERT_OK_AND_ASSIGN(device_session_, OpenOnDevice());
   ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
-  ASSERT_TRUE(device_session_->UseGate(gate.get()));
+  GatedSteps* const gated = device_session_->UseGate(gate.get());
+  ASSERT_NE(gated, nullptr);
   const auto changes = [&](double value) {
     std::vector<Change> all = GradientsWith(1, value);
     all[0] = RowsOf(0, UpdateKind::kApplySparseGradient, DType::kFloat32, 5, 7);
@@ -278,21 +280,21 @@ TEST_P(LossScaleSessionTest, NothingChangesBehindAClosedGate) {
   invalid[0].indices.mutable_flat<int64_t>()[2] = 5;
   ASSERT_OK_AND_ASSIGN(const int32_t closes, gate->BeginStep());
   ASSERT_OK(RunStep(*device_session_, invalid, /*on_device=*/true));
-  ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+  ASSERT_OK(gated->Settle(/*was_applied=*/true));
   ASSERT_OK(gate->BeginStep().status());
   ASSERT_OK(RunStep(*device_session_, changes(kInfinity), /*on_device=*/true));
   ASSERT_OK(stream_->Drain(absl::InfiniteFuture(), "steps"));
   EXPECT_EQ(gate->closed_by(), closes);
   EXPECT_THAT(device_session_->DataError(0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("5")));
-  ASSERT_OK(device_session_->Settle(/*was_applied=*/false));
-  ASSERT_OK(device_session_->Settle(/*was_applied=*/false));
+  ASSERT_OK(gated->Settle(/*was_applied=*/false));
+  ASSERT_OK(gated->Settle(/*was_applied=*/false));
   ExpectSameStates();
   ASSERT_OK(gate->Open());
   for (const double value : {0.0, double{kInfinity}, 0.0}) {
     ASSERT_OK(gate->BeginStep().status());
     RunBoth(changes(value));
-    ASSERT_OK(device_session_->Settle(/*was_applied=*/true));
+    ASSERT_OK(gated->Settle(/*was_applied=*/true));
   }
   ExpectSameStates();
 }

@@ -53,13 +53,59 @@ struct VariableUse {
   std::vector<PlannedUpdate> updates = {};
 };
 
+// Gradient accumulation, for sessions that limit the norm of gradients. Other
+// callers use VariableSession::Update(), which does all of it.
+class GradientAccumulator {
+ public:
+  virtual ~GradientAccumulator() = default;
+
+  // True if the variable's optimizer applies the mean of several gradients.
+  // Called after BeginPart().
+  virtual bool accumulates_gradients(int variable) const = 0;
+
+  // Takes a gradient. Returns the mean to be passed to ApplyMean() if this was
+  // the last gradient of an update, and no tensor otherwise. As Update().
+  // Requires accumulates_gradients(variable).
+  virtual absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
+                                            const Tensor& gradient,
+                                            const Tensor& indices) = 0;
+  virtual absl::Status ApplyMean(int variable, const Tensor& mean) = 0;
+};
+
+// What a session offers whose updates wait behind the gate of a stream.
+class GatedSteps {
+ public:
+  virtual ~GatedSteps() = default;
+
+  // As VariableSession::SetLossDenominator(), of a weight that the device has
+  // computed when it comes to the work that is enqueued next: a float32 scalar
+  // in its memory, valid for that work. The gate is closed if the weight is not
+  // finite or below 0.
+  virtual absl::Status SetLossDenominatorOnDevice(const Tensor& weight) = 0;
+
+  // Lets the device drop the gradients that Update() takes from now on, until
+  // Commit() or the next call of this, if an element of `gradients` is not
+  // finite: the step has not taken them then. Returns the gradient of the
+  // variable `loss_scale`, which is not dropped: its value, negated if the
+  // others are.
+  virtual absl::StatusOr<Tensor> DropUnlessFinite(
+      int loss_scale, absl::Span<const Tensor> gradients) = 0;
+
+  // Called for each Commit(), in their order, when the caller knows whether its
+  // updates were applied. Blocks until the device knows which gradients it
+  // drops, if DropUnlessFinite() was called: an error is that of the device. No
+  // more than two steps are committed and not settled.
+  virtual absl::Status Settle(bool was_applied) = 0;
+};
+
 // The access of one compiled step to its variables. A variable is named by its
 // position in the uses with which the session was opened.
 //
 // A step is Begin() or BeginPart(), then reads and updates in program order,
 // then Commit(). A read sees the updates made before it in the same step.
 //
-// A session that wraps another one forwards every call.
+// A session that wraps another one forwards every call: no function has a
+// default, so that none is forgotten.
 //
 // Not thread-safe.
 class VariableSession {
@@ -90,29 +136,9 @@ class VariableSession {
   virtual absl::Status Update(int variable, UpdateKind kind,
                               const Tensor& value, const Tensor& indices) = 0;
 
-  // ---- Gradient accumulation, for sessions that limit the norm of gradients.
-  // Other callers use Update(), which does all of it.
-
-  // True if the variable's optimizer applies the mean of several gradients.
-  // Called after BeginPart().
-  virtual bool accumulates_gradients(int variable) const {
-    (void)variable;
-    return false;
-  }
-
-  // Takes a gradient. Returns the mean to be passed to ApplyMean() if this was
-  // the last gradient of an update, and no tensor otherwise. As Update().
-  // Requires accumulates_gradients(variable).
-  virtual absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
-                                            const Tensor& gradient,
-                                            const Tensor& indices) {
-    (void)variable, (void)kind, (void)gradient, (void)indices;
-    return absl::InternalError("this session does not accumulate gradients");
-  }
-  virtual absl::Status ApplyMean(int variable, const Tensor& mean) {
-    (void)variable, (void)mean;
-    return absl::InternalError("this session does not accumulate gradients");
-  }
+  // Null: no optimizer accumulates gradients, or the session limits their norms
+  // itself.
+  virtual GradientAccumulator* accumulator() = 0;
 
   // Declares that the gradients of this step are means over `weight` examples:
   // finite, at least 0, called before the first gradient. Synchronous replicas
@@ -120,58 +146,26 @@ class VariableSession {
   // gradients of one replica applies them as they are.
   virtual absl::Status SetLossDenominator(double weight) = 0;
 
-  // The same, of a weight that the device has computed when it comes to the
-  // work that is enqueued next: a float32 scalar in its memory, valid for that
-  // work. The gate is closed if the weight is not finite or below 0. Called
-  // only with a gate.
-  virtual absl::Status SetLossDenominatorOnDevice(const Tensor& weight) {
-    (void)weight;
-    return absl::OkStatus();
-  }
-
   // False: SetLossDenominator() changes nothing, so that a step on a device
   // need not wait for the weight, and does not call it.
-  virtual bool needs_loss_denominator() const { return true; }
+  virtual bool needs_loss_denominator() const = 0;
 
   // Returns the error in the indices of the `call`-th Gather() or Update()
   // since BeginPart(), from 0, if that did not return it: a device finds it
   // later. OK if there is none, or no such call. Called when the device has
   // done the work.
-  virtual absl::Status DataError(int call) {
-    (void)call;
-    return absl::OkStatus();
-  }
-
-  // With a gate: lets the device drop the gradients that Update() takes from
-  // now on, until Commit() or the next call of this, if an element of
-  // `gradients` is not finite: the step has not taken them then. Returns the
-  // gradient of the variable `loss_scale`, which is not dropped: its value,
-  // negated if the others are.
-  virtual absl::StatusOr<Tensor> DropUnlessFinite(
-      int loss_scale, absl::Span<const Tensor> gradients) {
-    (void)loss_scale, (void)gradients;
-    return absl::InternalError("this session does not look at gradients");
-  }
+  virtual absl::Status DataError(int call) = 0;
 
   // When this returns OK, every update of the step has been applied.
   virtual absl::Status Commit() = 0;
 
-  // Returns true if the updates of steps to come do nothing behind `gate`, that
-  // of their stream, when it is closed. Then the caller commits before it knows
-  // whether the data was right, and tells the outcome to Settle(). Called once,
-  // before the first step. `gate` outlives the session.
-  virtual bool UseGate(StepGate* gate) {
-    (void)gate;
-    return false;
-  }
-  // With a gate: called for each Commit(), in their order, when the caller
-  // knows whether its updates were applied. Blocks until the device knows which
-  // gradients it drops, if a caller asked: an error is that of the device. No
-  // more than two steps are committed and not settled.
-  virtual absl::Status Settle(bool was_applied) {
-    (void)was_applied;
-    return absl::OkStatus();
-  }
+  // Returns what the caller needs if the updates of steps to come do nothing
+  // behind `gate`, that of their stream, when it is closed. Then the caller
+  // commits before it knows whether the data was right, and tells the outcome
+  // to GatedSteps::Settle(). Null: the session does not use the gate. Called
+  // once, before the first step. `gate` outlives the session, and the session
+  // the result.
+  virtual GatedSteps* UseGate(StepGate* gate) = 0;
 };
 
 class Device;
@@ -196,10 +190,7 @@ class VariableSessionFactory {
   // outlives the session.
   virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
       absl::Span<const VariableUse> uses, Device* device,
-      DeviceStream* stream) {
-    (void)uses, (void)device, (void)stream;
-    return std::unique_ptr<VariableSession>();
-  }
+      DeviceStream* stream) = 0;
 };
 
 }  // namespace muster

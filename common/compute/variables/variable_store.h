@@ -39,10 +39,7 @@ class VariableSnapshot {
   // WriteShards(). Nothing if the slot has not been made, or is in another
   // process.
   virtual std::optional<double> ScalarSlot(absl::string_view variable,
-                                           absl::string_view slot) const {
-    (void)variable, (void)slot;
-    return std::nullopt;
-  }
+                                           absl::string_view slot) const = 0;
 
   // As VariableStore::SaveShards(), on any thread, while steps continue. Call
   // it once: it releases what it has written. Variables on parameter servers

@@ -68,10 +68,7 @@ class Disk {
   // True if a file that Create() returns appears at `path` as a whole, and only
   // when it is completed, as objects do. Until then readers see what was there
   // before. Such paths cannot be renamed and need not be.
-  virtual bool CreatesAtomically(absl::string_view path) const {
-    (void)path;
-    return false;
-  }
+  virtual bool CreatesAtomically(absl::string_view path) const = 0;
 
   // Truncates an existing file, unless CreatesAtomically().
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(

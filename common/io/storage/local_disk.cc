@@ -158,6 +158,8 @@ class LocalFileSystem final : public Disk {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override {
+  bool CreatesAtomically(absl::string_view) const override { return false; }
+
     std::string name(path);
     const int descriptor =
         open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,

@@ -56,6 +56,7 @@ class SimulatedDisk final : public Disk {
   // Returns "" if there is no such file.
   std::string Get(absl::string_view path) const;
 
+  bool CreatesAtomically(absl::string_view) const override { return false; }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(

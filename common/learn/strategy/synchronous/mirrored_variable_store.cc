@@ -101,6 +101,17 @@ class MirroredVariableStore::Session final : public VariableSession {
     }
     return absl::OkStatus();
   }
+  bool needs_loss_denominator() const override {
+    return sessions_[0]->needs_loss_denominator();
+  }
+  // The first copy has had all calls.
+  absl::Status DataError(int call) override {
+    return sessions_[0]->DataError(call);
+  }
+  // Each copy clips and accumulates by itself.
+  GradientAccumulator* accumulator() override { return nullptr; }
+  // Copies are on several devices, or on the host.
+  GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override {
     for (auto& session : sessions_) RETURN_IF_ERROR(session->Commit());
     return absl::OkStatus();

@@ -80,6 +80,11 @@ class MirroredVariableStore final : public VariableStore {
   // Reads the first copy and updates all copies of this process equally.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
+  // Null: copies are on several devices, or on the host.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse>, Device*, DeviceStream*) override {
+    return nullptr;
+  }
 
   // A replica's copy.
   ReplicaVariables& copy(int replica) const {

@@ -214,7 +214,7 @@ absl::Status ReplicaSession::SetLossDenominatorOnDevice(const Tensor& weight) {
   return trailer_->Weigh(reinterpret_cast<const float*>(weight.address()));
 }
 
-bool ReplicaSession::UseGate(StepGate* gate) {
+GatedSteps* ReplicaSession::UseGate(StepGate* gate) {
   const bool needs_host =
       options_.has_fixed_leaves || options_.has_replica_ops ||
       has_aggregated_updates_ ||
@@ -222,11 +222,18 @@ bool ReplicaSession::UseGate(StepGate* gate) {
         return planned.rows != nullptr;
       });
   const bool has_items = !gradients_.empty() || !assignments_.empty();
-  if (!is_on_device() || needs_host || !has_items || !local_->UseGate(gate)) {
-    return false;
-  }
+  if (!is_on_device() || needs_host || !has_items) return nullptr;
+  local_gated_ = local_->UseGate(gate);
+  if (local_gated_ == nullptr) return nullptr;
   gate_ = gate;
-  return true;
+  return this;
+}
+
+absl::StatusOr<Tensor> ReplicaSession::DropUnlessFinite(
+    int, absl::Span<const Tensor>) {
+  return absl::InternalError(
+      "a replica's session cannot drop gradients: whether those of the group "
+      "are finite is known when they have been combined");
 }
 
 absl::Status ReplicaSession::Settle(bool was_applied) {
@@ -237,7 +244,7 @@ absl::Status ReplicaSession::SettleStep(bool was_applied) {
   // An error in the replica's own data has settled all steps.
   if (unsettled_count_ == 0) return absl::OkStatus();
   --unsettled_count_;
-  return local_->Settle(was_applied);
+  return local_gated_->Settle(was_applied);
 }
 
 PackScale ReplicaSession::ContributionScale() const {

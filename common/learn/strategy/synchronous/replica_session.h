@@ -37,7 +37,7 @@ namespace muster {
 // step runs, or passes through the host.
 //
 // Not thread-safe.
-class ReplicaSession final : public VariableSession {
+class ReplicaSession final : public VariableSession, public GatedSteps {
  public:
   struct Options {
     Communicator* communicator = nullptr;   // Borrowed.
@@ -75,12 +75,18 @@ class ReplicaSession final : public VariableSession {
   absl::Status Gather(int variable, const Tensor& indices,
                       Tensor* rows) override;
   absl::Status SetLossDenominator(double weight) override;
+  bool needs_loss_denominator() const override { return true; }
+  // Gradients are accumulated when those of the group have been combined.
+  GradientAccumulator* accumulator() override { return nullptr; }
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
   absl::Status SetLossDenominatorOnDevice(const Tensor& weight) override;
   absl::Status DataError(int call) override;
   absl::Status Commit() override;
-  bool UseGate(StepGate* gate) override;
+  GatedSteps* UseGate(StepGate* gate) override;
+  //   kInternal  always: a replica knows its own gradients only
+  absl::StatusOr<Tensor> DropUnlessFinite(
+      int loss_scale, absl::Span<const Tensor> gradients) override;
   // A step that has failed here is not applied. Others end with SettleStep().
   absl::Status Settle(bool was_applied) override;
 
@@ -200,6 +206,7 @@ class ReplicaSession final : public VariableSession {
   double weight_ = 0;
 
   StepGate* gate_ = nullptr;
+  GatedSteps* local_gated_ = nullptr;  // Of local_; null without a gate.
   DeviceTrailer* trailer_ = nullptr;
   int unsettled_count_ = 0;  // Steps of ApplyBehindGate().
 };

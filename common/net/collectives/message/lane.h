@@ -18,15 +18,25 @@ namespace muster {
 // this long, unless its owner says otherwise.
 inline constexpr absl::Duration kLaneSilenceTimeout = absl::Seconds(30);
 
+// Memory for the rest of a payload.
+class PayloadMemory {
+ public:
+  virtual ~PayloadMemory() = default;
+
+  // Where the next bytes belong. The caller tells Wrote() how many it has
+  // written there.
+  virtual uint8_t* next() = 0;
+  virtual void Wrote(size_t size_bytes) = 0;
+};
+
 // Takes the payload of a frame as it arrives.
 class PayloadSink {
  public:
   virtual ~PayloadSink() = default;
 
-  // Where the rest of the payload may be written to at once; null when it has
-  // to be looked at first. What was written is told to Wrote().
-  virtual uint8_t* Direct() { return nullptr; }
-  virtual void Wrote(size_t size_bytes) { (void)size_bytes; }
+  // Where the payload may be written to without Take(); null if Take() has to
+  // look at it.
+  virtual PayloadMemory* memory() = 0;
 
   // The next bytes, in order, split anywhere.
   virtual void Take(const uint8_t* data, size_t size_bytes) = 0;
@@ -92,7 +102,7 @@ class Lane {
   // poll() says that the other end has closed the lane. When it did so with an
   // abort, returns the abort's status, even if frames that were not received
   // stand before it. Otherwise OK.
-  virtual absl::Status FindAbort() { return absl::OkStatus(); }
+  virtual absl::Status FindAbort() = 0;
 
   // Lets what was sent go out, and then closes. Does not wait.
   virtual void Close() = 0;

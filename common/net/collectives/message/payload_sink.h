@@ -15,12 +15,14 @@ namespace muster {
 // Lets the payload go.
 class DiscardSink final : public PayloadSink {
  public:
+  PayloadMemory* memory() override { return nullptr; }
   void Take(const uint8_t*, size_t) override {}
 };
 
 // Keeps a small payload.
 class TextSink final : public PayloadSink {
  public:
+  PayloadMemory* memory() override { return nullptr; }
   void Take(const uint8_t* data, size_t size_bytes) override {
     text_.append(reinterpret_cast<const char*>(data), size_bytes);
   }
@@ -31,11 +33,12 @@ class TextSink final : public PayloadSink {
 };
 
 // Writes the payload to memory.
-class StoreSink final : public PayloadSink {
+class StoreSink final : public PayloadSink, public PayloadMemory {
  public:
   explicit StoreSink(uint8_t* destination) : destination_(destination) {}
 
-  uint8_t* Direct() override { return destination_; }
+  PayloadMemory* memory() override { return this; }
+  uint8_t* next() override { return destination_; }
   void Wrote(size_t size_bytes) override { destination_ += size_bytes; }
   void Take(const uint8_t* data, size_t size_bytes) override;
 
@@ -55,6 +58,7 @@ class AccumulateSink final : public PayloadSink {
         element_bytes_(SizeOf(dtype)),
         destination_(destination) {}
 
+  PayloadMemory* memory() override { return nullptr; }
   void Take(const uint8_t* data, size_t size_bytes) override;
 
  private:

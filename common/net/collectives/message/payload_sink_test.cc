@@ -45,8 +45,8 @@ TEST(PayloadSinkTest, StoredBytesMayComeEitherWay) {
   StoreSink sink(memory.data());
   const std::vector<uint8_t> bytes = {1, 2};
   sink.Take(bytes.data(), 2);
-  sink.Direct()[0] = 3;
-  sink.Wrote(1);
+  sink.memory()->next()[0] = 3;
+  sink.memory()->Wrote(1);
   sink.Take(bytes.data(), 1);
   EXPECT_THAT(memory, ElementsAre(1, 2, 3, 1));
 }

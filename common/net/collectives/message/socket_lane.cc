@@ -212,17 +212,18 @@ absl::StatusOr<bool> SocketLane::ReceivePayload(PayloadSink& sink) {
 }
 
 absl::StatusOr<bool> SocketLane::ReceiveMore(PayloadSink& sink) {
-  uint8_t* const direct = sink.Direct();
-  if (direct == nullptr) {
+  PayloadMemory* const memory = sink.memory();
+  if (memory == nullptr) {
     ASSIGN_OR_RETURN(const size_t read, FillInput());
     return read > 0;
   }
   // What follows the payload, mostly the next header, comes with it.
   input_begin_ = input_end_ = 0;
-  ASSIGN_OR_RETURN(const size_t read, Read({{direct, payload_left_bytes_},
-                                            {input_.data(), input_.size()}}));
+  ASSIGN_OR_RETURN(const size_t read,
+                   Read({{memory->next(), payload_left_bytes_},
+                         {input_.data(), input_.size()}}));
   const size_t to_direct = std::min<size_t>(read, payload_left_bytes_);
-  sink.Wrote(to_direct);
+  memory->Wrote(to_direct);
   payload_left_bytes_ -= to_direct;
   input_end_ = read - to_direct;
   return read > 0;
