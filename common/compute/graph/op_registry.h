@@ -144,6 +144,16 @@ struct OpSchema {
   int replica_rows_input = kNoInput;
   LowPrecisionPolicy low_precision = LowPrecisionPolicy::kThroughFloat32;
 
+  // Returns the name by which kernels know the op, with these attributes, if
+  // they apply it to the results of a matrix product before they write them:
+  // the attribute "activation" of fused ops. Null if they do not.
+  using ActivationName = std::string (*)(const Attributes&);
+  ActivationName activation_name = nullptr;
+  // The op that computes the gradient from dy and x, if it may as well read the
+  // op's output in place of x: it only asks where the op has limited x. Kernels
+  // apply such ops to convolutions and normalizations, too.
+  std::string gradient_by_either;
+
   OpSamples samples;
   GoldenExemption golden_exemption = GoldenExemption::kNone;
 

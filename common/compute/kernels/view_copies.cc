@@ -1,7 +1,10 @@
 #include "common/compute/kernels/view_copies.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "common/core/base/check.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -84,39 +87,68 @@ std::vector<ViewCopy> Split(absl::Span<const TensorType> parts,
   return copies;
 }
 
-}  // namespace
-
-absl::Span<const absl::string_view> ViewOps() {
-  static constexpr absl::string_view kOps[] = {
-      "BroadcastTo", "BroadcastLike", "Transpose", "Slice",
-      "SliceLike",   "Concat",        "Stack",     "Split",
-      "SplitLike",   "Unstack",       "Reverse"};
-  return kOps;
+std::vector<ViewCopy> FromIndex(const KernelSpec& spec, StridedIndex from) {
+  return {{0, 0, std::move(from), DenseIndex(spec.outputs[0].shape)}};
 }
 
-std::vector<ViewCopy> ViewCopiesOf(const KernelSpec& spec) {
-  const Shape& input = spec.inputs[0].shape;
+std::vector<ViewCopy> BroadcastCopies(const KernelSpec& spec) {
+  return FromIndex(spec,
+                   BroadcastIndex(spec.inputs[0].shape, spec.outputs[0].shape));
+}
+
+std::vector<ViewCopy> TransposeCopies(const KernelSpec& spec) {
+  return FromIndex(spec, TransposedIndex(spec));
+}
+
+std::vector<ViewCopy> ReverseCopies(const KernelSpec& spec) {
+  return FromIndex(spec, ReversedIndex(spec));
+}
+
+std::vector<ViewCopy> SliceCopies(const KernelSpec& spec) {
+  return FromIndex(spec, BoxIndex(spec.outputs[0].shape, spec.inputs[0].shape,
+                                  ListOf(spec, "begin")));
+}
+
+std::vector<ViewCopy> ConcatCopies(const KernelSpec& spec) {
   const Shape& output = spec.outputs[0].shape;
-  if (spec.op == "Concat") {
-    return Join(spec.inputs, output, AxisOf(spec, output.rank()));
-  }
-  if (spec.op == "Stack") {
-    const int64_t axis = AxisOf(spec, output.rank());
-    return Join(WithAxis(spec.inputs, axis), output, axis);
-  }
-  if (spec.op == "Split" || spec.op == "SplitLike") {
-    return Split(spec.outputs, input, AxisOf(spec, input.rank()));
-  }
-  if (spec.op == "Unstack") {
-    const int64_t axis = AxisOf(spec, input.rank());
-    return Split(WithAxis(spec.outputs, axis), input, axis);
-  }
-  StridedIndex from = spec.op == "Transpose" ? TransposedIndex(spec)
-                      : spec.op == "Reverse" ? ReversedIndex(spec)
-                      : spec.op == "Slice" || spec.op == "SliceLike"
-                          ? BoxIndex(output, input, ListOf(spec, "begin"))
-                          : BroadcastIndex(input, output);
-  return {{0, 0, std::move(from), DenseIndex(output)}};
+  return Join(spec.inputs, output, AxisOf(spec, output.rank()));
+}
+
+std::vector<ViewCopy> StackCopies(const KernelSpec& spec) {
+  const Shape& output = spec.outputs[0].shape;
+  const int64_t axis = AxisOf(spec, output.rank());
+  return Join(WithAxis(spec.inputs, axis), output, axis);
+}
+
+std::vector<ViewCopy> SplitCopies(const KernelSpec& spec) {
+  const Shape& input = spec.inputs[0].shape;
+  return Split(spec.outputs, input, AxisOf(spec, input.rank()));
+}
+
+std::vector<ViewCopy> UnstackCopies(const KernelSpec& spec) {
+  const Shape& input = spec.inputs[0].shape;
+  const int64_t axis = AxisOf(spec, input.rank());
+  return Split(WithAxis(spec.outputs, axis), input, axis);
+}
+
+constexpr ViewOp kViewOps[] = {
+    {"BroadcastTo", BroadcastCopies}, {"BroadcastLike", BroadcastCopies},
+    {"Transpose", TransposeCopies},   {"Slice", SliceCopies},
+    {"SliceLike", SliceCopies},       {"Concat", ConcatCopies},
+    {"Stack", StackCopies},           {"Split", SplitCopies},
+    {"SplitLike", SplitCopies},       {"Unstack", UnstackCopies},
+    {"Reverse", ReverseCopies}};
+
+}  // namespace
+
+absl::Span<const ViewOp> ViewOps() { return kViewOps; }
+
+std::vector<ViewCopy> ViewCopiesOf(const KernelSpec& spec) {
+  const auto* const found =
+      std::find_if(std::begin(kViewOps), std::end(kViewOps),
+                   [&](const ViewOp& op) { return op.name == spec.op; });
+  MUSTER_CHECK(found != std::end(kViewOps));
+  return found->copies(spec);
 }
 
 std::vector<int64_t> PadBegin(const KernelSpec& spec) {

@@ -21,11 +21,14 @@ struct ViewCopy {
   StridedIndex to;
 };
 
-// BroadcastTo, BroadcastLike, Transpose, Slice, SliceLike, Concat, Stack,
-// Split, SplitLike, Unstack and Reverse.
-absl::Span<const absl::string_view> ViewOps();
+// An op, and the copies that write each of its output elements once.
+struct ViewOp {
+  absl::string_view name;
+  std::vector<ViewCopy> (*copies)(const KernelSpec& spec);
+};
+absl::Span<const ViewOp> ViewOps();
 
-// Returns copies that write each output element of one of ViewOps() once.
+// Requires that the op is one of ViewOps().
 std::vector<ViewCopy> ViewCopiesOf(const KernelSpec& spec);
 
 // Returns the position of the input of Pad or PadLike in the output.

@@ -1,7 +1,10 @@
 #include "common/compute/ops/activation.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/arithmetic.h"
 #include "common/compute/ops/comparison.h"
@@ -9,6 +12,7 @@
 #include "common/compute/ops/reduction.h"
 #include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/type_rules.h"
+#include "common/core/tensor/attributes.h"
 
 namespace muster {
 namespace {
@@ -140,6 +144,43 @@ Value Softmax(Value x) { return internal::Apply("Softmax", {x}); }
 Value LogSoftmax(Value x) { return internal::Apply("LogSoftmax", {x}); }
 
 namespace internal {
+namespace {
+
+// Relu or Relu6, and its gradient.
+void RegisterRelu(OpRegistry* registry, absl::string_view name,
+                  OpSchema::ActivationName activation_name) {
+  OpSchema relu = ElementwiseOp(name, 1, SameNumberRule, GradientByInput);
+  relu.activation_name = activation_name;
+  relu.gradient_by_either = absl::StrCat(name, "Grad");
+  registry->Register(ElementwiseOp(relu.gradient_by_either, 2, MergedNumberRule,
+                                   PiecewiseLinearGradGradient));
+  registry->Register(std::move(relu));
+}
+
+// Sigmoid or Tanh.
+void RegisterSigmoid(OpRegistry* registry, absl::string_view name,
+                     OpSchema::ActivationName activation_name) {
+  OpSchema op = ElementwiseOp(name, 1, SameFloatingRule, GradientByOutput);
+  op.activation_name = activation_name;
+  registry->Register(std::move(op));
+}
+
+void RegisterGelu(OpRegistry* registry) {
+  const OpSamples samples = {
+      .attributes = {{{"approximate", false}}, {{"approximate", true}}}};
+  OpSchema gelu = ElementwiseOp("Gelu", 1, GeluRule, GradientByInput, samples);
+  gelu.activation_name = [](const Attributes& attributes) {
+    const bool is_approximate = attributes.GetOr("approximate", false);
+    return std::string(is_approximate ? "GeluTanh" : "Gelu");
+  };
+  registry->Register(std::move(gelu));
+  OpSchema gradient = ElementwiseOp("GeluGrad", 2, GeluRule, nullptr, samples);
+  gradient.gradient_refusal =
+      "the gradient of Gelu cannot be differentiated again";
+  registry->Register(std::move(gradient));
+}
+
+}  // namespace
 
 void RegisterActivationOps(OpRegistry* registry) {
   const auto add =
@@ -156,27 +197,23 @@ void RegisterActivationOps(OpRegistry* registry) {
       };
   const OpSamples alphas = {
       .attributes = {{{"alpha", 0.3}}, {{"alpha", 1.5}}, {{"alpha", -0.5}}}};
-  const OpSamples gelus = {
-      .attributes = {{{"approximate", false}}, {{"approximate", true}}}};
-  add("Relu", SameNumberRule, GradientByInput);
-  add_gradient("ReluGrad", MergedNumberRule, PiecewiseLinearGradGradient);
-  add("Relu6", SameNumberRule, GradientByInput);
-  add_gradient("Relu6Grad", MergedNumberRule, PiecewiseLinearGradGradient);
+  RegisterRelu(registry, "Relu",
+               [](const Attributes&) { return std::string("Relu"); });
+  RegisterRelu(registry, "Relu6",
+               [](const Attributes&) { return std::string("Relu6"); });
   add("LeakyRelu", AlphaRule, GradientByInput, alphas);
   add_gradient("LeakyReluGrad", AlphaRule, PiecewiseLinearGradGradient, alphas);
   add("Elu", AlphaRule, GradientByInput, alphas);
   add_gradient("EluGrad", AlphaRule, EluGradGradient, alphas);
-  add("Sigmoid", SameFloatingRule, GradientByOutput);
+  RegisterSigmoid(registry, "Sigmoid",
+                  [](const Attributes&) { return std::string("Sigmoid"); });
   add_gradient("SigmoidGrad", MergedFloatingRule, SigmoidGradGradient,
                {.ranges = {{}, {0, 1}}});
-  add("Tanh", SameFloatingRule, GradientByOutput);
+  RegisterSigmoid(registry, "Tanh",
+                  [](const Attributes&) { return std::string("Tanh"); });
   add_gradient("TanhGrad", MergedFloatingRule, TanhGradGradient,
                {.ranges = {{}, {-1, 1}}});
-  add("Gelu", GeluRule, GradientByInput, gelus);
-  OpSchema gelu_grad = ElementwiseOp("GeluGrad", 2, GeluRule, nullptr, gelus);
-  gelu_grad.gradient_refusal =
-      "the gradient of Gelu cannot be differentiated again";
-  registry->Register(std::move(gelu_grad));
+  RegisterGelu(registry);
   add("Softplus", SameFloatingRule, SoftplusGradient);
   add("Softsign", SameFloatingRule, SoftsignGradient);
   registry->Register({.name = "Softmax",

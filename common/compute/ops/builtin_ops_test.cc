@@ -29,6 +29,20 @@ TEST(BuiltinOpsTest, EveryReferenceKernelBelongsToAnOp) {
   }
 }
 
+TEST(BuiltinOpsTest, ReluGradientsAreOps) {
+  std::set<std::string> relus;
+  for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
+    if (schema->gradient_by_either.empty()) continue;
+    relus.insert(schema->name);
+    const OpSchema* const gradient =
+        BuiltinOps().Find(schema->gradient_by_either);
+    ASSERT_NE(gradient, nullptr) << schema->name;
+    EXPECT_EQ(gradient->input_count_min, 2);
+    EXPECT_NE(schema->activation_name, nullptr);
+  }
+  EXPECT_THAT(relus, testing::ElementsAre("Relu", "Relu6"));
+}
+
 TEST(BuiltinOpsTest, IntegerOpsHaveNoGradient) {
   for (const char* op : {"ArgMax", "OneHot", "Equal", "FloorDiv", "InTopK"}) {
     ASSERT_NE(BuiltinOps().Find(op), nullptr) << op;

@@ -288,12 +288,12 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   FoldPadding(&typed);
   DropTypeInputs(&typed, ops_);
   DropUnreadSteps(&typed, ops_);
-  ReadReluOutputs(&typed);
+  ReadReluOutputs(&typed, ops_);
   const auto is_supported = [&](const KernelSpec& spec) {
     return kernels.Create(spec, options_.intra_op_thread_count).ok();
   };
-  FuseMatMulBias(&typed, is_supported);
-  FuseImageOps(&typed, is_supported);
+  FuseMatMulBias(&typed, ops_, is_supported);
+  FuseImageOps(&typed, ops_, is_supported);
   return DropDeadNodes(typed, ops_);
 }
 

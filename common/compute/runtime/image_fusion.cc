@@ -50,10 +50,6 @@ bool IsBackpropKernel(const Node& node) {
   return node.op == "Conv2DBackpropKernel" ||
          node.op == "DepthwiseConv2DBackpropKernel";
 }
-bool IsRelu(const Node& node) {
-  return node.op == "Relu" || node.op == "Relu6";
-}
-
 // The paddings of a Pad that a convolution can take over: with zeros, and of
 // height and width only.
 std::optional<List> FoldablePaddings(const Node& pad) {
@@ -141,9 +137,12 @@ Node FusedAt(const Node& last, const Node& node, absl::string_view op) {
 
 class ImageFusion {
  public:
-  ImageFusion(Graph* graph,
+  ImageFusion(Graph* graph, const OpRegistry& ops,
               absl::FunctionRef<bool(const KernelSpec&)> is_supported)
-      : graph_(*graph), is_supported_(is_supported), readers_(*graph) {}
+      : graph_(*graph),
+        ops_(ops),
+        is_supported_(is_supported),
+        readers_(*graph) {}
 
   void Run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -155,7 +154,7 @@ class ImageFusion {
       } else if (node.op == "Add") {
         fused = FuseBias(node, 0);
         if (!fused) fused = FuseBias(node, 1);
-      } else if (IsRelu(node)) {
+      } else if (!GradientOfRelu(node.op).empty()) {
         fused = FuseActivation(node);
         if (!fused) FuseTraining(static_cast<int>(i));
       } else if (node.op == "BatchNormTrainingGrad") {
@@ -184,6 +183,11 @@ class ImageFusion {
         *output = {takeover.normalization, 0};
       }
     }
+  }
+
+  // "" if the node is no Relu or Relu6.
+  const std::string& GradientOfRelu(absl::string_view op) const {
+    return ops_.FindOrPlain(op).gradient_by_either;
   }
 
   const Node& NodeOf(NodeOutput output) const {
@@ -254,16 +258,15 @@ class ImageFusion {
   // it let something through.
   std::optional<Node> FuseTrainingGrad(const Node& gradient) {
     const Node& relu_gradient = NodeOf(gradient.inputs[0]);
-    if ((relu_gradient.op != "ReluGrad" && relu_gradient.op != "Relu6Grad") ||
+    if (relu_gradient.inputs.size() != 2 ||
         !readers_.IsReadOnce(gradient.inputs[0])) {
       return {};
     }
     const NodeOutput y = relu_gradient.inputs[1];
     const Node& normalization = NodeOf(y);
     if (normalization.op != "FusedBatchNormTraining" || y.output != 0 ||
-        normalization.attributes.GetOr<std::string>("activation", "") +
-                "Grad" !=
-            relu_gradient.op ||
+        GradientOfRelu(normalization.attributes.GetOr<std::string>(
+            "activation", "")) != relu_gradient.op ||
         normalization.inputs[0] != gradient.inputs[1] ||
         gradient.inputs[3] != NodeOutput{y.node, 1} ||
         gradient.inputs[4] != NodeOutput{y.node, 2}) {
@@ -310,6 +313,7 @@ class ImageFusion {
   }
 
   Graph& graph_;
+  const OpRegistry& ops_;
   absl::FunctionRef<bool(const KernelSpec&)> is_supported_;
   Readers readers_;
   std::vector<Takeover> takeovers_;
@@ -334,9 +338,9 @@ void FoldPadding(Graph* typed_graph) {
   }
 }
 
-void FuseImageOps(Graph* typed_graph,
+void FuseImageOps(Graph* typed_graph, const OpRegistry& ops,
                   absl::FunctionRef<bool(const KernelSpec&)> is_supported) {
-  ImageFusion(typed_graph, is_supported).Run();
+  ImageFusion(typed_graph, ops, is_supported).Run();
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
 
 namespace muster {
@@ -25,7 +26,7 @@ void FoldPadding(Graph* typed_graph);
 //   convolution and BatchNormTraining, fused or not, as Conv2DMoments or
 //   DepthwiseConv2DMoments and BatchNormInference
 // After ReadReluOutputs().
-void FuseImageOps(Graph* typed_graph,
+void FuseImageOps(Graph* typed_graph, const OpRegistry& ops,
                   absl::FunctionRef<bool(const KernelSpec&)> is_supported);
 
 }  // namespace muster

@@ -57,8 +57,9 @@ std::vector<std::string> FusedOps(const std::vector<Shape>& shapes,
   BypassNoOps(&graph, BuiltinOps());
   FoldPadding(&graph);
   DropTypeInputs(&graph, BuiltinOps());
-  ReadReluOutputs(&graph);
-  FuseImageOps(&graph, [=](const KernelSpec&) { return is_supported; });
+  ReadReluOutputs(&graph, BuiltinOps());
+  FuseImageOps(&graph, BuiltinOps(),
+               [=](const KernelSpec&) { return is_supported; });
   std::vector<std::string> ops;
   for (const Node& node : DropDeadNodes(graph, BuiltinOps()).nodes) {
     if (node.op != kParameterOp && node.op != kConstantOp) {

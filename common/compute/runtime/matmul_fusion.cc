@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/core/tensor/tensor.h"
 
@@ -23,16 +25,10 @@ std::vector<int> CountReaders(const Graph& graph) {
 }
 
 // "" when `node` is no activation that can be fused.
-std::string ActivationOf(const Node& node) {
-  if (node.op == "Gelu") {
-    return node.attributes.GetOr<bool>("approximate", false) ? "GeluTanh"
-                                                             : "Gelu";
-  }
-  if (node.op == "Relu" || node.op == "Relu6" || node.op == "Tanh" ||
-      node.op == "Sigmoid") {
-    return node.op;
-  }
-  return "";
+std::string ActivationOf(const Node& node, const OpRegistry& ops) {
+  const OpSchema::ActivationName name =
+      ops.FindOrPlain(node.op).activation_name;
+  return name == nullptr ? "" : name(node.attributes);
 }
 
 bool IsRowVector(const TensorType& type, const TensorType& product) {
@@ -73,9 +69,11 @@ std::optional<Node> FuseBias(const Graph& graph, const Node& add,
   return fused;
 }
 
-std::optional<Node> FuseActivation(const Graph& graph, const Node& activation,
+// What `node` becomes, which is the activation `name`.
+std::optional<Node> FuseActivation(const Graph& graph, const Node& node,
+                                   const std::string& name,
                                    const std::vector<int>& reader_counts) {
-  const int input = activation.inputs[0].node;
+  const int input = node.inputs[0].node;
   if (graph.nodes[input].op != kFusedMatMulBiasOp ||
       reader_counts[input] != 1 ||
       graph.nodes[input].attributes.GetOr<std::string>("activation", "") !=
@@ -83,34 +81,31 @@ std::optional<Node> FuseActivation(const Graph& graph, const Node& activation,
     return {};
   }
   Node fused = graph.nodes[input];
-  fused.name = activation.name;
-  fused.control_inputs = activation.control_inputs;
-  fused.attributes.Set("activation", ActivationOf(activation));
+  fused.name = node.name;
+  fused.control_inputs = node.control_inputs;
+  fused.attributes.Set("activation", name);
   return fused;
 }
 
 }  // namespace
 
-void ReadReluOutputs(Graph* typed_graph) {
-  // By node, the Relu (and Relu6) of its first output; -1 for none.
-  const size_t node_count = typed_graph->nodes.size();
-  std::vector<int> relus(node_count, -1);
-  std::vector<int> relu6s(node_count, -1);
-  for (size_t i = 0; i < node_count; ++i) {
+void ReadReluOutputs(Graph* typed_graph, const OpRegistry& ops) {
+  // By the op of a gradient and the node that a relu reads: the relu.
+  absl::flat_hash_map<std::pair<std::string, int>, int> relus;
+  for (size_t i = 0; i < typed_graph->nodes.size(); ++i) {
     Node& node = typed_graph->nodes[i];
-    if (node.op == "Relu" || node.op == "Relu6") {
+    const std::string& gradient = ops.FindOrPlain(node.op).gradient_by_either;
+    if (!gradient.empty()) {
       if (node.inputs[0].output != 0) continue;
-      (node.op == "Relu" ? relus : relu6s)[node.inputs[0].node] =
-          static_cast<int>(i);
-    } else if (node.op == "ReluGrad" || node.op == "Relu6Grad") {
-      const NodeOutput x = node.inputs[1];
-      const int relu = (node.op == "ReluGrad" ? relus : relu6s)[x.node];
-      if (relu >= 0 && x.output == 0) node.inputs[1] = {relu, 0};
+      relus[{gradient, node.inputs[0].node}] = static_cast<int>(i);
+    } else if (node.inputs.size() == 2 && node.inputs[1].output == 0) {
+      const auto relu = relus.find({node.op, node.inputs[1].node});
+      if (relu != relus.end()) node.inputs[1] = {relu->second, 0};
     }
   }
 }
 
-void FuseMatMulBias(Graph* typed_graph,
+void FuseMatMulBias(Graph* typed_graph, const OpRegistry& ops,
                     absl::FunctionRef<bool(const KernelSpec&)> is_supported) {
   const std::vector<int> reader_counts = CountReaders(*typed_graph);
   for (Node& node : typed_graph->nodes) {
@@ -118,8 +113,9 @@ void FuseMatMulBias(Graph* typed_graph,
     if (node.op == "Add") {
       fused = FuseBias(*typed_graph, node, 0, reader_counts);
       if (!fused) fused = FuseBias(*typed_graph, node, 1, reader_counts);
-    } else if (!ActivationOf(node).empty()) {
-      fused = FuseActivation(*typed_graph, node, reader_counts);
+    } else if (const std::string name = ActivationOf(node, ops);
+               !name.empty()) {
+      fused = FuseActivation(*typed_graph, node, name, reader_counts);
     }
     if (fused && is_supported(SpecOf(*typed_graph, *fused))) {
       node = *std::move(fused);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
 #include "common/compute/runtime/graph_rewrites.h"
-#include "common/compute/runtime/test_ops.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -21,7 +21,7 @@ using ::testing::Not;
 class MatMulFusionTest : public testing::Test {
  protected:
   MatMulFusionTest()
-      : builder_(&TestOps(), "test"),
+      : builder_(&BuiltinOps(), "test"),
         a_(Parameter({4, 3})),
         b_(Parameter({3, 5})),
         bias_(Parameter({5})),
@@ -35,9 +35,10 @@ class MatMulFusionTest : public testing::Test {
     auto built = std::move(builder_).Build();
     EXPECT_OK(built);
     Graph graph = *std::move(built);
-    ReadReluOutputs(&graph);
-    FuseMatMulBias(&graph, [=](const KernelSpec&) { return is_supported; });
-    return DropDeadNodes(graph, TestOps());
+    ReadReluOutputs(&graph, BuiltinOps());
+    FuseMatMulBias(&graph, BuiltinOps(),
+                   [=](const KernelSpec&) { return is_supported; });
+    return DropDeadNodes(graph, BuiltinOps());
   }
 
   static std::vector<std::string> Ops(const Graph& graph) {

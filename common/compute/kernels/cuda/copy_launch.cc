@@ -251,8 +251,8 @@ KernelOr MakeInTopK(const KernelSpec& spec, const KernelTarget& target) {
 }  // namespace
 
 void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target) {
-  for (const absl::string_view op : ViewOps()) {
-    RegisterDevice(registry, target, op, MakeView);
+  for (const ViewOp& op : ViewOps()) {
+    RegisterDevice(registry, target, op.name, MakeView);
   }
   for (const char* op : {"Identity", "StopGradient", "Reshape", "ReshapeLike",
                          "ExpandDims", "Squeeze",

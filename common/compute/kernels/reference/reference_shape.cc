@@ -107,8 +107,8 @@ void RegisterShapeKernels(KernelRegistry* registry) {
   }
   RegisterReference(registry, "ZerosLike", MakeFill<0>);
   RegisterReference(registry, "OnesLike", MakeFill<1>);
-  for (const absl::string_view op : ViewOps()) {
-    RegisterReference(registry, op, MakeView);
+  for (const ViewOp& op : ViewOps()) {
+    RegisterReference(registry, op.name, MakeView);
   }
   RegisterReference(registry, "Pad", MakePad);
   RegisterReference(registry, "PadLike", MakePad);
