@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
+#include "common/core/base/held_lock.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
@@ -456,8 +457,8 @@ void ClosureDispatcher::Dispatch() {
     loop_.Wake();
     return;
   }
+  const HeldLock sending(&sending_mutex_);
   SendCommands({.now = clock_->Now()});
-  sending_mutex_.Unlock();
 }
 
 void ClosureDispatcher::SendCommands(const TickLoop::Turn& turn) {

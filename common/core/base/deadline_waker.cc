@@ -7,6 +7,8 @@
 #include <atomic>
 #include <thread>
 
+#include "common/core/base/held_lock.h"
+
 namespace muster {
 namespace {
 
@@ -80,22 +82,27 @@ void DeadlineWaker::RunLoop() {
   }
 }
 
-DeadlineWaker::TimePoint DeadlineWaker::EndDueWaits()
-    ABSL_NO_THREAD_SAFETY_ANALYSIS {  // Of a mutex that TryLock() has locked.
+bool DeadlineWaker::TryToEnd(Wait* wait) {
+  if (!wait->mutex->TryLock()) return false;
+  const HeldLock lock(wait->mutex);
+  wait->has_expired = true;
+  return true;
+}
+
+DeadlineWaker::TimePoint DeadlineWaker::EndDueWaits() {
   const TimePoint now = std::chrono::steady_clock::now();
   TimePoint next_look = TimePoint::max();
   for (auto it = waits_.begin(); it != waits_.end();) {
     const auto [deadline, wait] = *it;
     if (deadline > now) return std::min(next_look, deadline);
     // Await() locks this object's mutex while it holds the wait's.
-    if (!wait->mutex->TryLock()) {
+    if (TryToEnd(wait)) {
+      // The wait lasts until its thread has locked this object's mutex.
+      it = waits_.erase(it);
+    } else {
       next_look = now + kRetryInterval;
       ++it;
-      continue;
     }
-    wait->has_expired = true;
-    it = waits_.erase(it);
-    wait->mutex->Unlock();
   }
   return next_look;
 }

@@ -41,15 +41,19 @@ class DeadlineWaker {
   struct Wait {
     absl::Mutex* mutex;
     const absl::Condition* condition;
-    bool has_expired = false;  // Guarded by *mutex.
+    bool has_expired ABSL_GUARDED_BY(mutex) = false;
 
-    bool IsOver() const { return has_expired || condition->Eval(); }
+    bool IsOver() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+      return has_expired || condition->Eval();
+    }
   };
 
   DeadlineWaker();
   static DeadlineWaker* Start();
 
   void RunLoop();
+  // False if another thread holds the mutex of the wait.
+  static bool TryToEnd(Wait* wait);
   // Ends the waits whose deadline is reached. Returns when to look again.
   TimePoint EndDueWaits();
 

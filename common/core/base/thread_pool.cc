@@ -6,6 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/synchronization/blocking_counter.h"
+
 namespace muster {
 
 ThreadPool::ThreadPool(const std::string& name, int thread_count) {
@@ -54,24 +56,17 @@ void ThreadPool::ParallelFor(
     if (count > 0) body(0, count);
     return;
   }
-  absl::Mutex done_mutex;
-  int64_t pending = 0;  // Guarded by done_mutex.
+  absl::BlockingCounter unfinished(
+      static_cast<int>((count + piece - 1) / piece) - 1);
   for (int64_t begin = piece; begin < count; begin += piece) {
-    {
-      absl::MutexLock lock(&done_mutex);
-      ++pending;
-    }
     const int64_t end = std::min(count, begin + piece);
-    Schedule([&done_mutex, &pending, body, begin, end] {
+    Schedule([&unfinished, body, begin, end] {
       body(begin, end);
-      absl::MutexLock lock(&done_mutex);
-      --pending;
+      unfinished.DecrementCount();
     });
   }
   body(0, piece);
-  absl::MutexLock lock(&done_mutex);
-  done_mutex.Await(absl::Condition(
-      +[](int64_t* pieces) { return *pieces == 0; }, &pending));
+  unfinished.Wait();
 }
 
 }  // namespace muster

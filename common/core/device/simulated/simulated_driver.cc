@@ -435,9 +435,9 @@ void SetStreamFunctions(driver::DriverApi* api) {
   };
   api->cuEventCreate = [](EventHandle** event, unsigned flags) -> Result {
     MUSTER_ENTER("cuEventCreate");
-    auto state = std::make_shared<simulated::EventState>();
-    state->is_timed = (flags & driver::kEventDisableTiming) == 0;
-    *event = machine->event_handles_.Add({std::move(state)});
+    const bool is_timed = (flags & driver::kEventDisableTiming) == 0;
+    *event =
+        machine->event_handles_.Add({machine->streams_.AddEvent(is_timed)});
     return driver::kSuccess;
   };
   api->cuEventElapsedTime = [](float* milliseconds, EventHandle* from,

@@ -30,17 +30,22 @@ enum class Order {
   kThreads,
 };
 
+// An event; SimulatedStreams::AddEvent() makes it.
 struct EventState {
-  // Guarded by the mutex of the streams.
-  uint64_t recorded_count = 0;
-  uint64_t reached_count = 0;
-  bool was_queried = false;  // Since it was recorded.
-  bool is_timed = false;     // Constant.
-  absl::Time reached_time;
+  EventState(absl::Mutex* mutex, bool is_timed)
+      : mutex(mutex), is_timed(is_timed) {}
+
+  absl::Mutex* const mutex;  // Of the streams.
+  const bool is_timed;
+  uint64_t recorded_count ABSL_GUARDED_BY(mutex) = 0;
+  uint64_t reached_count ABSL_GUARDED_BY(mutex) = 0;
+  bool was_queried ABSL_GUARDED_BY(mutex) = false;  // Since it was recorded.
+  absl::Time reached_time ABSL_GUARDED_BY(mutex);
 };
 
-// A stream, as an operation of another kind than these is a function.
+// A stream; SimulatedStreams::AddStream() makes it.
 struct StreamState {
+  // Another kind than waiting and recording is a function.
   struct Operation {
     std::function<driver::Result()> work;  // Empty for the kinds below.
     std::shared_ptr<EventState> record;    // Sets the event.
@@ -48,12 +53,15 @@ struct StreamState {
     uint64_t count = 0;
   };
 
-  int device = 0;
-  // Guarded by the mutex of the streams.
-  std::deque<Operation> operations;
-  bool is_running = false;
-  bool is_ending = false;
-  std::thread thread;  // Of Order::kThreads.
+  StreamState(absl::Mutex* mutex, int device) : mutex(mutex), device(device) {}
+
+  absl::Mutex* const mutex;  // Of the streams.
+  const int device;
+  std::deque<Operation> operations ABSL_GUARDED_BY(mutex);
+  bool is_running ABSL_GUARDED_BY(mutex) = false;
+  bool is_ending ABSL_GUARDED_BY(mutex) = false;
+  // Of Order::kThreads. Joined by whoever has set is_ending.
+  std::thread thread ABSL_GUARDED_BY(mutex);
 };
 
 // The streams of a simulated machine, and the order in which their work runs.
@@ -71,6 +79,7 @@ class SimulatedStreams {
   // Runs what is left of its work, as the driver does.
   driver::Result RemoveStream(StreamState* stream);
   bool IsStream(const StreamState* stream) const;
+  std::shared_ptr<EventState> AddEvent(bool is_timed);
 
   // Work that fails makes every later call for its device fail.
   void Enqueue(StreamState* stream, std::function<driver::Result()> work);
@@ -91,16 +100,27 @@ class SimulatedStreams {
   void set_error(int device, driver::Result error);
 
  private:
+  // An operation that has begun.
+  struct Running {
+    StreamState* stream = nullptr;
+    std::function<driver::Result()> work;  // Empty if it is done.
+  };
+
   bool IsReady(const StreamState& stream) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void RunOne(StreamState* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Blocks until `is_done`; with Order::kAtWait runs work meanwhile.
-  void RunUntil(absl::FunctionRef<bool()> is_done)
+  bool IsEmpty(const StreamState& stream) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // The next operation of a stream that is ready.
+  Running Begin(StreamState* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(const Running& running) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Selects a stream that is ready and begins an operation. If none is, blocks
+  // until one is or `is_done`, and returns no stream.
+  Running BeginAny(absl::FunctionRef<bool()> is_done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunThread(StreamState* stream);
-  bool IsEmpty(const StreamState& stream) const {
-    return stream.operations.empty() && !stream.is_running;
-  }
+  // Blocks until `is_done`, which is called with the mutex held; with
+  // Order::kAtWait runs work meanwhile.
+  void RunUntil(absl::FunctionRef<bool()> is_done) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunThread(StreamState* stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   SimulatedMemory& memory_;
   const Order order_;

@@ -37,7 +37,7 @@ struct Request {
   const Event* ready = nullptr;
   Event* done = nullptr;
   absl::Time deadline;
-  bool is_served = false;  // Guarded by the mutex of the state.
+  uint64_t number = 0;  // Set by Submit().
 };
 
 // A collective that is enqueued.
@@ -123,6 +123,8 @@ class NcclThread::State {
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Request> request_ ABSL_GUARDED_BY(mutex_);
+  uint64_t submitted_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t served_number_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time last_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool is_abort_due_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_connected_ ABSL_GUARDED_BY(mutex_) = false;
@@ -150,7 +152,7 @@ void NcclThread::State::Run(absl::Time connect_deadline) {
       AbortComm();
     }
     const absl::MutexLock lock(&mutex_);
-    if (request != nullptr) request->is_served = true;
+    if (request != nullptr) served_number_ = request->number;
     is_idle_ = under_way_.empty();
     if (is_ending_) break;
   }
@@ -340,10 +342,11 @@ absl::Status NcclThread::State::Submit(
     const std::shared_ptr<Request>& request) {
   const auto is_over = [this, &request] {
     mutex_.AssertReaderHeld();
-    return request->is_served || !status_.ok();
+    return served_number_ == request->number || !status_.ok();
   };
   const absl::MutexLock lock(&mutex_);
   if (!status_.ok()) return status_;
+  request->number = ++submitted_number_;
   request_ = request;
   is_idle_ = false;
   last_deadline_ = std::max(last_deadline_, request->deadline);
