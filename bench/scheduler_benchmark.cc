@@ -42,6 +42,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/port_reservation.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
@@ -54,7 +55,6 @@
 #include "coordinator/parameter_server_strategy.h"
 #include "ps/serve_parameters.h"
 #include "worker/serve_worker.h"
-#include "worker/testing/reserved_port.h"
 
 namespace muster {
 namespace {
@@ -96,8 +96,8 @@ class Processes {
   explicit Processes(int worker_count) {
     std::vector<std::string> addresses;
     for (int i = 0; i <= worker_count; ++i) {
-      addresses.push_back(
-          ports_.emplace_back(std::make_unique<ReservedPort>())->address());
+      ports_.push_back(PortReservation::Create().value());
+      addresses.push_back(absl::StrCat("127.0.0.1:", ports_.back()->port()));
     }
     const std::string server = addresses.back();
     addresses.pop_back();
@@ -117,7 +117,7 @@ class Processes {
   const ClusterSpec& cluster() const { return cluster_; }
 
  private:
-  std::vector<std::unique_ptr<ReservedPort>> ports_;
+  std::vector<std::unique_ptr<PortReservation>> ports_;
   ClusterSpec cluster_;
   std::vector<pid_t> pids_;
 };

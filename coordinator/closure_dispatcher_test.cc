@@ -21,6 +21,7 @@
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/port_reservation.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/network.h"
 #include "coordinator/closure_arguments.h"
@@ -29,7 +30,6 @@
 #include "gtest/gtest.h"
 #include "proto/graph.pb.h"
 #include "worker/client/step_signature.h"
-#include "worker/testing/reserved_port.h"
 #include "worker/testing/test_worker.h"
 
 namespace muster {
@@ -84,8 +84,8 @@ class ClosureDispatcherTest : public testing::Test {
   void StartWorkers(int count) {
     std::vector<std::string> addresses;
     for (int i = 0; i < count; ++i) {
-      addresses.push_back(
-          ports_.emplace_back(std::make_unique<ReservedPort>())->address());
+      ports_.push_back(PortReservation::Create().value());
+      addresses.push_back(absl::StrCat("127.0.0.1:", ports_.back()->port()));
     }
     cluster_ = *ClusterSpec::FromLists(
         {{TaskType::kWorker, addresses}, {TaskType::kPs, {"127.0.0.1:1"}}});
@@ -162,7 +162,7 @@ class ClosureDispatcherTest : public testing::Test {
 
   HoldingClock holding_clock_;
   Clock* clock_ = Clock::Real();  // The dispatcher's.
-  std::vector<std::unique_ptr<ReservedPort>> ports_;
+  std::vector<std::unique_ptr<PortReservation>> ports_;
   ClusterSpec cluster_;
   OpRegistry ops_;
   KernelRegistry kernels_;

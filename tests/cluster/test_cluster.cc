@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
@@ -20,8 +21,8 @@ TestCluster::TestCluster(int worker_count, int server_count) {
   const auto reserve = [this](int count) {
     std::vector<std::string> addresses;
     for (int i = 0; i < count; ++i) {
-      addresses.push_back(
-          ports_.emplace_back(std::make_unique<ReservedPort>())->address());
+      ports_.push_back(PortReservation::Create().value());
+      addresses.push_back(absl::StrCat("127.0.0.1:", ports_.back()->port()));
     }
     return addresses;
   };

@@ -6,10 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/net/cluster/cluster_spec.h"
+#include "common/net/process/port_reservation.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "ps/parameter_server.h"
-#include "worker/testing/reserved_port.h"
 #include "worker/testing/test_worker.h"
 
 namespace muster {
@@ -34,7 +34,7 @@ class TestCluster {
   const ClusterSpec& cluster() const { return cluster_; }
 
  private:
-  std::vector<std::unique_ptr<ReservedPort>> ports_;
+  std::vector<std::unique_ptr<PortReservation>> ports_;
   ClusterSpec cluster_;
   std::vector<std::unique_ptr<ParameterServer>> servers_;
   std::vector<std::unique_ptr<TestWorker>> workers_;
