@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/private_file.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/spiffe_id.h"
 
@@ -64,8 +65,8 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> OpenAuthority(
   }
   ASSIGN_OR_RETURN(auto authority, CertificateAuthority::Create(validity));
   ASSIGN_OR_RETURN(const CertificateAuthority::Pem pem, authority->Export());
-  RETURN_IF_ERROR(WritePrivateFile(key_path, pem.key));
-  RETURN_IF_ERROR(WritePrivateFile(certificate_path, pem.certificate));
+  RETURN_IF_ERROR(ReplacePrivateFile(key_path, pem.key));
+  RETURN_IF_ERROR(ReplacePrivateFile(certificate_path, pem.certificate));
   return authority;
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "absl/types/span.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/buffer.h"
+#include "common/io/storage/private_file.h"
 #include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,6 +78,24 @@ void ExerciseDisk(Disk* disk, const std::string& folder) {
   ASSERT_OK(disk->Remove(path + "_2"));
   ASSERT_OK(disk->SyncFolder(folder));
   EXPECT_THAT(disk->List(folder), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(PrivateFileTest, ReplacesWhatEverybodyMayRead) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/private");
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const std::string path = folder + "/key";
+  ASSERT_OK(ReplaceFile(Disk::Real(), path, "open"));
+  ASSERT_OK(ReplacePrivateFile(path, "secret"));
+  EXPECT_THAT(ReadFile(Disk::Real(), path, 100), IsOkAndHolds("secret"));
+  EXPECT_EQ(
+      std::filesystem::status(path).permissions(),
+      std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_THAT(Disk::Real()->List(folder),
+              IsOkAndHolds(testing::ElementsAre("key")));
+  EXPECT_THAT(
+      ReplacePrivateFile(folder + "/missing/key", "secret"),
+      StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("missing/key")));
 }
 
 TEST(DiskTest, RealAndSimulatedDiskBehaveTheSame) {

@@ -22,7 +22,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/private_file.h"
 
 namespace muster {
 namespace {
@@ -156,10 +158,10 @@ class LocalReadableFile final : public ReadableFile {
 
 class LocalFileSystem final : public Disk {
  public:
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(
-      absl::string_view path) override {
   bool CreatesAtomically(absl::string_view) const override { return false; }
 
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      absl::string_view path) override {
     std::string name(path);
     const int descriptor =
         open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
@@ -230,6 +232,24 @@ class LocalFileSystem final : public Disk {
 };
 
 }  // namespace
+
+absl::Status ReplacePrivateFile(absl::string_view path,
+                                absl::string_view content) {
+  std::string beside =
+      absl::StrCat(path, ".", absl::Hex(RandomIdentity(), absl::kZeroPad16));
+  const int descriptor = open(
+      beside.c_str(),
+      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+  if (descriptor < 0) return SystemError("create", beside);
+  LocalWritableFile file(beside, descriptor);
+  absl::Cleanup remove_beside = [&] { unlink(beside.c_str()); };
+  RETURN_IF_ERROR(file.Append(absl::MakeConstSpan(
+      reinterpret_cast<const uint8_t*>(content.data()), content.size())));
+  RETURN_IF_ERROR(file.Sync());
+  RETURN_IF_ERROR(LocalDisk()->Rename(beside, path));
+  std::move(remove_beside).Cancel();
+  return LocalDisk()->SyncFolder(FolderOf(path));
+}
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> ReadDescriptor(std::string path,
                                                              int descriptor) {

@@ -1,6 +1,5 @@
 #include "common/net/rpc/certificate_authority.h"
 
-#include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -9,16 +8,13 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/private_file.h"
 
 namespace muster {
 namespace {
@@ -210,29 +206,6 @@ absl::StatusOr<CertificateAuthority::Pem> CertificateAuthority::Issue(
   return ToPem(certificate.get(), key.get());
 }
 
-absl::Status WritePrivateFile(const std::string& path,
-                              absl::string_view content) {
-  const std::string written =
-      absl::StrCat(path, ".", absl::Hex(RandomIdentity(), absl::kZeroPad16));
-  const int file =
-      open(written.c_str(),
-           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", written));
-  }
-  const bool is_written = write(file, content.data(), content.size()) ==
-                              static_cast<ssize_t>(content.size()) &&
-                          fsync(file) == 0;
-  const int write_error = errno;
-  close(file);
-  if (is_written && std::rename(written.c_str(), path.c_str()) == 0) {
-    return absl::OkStatus();
-  }
-  const int error = is_written ? errno : write_error;
-  unlink(written.c_str());
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path));
-}
-
 absl::StatusOr<TlsFiles> WriteTaskFiles(const CertificateAuthority& authority,
                                         const SpiffeId& task,
                                         const std::string& folder) {
@@ -240,9 +213,9 @@ absl::StatusOr<TlsFiles> WriteTaskFiles(const CertificateAuthority& authority,
   ASSIGN_OR_RETURN(const CertificateAuthority::Pem issued,
                    authority.Issue(task));
   const TlsFiles files = TlsFilesIn(folder, task.role, task.index);
-  RETURN_IF_ERROR(WritePrivateFile(files.key, issued.key));
-  RETURN_IF_ERROR(WritePrivateFile(files.certificate, issued.certificate));
-  RETURN_IF_ERROR(WritePrivateFile(files.ca, own.certificate));
+  RETURN_IF_ERROR(ReplacePrivateFile(files.key, issued.key));
+  RETURN_IF_ERROR(ReplacePrivateFile(files.certificate, issued.certificate));
+  RETURN_IF_ERROR(ReplacePrivateFile(files.ca, own.certificate));
   return files;
 }
 

@@ -55,12 +55,6 @@ class CertificateAuthority {
   const std::unique_ptr<Parts> parts_;
 };
 
-// Replaces `path` by a file with this content that only its owner may read, in
-// one step: a reader sees the old content or the new one.
-//   kPermissionDenied, kNotFound, ...  as the system says
-absl::Status WritePrivateFile(const std::string& path,
-                              absl::string_view content);
-
 // Issues a certificate for `task` and writes it with its key and the CA's
 // certificate to `folder`: "worker-1.pem", "worker-1.key", "ca.pem". Returns
 // the paths.

@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
+#include "common/io/storage/private_file.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -274,7 +275,7 @@ TEST_F(TlsNetworkTest, FilesThatDoNotFitAreRefusedAtTheStart) {
   ASSERT_OK_AND_ASSIGN(const CertificateAuthority::Pem pem, other->Export());
   files = server_files_;
   files.ca = folder_ + "/other.pem";
-  ASSERT_OK(WritePrivateFile(files.ca, pem.certificate));
+  ASSERT_OK(ReplacePrivateFile(files.ca, pem.certificate));
   EXPECT_THAT(TlsContext::Load(files),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("not valid under --tls_ca")));
