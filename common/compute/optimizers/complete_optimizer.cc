@@ -108,22 +108,6 @@ absl::Status CompleteLearningRate(const proto::Optimizer& given,
   return absl::OkStatus();
 }
 
-absl::Status CompleteWeightDecay(const proto::Optimizer& given,
-                                 proto::Optimizer* complete) {
-  const auto of_rule = RuleField("weight_decay", given).value();
-  if (of_rule.has_value()) {
-    if (given.has_weight_decay()) {
-      return BothGiven(
-          absl::StrCat("optimizer.weight_decay (", given.weight_decay(), ")"),
-          absl::StrCat("optimizer.", OptimizerName(given), ".weight_decay (",
-                       *of_rule, ")"));
-    }
-    complete->set_weight_decay(*of_rule);
-    SetRuleField("weight_decay", std::nullopt, complete);
-  }
-  return CheckNotNegative("weight_decay", complete->weight_decay());
-}
-
 }  // namespace
 
 const OptimizerKind* FindOptimizerKind(const proto::Optimizer& optimizer) {
@@ -152,7 +136,7 @@ absl::StatusOr<proto::Optimizer> CompleteOptimizer(
   proto::Optimizer complete = kind->defaults().message();
   complete.MergeFrom(optimizer);
   RETURN_IF_ERROR(CompleteLearningRate(optimizer, &complete));
-  RETURN_IF_ERROR(CompleteWeightDecay(optimizer, &complete));
+  RETURN_IF_ERROR(CheckNotNegative("weight_decay", complete.weight_decay()));
   RETURN_IF_ERROR(CheckClipping(complete));
   RETURN_IF_ERROR(CompleteAccumulation(&complete));
   RETURN_IF_ERROR(CompleteAveraging(&complete));

@@ -47,11 +47,11 @@ TEST(JobOptimizerTest, OptimizersAreWrittenAsKerasNamesThem) {
         name + " { learning_rate: 0.01 } weight_decay: 0.1 clipnorm: 1"));
   }
   for (const std::string text : {
-           "sgd { learning_rate: 0.1 momentum: 0.9 nesterov: true "
-           "weight_decay: 0.1 }",
+           "sgd { learning_rate: 0.1 momentum: 0.9 nesterov: true } "
+           "weight_decay: 0.1",
            "adam { beta_1: 0.9 beta_2: 0.99 epsilon: 1e-6 amsgrad: true } "
            "clipvalue: 1",
-           "adamw { weight_decay: 0.01 } global_clipnorm: 1",
+           "adamw {} weight_decay: 0.01 global_clipnorm: 1",
            "adagrad { initial_accumulator_value: 0.1 epsilon: 1e-6 }",
            "rmsprop { rho: 0.8 momentum: 0.1 epsilon: 1e-6 centered: true }",
            "ftrl { learning_rate_power: -0.5 initial_accumulator_value: 0.1 "
