@@ -40,6 +40,34 @@ def layers_of(document):
     return layers
 
 
+def guarantees_of(document):
+    """The table of what rooms do not reach: {folder: [folder or label, ...]}."""
+    section = document.split("## Layers")[1].split("\n## ")[0]
+    guarantees = {}
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 3 or not re.match(r"`[\w/]+`(, `[\w/]+`)*$", cells[0]):
+            continue
+        unreachable = re.findall(r"`([\w/:]+)`", cells[1])
+        if not all("/" in name for name in unreachable):
+            continue  # Of the table of layers.
+        for folder in re.findall(r"`([\w/]+)`", cells[0]):
+            guarantees[folder] = unreachable
+    return guarantees
+
+
+def broken_guarantees(guarantees, assertions):
+    """Of {folder: [regular expression]}: what the document says and nothing asserts,
+    and the other way round."""
+    for folder in sorted(guarantees.keys() | assertions.keys()):
+        if folder not in guarantees:
+            yield f"{folder} has an assert_no_dependency that the table lacks"
+        for name in guarantees.get(folder, []):
+            label = "//" + (name if ":" in name else name + ":x")
+            if not any(re.search(a, label) for a in assertions.get(folder, [])):
+                yield f"nothing asserts that {folder} does not reach {name}"
+
+
 def rules_of(path):
     """The rules of one BUILD file: their kind, and their attributes."""
     for node in ast.parse(read(path)).body:
@@ -138,6 +166,21 @@ class ReaderTest(unittest.TestCase):
         self.assertEqual(layers_of(table), self.LAYERS)
 
 
+    def test_guarantees(self):
+        table = ("## Layers\n| `a` | `base` | `base` |\n"
+                 "| `a/left`, `a/right` | `b/x`, `b/y:z` | why |\n## Rooms\n")
+        guarantees = guarantees_of(table)
+        self.assertEqual(guarantees, {"a/left": ["b/x", "b/y:z"],
+                                      "a/right": ["b/x", "b/y:z"]})
+        whole = {"a/left": ["//b/(x|y)"], "a/right": ["//b/x", "//b/y:z"]}
+        self.assertFalse(list(broken_guarantees(guarantees, whole)))
+        self.assertEqual(
+            list(broken_guarantees(guarantees, {"a/left": ["//b/x"], "a/up": ["//b"],
+                                                "a/right": ["//b"]})),
+            ["nothing asserts that a/left does not reach b/y:z",
+             "a/up has an assert_no_dependency that the table lacks"])
+
+
 class TreeTest(unittest.TestCase):
 
     def setUp(self):
@@ -149,6 +192,21 @@ class TreeTest(unittest.TestCase):
                  for path in build_files() for kind, attributes in rules_of(path)]
         complaints = list(wrong_dependencies(rules, self.layers))
         self.assertFalse(complaints, "\n" + "\n".join(complaints))
+
+    def test_assertions_follow_the_table(self):
+        assertions = {}
+        for path in build_files():
+            for kind, attributes in rules_of(path):
+                if kind == "assert_no_dependency":
+                    assertions.setdefault(os.path.dirname(path), []).append(
+                        strings_of(attributes["dependency"])[0])
+        guarantees = guarantees_of(read("docs/ARCHITECTURE.md"))
+        complaints = list(broken_guarantees(guarantees, assertions))
+        self.assertFalse(complaints, "\n" + "\n".join(complaints))
+        for _, rooms in self.layers:
+            for room in rooms:
+                if room.startswith("common/io/"):
+                    self.assertIn(room, guarantees)
 
     def test_programs_see_no_protobuf(self):
         def read_header(name):
