@@ -177,7 +177,6 @@ class ReplicaStep {
   absl::Span<const Tensor> results() const { return results_; }
 
  private:
-  friend class ReplicaSession;
   class Sessions;
   class Link;
 
