@@ -116,6 +116,7 @@ FitRun::FitRun(Model* model, const CompiledModel& compiled,
       steps_per_execution_(compiled.options().steps_per_execution),
       sums_(StepResults()),
       epoch_(options.initial_epoch),
+      requests_(model, &strategy_, options.callbacks, control),
       monitor_(options.epochs, options.clock) {
   control_->progress = this;
 }
@@ -464,7 +465,8 @@ absl::StatusOr<StepLoop::Outcome> FitRun::RunLoop(ProgressBar* bar) {
                                   return OnStep(results, bar);
                                 }));
     if (!outcome.was_told_to_stop) return outcome;
-    RETURN_IF_ERROR(DoAsTold());
+    RETURN_IF_ERROR(
+        requests_.Serve({.epoch = epoch_, .epoch_steps = epoch_steps_}));
     if (control_->stops) return outcome;
   }
 }

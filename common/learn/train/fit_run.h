@@ -23,6 +23,7 @@
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/training_control.h"
 #include "common/learn/train/training_monitor.h"
+#include "common/learn/train/training_requests.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
@@ -74,13 +75,6 @@ class FitRun final : public TrainingProgress {
   absl::Status TrainSteps(ProgressBar* bar);
   // The steps of TrainSteps(). Serves requests between two of them.
   absl::StatusOr<StepLoop::Outcome> RunLoop(ProgressBar* bar);
-  // Serves the request for which the loop has paused: that of an operator, as
-  // the chief knows it, or otherwise a preemption. Collective.
-  absl::Status DoAsTold();
-  // Collective. An error of the disk is the operator's, and training continues.
-  absl::Status WriteRequestedCheckpoint();
-  // Lets callbacks save; an error in any case.
-  absl::Status EndBeforePreemption();
   // Once, if the epoch had fewer steps than it should have.
   void WarnOfShortEpoch();
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
@@ -120,6 +114,7 @@ class FitRun final : public TrainingProgress {
   std::optional<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
   int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
+  TrainingRequests requests_;
   TrainingMonitor monitor_;
   LossScaleMonitor loss_scale_monitor_;
 };

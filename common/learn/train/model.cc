@@ -1,9 +1,13 @@
 #include "common/learn/train/model.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/strategy/default_strategy.h"
@@ -207,5 +211,44 @@ absl::Status Model::SetLearningRate(double learning_rate) {
 const LayerPtr& Model::layer() const { return compiled_->layer(); }
 
 Strategy* Model::strategy() const { return compiled_->strategy(); }
+
+// ---- Examples in memory become datasets.
+
+absl::StatusOr<History> Model::Fit(const Element& arrays,
+                                   const FitOptions& options) {
+  // A call that is made again after an error goes through the same order, so
+  // that callbacks can go on in it.
+  const uint64_t seed =
+      FoldIn(FoldIn(compiled_->seed(), "shuffle"), array_fit_count_);
+  ASSIGN_OR_RETURN(const FitCall call, FitCallOfArrays(arrays, options, seed));
+  ASSIGN_OR_RETURN(History history, Fit(call.data, call.options));
+  ++array_fit_count_;
+  return history;
+}
+
+absl::StatusOr<Logs> Model::Evaluate(const Element& arrays,
+                                     const EvaluateOptions& options) {
+  ASSIGN_OR_RETURN(
+      const Dataset data,
+      BatchArrays("Evaluate", arrays, options.batch_size, options.steps));
+  EvaluateOptions of_batches = options;
+  of_batches.batch_size = std::nullopt;
+  return Evaluate(data, of_batches);
+}
+
+absl::StatusOr<Tensor> Model::Predict(const Element& arrays,
+                                      const PredictOptions& options) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> predictions,
+                   PredictAll(arrays, options));
+  return std::move(predictions.front());
+}
+
+absl::StatusOr<std::vector<Tensor>> Model::PredictAll(
+    const Element& arrays, const PredictOptions& options) {
+  ASSIGN_OR_RETURN(const Dataset data,
+                   BatchArrays("Predict", arrays, options.batch_size,
+                               /*steps=*/std::nullopt));
+  return PredictAll(data);
+}
 
 }  // namespace muster

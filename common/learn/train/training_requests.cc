@@ -1,22 +1,18 @@
-// What a call of Fit() does between two steps because of an operator or a
-// preemption.
+#include "common/learn/train/training_requests.h"
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/storage/disk.h"
-#include "common/learn/strategy/strategy.h"
 #include "common/learn/train/call_each.h"
-#include "common/learn/train/callback.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
-#include "common/learn/train/fit_run.h"
 #include "common/learn/train/model.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/job_control.h"
@@ -29,9 +25,22 @@ namespace {
 constexpr char kCheckpointRequest[] = "checkpoint";
 constexpr char kStopRequest[] = "stop";
 
+std::string Where(TrainingRequests::Position position) {
+  return absl::StrCat("in epoch ", position.epoch + 1, " after step ",
+                      position.epoch_steps);
+}
+
 }  // namespace
 
-absl::Status FitRun::DoAsTold() {
+TrainingRequests::TrainingRequests(Model* model, Strategy* strategy,
+                                   absl::Span<Callback* const> callbacks,
+                                   TrainingControl* control)
+    : model_(*model),
+      strategy_(*strategy),
+      callbacks_(callbacks.begin(), callbacks.end()),
+      control_(*control) {}
+
+absl::Status TrainingRequests::Serve(Position position) {
   JobControl& job_control = JobControl::OfProcess();
   std::string request;
   if (strategy_.is_chief()) {
@@ -42,21 +51,21 @@ absl::Status FitRun::DoAsTold() {
   ASSIGN_OR_RETURN(request,
                    strategy_.agreement().FromChief("what is asked of training",
                                                    std::move(request)));
-  if (request == kCheckpointRequest) return WriteRequestedCheckpoint();
-  if (request != kStopRequest) return EndBeforePreemption();
-  control_->stops = true;
+  if (request == kCheckpointRequest) return WriteCheckpoint(position);
+  if (request != kStopRequest) return EndBeforePreemption(position);
+  control_.stops = true;
   if (strategy_.is_chief()) {
-    LOG(INFO) << "training ends in epoch " << epoch_ + 1 << " after step "
-              << epoch_steps_ << ", as an operator has asked";
+    LOG(INFO) << "training ends " << Where(position)
+              << ", as an operator has asked";
     job_control.Answer(std::string());
   }
   return absl::OkStatus();
 }
 
-absl::Status FitRun::WriteRequestedCheckpoint() {
+absl::Status TrainingRequests::WriteCheckpoint(Position position) {
   JobControl& job_control = JobControl::OfProcess();
   absl::StatusOr<std::unique_ptr<TrainingSnapshot>> snapshot =
-      model_->TakeSnapshot();
+      model_.TakeSnapshot();
   if (!strategy_.is_chief()) return snapshot.status();
   if (!snapshot.ok()) {
     job_control.Answer(snapshot.status());
@@ -80,8 +89,8 @@ absl::Status FitRun::WriteRequestedCheckpoint() {
   };
   absl::StatusOr<std::string> prefix = write();
   if (prefix.ok()) {
-    LOG(INFO) << "wrote " << *prefix << " in epoch " << epoch_ + 1
-              << " after step " << epoch_steps_ << ", as an operator has asked";
+    LOG(INFO) << "wrote " << *prefix << " " << Where(position)
+              << ", as an operator has asked";
   } else {
     LOG(WARNING) << "a checkpoint that an operator has asked for could not be "
                     "written: "
@@ -91,17 +100,17 @@ absl::Status FitRun::WriteRequestedCheckpoint() {
   return absl::OkStatus();
 }
 
-absl::Status FitRun::EndBeforePreemption() {
+absl::Status TrainingRequests::EndBeforePreemption(Position position) {
   const absl::Status saved =
-      CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+      CallEach(callbacks_, &Callback::OnPreemption, model_);
   // No task leaves while the chief still writes.
   RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
   RETURN_IF_ERROR(saved);
   PreemptionNotice::OfProcess().Obey();
-  return WithExitCode(absl::CancelledError(absl::StrCat(
-                          "training was told to end, and did in epoch ",
-                          epoch_ + 1, " after step ", epoch_steps_)),
-                      ExitCode::kTerminated);
+  return WithExitCode(
+      absl::CancelledError(
+          absl::StrCat("training was told to end, and did ", Where(position))),
+      ExitCode::kTerminated);
 }
 
 }  // namespace muster
