@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/core/base/status_macros.h"
@@ -111,7 +112,8 @@ ParameterShard::ParameterShard(const Options& options)
               ? options.frozen_bytes_max
               : std::numeric_limits<int64_t>::max() / 2)),
       pool_("ps_apply", std::max(0, options.thread_count - 1)),
-      ledger_(options.remembered_push_count_max) {}
+      ledger_(options.remembered_push_count_max),
+      rules_(options.memory_bytes_max) {}
 
 ParameterShard::~ParameterShard() = default;
 
@@ -136,7 +138,6 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
     const proto::CreateRequest& request) {
   const proto::ShardSpec& spec = request.spec();
   ASSIGN_OR_RETURN(const TensorType type, ShardType(spec));
-  const size_t size_bytes = type.shape.element_count() * SizeOf(type.dtype);
   absl::MutexLock creating(&create_mutex_);
   ShardVariable* existing = nullptr;
   {
@@ -154,10 +155,7 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
           absl::StrCat("this server already has ", variables_.size(),
                        " variables, which is the limit"));
     }
-    RETURN_IF_ERROR(CheckBudget(
-        value_bytes_ + size_bytes,
-        slot_bytes_ + size_bytes * SlotCount(rules_.Of(spec.variable().name()),
-                                             type.dtype)));
+    RETURN_IF_ERROR(rules_.CheckMemory(spec.variable().name(), type));
   }
   ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
   if (!request.will_be_restored()) {
@@ -174,8 +172,7 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
   if (kept_spec.variable().initializer().has_value()) {
     kept_spec.mutable_variable()->clear_initializer();
   }
-  const size_t size_bytes = value.size_bytes();
-  const DType dtype = value.dtype();
+  const TensorType type = value.type();
   absl::MutexLock lock(&mutex_);
   size_t handle = variables_.size();
   if (request.handle_plus_one() != 0) {
@@ -187,16 +184,12 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
           handle, ": it is in use or exceeds the limit"));
     }
   }
-  if (handle >= variables_.size()) {
-    variables_.resize(handle + 1);
-    rule_by_handle_.resize(handle + 1);
-  }
+  if (handle >= variables_.size()) variables_.resize(handle + 1);
   handles_[request.spec().shard_name()] = static_cast<uint32_t>(handle);
   variables_[handle] = std::make_shared<ShardVariable>(
       std::move(kept_spec), static_cast<uint32_t>(handle), std::move(value));
-  value_bytes_ += size_bytes;
-  rule_by_handle_[handle] = rules_.Of(request.spec().variable().name());
-  slot_bytes_ += size_bytes * SlotCount(rule_by_handle_[handle], dtype);
+  rules_.Add(static_cast<uint32_t>(handle), request.spec().variable().name(),
+             type);
   return static_cast<uint32_t>(handle);
 }
 
@@ -211,10 +204,27 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
   variable->FinishRestore(/*update_count=*/0);
   EndRestore();
   absl::MutexLock lock(&mutex_);
-  VariableRules rules = rules_;
-  rules.Reset({spec.variable().name()});
-  AdoptRules(std::move(rules));
+  rules_.Reset(spec.variable().name());
   return absl::OkStatus();
+}
+
+absl::Status ParameterShard::SetOptimizer(
+    const proto::SetOptimizerRequest& request) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
+                   UpdateRule::Create(request.optimizer()));
+  const std::vector<std::string> variables(request.variables().begin(),
+                                           request.variables().end());
+  absl::MutexLock creating(&create_mutex_);
+  absl::MutexLock lock(&mutex_);
+  return rules_.Set(std::move(rule), variables, request.is_default());
+}
+
+void ParameterShard::AssignAverages() {
+  // No exchange is in progress, because each holds this lock until it ends.
+  absl::MutexLock lock(&mutex_);
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) variable->AssignAverage();
+  }
 }
 
 absl::StatusOr<ShardVariable*> ParameterShard::FindByHandle(
@@ -251,10 +261,9 @@ absl::Status ParameterShard::CheckUpdates(
       tensors->remove_prefix(1);
     }
     if (tensors->empty()) return TensorCountMismatch("few");
-    ASSIGN_OR_RETURN(
-        exchanging->updates.emplace_back(),
-        variable->Prepare(kind, tensors->front(), indices,
-                          rule_by_handle_[request.update_handles(i)]));
+    ASSIGN_OR_RETURN(exchanging->updates.emplace_back(),
+                     variable->Prepare(kind, tensors->front(), indices,
+                                       rules_.Of(request.update_handles(i))));
     tensors->remove_prefix(1);
   }
   return absl::OkStatus();
@@ -503,7 +512,7 @@ ParameterShard::Activity ParameterShard::activity() const {
       .bytes_received = bytes_received_.load(std::memory_order_relaxed),
       .bytes_sent = bytes_sent_.load(std::memory_order_relaxed)};
   absl::ReaderMutexLock lock(&mutex_);
-  activity.variable_bytes = static_cast<int64_t>(value_bytes_);
+  activity.variable_bytes = static_cast<int64_t>(rules_.value_bytes());
   activity.variable_count = static_cast<int64_t>(handles_.size());
   return activity;
 }
@@ -520,7 +529,7 @@ proto::DescribeResponse ParameterShard::Describe() const {
     shard->set_version(variable->version());
     shard->set_update_count(variable->update_count());
   }
-  description.set_memory_bytes(value_bytes_ + slot_bytes_);
+  description.set_memory_bytes(rules_.value_bytes() + rules_.slot_bytes());
   description.set_memory_bytes_max(options_.memory_bytes_max);
   description.set_remembered_exchange_count(ledger_.remembered_count());
   return description;
@@ -531,11 +540,8 @@ void ParameterShard::Clear() {
   absl::MutexLock lock(&mutex_);
   handles_.clear();
   variables_.clear();
-  rules_ = VariableRules();
-  rule_by_handle_.clear();
+  rules_.Clear();
   generation_ = 0;
-  value_bytes_ = 0;
-  slot_bytes_ = 0;
   ledger_.Clear();
 }
 

@@ -15,8 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/compute/optimizers/update_rule.h"
-#include "common/compute/variables/variable_rules.h"
 #include "common/core/base/thread_pool.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -26,6 +24,7 @@
 #include "ps/frozen_rows.h"
 #include "ps/push_ledger.h"
 #include "ps/shard_checkpoint.h"
+#include "ps/shard_rules.h"
 #include "ps/shard_variable.h"
 
 namespace muster {
@@ -204,18 +203,6 @@ class ParameterShard {
   // enough.
   void ForEach(int64_t count, size_t size_bytes,
                absl::FunctionRef<void(int64_t)> body);
-  // `rules` fit the slots that variables have, and the memory.
-  absl::Status CheckRules(const VariableRules& rules) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void AdoptRules(VariableRules rules) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The number of slots of a variable.
-  static size_t SlotCount(const std::shared_ptr<const UpdateRule>& rule,
-                          DType dtype);
-  // The size of the slots of all variables under these rules.
-  size_t SlotBytes(const VariableRules& rules) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckBudget(size_t value_bytes, size_t slot_bytes) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::shared_ptr<AsideBudget> aside_;
@@ -239,14 +226,7 @@ class ParameterShard {
   absl::flat_hash_map<std::string, uint32_t> handles_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int restore_count_ ABSL_GUARDED_BY(mutex_) = 0;  // Restores in progress.
-  VariableRules rules_ ABSL_GUARDED_BY(mutex_);
-  // The rule of each variable in rules_, by handle.
-  std::vector<std::shared_ptr<const UpdateRule>> rule_by_handle_
-      ABSL_GUARDED_BY(mutex_);
-  size_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The slots of variables that can take gradients count against the budget
-  // from the start, so that no gradient fails for lack of memory.
-  size_t slot_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ShardRules rules_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -30,7 +30,7 @@ std::vector<RestoredVariable> ParameterShard::ListContents() const {
   std::vector<RestoredVariable> contents;
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (variables_[i] == nullptr) continue;
-    contents.push_back({variables_[i], rule_by_handle_[i]});
+    contents.push_back({variables_[i], rules_.Of(static_cast<uint32_t>(i))});
   }
   return contents;
 }

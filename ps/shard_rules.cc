@@ -1,0 +1,132 @@
+#include "ps/shard_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+bool HasSameSlots(const UpdateRule& a, const UpdateRule& b) {
+  return a.name() == b.name() &&
+         std::equal(a.slots().begin(), a.slots().end(), b.slots().begin(),
+                    b.slots().end(), [](const SlotSpec& x, const SlotSpec& y) {
+                      return x.name == y.name;
+                    });
+}
+
+size_t SizeBytes(const TensorType& type) {
+  return type.shape.element_count() * SizeOf(type.dtype);
+}
+
+size_t SlotBytesOf(const TensorType& type,
+                   const std::shared_ptr<const UpdateRule>& rule) {
+  const bool takes_gradients =
+      type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
+  return rule == nullptr || !takes_gradients
+             ? 0
+             : SizeBytes(type) * rule->slots().size();
+}
+
+}  // namespace
+
+absl::Status ShardRules::CheckMemory(absl::string_view variable,
+                                     const TensorType& type) const {
+  return CheckBudget(value_bytes_ + SizeBytes(type),
+                     slot_bytes_ + SlotBytesOf(type, rules_.Of(variable)));
+}
+
+void ShardRules::Add(uint32_t handle, absl::string_view variable,
+                     const TensorType& type) {
+  if (handle >= shards_.size()) shards_.resize(handle + 1);
+  shards_[handle] = {.variable = std::string(variable),
+                     .type = type,
+                     .rule = rules_.Of(variable),
+                     .is_present = true};
+  value_bytes_ += SizeBytes(type);
+  slot_bytes_ += SlotBytesOf(type, shards_[handle].rule);
+}
+
+absl::Status ShardRules::Set(std::shared_ptr<const UpdateRule> rule,
+                             absl::Span<const std::string> variables,
+                             bool is_default) {
+  if (rule->needs_whole_variables()) {
+    return absl::UnimplementedError(absl::StrCat(
+        rule->name(),
+        " needs whole variables for an update, and parameter servers update "
+        "parts of them; use adamw, or train synchronously"));
+  }
+  VariableRules rules = rules_;
+  if (is_default) RETURN_IF_ERROR(rules.SetDefault(rule));
+  // Check() finds the rules that shards of this server cannot leave. Those of
+  // other servers may have started over.
+  rules.Reset(variables);
+  RETURN_IF_ERROR(rules.Set(variables, std::move(rule)));
+  RETURN_IF_ERROR(Check(rules));
+  Adopt(std::move(rules));
+  return absl::OkStatus();
+}
+
+void ShardRules::Reset(const std::string& variable) {
+  VariableRules rules = rules_;
+  rules.Reset({variable});
+  Adopt(std::move(rules));
+}
+
+void ShardRules::Clear() {
+  rules_ = VariableRules();
+  shards_.clear();
+  value_bytes_ = 0;
+  slot_bytes_ = 0;
+}
+
+absl::Status ShardRules::Check(const VariableRules& rules) const {
+  for (const Shard& shard : shards_) {
+    if (!shard.is_present) continue;
+    const UpdateRule* const before = shard.rule.get();
+    const UpdateRule* const rule = rules.Of(shard.variable).get();
+    if (before == nullptr || rule == nullptr || HasSameSlots(*before, *rule)) {
+      continue;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("the optimizer of variable \"", shard.variable, "\" is ",
+                     before->name(), " with ", before->slots().size(),
+                     " slots; it cannot become ", rule->name(), " with ",
+                     rule->slots().size(), " slots during a job"));
+  }
+  return CheckBudget(value_bytes_, SlotBytes(rules));
+}
+
+absl::Status ShardRules::CheckBudget(size_t value_bytes,
+                                     size_t slot_bytes) const {
+  if (memory_bytes_max_ == 0 || value_bytes + slot_bytes <= memory_bytes_max_) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "variables would use ", value_bytes, " bytes and their slots ",
+      slot_bytes, ", but this server may use ", memory_bytes_max_,
+      "; add servers, partition variables into more shards, or raise the "
+      "limit"));
+}
+
+void ShardRules::Adopt(VariableRules rules) {
+  slot_bytes_ = SlotBytes(rules);
+  rules_ = std::move(rules);
+  for (Shard& shard : shards_) {
+    if (shard.is_present) shard.rule = rules_.Of(shard.variable);
+  }
+}
+
+size_t ShardRules::SlotBytes(const VariableRules& rules) const {
+  size_t size_bytes = 0;
+  for (const Shard& shard : shards_) {
+    if (!shard.is_present) continue;
+    size_bytes += SlotBytesOf(shard.type, rules.Of(shard.variable));
+  }
+  return size_bytes;
+}
+
+}  // namespace muster

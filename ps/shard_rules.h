@@ -1,0 +1,81 @@
+#ifndef PS_SHARD_RULES_H_
+#define PS_SHARD_RULES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/variable_rules.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// Which rule updates which shard of a server, and the memory that the shards
+// and their slots use. The slots of variables that can take gradients count
+// from the start, so that no gradient fails for lack of memory.
+//
+// Not thread-safe.
+class ShardRules {
+ public:
+  // 0: no limit.
+  explicit ShardRules(size_t memory_bytes_max)
+      : memory_bytes_max_(memory_bytes_max) {}
+
+  //   kResourceExhausted  there is no memory for one more shard of this type
+  absl::Status CheckMemory(absl::string_view variable,
+                           const TensorType& type) const;
+  // Adds a shard of `variable`. No other shard has the handle.
+  void Add(uint32_t handle, absl::string_view variable, const TensorType& type);
+
+  // The rule of a shard that was added; null if there is none yet.
+  const std::shared_ptr<const UpdateRule>& Of(uint32_t handle) const {
+    return shards_[handle].rule;
+  }
+
+  // Sets the rule of `variables`, and of all that have none of their own if
+  // `is_default`. Variables need not have shards here. After an error nothing
+  // has changed.
+  //   kUnimplemented       the rule needs whole variables
+  //   kFailedPrecondition  a shard has a rule with other slots
+  //   kResourceExhausted   there is no memory for the slots
+  absl::Status Set(std::shared_ptr<const UpdateRule> rule,
+                   absl::Span<const std::string> variables, bool is_default);
+  // The variable has the default again.
+  void Reset(const std::string& variable);
+  // Removes all shards and rules.
+  void Clear();
+
+  size_t value_bytes() const { return value_bytes_; }
+  size_t slot_bytes() const { return slot_bytes_; }
+
+ private:
+  struct Shard {
+    std::string variable;
+    TensorType type;
+    std::shared_ptr<const UpdateRule> rule;
+    bool is_present = false;
+  };
+
+  // `rules` fit the slots that shards have, and the memory.
+  absl::Status Check(const VariableRules& rules) const;
+  absl::Status CheckBudget(size_t value_bytes, size_t slot_bytes) const;
+  void Adopt(VariableRules rules);
+  // The size of the slots of all shards under these rules.
+  size_t SlotBytes(const VariableRules& rules) const;
+
+  const size_t memory_bytes_max_;
+  VariableRules rules_;
+  std::vector<Shard> shards_;  // By handle.
+  size_t value_bytes_ = 0;
+  size_t slot_bytes_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // PS_SHARD_RULES_H_
