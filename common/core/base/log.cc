@@ -51,11 +51,6 @@ Sink& GlobalSink() {
 std::atomic<LogSeverity> minimum_severity{LogSeverity::kInfo};
 std::atomic<LogFormat> format{LogFormat::kText};
 
-absl::string_view BaseName(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
-}
-
 void WriteToStderr(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
@@ -238,15 +233,11 @@ LogLine::~LogLine() {
     WriteLine(JsonLine(severity_, now, task, file_, line_, message));
     return;
   }
-  const std::string source = severity_ == LogSeverity::kError
-                                 ? absl::StrCat(BaseName(file_), ":", line_)
-                                 : "";
   const char letter = "IWE"[static_cast<int>(severity_)];
   WriteLine(absl::StrCat(
       std::string(1, letter),
-      absl::FormatTime("%m%d %H:%M:%E3S", now, absl::LocalTimeZone()),
-      source.empty() ? "" : " ", source, "] ", task, task.empty() ? "" : ": ",
-      message, "\n"));
+      absl::FormatTime("%m%d %H:%M:%E3S", now, absl::LocalTimeZone()), "] ",
+      task, task.empty() ? "" : ": ", message, "\n"));
 }
 
 }  // namespace internal

@@ -13,7 +13,8 @@
 namespace muster {
 
 enum class LogFormat {
-  // "W1123 04:31:46.123] worker 1: ps 0 is lost".
+  // "W1123 04:31:46.123] worker 1: ps 0 is lost". Names no source line: users
+  // read it. A failed MUSTER_CHECK names its own.
   kText,
   // One JSON object a line: {"time":"2026-11-23T04:31:46.123Z",
   // "severity":"WARNING","task":"worker 1","file":"coordinator/x.cc","line":7,
