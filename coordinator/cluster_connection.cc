@@ -116,12 +116,7 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
       [raw = connection.get()](StatusReport* report) {
         raw->AddStatus(report);
       });
-  if (const absl::Status status = connection->missing_.Await(
-          clock->Now() + options.startup_timeout, report);
-      !status.ok()) {
-    connection->GiveUpStart(status);
-    return status;
-  }
+  RETURN_IF_ERROR(connection->AwaitTasks(report));
 
   RemoteVariableStore::Options store;
   for (const TaskId task : options.cluster.Tasks(TaskType::kPs)) {
@@ -141,6 +136,20 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
         raw->Drain(task, std::move(done));
       });
   return connection;
+}
+
+absl::Status ClusterConnection::AwaitTasks(
+    const std::function<void(absl::string_view)>& report) {
+  const absl::Status& failure = options_.failure;
+  const absl::Duration timeout =
+      failure.ok() ? options_.startup_timeout
+                   : std::min(options_.startup_timeout, kEndAtStartTimeout);
+  const absl::Status started = missing_.Await(clock_->Now() + timeout, report);
+  if (failure.ok() && started.ok()) return started;
+  // What another coordinator has is not ended because this one fails.
+  const bool has_waited = started.ok() || absl::IsDeadlineExceeded(started);
+  GiveUpStart(has_waited && !failure.ok() ? failure : started);
+  return failure.ok() ? started : failure;
 }
 
 ClusterConnection::ClusterConnection(const Options& options, Network* network,
@@ -443,12 +452,23 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
   watch_->ExpectEnd();
   if (absl::IsAlreadyExists(why)) {
     dispatcher_->Withdraw(why.message(), clock_->Now() + kEndTimeout);
+    return;
   }
-  if (ExitCodeOf(why) != ExitCode::kUsage) return;
+  std::vector<TaskId> tasks = WorkersAndServers(options_.cluster);
+  const bool disagrees =
+      options_.failure.ok() && ExitCodeOf(why) == ExitCode::kUsage;
+  if (!disagrees) {
+    const std::vector<TaskId> missing = missing_.tasks();
+    std::erase_if(tasks, [&missing](TaskId task) {
+      return std::find(missing.begin(), missing.end(), task) != missing.end();
+    });
+    LogUntold(EndTasks(tasks, ExitCodeOfOthers(ExitCodeOf(why)), why.message(),
+                       {.timeout = kEndTimeout}));
+    return;
+  }
   // In short rounds: a task that has refused this coordinator since the last
   // one ends by itself, and does not listen any longer.
   const absl::Time deadline = clock_->Now() + kEndAtStartTimeout;
-  std::vector<TaskId> tasks = WorkersAndServers(options_.cluster);
   std::map<TaskId, absl::Status> untold;
   do {
     std::erase_if(tasks, [this](TaskId task) { return HasRefused(task); });

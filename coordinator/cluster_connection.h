@@ -62,6 +62,9 @@ class ClusterConnection {
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
     absl::Duration startup_timeout = absl::Minutes(10);
+    // Why this coordinator cannot train. Open() waits a few seconds for the
+    // tasks, tells those that are there, and returns it.
+    absl::Status failure;
     // The start does not wait for more workers; 0: for all.
     int worker_count_min = 0;
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
@@ -82,7 +85,9 @@ class ClusterConnection {
   // every few seconds with a line that names the missing ones. `network` and
   // `clock` are borrowed.
   //   kInvalidArgument     the cluster has no worker or no parameter server
-  //   kDeadlineExceeded    names the tasks that did not connect, and why
+  //   kDeadlineExceeded    names the tasks that did not connect, and why. The
+  //                        others are told, and end with ExitCodeOfOthers()
+  //   as Options::failure
   //   kFailedPrecondition  a task has another cluster configuration. All tasks
   //                        are told to end; exit code kUsage
   //   kAlreadyExists       the cluster serves another coordinator and was left
@@ -138,9 +143,12 @@ class ClusterConnection {
                                           ExitCode exit_code,
                                           absl::string_view reason,
                                           const CallOptions& call);
+  // Waits for the tasks that the start needs. After an error or a failure of
+  // this coordinator, has told those that are there.
+  absl::Status AwaitTasks(const std::function<void(absl::string_view)>& report);
   // True if the task has refused this coordinator, and ends by itself.
   bool HasRefused(TaskId task) const;
-  // Ends the connected tasks after a failed start.
+  // Ends the connected tasks after a failed start; all tasks, if they disagree.
   void GiveUpStart(const absl::Status& why);
   void StartDispatcher();
   void StartWatch();

@@ -28,6 +28,7 @@ ParameterServerStrategy::Create(Task& task,
   connection_options.heartbeat_timeout = options.heartbeat_timeout;
   connection_options.attempts_per_closure_max = options.attempts_per_step_max;
   connection_options.startup_timeout = task.options().startup_timeout;
+  connection_options.failure = task.failure();
   connection_options.worker_count_min = options.min_workers;
   connection_options.shared_memory = task.options().shared_memory;
   connection_options.recovery.return_timeout =

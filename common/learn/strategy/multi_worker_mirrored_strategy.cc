@@ -37,6 +37,9 @@ namespace {
 
 constexpr char kName[] = "multi_worker_mirrored";
 
+// Of a task that cannot train, for others that may not have started yet.
+constexpr absl::Duration kTellTimeout = absl::Seconds(10);
+
 // Derives a seed from the group's token, which is secret.
 constexpr uint64_t kSeedTag = 0x73656564;
 
@@ -75,7 +78,10 @@ PeerGroup::Options GroupOptions(
   group.transports.devices = devices;
   group.implementation = options.communication.implementation;
   group.implementation_is_required = true;
-  group.startup_timeout = flags.startup_timeout;
+  group.failure = task.failure();
+  group.startup_timeout = task.failure().ok()
+                              ? flags.startup_timeout
+                              : std::min(flags.startup_timeout, kTellTimeout);
   // Silence is noticed up to one heartbeat after the timeout.
   group.heartbeat_interval = flags.peer_timeout / 12;
   group.heartbeat_timeout = 11 * group.heartbeat_interval;

@@ -49,6 +49,11 @@ class Task {
   //                     it declares
   absl::StatusOr<std::string> flag(absl::string_view name) const;
 
+  // Sets why this process cannot train, before a strategy is made. The strategy
+  // then tells the other tasks of its cluster, and is an error.
+  void SetFailure(absl::Status failure) { failure_ = std::move(failure); }
+  const absl::Status& failure() const { return failure_; }
+
   // Strategies say here what is to be done when the job ends. `end` gets how
   // training ended, and returns what the process is to end with: the same, or
   // more about it (WithExitCode()).
@@ -87,6 +92,7 @@ class Task {
   const TaskIdentity identity_;
   const uint64_t seed_;
   Network* const network_;
+  absl::Status failure_;
   std::vector<std::function<absl::Status(const absl::Status&)>> ends_;
   absl::Mutex mutex_;
   std::vector<std::function<void()>> interrupts_ ABSL_GUARDED_BY(mutex_);

@@ -101,7 +101,10 @@ absl::StatusOr<FormedGroup> Formation::Run(
 absl::StatusOr<FormedGroup> Formation::Lead(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report) {
   while (true) {
-    RETURN_IF_ERROR(missing_.Await(deadline, report));
+    absl::Status complete = missing_.Await(deadline, report);
+    const bool has_waited = complete.ok() || absl::IsDeadlineExceeded(complete);
+    if (has_waited && !options_.failure.ok()) complete = options_.failure;
+    if (!complete.ok()) return has_waited ? GiveUp({}, complete) : complete;
     {
       absl::MutexLock lock(&mutex_);
       somebody_left_ = missing_count_ > 0;

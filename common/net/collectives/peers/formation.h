@@ -61,6 +61,9 @@ class Formation {
     absl::Duration report_interval = absl::Seconds(5);
     // One transport's attempt to connect everyone.
     absl::Duration connect_timeout = absl::Seconds(10);
+    // Why this task cannot train. A leader tells it to those who are there, and
+    // forms no group.
+    absl::Status failure;
     // The group before this one; its generation and all earlier are over.
     uint64_t last_generation = 0;
   };
@@ -108,7 +111,7 @@ class Formation {
   std::optional<GroupPlan> MakePlan();
   // Of the transports that have not failed.
   TransportChoice Choose() const;
-  // Tells the others why there will be no group, and returns it.
+  // Tells those who are there why there will be no group, and returns it.
   absl::Status GiveUp(const GroupPlan& plan, const absl::Status& why);
   Attempt LeadAttempt(const GroupPlan& plan, absl::Time deadline,
                       absl::FunctionRef<void(absl::string_view)> report);

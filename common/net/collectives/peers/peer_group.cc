@@ -71,6 +71,9 @@ absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
   }
   std::unique_ptr<PeerGroup> group(new PeerGroup(checked, network, clock));
   const absl::Status formed = group->Form();
+  if (formed.ok() && !options.failure.ok()) {
+    return group->Leave(options.failure, absl::ZeroDuration());
+  }
   if (!formed.ok()) {
     absl::MutexLock lock(&group->mutex_);
     group->has_left_ = true;
@@ -139,7 +142,8 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
            .implementation = options.implementation,
            .implementation_is_required = options.implementation_is_required,
            .report_interval = options.report_interval,
-           .connect_timeout = options.connect_timeout},
+           .connect_timeout = options.connect_timeout,
+           .failure = options.failure},
           &links_, &transport_,
           [this](const GroupPlan& plan) { life_.Begin(plan); }, clock),
       states_(links_.task_count(), {.since = clock->Now()}),

@@ -81,6 +81,9 @@ class PeerGroup : private PeerLinks::Listener {
     bool implementation_is_required = false;
 
     absl::Duration startup_timeout = absl::Minutes(10);
+    // Why this task cannot train. Join() waits for the others as always, tells
+    // them, and returns it.
+    absl::Status failure;
     absl::Duration heartbeat_interval = absl::Milliseconds(250);
     absl::Duration heartbeat_timeout = absl::Milliseconds(2250);
     absl::Duration hang_report_interval = absl::Seconds(30);
@@ -104,7 +107,9 @@ class PeerGroup : private PeerLinks::Listener {
   //                        (kDuplicateTask)
   //   kUnimplemented       the implementation is required, and no transport of
   //                        it fits; says what is missing on which rank
-  //   kDeadlineExceeded    names the missing tasks, and why
+  //   kDeadlineExceeded    names who is missing, and why. Those who are there
+  //                        are told by the leader
+  //   as Options::failure
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,
                                                          Clock* clock);

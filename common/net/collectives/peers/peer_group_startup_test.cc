@@ -1,12 +1,15 @@
-// Tasks that form a group, or must not.
+// Tasks that meet, or should not.
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
@@ -64,6 +67,55 @@ TEST_F(PeerGroupStartupTest, ATaskThatNeverComesIsNamedAtTheDeadline) {
                              HasSubstr(absl::StrCat(
                                  "worker 1 (",
                                  *cluster_.Address({TaskType::kWorker, 1}))))));
+}
+
+// Has two tasks join at the same time, of which the leader fails. Returns the
+// result of the other one.
+absl::Status ResultOfOneWhoIsTold(
+    const PeerGroup::Options& leader, PeerGroup::Options other,
+    const std::function<absl::Status(const PeerGroup::Options&)>& join) {
+  absl::Status told;
+  std::thread thread([&] { told = join(other); });
+  EXPECT_FALSE(join(leader).ok());
+  thread.join();
+  return told;
+}
+
+TEST_F(PeerGroupStartupTest, ALeaderThatGivesUpTellsThoseWhoAreThere) {
+  MakeCluster(3);
+  PeerGroup::Options leader = OptionsOf(0);
+  leader.startup_timeout = absl::Seconds(5);
+  PeerGroup::Options other = OptionsOf(1);
+  other.startup_timeout = absl::Minutes(10);
+  const absl::Status told = ResultOfOneWhoIsTold(
+      leader, other,
+      [](const auto& options) { return Join(options).status(); });
+  EXPECT_THAT(told,
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("worker 0 (localhost:"),
+                             HasSubstr("gave the group up: gave up after"),
+                             HasSubstr("worker 2 (localhost:"))));
+  EXPECT_EQ(GroupErrorKindOf(told), GroupErrorKind::kPeerFailed);
+}
+
+TEST_F(PeerGroupStartupTest, ATaskThatCannotTrainTellsTheOthers) {
+  MakeCluster(2);
+  for (const int failing : {0, 1}) {
+    std::vector<PeerGroup::Options> all = AllOptions();
+    all[failing].failure = absl::InvalidArgumentError("the folder is a file");
+    auto results = TryJoinAll(all);
+    EXPECT_THAT(results[failing].status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::Eq("the folder is a file")));
+    auto& other = results[1 - failing];
+    // With a leader that fails there is no group; otherwise its end is near.
+    const absl::Status told =
+        other.ok() ? (*other)->Leave(absl::OkStatus(), absl::Minutes(1))
+                   : other.status();
+    EXPECT_THAT(told, StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("the folder is a file")));
+    EXPECT_EQ(GroupErrorKindOf(told), GroupErrorKind::kPeerFailed);
+  }
 }
 
 void ExpectBoth(
