@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -156,6 +157,11 @@ absl::StatusOr<std::vector<size_t>> FindColumns(
   return found;
 }
 
+absl::string_view KindOf(DType dtype) {
+  if (dtype == DType::kBool) return "true or false";
+  return IsInteger(dtype) ? "a whole number in the range" : "a number";
+}
+
 absl::Status AppendRecord(const Plan& plan, const CsvReader& reader,
                           const std::vector<CsvField>& fields,
                           const std::vector<size_t>& positions,
@@ -172,14 +178,52 @@ absl::Status AppendRecord(const Plan& plan, const CsvReader& reader,
     const bool is_missing = text.empty() && !column.default_value.has_value() &&
                             builder.dtype() != DType::kString;
     if (!is_missing && builder.Append(text)) continue;
-    return reader.ErrorAt(
+    if (is_missing) {
+      return reader.ErrorAt(field.line, field.column,
+                            absl::StrCat("column \"", column.name,
+                                         "\" is empty and has no default"));
+    }
+    absl::Status error = reader.ErrorAt(
         field.line, field.column,
-        is_missing ? absl::StrCat("column \"", column.name,
-                                  "\" is empty and has no default")
-                   : absl::StrCat("\"", text, "\" in column \"", column.name,
-                                  "\" is no ", DTypeName(column.dtype)));
+        absl::StrCat("\"", text, "\" in column \"", column.name, "\" is not ",
+                     KindOf(column.dtype), " (", DTypeName(column.dtype), ")"));
+    error.SetPayload(kCsvNotANumberUrl, absl::Cord(column.name));
+    return error;
   }
   return absl::OkStatus();
+}
+
+std::vector<ComponentBuilder> MakeBuilders(const Plan& plan) {
+  std::vector<ComponentBuilder> builders;
+  const std::vector<TensorType> types = TypesOf(plan);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool is_label = plan.label >= 0 && i + 1 == types.size();
+    builders.emplace_back(types[i].dtype,
+                          is_label || plan.scale == 0 ? 1 : plan.scale);
+  }
+  return builders;
+}
+
+// Finds a column that does not have the type that is expected before training
+// begins. What cannot be read at all is left to those who read it.
+absl::Status CheckFirstRecord(const Plan& plan) {
+  const auto reader = CsvReader::Open(plan.first_path, plan.delimiter);
+  if (!reader.ok()) return absl::OkStatus();
+  std::vector<CsvField> fields;
+  std::vector<size_t> positions(plan.columns.size());
+  for (size_t c = 0; c < positions.size(); ++c) positions[c] = c;
+  if (plan.has_header) {
+    if (!(*reader)->ReadRecord(&fields).value_or(false))
+      return absl::OkStatus();
+    ASSIGN_OR_RETURN(positions, FindColumns(plan, **reader, fields));
+  }
+  const size_t field_count = plan.has_header ? fields.size() : positions.size();
+  if (!(*reader)->ReadRecord(&fields).value_or(false) ||
+      fields.size() != field_count) {
+    return absl::OkStatus();
+  }
+  std::vector<ComponentBuilder> builders = MakeBuilders(plan);
+  return AppendRecord(plan, **reader, fields, positions, &builders);
 }
 
 absl::StatusOr<std::vector<TensorTable::Component>> ReadCsv(
@@ -195,13 +239,8 @@ absl::StatusOr<std::vector<TensorTable::Component>> ReadCsv(
     ASSIGN_OR_RETURN(positions, FindColumns(plan, *reader, fields));
     field_count = fields.size();
   }
-  std::vector<ComponentBuilder> builders;
+  std::vector<ComponentBuilder> builders = MakeBuilders(plan);
   const std::vector<TensorType> types = TypesOf(plan);
-  for (size_t i = 0; i < types.size(); ++i) {
-    const bool is_label = plan.label >= 0 && i + 1 == types.size();
-    builders.emplace_back(types[i].dtype,
-                          is_label || plan.scale == 0 ? 1 : plan.scale);
-  }
   int64_t record_count = 0;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader->ReadRecord(&fields));
@@ -364,6 +403,7 @@ absl::StatusOr<NodePointer> MakeCsv(std::vector<std::string> paths,
     }
   }
   RETURN_IF_ERROR(CheckPlan(plan));
+  RETURN_IF_ERROR(CheckFirstRecord(plan));
   return std::make_shared<CsvNode>(std::move(plan), std::move(paths),
                                    options.order);
 }

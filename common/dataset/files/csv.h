@@ -12,6 +12,8 @@ namespace muster {
 
 // If a header must be read, it is that of the first file.
 //   kInvalidArgument  options contradict each other
+//   kInvalidArgument  the first record does not have the types of the columns;
+//                     as kCsvNotANumberUrl says
 //   as CheckFiles()   for the list of files
 //   as CsvReader      if the header must be read
 absl::StatusOr<NodePointer> MakeCsv(std::vector<std::string> paths,

@@ -61,6 +61,10 @@ struct CsvColumn {
   std::optional<std::string> default_value = std::nullopt;
 };
 
+// The payload of the error for a field that is not of its column's type: the
+// name of the column.
+inline constexpr char kCsvNotANumberUrl[] = "type.muster/CsvNotANumber";
+
 struct CsvOptions {
   // Selected by the names in the header, in this order; without a header, all
   // columns in file order. Empty: all columns of the header, as float32.

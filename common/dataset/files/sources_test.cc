@@ -259,9 +259,25 @@ TEST(Csv, WithOnlyAHeaderIsEmpty) {
   EXPECT_THAT(Elements(Csv(WriteFile("empty.csv", "a,b\n"))), IsEmpty());
 }
 
+TEST(Csv, TheTypesOfTheFirstRecordAreCheckedBeforeItIsRead) {
+  const std::string path = WriteFile("types.csv", "a,b\nyes,1\nno,2\n");
+  const absl::Status status = Csv(path).status();
+  EXPECT_THAT(status,
+              StatusIs(kInvalid, HasSubstr("types.csv:2:1: \"yes\" in column "
+                                           "\"a\" is not a number (float32)")));
+  EXPECT_EQ(status.GetPayload(kCsvNotANumberUrl), "a");
+  EXPECT_THAT(
+      Csv(path, {.columns = {{.name = "b"}}, .label_column = "a"}).status(),
+      StatusIs(kInvalid, HasSubstr("is not a whole number in the range "
+                                   "(int64)")));
+  EXPECT_OK(Csv(path, {.columns = {{.name = "a", .dtype = DType::kString}}})
+                .status());
+}
+
 TEST(Csv, ErrorsGiveThePosition) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"a,b\n1,2\n3,x\n", ":3:3: \"x\" in column \"b\" is no float32"},
+      {"a,b\n1,2\n3,x\n",
+       ":3:3: \"x\" in column \"b\" is not a number (float32)"},
       {"a,b\n1,\n", ":2:3: column \"b\" is empty"},
       {"a,b\n1,2,3\n", ":2:1: 3 fields; expected 2"},
       {"a,b\n1,\"2\n", ":2:3: the quote that opens here"},
@@ -288,7 +304,8 @@ TEST(Csv, ErrorsGiveThePosition) {
       Csv(WriteFile("big.csv", "a\n300\n"),
           {.columns = {{.name = "a", .dtype = DType::kUint8}}})
           .MakeIterator(),
-      StatusIs(kInvalid, HasSubstr("\"300\" in column \"a\" is no uint8")));
+      StatusIs(kInvalid, HasSubstr("\"300\" in column \"a\" is not a whole "
+                                   "number in the range (uint8)")));
 }
 
 TEST(Synthetic, ClassesAreSeparableClusters) {

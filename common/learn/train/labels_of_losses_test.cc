@@ -44,11 +44,12 @@ TEST(LabelsOfLossesTest, OneLabelBesideSeveralPredictions) {
   for (const Loss& loss : {MeanSquaredError(), CategoricalCrossentropy()}) {
     EXPECT_THAT(FitWith(loss, labels),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr("labels of output \"sequential\""),
+                         AllOf(HasSubstr("predictions of \"sequential\""),
                                HasSubstr(loss.name()),
-                               HasSubstr("one label and 3 predictions: give "
-                                         "the last layer one unit"),
-                               HasSubstr("sparse loss"))));
+                               HasSubstr("1 label, and the model predicts 3 "
+                                         "numbers for it"),
+                               HasSubstr("sparse_categorical_crossentropy"),
+                               HasSubstr("give the last layer 1 unit"))));
   }
 }
 
@@ -56,8 +57,8 @@ TEST(LabelsOfLossesTest, LabelsOfAnotherWidth) {
   EXPECT_THAT(
       FitWith(MeanSquaredError(), Tensor::Full(DType::kFloat32, {8, 2}, 1)),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("makes 3 numbers of an example, and its "
-                         "label has 2")));
+               HasSubstr("predicts 3 numbers for each example, and its label "
+                         "has 2. Give the last layer 2 units")));
 }
 
 TEST(LabelsOfLossesTest, ASparseLossIsNotAdvisedToBeSparse) {

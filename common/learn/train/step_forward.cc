@@ -46,14 +46,19 @@ std::string LabelHint(const Shape& labels, const Shape& predictions) {
   if (predictions.rank() == 0 || predictions.dims().back() < 2) return "";
   const int64_t units = predictions.dims().back();
   if (labels.rank() + 1 == predictions.rank()) {
-    return absl::StrCat("each example has one label and ", units,
-                        " predictions: give the last layer one unit or, for "
-                        "the indices of classes, take a sparse loss");
+    return absl::StrCat(
+        "each example has 1 label, and the model predicts ", units,
+        " numbers for it. If the label is the number of a class, use the loss "
+        "sparse_categorical_crossentropy. If it is a value to predict, give "
+        "the "
+        "last layer 1 unit");
   }
   if (labels.rank() == predictions.rank() && labels.dims().back() != units) {
-    return absl::StrCat("the last layer makes ", units,
-                        " numbers of an example, and its label has ",
-                        labels.dims().back());
+    const int64_t label_count = labels.dims().back();
+    return absl::StrCat("the model predicts ", units,
+                        " numbers for each example, and its label has ",
+                        label_count, ". Give the last layer ", label_count,
+                        label_count == 1 ? " unit" : " units");
   }
   return "";
 }
@@ -184,10 +189,10 @@ class Forward {
         wants_equal_shapes ? LabelHint(label_type.shape, prediction_type.shape)
                            : "";
     builder_.ReportError(absl::InvalidArgumentError(absl::StrCat(
-        "the labels of output \"", parts_.outputs[output].name, "\", ",
-        labels.type().ToString(), ", do not fit its predictions, ",
-        predictions.type().ToString(), ", in the loss ", loss.name(), "; ",
-        hint.empty() ? status.message() : hint)));
+        "the labels, ", labels.type().ToString(),
+        ", do not fit the predictions of \"", parts_.outputs[output].name,
+        "\", ", predictions.type().ToString(), ", in the loss ", loss.name(),
+        ": ", hint.empty() ? status.message() : hint)));
   }
 
   void AddLosses() {

@@ -78,6 +78,30 @@ absl::Status SeparateColumns(const Inputs& inputs, CsvOptions* options) {
   return absl::OkStatus();
 }
 
+// How to train on a column of which a field is no number.
+std::string WaysWithStrings(const JobData::Csv& csv, absl::string_view column,
+                            const Inputs& inputs) {
+  if (column == csv.label()) {
+    return "; the labels of this loss are numbers: number the classes from 0 "
+           "in "
+           "the file";
+  }
+  const absl::string_view take =
+      "dtype: \"string\" and a string_lookup or hashing layer, as in "
+      "examples/wide_and_deep/census.job";
+  if (!inputs.empty()) {
+    return absl::StrCat("; give the model's input \"", column, "\" ", take,
+                        ", or remove this input");
+  }
+  return absl::StrCat(
+      csv.columns().empty()
+          ? "; all columns but the label are features: name those that are "
+            "numbers in csv.columns"
+          : "; leave it out of csv.columns",
+      ", or give the model an input for each column, and the one for \"",
+      column, "\" ", take);
+}
+
 absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type,
                                  const Inputs& inputs) {
   RETURN_IF_ERROR(ExpectFiles("csv.path", csv.path_size()));
@@ -102,7 +126,14 @@ absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type,
     }
   }
   if (!inputs.empty()) RETURN_IF_ERROR(SeparateColumns(inputs, &options));
-  return CsvFiles({csv.path().begin(), csv.path().end()}, options);
+  Dataset dataset = CsvFiles({csv.path().begin(), csv.path().end()}, options);
+  const absl::Status status = dataset.status();
+  const auto column = status.GetPayload(kCsvNotANumberUrl);
+  if (!column.has_value()) return dataset;
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(),
+                   WaysWithStrings(csv, std::string(*column), inputs)));
 }
 
 // A dataset whose seed is not known yet.
