@@ -75,6 +75,12 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> OpenAuthority(
 absl::Status GenerateCertificates() {
   const std::string folder = absl::GetFlag(FLAGS_out);
   const std::string job = absl::GetFlag(FLAGS_job_id);
+  if (job.empty()) {
+    return absl::InvalidArgumentError(
+        "gen-certs needs the name of the job that the certificates are for: "
+        "musterctl gen-certs --job_id=NAME [--workers=2] [--ps=1] [--chiefs=1] "
+        "[--operators=1] [--out=certs] [--validity=720h]");
+  }
   if (!IsJobName(job)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--job_id=", job,

@@ -7,6 +7,13 @@ cd "$TEST_TMPDIR"
 "$musterctl" gen-certs --job_id=mnist --workers=2 --ps=1 --out=certs |
   grep "of 5 tasks and operators of job mnist"
 
+# Without a name it says what it needs.
+set +e
+usage=$("$musterctl" gen-certs 2>&1)
+test $? = 2 || exit 1
+set -e
+grep -- "musterctl gen-certs --job_id=NAME \[--workers=2\]" <<<"$usage"
+
 for task in chief/0 worker/0 worker/1 ps/0 operator/0; do
   name=certs/${task%/*}-${task#*/}
   openssl verify -x509_strict -CAfile certs/ca.pem -purpose sslserver "$name.pem"

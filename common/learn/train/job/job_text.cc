@@ -285,9 +285,13 @@ absl::Status ParseInto(const std::string& text, absl::string_view file_name,
   if (parser.ParseFromString(text, job)) return absl::OkStatus();
   const int line = std::max(error.line(), 0);
   const int column = column_of(line, std::max(error.column(), 0));
-  return absl::InvalidArgumentError(absl::StrCat(
-      Position(file_name, line, column), error.message(),
-      Suggestion(error.message()), EnumSuggestion(error.message())));
+  const std::string suggestion = absl::StrCat(Suggestion(error.message()),
+                                              EnumSuggestion(error.message()));
+  absl::string_view message = error.message();
+  // Its full stop would stand before the suggestion.
+  if (!suggestion.empty()) absl::ConsumeSuffix(&message, ".");
+  return absl::InvalidArgumentError(
+      absl::StrCat(Position(file_name, line, column), message, suggestion));
 }
 
 // The text with a number of the same width in the place of each placeholder

@@ -105,8 +105,8 @@ TEST(JobTextTest, PointsAtSyntaxErrors) {
 TEST(JobTextTest, SuggestsTheFieldThatWasMeant) {
   EXPECT_THAT(Parse("model { sequential { layers { dense { unit: 3 } } } }"),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("has no field named \"unit\""),
-                             HasSubstr("did you mean \"units\"?"))));
+                       HasSubstr("has no field named \"unit\"; did you mean "
+                                 "\"units\"?")));
 }
 
 TEST(JobTextTest, ListsTheFieldsWhereNoneIsNear) {
