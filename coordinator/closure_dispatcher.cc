@@ -161,46 +161,6 @@ void ClosureDispatcher::Abort(const absl::Status& why) {
   loop_.Wake();
 }
 
-absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
-                                       absl::Time deadline) {
-  std::string names;
-  std::vector<ReconnectingStream*> told;
-  {
-    absl::MutexLock lock(&mutex_);
-    job_end_ = end;
-    loop_.Wake();
-    Await(&ClosureDispatcher::AllLanesEnded, deadline);
-    for (const WorkerLane& lane : lanes_) {
-      if (lane.state == WorkerLane::State::kEnded) {
-        told.push_back(streams_[lane.worker].get());
-        continue;
-      }
-      absl::StrAppend(&names, names.empty() ? "" : ", ",
-                      channel(lane.worker).peer(),
-                      lane.last_error.empty() ? "" : ": ", lane.last_error);
-    }
-  }
-  // A worker closes its session when it has read everything.
-  for (ReconnectingStream* const stream : told) stream->AwaitClosed(deadline);
-  if (names.empty()) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      absl::StrCat("these were not told that the job is over: ", names));
-}
-
-void ClosureDispatcher::Withdraw(absl::string_view reason,
-                                 absl::Time deadline) {
-  {
-    absl::MutexLock lock(&mutex_);
-    job_end_.emplace();
-    job_end_->set_is_withdrawal(true);
-    job_end_->set_reason(std::string(reason));
-  }
-  for (const auto& stream : streams_) stream->StopDialling();
-  loop_.Wake();
-  // A worker that was dialled either refuses, or accepts and is told.
-  for (const auto& stream : streams_) stream->AwaitClosed(deadline);
-}
-
 absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
     const RemoteValue& value, absl::Time deadline) {
   if (!value.valid()) {

@@ -309,6 +309,13 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   bool MaySchedule() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return queue_.failing() ? IsSettled() : (queue_.HasRoom() || is_stopping_);
   }
+  bool AllPresentLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return std::all_of(lanes_.begin(), lanes_.end(),
+                       [](const WorkerLane& lane) {
+                         return lane.state == WorkerLane::State::kClosed ||
+                                lane.state == WorkerLane::State::kEnded;
+                       });
+  }
   bool AllLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return ended_lane_count_ == worker_count();
   }

@@ -5,17 +5,21 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/graph_codec.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/cluster/cluster_spec.h"
@@ -37,6 +41,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
@@ -409,6 +414,47 @@ TEST_F(ClosureDispatcherTest, AWorkerTellsASecondCoordinatorWhoHasIt) {
   EXPECT_THAT(missing->Await(Soon(), Ignore),
               StatusIs(absl::StatusCode::kAlreadyExists,
                        HasSubstr("works for chief 0 on host h, process 1")));
+}
+
+TEST_F(ClosureDispatcherTest, SaysWhereTheClosuresOfALostWorkerGo) {
+  const std::pair<int, std::string> cases[] = {
+      {2, "closures go to other workers"},
+      {1, "closures wait for a worker: no other is left"}};
+  for (const auto& [worker_count, words] : cases) {
+    workers_.clear();
+    dispatcher_.reset();
+    StartWorkers(worker_count);
+    StartDispatcher();
+    ASSERT_OK(missing_->Await(Soon(), Ignore));
+    const absl::Time start = absl::Now();
+    workers_[0].reset();
+    std::string logged;
+    for (const absl::Time deadline = Soon();
+         logged.empty() && Clock::Real()->Now() < deadline;
+         std::this_thread::yield()) {
+      for (const LogRecord& record : ReadRecentProblems().records) {
+        const bool is_loss = record.time >= start &&
+                             absl::StrContains(record.message, "is lost: ");
+        if (is_loss) logged = record.message;
+      }
+    }
+    EXPECT_THAT(logged, AllOf(HasSubstr("worker 0"), HasSubstr(words)));
+  }
+}
+
+TEST_F(ClosureDispatcherTest, AFailedJobEndsWithoutItsLostWorker) {
+  StartWorkers(2);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  workers_[1].reset();
+  proto::JobEnd end;
+  end.set_exit_code(1);
+  const absl::Time deadline = Clock::Real()->Now() + absl::Minutes(5);
+  EXPECT_THAT(
+      dispatcher_->EndJob(end, deadline),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               AllOf(HasSubstr("worker 1"), Not(HasSubstr("worker 0")))));
+  EXPECT_LT(Clock::Real()->Now(), deadline - absl::Minutes(4));
 }
 
 TEST_F(ClosureDispatcherTest, ACoordinatorThatWithdrawsLeavesItsWorkersFree) {

@@ -26,6 +26,26 @@ void RollbackPoints::DropAfter(const RollbackPoint& point) {
   if (found != points_.end()) points_.erase(found + 1, points_.end());
 }
 
+void RollbackPoints::DropDeleted(
+    absl::FunctionRef<bool(const std::string& prefix)> exists) {
+  std::map<std::string, bool> is_there;  // By prefix.
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const RollbackPoint& point : points_) {
+      if (!point.prefix.empty()) is_there[point.prefix] = false;
+    }
+  }
+  for (auto& [prefix, there] : is_there) there = exists(prefix);
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(points_, [&](RollbackPoint& point) {
+    const auto found = is_there.find(point.prefix);
+    if (found == is_there.end()) return false;  // Added meanwhile.
+    const bool was_published = point.is_published;
+    point.is_published = found->second;
+    return was_published && !found->second;
+  });
+}
+
 std::vector<RollbackPoint> RollbackPoints::List() const {
   absl::MutexLock lock(&mutex_);
   return std::vector<RollbackPoint>(points_.rbegin(), points_.rend());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/closure_ids.h"
@@ -30,6 +31,8 @@ struct RollbackPoint {
   std::string progress;
   // By loop: the state with which it resumes.
   std::map<uint64_t, std::shared_ptr<const void>> loops;
+  // The checkpoint has been published.
+  bool is_published = false;
 };
 
 // The latest points of a job, to which training can be rolled back.
@@ -48,8 +51,19 @@ class RollbackPoints {
   // Removes the points after the given one, which a rollback has undone.
   void DropAfter(const RollbackPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Removes the points whose checkpoint was deleted: each holds the history of
+  // training. `exists` tells whether the checkpoint of a prefix is published;
+  // one that is not, and never was, is about to be. Calls it without a lock.
+  void DropDeleted(absl::FunctionRef<bool(const std::string& prefix)> exists)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Returns all points, newest first.
   std::vector<RollbackPoint> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return points_.size();
+  }
 
   // True if the newest point includes exactly the closures `succeeded`.
   bool HoldsAll(const ClosureIds& succeeded) const ABSL_LOCKS_EXCLUDED(mutex_);

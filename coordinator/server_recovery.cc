@@ -11,6 +11,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/net/rpc/fault_point.h"
@@ -170,13 +171,19 @@ absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
                                      absl::string_view prefix) {
   RollbackPoint point = unsaved.point();
   point.prefix = std::string(prefix);
-  // What it holds is of a time that is undone, or is about to be.
-  absl::MutexLock lock(&mutex_);
-  if (is_recovering_ || unsaved.generation() != generation_) {
-    return absl::AbortedError(absl::StrCat("training was rolled back while ",
-                                           prefix, " was written"));
+  {
+    // What it holds is of a time that is undone, or is about to be.
+    absl::MutexLock lock(&mutex_);
+    if (is_recovering_ || unsaved.generation() != generation_) {
+      return absl::AbortedError(absl::StrCat("training was rolled back while ",
+                                             prefix, " was written"));
+    }
+    rollback_points_.Add(std::move(point));
   }
-  rollback_points_.Add(std::move(point));
+  rollback_points_.DropDeleted([](const std::string& prefix) {
+    return !absl::IsNotFound(
+        Disk::Real()->Open(BundleIndexPath(prefix)).status());
+  });
   return absl::OkStatus();
 }
 

@@ -101,6 +101,9 @@ class ServerRecovery final : public TrainingRecovery {
   // As VariableStore::Restore(). Training can be rolled back to the restored
   // state.
   absl::Status Restore(absl::string_view prefix, bool values_only);
+  // How many states there are to which training can be rolled back. Each holds
+  // the history of training up to it.
+  size_t rollback_point_count() const { return rollback_points_.size(); }
   // Records that variables were changed other than by closures.
   void NoteAssigned() { rollback_points_.DropFirstValues(); }
 

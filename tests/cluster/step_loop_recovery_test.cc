@@ -1,11 +1,14 @@
 // The loop of Fit() on parameter servers that are lost: the steps that it
 // reports are those that the variables count, before and after a rollback.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -191,6 +194,27 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
                        strategy_->recovery()->AwaitRollback(next.status()));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
+}
+
+// Each has the history of training, which grows with the epochs.
+TEST_F(SavingStepLoopTest, KeepsNoMoreStatesThanCheckpoints) {
+  constexpr int kCheckpoints = 30;
+  std::set<std::string> seen;
+  size_t count_max = 0;
+  StopWhen([&] { return seen.size() >= kCheckpoints; });
+  ASSERT_OK(loop_->Run(kMany, [&](absl::Span<const Tensor>) {
+    ++reported_count_;
+    for (const auto& file :
+         std::filesystem::directory_iterator(folder_ + "/recovery")) {
+      if (file.path().extension() == ".index") seen.insert(file.path().stem());
+    }
+    count_max = std::max(
+        count_max, strategy_->connection()->recovery().rollback_point_count());
+    return absl::OkStatus();
+  }));
+  // The first values, two published checkpoints, the one that is written, and
+  // one that was just deleted.
+  EXPECT_LE(count_max, 5u);
 }
 
 // The steps of the checkpoint have been undone. Restoring it would apply them a
