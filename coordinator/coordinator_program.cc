@@ -127,8 +127,8 @@ int CoordinatorMain(int argc, char** argv) {
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(CheckPrediction(options));
-    ASSIGN_OR_RETURN(job, muster::ResolveJob(options));
-    return muster::CheckConfigWanted() ? job->OpenData() : absl::OkStatus();
+    ASSIGN_OR_RETURN(job, ResolveJob(options));
+    return CheckConfigWanted() ? job->OpenData() : absl::OkStatus();
   };
   const auto run = [&](Task& task) {
     if (IsPrediction()) return Predict(task.options(), *std::move(job));

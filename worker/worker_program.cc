@@ -89,8 +89,8 @@ int WorkerMain(int argc, char** argv) {
     if (CheckConfigWanted() && options.job_file.empty()) {
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(job, muster::ResolveJob(options));
-    return muster::CheckConfigWanted() ? job->OpenData() : absl::OkStatus();
+    ASSIGN_OR_RETURN(job, ResolveJob(options));
+    return CheckConfigWanted() ? job->OpenData() : absl::OkStatus();
   };
   const auto train = [&](Task& task) {
     return TrainJob(task, *std::move(job), SynchronousStrategyFactory(&task));

@@ -118,6 +118,82 @@ TEST_F(ByHandTest, NamesMissingTasksAtTheDeadline) {
   }
 }
 
+TEST_F(ByHandTest, AChiefThatGivesUpTellsTheOthersWhoIsMissing) {
+  for (const TaskId& task : {kWorker0, kPs0, kPs1}) {
+    ASSERT_OK(cluster_->Start(task));
+  }
+  ASSERT_OK(cluster_->Start(kChief, {"--startup_timeout=5s"}));
+  const std::string missing =
+      absl::StrCat("worker 1 (", *cluster_->cluster().Address(kWorker1));
+  for (const TaskId& task : {kChief, kWorker0, kPs0, kPs1}) {
+    ExpectEndsWith(task, 1);
+    EXPECT_THAT(cluster_->process(task).output(), HasSubstr(missing));
+  }
+}
+
+TEST_F(ByHandTest, AFolderThatCannotBeWrittenEndsAllTasksAtOnce) {
+  const std::string file = testing::TempDir() + "/is_a_file";
+  std::ofstream(file) << "no folder";
+  ASSERT_OK(cluster_->Start(kChief, {absl::StrCat("--run_dir=", file)}));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 2);
+    EXPECT_THAT(cluster_->process(task).output(),
+                HasSubstr(absl::StrCat("cannot make the folder ", file)));
+  }
+}
+
+TEST_F(ByHandTest, AMistakeDoesNotEndTheJobOfAnotherChief) {
+  cluster_->set_epochs(100000);
+  ASSERT_OK(cluster_->StartAll());
+  ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
+  const auto first = cluster_->Release(kChief);
+  const std::string file = testing::TempDir() + "/is_a_file";
+  std::ofstream(file) << "no folder";
+  ASSERT_OK(cluster_->Start(kChief, {absl::StrCat("--run_dir=", file)}));
+  ExpectEndsWith(kChief, 2);
+  EXPECT_OK(first->AwaitLine("Epoch "));
+}
+
+TEST_F(ByHandTest, OneProcessSavesItsWeightsOnASignal) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string run_dir = absl::StrCat(cluster_->run_dir(), "_", signal);
+    ASSERT_OK_AND_ASSIGN(
+        const auto process,
+        ProcessUnderTest::Start(
+            {"coordinator/coordinator", "--job=examples/digits/digits.job",
+             "--set", "epochs=100000", absl::StrCat("--run_dir=", run_dir)}));
+    ASSERT_OK(process->AwaitLine("Epoch 2/"));
+    process->SendSignal(signal);
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process->AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 128 + signal);
+    EXPECT_THAT(process->output(),
+                testing::AllOf(
+                    HasSubstr(absl::StrCat("; the weights are in ", run_dir,
+                                           "/final_weights; ")),
+                    HasSubstr("backup_and_restore callback in the job file")));
+    EXPECT_TRUE(std::filesystem::exists(run_dir + "/final_weights.index"));
+    EXPECT_FALSE(std::filesystem::exists(run_dir + "/summary.json"));
+  }
+}
+
+TEST_F(ByHandTest, AChiefThatCannotSaveInTimeStillTellsTheOthers) {
+  cluster_->set_epochs(100000);
+  ASSERT_OK(cluster_->StartAll({"--grace_period=8s"}));
+  ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
+  // No step ends while both workers stand still.
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    cluster_->process(task).SendSignal(SIGSTOP);
+  }
+  cluster_->process(kChief).SendSignal(SIGTERM);
+  ExpectEndsWith(kChief, 143);
+  for (const TaskId& task : {kPs0, kPs1}) {
+    ExpectEndsWith(task, 138);
+    EXPECT_THAT(cluster_->process(task).output(),
+                HasSubstr("the coordinator has ended the job"));
+  }
+}
+
 TEST_F(ByHandTest, RejectsAWorkerOfAnotherCluster) {
   const std::string other = absl::StrReplaceAll(
       cluster_->TfConfig(kWorker0),
@@ -181,6 +257,77 @@ TEST_F(ByHandTest, CheckConfigPrintsTheClusterAndStartsNothing) {
                 HasSubstr(absl::StrCat(*cluster_->cluster().Address(task),
                                        "  <- this task")));
   }
+}
+
+// Runs the coordinator alone in an empty folder of this name.
+struct AloneIn {
+  std::filesystem::path folder;
+  std::string output;
+  int exit_code = -1;
+
+  AloneIn(const std::string& name, const std::string& job,
+          std::vector<std::string> flags = {})
+      : folder(std::filesystem::path(testing::TempDir()) / name) {
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder / "t.job") << job;
+    std::ofstream(folder / "t.csv") << "age,city,y\n30,Bonn,1\n40,Trier,0\n";
+    std::vector<std::string> arguments = {
+        "env", "-C", folder.string(),
+        std::filesystem::absolute("coordinator/coordinator").string(),
+        "--job=t.job"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const auto process = ProcessUnderTest::Start(arguments);
+    EXPECT_OK(process);
+    if (!process.ok()) return;
+    const absl::StatusOr<ProcessEnd> end = (*process)->AwaitEnd();
+    EXPECT_OK(end);
+    if (end.ok()) exit_code = end->ShellCode();
+    output = (*process)->output();
+  }
+};
+
+std::string TableJob(const std::string& columns, const std::string& loss,
+                     int units = 1) {
+  return absl::StrCat("model { sequential { layers { dense { units: ", units,
+                      " } } } }\ntrain { csv { path: \"t.csv\" label: \"y\" ",
+                      columns, " } }\noptimizer { sgd {} }\nloss { ", loss,
+                      " {} }\n");
+}
+
+TEST_F(ByHandTest, AColumnOfStringsIsNamedWithTheWaysOut) {
+  const AloneIn checked("strings_checked", TableJob("", "mean_squared_error"),
+                        {"--check_config"});
+  EXPECT_EQ(checked.exit_code, 2);
+  EXPECT_THAT(checked.output,
+              testing::AllOf(
+                  HasSubstr("train: t.csv:2:4: \"Bonn\" in column \"city\" is "
+                            "not a number (float32)"),
+                  HasSubstr("name those that are numbers in csv.columns"),
+                  HasSubstr("string_lookup or hashing layer")));
+  const AloneIn trained("strings", TableJob("", "mean_squared_error"));
+  EXPECT_EQ(trained.exit_code, 1);
+  EXPECT_THAT(trained.output, HasSubstr("in column \"city\""));
+  EXPECT_FALSE(std::filesystem::exists(trained.folder / "runs"));
+  const AloneIn without(
+      "strings_left_out",
+      TableJob("columns { name: \"age\" }", "mean_squared_error"),
+      {"--check_config"});
+  EXPECT_EQ(without.exit_code, 0) << without.output;
+}
+
+TEST_F(ByHandTest, AnInvalidJobLeavesNoFolder) {
+  const std::string job = TableJob("columns { name: \"age\" }",
+                                   "categorical_crossentropy", /*units=*/2);
+  const AloneIn unnamed("unnamed", job);
+  EXPECT_EQ(unnamed.exit_code, 1);
+  EXPECT_THAT(unnamed.output,
+              HasSubstr("use the loss sparse_categorical_crossentropy"));
+  EXPECT_TRUE(std::filesystem::is_empty(unnamed.folder / "runs"))
+      << unnamed.output;
+  // What --run_dir names is kept, with its log.
+  const AloneIn named("named", job, {"--run_dir=run"});
+  EXPECT_TRUE(
+      std::filesystem::exists(named.folder / "run/logs/coordinator.log"));
 }
 
 TEST_F(ByHandTest, ATaskWithoutTfConfigIsToldToExportIt) {

@@ -1,6 +1,7 @@
 // Synchronous workers, started separately without a launcher.
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -119,6 +120,60 @@ TEST_F(SynchronousTest, NamesAMissingWorkerAtTheDeadline) {
               HasSubstr(absl::StrCat("worker 1 (", address(kWorker1))));
 }
 
+TEST_F(SynchronousTest, AFolderThatCannotBeWrittenEndsAllWorkersAtOnce) {
+  const std::string file = testing::TempDir() + "/is_a_file";
+  std::ofstream(file) << "no folder";
+  ASSERT_OK(cluster_->Start(kWorker1));
+  ASSERT_OK(cluster_->Start(kWorker0, {absl::StrCat("--run_dir=", file)}));
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ExpectEndsWith(task, 2);
+    EXPECT_THAT(process(task).output(),
+                HasSubstr(absl::StrCat("cannot make the folder ", file)));
+  }
+}
+
+TEST_F(SynchronousTest, DataThatOneWorkerLacksEndAllWorkersAtOnce) {
+  ASSERT_OK(cluster_->Start(kWorker0));
+  ASSERT_OK(cluster_->Start(kWorker1, {"--set", "data_dir=/no/such/folder"}));
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ExpectEndsWith(task, 1);
+    EXPECT_THAT(process(task).output(), HasSubstr("/no/such/folder"));
+  }
+}
+
+TEST_F(SynchronousTest, WithoutARunDirAllLogsStandBesideTheResults) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "without_run_dir";
+  fs::create_directory(folder);
+  const std::string job = fs::absolute("examples/digits/digits.job").string();
+  const std::string worker = fs::absolute("worker/worker").string();
+  std::vector<std::unique_ptr<ProcessUnderTest>> workers;
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ASSERT_OK_AND_ASSIGN(
+        workers.emplace_back(),
+        ProcessUnderTest::Start(
+            {"env", "-C", folder.string(), worker, absl::StrCat("--job=", job),
+             "--threads=1", "--set", "epochs=2"},
+            {{"TF_CONFIG", cluster_->TfConfig(task)}}));
+  }
+  for (const auto& started : workers) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, started->AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 0) << started->output();
+  }
+  std::vector<fs::path> runs;
+  for (const auto& run : fs::directory_iterator(folder / "runs")) {
+    runs.push_back(run.path());
+  }
+  ASSERT_EQ(runs.size(), 1u);
+  for (const char* name :
+       {"summary.json", "logs/worker-0.log", "logs/worker-1.log"}) {
+    EXPECT_TRUE(fs::exists(runs[0] / name)) << name;
+  }
+  EXPECT_THAT(
+      workers[1]->output(),
+      HasSubstr(absl::StrCat("logs of all tasks are in ", runs[0].string())));
+}
+
 TEST_F(SynchronousTest, RejectsTwoWorkersWithOneIndex) {
   ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
   ASSERT_OK(process(kWorker0).AwaitLine("waiting for worker 1"));
@@ -218,10 +273,29 @@ TEST_F(SynchronousTest, DetectsAStoppedWorker) {
 }
 
 TEST_F(SynchronousTest, SurvivorsOfATerminatedWorkerAskToBeRestarted) {
-  StartBothWorkers();
+  cluster_->set_job(WriteCommented({{"seed: 1", "save_final_weights: false"}}));
+  cluster_->set_epochs(kManyEpochs);
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ASSERT_OK(
+        cluster_->Start(task, {"--set", "data_dir=examples/data/digits"}));
+  }
+  ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
   process(kWorker1).SendSignal(SIGTERM);
   ExpectEndsWith(kWorker1, 143);
   ExpectEndsWith(kWorker0, 138);
+  EXPECT_FALSE(
+      std::filesystem::exists(cluster_->run_dir() + "/final_weights.index"));
+}
+
+TEST_F(SynchronousTest, TheWeightsAreSavedWhenAWorkerIsTerminated) {
+  StartBothWorkers();
+  process(kWorker1).SendSignal(SIGTERM);
+  ExpectEndsWith(kWorker1, 143);
+  ExpectEndsWith(kWorker0, 143);
+  const std::string weights = cluster_->run_dir() + "/final_weights";
+  EXPECT_THAT(process(kWorker0).output(),
+              HasSubstr(absl::StrCat("the weights are in ", weights)));
+  EXPECT_TRUE(std::filesystem::exists(weights + ".index"));
 }
 
 TEST_F(SynchronousTest, LaunchRunsAnyNumberOfWorkers) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <ostream>
@@ -10,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/core/base/clock.h"
 #include "common/dataset/dataset.h"
@@ -133,8 +135,13 @@ struct FitOptions {
   Verbosity verbose = Verbosity::kAuto;
   int initial_epoch = 0;
   std::vector<Callback*> callbacks = {};  // Borrowed.
-  std::ostream* output = nullptr;         // Borrowed; null: standard output.
-  Clock* clock = Clock::Real();           // Borrowed.
+  // Called as Callback::OnPreemption(), after the callbacks, with the weights
+  // that Fit() would end with: the averages, if the optimizer uses them.
+  // Watches for the end of this process only, not for that of a parameter
+  // server.
+  std::function<absl::Status(Model&)> on_preemption = nullptr;
+  std::ostream* output = nullptr;  // Borrowed; null: standard output.
+  Clock* clock = Clock::Real();    // Borrowed.
   // Multiply the sample weights of training, those of validation not. For
   // models with one output, whose labels are class numbers or one-hot.
   ClassWeights class_weight = {};

@@ -116,7 +116,7 @@ FitRun::FitRun(Model* model, const CompiledModel& compiled,
       steps_per_execution_(compiled.options().steps_per_execution),
       sums_(StepResults()),
       epoch_(options.initial_epoch),
-      requests_(model, &strategy_, options.callbacks, control),
+      requests_(model, &strategy_, control, [this] { return SaveBeforeEnd(); }),
       monitor_(options.epochs, options.clock) {
   control_->progress = this;
 }
@@ -129,11 +129,22 @@ FitRun::~FitRun() {
   recovery->SetProgressSource(nullptr);
 }
 
+absl::Status FitRun::SaveBeforeEnd() {
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnPreemption, *model_));
+  if (options_.on_preemption == nullptr) return absl::OkStatus();
+  if (compiled_.optimizers().use_ema()) {
+    RETURN_IF_ERROR(strategy_.variables().AssignAverages());
+  }
+  return options_.on_preemption(*model_);
+}
+
 absl::StatusOr<History> FitRun::Run() {
   RETURN_IF_ERROR(Start());
-  const bool is_watched = std::any_of(
+  const bool callbacks_watch = std::any_of(
       options_.callbacks.begin(), options_.callbacks.end(),
       [](const Callback* callback) { return callback->watches_preemption(); });
+  const bool is_watched = callbacks_watch || options_.on_preemption != nullptr;
   std::optional<PreemptionNotice::Watch> watch;
   std::optional<JobControl::Training> controlled;
   if (StoppableLoop* const stoppable = loop_->stoppable();
@@ -146,7 +157,7 @@ absl::StatusOr<History> FitRun::Run() {
     if (strategy_.is_chief()) controlled.emplace(&JobControl::OfProcess());
   }
   if (TrainingRecovery* const recovery = strategy_.recovery();
-      is_watched && recovery != nullptr) {
+      callbacks_watch && recovery != nullptr) {
     recovery->SetPreemptionSaver([this] {
       return CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
     });

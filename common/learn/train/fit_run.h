@@ -64,6 +64,8 @@ class FitRun final : public TrainingProgress {
   // Where GoOnFrom() says, once callbacks know that training begins.
   absl::Status GoOn();
   absl::Status RestoreCallbacks() const;
+  // Lets callbacks and FitOptions::on_preemption save.
+  absl::Status SaveBeforeEnd();
   // After `failure`: back to where the variables are, if they were taken back;
   // `failure` otherwise.
   absl::Status GoBackAfter(const absl::Status& failure);

@@ -217,7 +217,7 @@ Strategy* Model::strategy() const { return compiled_->strategy(); }
 absl::StatusOr<History> Model::Fit(const Element& arrays,
                                    const FitOptions& options) {
   // A call that is made again after an error goes through the same order, so
-  // that callbacks can go on in it.
+  // that callbacks can continue in it.
   const uint64_t seed =
       FoldIn(FoldIn(compiled_->seed(), "shuffle"), array_fit_count_);
   ASSIGN_OR_RETURN(const FitCall call, FitCallOfArrays(arrays, options, seed));

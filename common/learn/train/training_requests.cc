@@ -11,7 +11,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/storage/disk.h"
-#include "common/learn/train/call_each.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/model.h"
 #include "common/net/process/exit_code.h"
@@ -33,12 +32,12 @@ std::string Where(TrainingRequests::Position position) {
 }  // namespace
 
 TrainingRequests::TrainingRequests(Model* model, Strategy* strategy,
-                                   absl::Span<Callback* const> callbacks,
-                                   TrainingControl* control)
+                                   TrainingControl* control,
+                                   std::function<absl::Status()> save)
     : model_(*model),
       strategy_(*strategy),
-      callbacks_(callbacks.begin(), callbacks.end()),
-      control_(*control) {}
+      control_(*control),
+      save_(std::move(save)) {}
 
 absl::Status TrainingRequests::Serve(Position position) {
   JobControl& job_control = JobControl::OfProcess();
@@ -101,15 +100,14 @@ absl::Status TrainingRequests::WriteCheckpoint(Position position) {
 }
 
 absl::Status TrainingRequests::EndBeforePreemption(Position position) {
-  const absl::Status saved =
-      CallEach(callbacks_, &Callback::OnPreemption, model_);
+  const absl::Status saved = save_();
   // No task leaves while the chief still writes.
   RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
   RETURN_IF_ERROR(saved);
   PreemptionNotice::OfProcess().Obey();
   return WithExitCode(
       absl::CancelledError(
-          absl::StrCat("training was told to end, and did ", Where(position))),
+          absl::StrCat("training was stopped by a signal ", Where(position))),
       ExitCode::kTerminated);
 }
 

@@ -2,20 +2,18 @@
 #define COMMON_LEARN_TRAIN_TRAINING_REQUESTS_H_
 
 #include <cstdint>
-#include <vector>
+#include <functional>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/callback.h"
 #include "common/learn/train/training_control.h"
 
 namespace muster {
 
 class Model;
 
-// What operators (JobControl) and preemptions (PreemptionNotice) ask of
-// training while Fit() runs: a checkpoint, or the end.
+// Serves the requests of operators (JobControl) and of preemptions
+// (PreemptionNotice) while Fit() runs: a checkpoint, or the end.
 class TrainingRequests {
  public:
   // A place between two steps.
@@ -24,27 +22,26 @@ class TrainingRequests {
     int64_t epoch_steps = 0;  // Done in this epoch.
   };
 
-  // All are borrowed.
-  TrainingRequests(Model* model, Strategy* strategy,
-                   absl::Span<Callback* const> callbacks,
-                   TrainingControl* control);
+  // Pointers are borrowed. `save` saves before a preemption ends training.
+  TrainingRequests(Model* model, Strategy* strategy, TrainingControl* control,
+                   std::function<absl::Status()> save);
 
   // Serves the request for which the step loop has paused: that of an operator,
   // as the chief knows it, or otherwise a preemption. Collective. Sets
   // TrainingControl::stops if training is to end.
-  //   kCancelled  a preemption: callbacks have saved. ExitCode::kTerminated
+  //   kCancelled  a preemption: `save` is done. ExitCode::kTerminated
   absl::Status Serve(Position position);
 
  private:
-  // Collective. An error of the disk is the operator's, and training goes on.
+  // Collective. An error of the disk is the operator's, and training continues.
   absl::Status WriteCheckpoint(Position position);
-  // Lets callbacks save; an error in any case.
+  // Saves; an error in any case.
   absl::Status EndBeforePreemption(Position position);
 
   Model& model_;
   Strategy& strategy_;
-  const std::vector<Callback*> callbacks_;
   TrainingControl& control_;
+  const std::function<absl::Status()> save_;
 };
 
 }  // namespace muster

@@ -10,10 +10,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/random.h"
@@ -47,6 +52,38 @@ absl::Status AfterSignal(const ShutdownSignals& signals, absl::Status status) {
   }
   return WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
 }
+
+// Interrupts a task that saves for longer than it may, so that the others of
+// its cluster are still told of its end. Thread-safe.
+class SavingTimeout {
+ public:
+  explicit SavingTimeout(Task* task) : task_(task) {}
+  ~SavingTimeout() {
+    {
+      absl::MutexLock lock(&mutex_);
+      has_ended_ = true;
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Once.
+  void Begin(absl::Duration timeout) {
+    thread_ = std::thread([this, timeout] {
+      Clock* const clock = Clock::Real();
+      absl::MutexLock lock(&mutex_);
+      if (!clock->AwaitWithDeadline(&mutex_, absl::Condition(&has_ended_),
+                                    clock->Now() + timeout)) {
+        task_->Interrupt();
+      }
+    });
+  }
+
+ private:
+  Task* const task_;  // Borrowed.
+  absl::Mutex mutex_;
+  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
 
 // Before training, which may take days. Leaves an empty file.
 absl::Status CheckTraceFile(const std::string& path) {
@@ -101,23 +138,27 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
     RETURN_IF_ERROR(CheckTraceFile(trace_file));
     RETURN_IF_ERROR(JobTrace::OfProcess().Begin());
   }
+  const absl::Duration grace_period = options.grace_period;
   Task task(std::move(options), identity, seed, network);
-  signals.SetHandler([&](int signal) {
-    // Training ends by itself when it has saved.
-    if (PreemptionNotice::OfProcess().Deliver()) return;
-    if (task.Interrupt()) return;
-    // No peer waits for this process.
-    LOG(WARNING) << "stopped by " << NameOf(signal)
-                 << "; nothing is saved on a signal unless BackupAndRestore "
-                    "has save_before_preemption";
-    std::_Exit(128 + signal);
-  });
   absl::Status trained;
   {
+    SavingTimeout saving(&task);
+    signals.SetHandler([&](int signal) {
+      // Training ends by itself when it has saved.
+      if (PreemptionNotice::OfProcess().Deliver()) {
+        return saving.Begin(grace_period / 2);
+      }
+      if (task.Interrupt()) return;
+      // No peer waits for this process.
+      LOG(WARNING) << "stopped by " << NameOf(signal)
+                   << "; nothing is saved, because no training that saves on a "
+                      "signal is under way";
+      std::_Exit(128 + signal);
+    });
     const StragglerLog stragglers;
     trained = AfterSignal(signals, train(task));
+    signals.SetHandler(nullptr);
   }
-  signals.SetHandler(nullptr);
   absl::Status ended = AfterSignal(signals, task.EndJob(trained));
   if (!trace_file.empty()) ended.Update(WriteTrace(trace_file));
   return ended;

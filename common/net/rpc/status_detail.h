@@ -30,7 +30,7 @@ absl::Status WithTaskFailure(absl::Status status,
 std::optional<proto::TaskFailure> GetTaskFailure(const absl::Status& status);
 
 // Limits of both functions below, so that a status fits into HTTP/2 headers,
-// whoever has sent it.
+// whichever process has sent it.
 inline constexpr int kStatusPayloadCountMax = 8;
 // Type and value of one payload. A TaskFailure is not limited.
 inline constexpr size_t kStatusPayloadBytesMax = 256;

@@ -60,7 +60,7 @@ struct StreamState {
   std::deque<Operation> operations ABSL_GUARDED_BY(mutex);
   bool is_running ABSL_GUARDED_BY(mutex) = false;
   bool is_ending ABSL_GUARDED_BY(mutex) = false;
-  // Of Order::kThreads. Joined by whoever has set is_ending.
+  // Of Order::kThreads. Joined by the thread that has set is_ending.
   std::thread thread ABSL_GUARDED_BY(mutex);
 };
 

@@ -2,18 +2,22 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
@@ -21,9 +25,11 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/io/storage/disk.h"
+#include "common/io/storage/object_url.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/worker_agreement.h"
 #include "common/learn/train/adapt.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
@@ -35,6 +41,7 @@
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/job_strategy.h"
+#include "common/learn/train/job/loss_cost.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/non_finite.h"
@@ -68,6 +75,14 @@ absl::StatusOr<std::string> HashOf(const Model& model) {
   return HashWeights(by_name);
 }
 
+std::string AbsoluteFolder(const std::string& folder) {
+  if (IsObjectUrl(folder)) return folder;
+  std::error_code error;
+  const std::string absolute =
+      std::filesystem::absolute(folder.empty() ? "." : folder, error).string();
+  return error ? folder : absolute;
+}
+
 // Where the run writes beside what its callbacks say.
 absl::Status PrepareFolders(const proto::TrainingJob& job,
                             const std::string& run_dir,
@@ -78,6 +93,37 @@ absl::Status PrepareFolders(const proto::TrainingJob& job,
   if (!recovery_dir.empty()) folders.push_back(recovery_dir);
   RETURN_IF_ERROR(EnsureWritable(folders));
   return EnsureWritable(OutputFoldersOf(callbacks));
+}
+
+using JobCallbacks = std::vector<std::unique_ptr<Callback>>;
+
+std::vector<Callback*> Borrow(const JobCallbacks& callbacks) {
+  std::vector<Callback*> borrowed;
+  for (const auto& callback : callbacks) borrowed.push_back(callback.get());
+  return borrowed;
+}
+
+// Finds mistakes in the data and in folders before a cluster is waited for.
+absl::StatusOr<JobCallbacks> Prepare(ResolvedJob& resolved,
+                                     const RunJobOptions& options) {
+  RETURN_IF_ERROR(resolved.OpenData());
+  ASSIGN_OR_RETURN(JobCallbacks callbacks,
+                   BuildJobCallbacks(resolved.job(), options.output));
+  if (!options.is_chief) return callbacks;
+  RETURN_IF_ERROR(
+      PrepareFolders(resolved.job(), options.run_dir, Borrow(callbacks)));
+  if (options.on_run_dir) options.on_run_dir(AbsoluteFolder(options.run_dir));
+  return callbacks;
+}
+
+// Collective. The chief has been told in Prepare().
+absl::Status TellRunDir(const RunJobOptions& options,
+                        const WorkerAgreement& agreement) {
+  ASSIGN_OR_RETURN(const std::string folder,
+                   agreement.FromChief("the folder of the run",
+                                       AbsoluteFolder(options.run_dir)));
+  if (!options.is_chief && options.on_run_dir) options.on_run_dir(folder);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> SeedOf(const proto::TrainingJob& job,
@@ -133,20 +179,83 @@ absl::Status Test(Model& model, const Dataset& data,
   return absl::OkStatus();
 }
 
+struct FinalFiles {
+  std::string weights;  // The prefix of a checkpoint.
+  std::string model;    // Empty: the model comes from no file of Keras.
+};
+
 // Called by all processes that train in sync; the chief writes.
+absl::StatusOr<FinalFiles> SaveFinalFiles(Model& model, bool is_from_keras,
+                                          const std::string& run_dir) {
+  FinalFiles files;
+  const std::string prefix = JoinPath(run_dir, "final_weights");
+  RETURN_IF_ERROR(model.SaveWeights(prefix));
+  files.weights = prefix;
+  if (!is_from_keras) return files;
+  const std::string path = JoinPath(run_dir, "final_model.keras");
+  RETURN_IF_ERROR(model.Save(path));
+  files.model = path;
+  return files;
+}
+
 absl::Status SaveFinal(Model& model, bool is_from_keras,
                        const RunJobOptions& options, std::ostream& output,
                        RunSummary* summary) {
-  const bool speaks = options.verbose != Verbosity::kSilent;
-  const std::string prefix = JoinPath(options.run_dir, "final_weights");
-  RETURN_IF_ERROR(model.SaveWeights(prefix));
-  summary->final_weights = prefix;
-  if (speaks) output << "Final weights: " << prefix << std::endl;
-  if (!is_from_keras) return absl::OkStatus();
-  const std::string path = JoinPath(options.run_dir, "final_model.keras");
-  RETURN_IF_ERROR(model.Save(path));
-  if (speaks) output << "Final model: " << path << std::endl;
+  ASSIGN_OR_RETURN(const FinalFiles files,
+                   SaveFinalFiles(model, is_from_keras, options.run_dir));
+  summary->final_weights = files.weights;
+  if (options.verbose == Verbosity::kSilent) return absl::OkStatus();
+  output << "Final weights: " << files.weights << std::endl;
+  if (files.model.empty()) return absl::OkStatus();
+  output << "Final model: " << files.model << std::endl;
   return absl::OkStatus();
+}
+
+// `trained`, which a signal has ended, with where the weights are and how the
+// job continues.
+absl::Status WithSavedFiles(const absl::Status& trained,
+                            const FinalFiles& files, const ResolvedJob& job) {
+  const std::string model =
+      files.model.empty() ? ""
+                          : absl::StrCat(", and the model in ", files.model);
+  absl::Status status(
+      trained.code(),
+      absl::StrCat(trained.message(), "; the weights are in ", files.weights,
+                   model, "; ", DescribeResumption(job.job(), job.run_dir())));
+  trained.ForEachPayload(
+      [&status](absl::string_view url, const absl::Cord& payload) {
+        status.SetPayload(url, payload);
+      });
+  return status;
+}
+
+bool SavesFinal(const proto::TrainingJob& job) {
+  return !job.has_save_final_weights() || job.save_final_weights();
+}
+
+// A signal that ends training leaves the final files too.
+absl::Status Train(Model& model, const Dataset& data, FitOptions fit,
+                   const ResolvedJob& resolved, const RunJobOptions& options,
+                   Strategy& strategy, History* history) {
+  const proto::TrainingJob& job = resolved.job();
+  std::optional<FinalFiles> saved_on_signal;
+  if (SavesFinal(job)) {
+    fit.on_preemption = [&](Model& stopped) -> absl::Status {
+      ASSIGN_OR_RETURN(saved_on_signal,
+                       SaveFinalFiles(stopped, resolved.keras_file() != nullptr,
+                                      options.run_dir));
+      return absl::OkStatus();
+    };
+  }
+  const absl::Status trained =
+      TrainUntilTheEnd(strategy, JobCheckpointDir(job), [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(*history, model.Fit(data, fit));
+        return absl::OkStatus();
+      });
+  const bool says_where = saved_on_signal.has_value() && strategy.is_chief();
+  return trained.ok() || !says_where
+             ? trained
+             : WithSavedFiles(trained, *saved_on_signal, resolved);
 }
 
 // As SaveFinal().
@@ -193,19 +302,14 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                                   const RunJobOptions& given) {
   const absl::Time start = Clock::Real()->Now();
   const proto::TrainingJob& job = resolved.job();
-  // Mistakes in the data are better found before a cluster is waited for.
-  RETURN_IF_ERROR(resolved.OpenData());
-  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Callback>> callbacks,
-                   BuildJobCallbacks(job, given.output));
-  std::vector<Callback*> borrowed_callbacks;
-  for (const auto& callback : callbacks) {
-    borrowed_callbacks.push_back(callback.get());
-  }
-  if (given.is_chief) {
-    RETURN_IF_ERROR(PrepareFolders(job, given.run_dir, borrowed_callbacks));
+  const absl::StatusOr<JobCallbacks> callbacks = Prepare(resolved, given);
+  if (!callbacks.ok()) {
+    if (given.on_unready) given.on_unready(resolved, callbacks.status());
+    return callbacks.status();
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
                    make_strategy(resolved));
+  RETURN_IF_ERROR(TellRunDir(given, strategy->agreement()));
   RunJobOptions options = given;
   // What all processes would say alike is said once.
   if (!strategy->is_chief()) options.verbose = Verbosity::kSilent;
@@ -225,14 +329,11 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(RestoreFirstWeights(resolved, options, &model));
   FitOptions fit = BuildFitOptions(job, datasets, options);
-  fit.callbacks = borrowed_callbacks;
+  fit.callbacks = Borrow(*callbacks);
   // Such a run fails too, but with its summary written.
   const bool fails_on_non_finite = std::exchange(fit.fail_on_non_finite, false);
-  RETURN_IF_ERROR(
-      TrainUntilTheEnd(*strategy, JobCheckpointDir(job), [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
-        return absl::OkStatus();
-      }));
+  RETURN_IF_ERROR(Train(model, datasets.train, std::move(fit), resolved,
+                        options, *strategy, &summary.history));
   for (const auto& [name, values] : summary.history.history) {
     summary.final[name] = values.back();
   }
@@ -242,7 +343,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   ASSIGN_OR_RETURN(summary.weights_sha256, HashOf(model));
   // The summary is written all the same.
   absl::Status saved;
-  if (!job.has_save_final_weights() || job.save_final_weights()) {
+  if (SavesFinal(job)) {
     saved = SaveFinal(model, resolved.keras_file() != nullptr, options, output,
                       &summary);
   }

@@ -41,6 +41,12 @@ struct RunJobOptions {
   // In place of the job's own; drawn at random when neither is there, for all
   // processes that train in sync alike.
   std::optional<uint64_t> seed = std::nullopt;
+  // Gets why this process cannot train, before a strategy is made, so that the
+  // other processes can be told.
+  std::function<void(const ResolvedJob& job, const absl::Status& why)>
+      on_unready;
+  // Gets the absolute path of the chief's `run_dir`, once it can be written to.
+  std::function<void(const std::string& folder)> on_run_dir;
   std::string muster_version = "";
   Verbosity verbose = Verbosity::kAuto;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
@@ -58,8 +64,10 @@ struct RunJobOptions {
 // says where these are in its last lines. A model that came from a file of
 // Keras is also saved as one, `run_dir`/final_model.keras, with the weights. A
 // job with export_onnx leaves `run_dir`/final_model.onnx. Of processes that
-// train in sync the chief alone speaks and writes. A strategy may lose and
-// regain tasks meanwhile; what comes out of here is final.
+// train in sync the chief alone speaks and writes. If the process is told to
+// end while it trains (PreemptionNotice), the weights are saved likewise, and
+// the error, kCancelled, says where they are and how to resume. A strategy may
+// lose and regain tasks meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.
 //   kInvalidArgument  a folder that the run writes to cannot be written to;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -73,6 +74,32 @@ absl::Status EvaluateJobFile(Task& task, ResolvedJob resolved,
   return EvaluateJob(std::move(resolved), options);
 }
 
+// Lets the other tasks know that this one cannot train, because of `why`.
+void TellOthers(Task& task, const ResolvedJob& job,
+                const StrategyFactory& make_strategy, const absl::Status& why) {
+  if (task.options().config.IsAlone()) return;
+  task.SetFailure(why);
+  make_strategy(job).status().IgnoreError();
+}
+
+// Removes the folder of a run if nothing but logs is in it.
+void RemoveIfNoResults(const std::string& run_dir) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const fs::path& path : fs::directory_iterator(run_dir, error)) {
+    if (path.filename() != "logs") return;
+  }
+  if (!error) fs::remove_all(run_dir, error);
+}
+
+// Writes the log of this task beside the results in `run_dir`.
+void WriteLogBesideResults(const TaskOptions& options, bool is_chief,
+                           const std::string& run_dir) {
+  WriteTaskLog(options.config, is_chief ? "coordinator" : "worker", run_dir);
+  if (is_chief || !options.run_dir.empty()) return;
+  LOG(INFO) << "the results and the logs of all tasks are in " << run_dir;
+}
+
 }  // namespace
 
 absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options) {
@@ -91,24 +118,41 @@ absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options) {
 absl::Status TrainJob(Task& task, ResolvedJob resolved,
                       const StrategyFactory& make_strategy) {
   const TaskOptions& options = task.options();
-  const RunJobOptions run_options{
-      .job_file = resolved.file(),
-      .run_dir = resolved.run_dir(),
-      .is_chief = options.config.cluster.IsChief(options.config.task),
-      .seed = options.seed,
-      .muster_version = std::string(kVersion)};
+  const bool is_chief = options.config.cluster.IsChief(options.config.task);
+  RunJobOptions run_options{.job_file = resolved.file(),
+                            .run_dir = resolved.run_dir(),
+                            .is_chief = is_chief,
+                            .seed = options.seed,
+                            .muster_version = std::string(kVersion)};
   if (options.config.task.type == TaskType::kEvaluator) {
     return EvaluateJobFile(task, std::move(resolved), run_options);
   }
-  if (run_options.is_chief) {
+  run_options.on_unready = [&](const ResolvedJob& job,
+                               const absl::Status& why) {
+    TellOthers(task, job, make_strategy, why);
+  };
+  run_options.on_run_dir = [&](const std::string& folder) {
+    WriteLogBesideResults(options, is_chief, folder);
+  };
+  if (is_chief) {
     JobControl::OfProcess().SetCheckpointFolder(
         RequestedCheckpointFolder(resolved.run_dir()));
-    RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
-    WriteTaskLog(options.config, "coordinator", resolved.run_dir());
+    if (const absl::Status status = CheckRunIsNotOver(resolved.run_dir());
+        !status.ok()) {
+      TellOthers(task, resolved, make_strategy, status);
+      return status;
+    }
     LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
                                   options.server_return_timeout);
   }
-  return RunJob(std::move(resolved), make_strategy, run_options).status();
+  const std::string run_dir = resolved.run_dir();
+  const absl::Status status =
+      RunJob(std::move(resolved), make_strategy, run_options).status();
+  // The folder was not asked for, and the error says what was wrong.
+  const bool is_unwanted = is_chief && options.run_dir.empty();
+  if (is_unwanted && absl::IsInvalidArgument(status))
+    RemoveIfNoResults(run_dir);
+  return status;
 }
 
 }  // namespace muster

@@ -18,7 +18,9 @@ namespace muster {
 //   others            as ResolvedJob::FromFile()
 absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options);
 
-// Runs the job. A task of type evaluator scores the job's checkpoints.
+// Runs the job. A folder that --run_dir does not name is removed again if the
+// job is invalid and has written nothing. A task of type evaluator scores the
+// job's checkpoints.
 //   kInvalidArgument  its run_dir holds the results of a run that is over, with
 //                     ExitCode::kUsage
 //   others            as RunJob() or EvaluateJob()

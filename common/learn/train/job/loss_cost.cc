@@ -31,12 +31,12 @@ bool WritesCheckpoints(const proto::TrainingJob& job) {
   return FindBackup(job) != nullptr;
 }
 
-// What follows "the job, started again, ".
 std::string RestartCost(const proto::TrainingJob& job) {
   const BackupAndRestore* const backup = FindBackup(job);
   if (backup == nullptr) {
-    return "begins from the start, because it has no backup_and_restore "
-           "callback";
+    return "if this run is interrupted, it cannot resume: all of its training "
+           "would be repeated (a backup_and_restore callback in the job file "
+           "prevents that)";
   }
   std::string saved;
   if (backup->has_save_freq()) {
@@ -46,8 +46,11 @@ std::string RestartCost(const proto::TrainingJob& job) {
     absl::StrAppend(&saved, saved.empty() ? "" : " and ",
                     "after each epoch (save_each_epoch)");
   }
-  return absl::StrCat("continues from its backup in ", backup->backup_dir(),
-                      ", written ", saved.empty() ? "on a signal only" : saved);
+  return absl::StrCat(
+      "if this run is interrupted, the job, started again, "
+      "resumes from its backup in ",
+      backup->backup_dir(), ", written ",
+      saved.empty() ? "on a signal only" : saved);
 }
 
 std::string ServerLossCost(const proto::TrainingJob& job,
@@ -92,14 +95,26 @@ std::string ServerLossCost(const proto::TrainingJob& job,
 std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
                              absl::Duration server_return_timeout) {
-  const std::string restart =
-      absl::StrCat("the job, started again, ", RestartCost(job));
+  const std::string restart = RestartCost(job);
   if (config.IsAlone()) return restart;
   if (config.HasParameterServers()) {
     return absl::StrCat(ServerLossCost(job, server_return_timeout), "; ",
                         restart);
   }
   return absl::StrCat("a lost worker ends all workers; ", restart);
+}
+
+std::string DescribeResumption(const proto::TrainingJob& job,
+                               const std::string& run_dir) {
+  const BackupAndRestore* const backup = FindBackup(job);
+  if (backup == nullptr) {
+    return "started again, the job begins from the start; with a "
+           "backup_and_restore callback in the job file it would resume";
+  }
+  return absl::StrCat(
+      "to resume from ",
+      backup->save_before_preemption() ? "there" : "its newest backup",
+      ", start the job again with --run_dir=", run_dir);
 }
 
 }  // namespace muster

@@ -18,6 +18,11 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
                              absl::Duration server_return_timeout);
 
+// Returns how a job continues that a signal has ended in training, for the end
+// of a line.
+std::string DescribeResumption(const proto::TrainingJob& job,
+                               const std::string& run_dir);
+
 }  // namespace muster
 
 #endif  // COMMON_LEARN_TRAIN_JOB_LOSS_COST_H_

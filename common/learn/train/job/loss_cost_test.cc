@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr char kServers[] =
     R"({"cluster":{"chief":["h:1"],"worker":["h:2"],"ps":["h:3"]},
@@ -31,19 +32,34 @@ std::string Describe(const std::string& text, const char* tf_config,
                      : "";
 }
 
-TEST(LossCostTest, WithoutABackupARestartBeginsFromTheStart) {
+TEST(LossCostTest, WithoutABackupAllTrainingWouldBeRepeated) {
   EXPECT_EQ(Describe("", ""),
-            "the job, started again, begins from the start, because it has no "
-            "backup_and_restore callback");
-  EXPECT_EQ(Describe("", kWorkers),
-            "a lost worker ends all workers; the job, started again, begins "
-            "from the start, because it has no backup_and_restore callback");
+            "if this run is interrupted, it cannot resume: all of its training "
+            "would be repeated (a backup_and_restore callback in the job file "
+            "prevents that)");
+  EXPECT_THAT(Describe("", kWorkers),
+              StartsWith("a lost worker ends all workers; if this run is "
+                         "interrupted, it cannot resume"));
+}
+
+TEST(LossCostTest, ASignalsLineSaysHowToResume) {
+  proto::TrainingJob job;
+  EXPECT_EQ(DescribeResumption(job, "runs/1"),
+            "started again, the job begins from the start; with a "
+            "backup_and_restore callback in the job file it would resume");
+  auto* const backup = job.add_callbacks()->mutable_backup_and_restore();
+  EXPECT_EQ(DescribeResumption(job, "runs/1"),
+            "to resume from its newest backup, start the job again with "
+            "--run_dir=runs/1");
+  backup->set_save_before_preemption(true);
+  EXPECT_EQ(DescribeResumption(job, "runs/1"),
+            "to resume from there, start the job again with --run_dir=runs/1");
 }
 
 TEST(LossCostTest, ABackupIsNamedWithItsFrequency) {
   EXPECT_THAT(
       Describe("callbacks { backup_and_restore { backup_dir: \"b\" } }", ""),
-      HasSubstr("continues from its backup in b, written after each epoch "
+      HasSubstr("resumes from its backup in b, written after each epoch "
                 "(save_each_epoch)"));
   EXPECT_THAT(Describe("callbacks { backup_and_restore { backup_dir: \"b\" "
                        "save_freq: 10 save_each_epoch: false } }",

@@ -107,8 +107,7 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
     End& end = lanes_[peer];
     end.next_send = end.next_receive = 0;
     end.sent_elements = 0;
-    // A rank that is gone will not take part, whether this rank needs it or
-    // not.
+    // A rank that is gone takes no part, whether this rank needs it or not.
     if (!end.loss.ok()) {
       return Dress(
           absl::StatusCode::kUnavailable,

@@ -107,8 +107,8 @@ class PeerGroup : private PeerLinks::Listener {
   //                        (kDuplicateTask)
   //   kUnimplemented       the implementation is required, and no transport of
   //                        it fits; says what is missing on which rank
-  //   kDeadlineExceeded    names who is missing, and why. Those who are there
-  //                        are told by the leader
+  //   kDeadlineExceeded    names the missing tasks, and why. The leader tells
+  //                        those that are there
   //   as Options::failure
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,

@@ -1,4 +1,4 @@
-// Tasks that meet, or should not.
+// Tasks that form a group, or must not.
 #include <functional>
 #include <memory>
 #include <string>
