@@ -204,7 +204,25 @@ TEST_F(LaunchTest, TheChiefIsToldToStopBeforeTheOthers) {
   for (int i = 0; i < 4; ++i) AwaitPid(*launch, "");
   launch->SendSignal(SIGTERM);
   EXPECT_EQ(ExitCode(*launch), 143);
-  EXPECT_THAT(launch->output(), Not(HasSubstr("too early")));
+  for (const char* log : {"worker-0.log", "worker-1.log", "ps-0.log"}) {
+    EXPECT_THAT(ReadLog(log),
+                AllOf(HasSubstr("pid "), Not(HasSubstr("too early"))));
+  }
+}
+
+TEST_F(LaunchTest, AfterASignalOnlyTheLeadingTaskIsShown) {
+  const auto launch =
+      Launch({"--workers=1", "--ps=1"},
+             "trap 'echo $role is told; kill $child; exit 0' INT TERM; "
+             "sleep infinity & child=$!; echo pid $$; wait");
+  for (int i = 0; i < 3; ++i) AwaitPid(*launch, "");
+  launch->SendSignal(SIGINT);
+  EXPECT_EQ(ExitCode(*launch), 130);
+  EXPECT_THAT(launch->output(), AllOf(HasSubstr("chief is told"),
+                                      Not(HasSubstr("worker is told")),
+                                      Not(HasSubstr("ps is told"))));
+  EXPECT_THAT(ReadLog("worker-0.log"), HasSubstr("worker is told"));
+  EXPECT_THAT(ReadLog("ps-0.log"), HasSubstr("ps is told"));
 }
 
 TEST_F(LaunchTest, ACrashLoopIsGivenUpWithItsLastLines) {

@@ -100,7 +100,7 @@ void LaunchedTask::HandOn(Source* source, absl::string_view bytes) {
 void LaunchedTask::OnLine(const Source& source, absl::string_view line) {
   last_lines_.emplace_back(line);
   if (last_lines_.size() > kLastLineCount) last_lines_.pop_front();
-  if (IsRaw(source)) return;
+  if (IsRaw(source) || is_muted_) return;
   console_->WriteLine(source.stream, label_, options_.color_index, line);
 }
 

@@ -48,6 +48,9 @@ class LaunchedTask {
   //   as ChildProcess::Start, and if the log cannot be opened
   absl::Status Start(absl::Time now);
 
+  // From now on the console does not show what it writes. The log still does.
+  void Mute() { is_muted_ = true; }
+
   bool running() const { return child_ != nullptr; }
   absl::Time started() const { return started_; }
 
@@ -91,6 +94,7 @@ class LaunchedTask {
   Source output_{ConsoleStream::kOutput};
   Source error_{ConsoleStream::kError};
   std::deque<std::string> last_lines_;
+  bool is_muted_ = false;
 };
 
 }  // namespace muster

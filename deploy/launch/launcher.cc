@@ -204,6 +204,8 @@ void Launcher::AdvancePhase(absl::Time now) {
     exit_code_ = signals_->exit_code();
     Say(absl::StrCat("stopping the job (", strsignal(signal),
                      "); a second signal kills it"));
+    // They repeat what the leading task says.
+    for (size_t i = 1; i < entries_.size(); ++i) entries_[i].task->Mute();
     EnterStopping(signal, now);
     return;
   }
