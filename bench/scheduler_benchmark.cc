@@ -49,6 +49,7 @@
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"

@@ -16,6 +16,7 @@
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/status_detail.h"
+#include "coordinator/closure_dispatcher.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/task.pb.h"
 #include "proto/worker.pb.h"

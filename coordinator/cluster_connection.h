@@ -29,7 +29,6 @@
 #include "common/net/rpc/network.h"
 #include "common/net/status/status_report.h"
 #include "common/net/status/trace_collector.h"
-#include "coordinator/closure_dispatcher.h"
 #include "coordinator/recoverable_store.h"
 #include "coordinator/report_intake.h"
 #include "coordinator/server_recovery.h"
@@ -40,6 +39,8 @@
 #include "ps/client/remote_variable_store.h"
 
 namespace muster {
+
+class ClosureDispatcher;
 
 // The connection of a coordinator to the cluster for one job: the sessions with
 // all workers and parameter servers, and the variables. Lasts until the end of

@@ -11,6 +11,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "coordinator/closure_arguments.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/worker_lane.h"

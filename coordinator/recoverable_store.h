@@ -34,9 +34,7 @@ class RecoverableStore final : public VariableStore {
     recovery_->NoteAssigned();
     return variables_->StartOver(spec);
   }
-  std::vector<proto::VariableSpec> List() const override {
-    return variables_->List();
-  }
+  std::vector<proto::VariableSpec> List() const override;
   absl::StatusOr<Tensor> Read(absl::string_view name) override {
     return variables_->Read(name);
   }

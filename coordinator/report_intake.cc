@@ -8,6 +8,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/status_detail.h"
 #include "coordinator/remote_value.h"
+#include "coordinator/worker_lane.h"
+#include "proto/worker.pb.h"
 
 namespace muster {
 namespace {

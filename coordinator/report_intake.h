@@ -10,10 +10,14 @@
 #include "common/core/tensor/tensor.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/release_list.h"
-#include "coordinator/worker_lane.h"
-#include "proto/worker.pb.h"
 
 namespace muster {
+
+struct FunctionRecord;
+struct WorkerLane;
+namespace proto {
+class WorkerReport;
+}  // namespace proto
 
 // How to handle a failed closure.
 enum class FailureVerdict {

@@ -17,6 +17,8 @@
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/status_detail.h"
+#include "coordinator/closure_dispatcher.h"
+#include "proto/rpc.pb.h"
 #include "ps/client/frozen_snapshot.h"
 #include "ps/client/snapshot_id_name.h"
 

@@ -22,7 +22,6 @@
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/learn/strategy/training_recovery.h"
 #include "common/learn/train/checkpoints/background_writer.h"
-#include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/rollback_point.h"
 #include "coordinator/rollback_report.h"
@@ -30,6 +29,8 @@
 #include "ps/client/remote_variable_store.h"
 
 namespace muster {
+
+class ClosureDispatcher;
 
 // A loop over closures that saves its state with each snapshot and restores it
 // after a rollback. Called on the thread that takes the snapshot or that runs

@@ -102,7 +102,8 @@ void ServerWatch::OnMessage(int server, uint64_t session,
 bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   Server& server = servers_[index];
   const uint64_t incarnation = event.incarnation();
-  server.activity = event.activity();
+  server.activity =
+      std::make_shared<const proto::ServerActivity>(event.activity());
   if (server.incarnation == 0) {
     server.incarnation = incarnation;
     server.state_since = clock_->Now();
@@ -165,10 +166,10 @@ void ServerWatch::AddStatus(StatusReport* report) const {
                  : end_expected_   ? TaskStatus::State::kEnded
                                    : TaskStatus::State::kConnected;
     task.problem = std::string(server.lost.message());
-    task.update_count = server.activity.update_count();
-    task.bytes_received = server.activity.bytes_received();
-    task.bytes_sent = server.activity.bytes_sent();
-    task.variable_bytes = server.activity.variable_bytes();
+    task.update_count = server.activity->update_count();
+    task.bytes_received = server.activity->bytes_received();
+    task.bytes_sent = server.activity->bytes_sent();
+    task.variable_bytes = server.activity->variable_bytes();
   }
 }
 

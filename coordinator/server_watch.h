@@ -21,9 +21,13 @@
 #include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
-#include "proto/parameter_server.pb.h"
 
 namespace muster {
+
+namespace proto {
+class ServerActivity;
+class WatchEvent;
+}  // namespace proto
 
 // Knows which parameter servers are alive. Each is asked over a stream at every
 // interval. A server that does not answer, or that answers as another process,
@@ -110,7 +114,8 @@ class ServerWatch : private ReconnectingStream::Listener {
     std::string last_error;  // Why the last session ended.
     bool has_refused = false;
     absl::Time state_since;  // Of whether it is lost.
-    proto::ServerActivity activity;
+    std::shared_ptr<const proto::ServerActivity>
+        activity;  // As of the last event.
   };
 
   Message OnDial(int server, uint64_t session) override

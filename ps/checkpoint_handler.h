@@ -18,7 +18,6 @@
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"
-#include "proto/parameter_server.pb.h"
 #include "ps/parameter_shard.h"
 
 namespace muster {

@@ -17,12 +17,15 @@
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"
 #include "common/net/status/status_report.h"
-#include "proto/parameter_server.pb.h"
 #include "ps/checkpoint_handler.h"
 #include "ps/parameter_shard.h"
 #include "ps/segment_intake.h"
 
 namespace muster {
+
+namespace proto {
+class WatchRequest;
+}  // namespace proto
 
 // Implements proto/parameter_server.proto over a ParameterShard. Validates
 // every request; no request can crash the process.

@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
+#include "proto/tensor.pb.h"
 #include "ps/client/methods.h"
 #include "ps/parameter_service.h"
 #include "ps/testing/test_share.h"

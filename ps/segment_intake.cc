@@ -9,6 +9,8 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/message.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/rpc.pb.h"
 #include "ps/client/client_segment.h"
 #include "ps/client/methods.h"
 #include "ps/client/segment_transfer.h"

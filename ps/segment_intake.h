@@ -16,11 +16,14 @@
 #include "common/core/base/thread_pool.h"
 #include "common/core/tensor/buffer.h"
 #include "common/net/rpc/service.h"
-#include "proto/parameter_server.pb.h"
-#include "proto/rpc.pb.h"
 #include "ps/shared_tensors.h"
 
 namespace muster {
+
+namespace proto {
+class RequestIdentity;
+class ShareRequest;
+}  // namespace proto
 
 // The segments of memory that clients of this host share with a parameter
 // server. A segment stays from its client's offer until the client disconnects

@@ -9,6 +9,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/parameter_shard.h"
 
 namespace muster {
 namespace {

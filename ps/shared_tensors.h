@@ -9,14 +9,17 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/net/rpc/message.h"
-#include "proto/parameter_server.pb.h"
-#include "ps/parameter_shard.h"
 
 // Resolves the offsets of an exchange into tensors and buffers in shared
 // memory. The client's memory is not trusted: its contents may change at any
 // time. Sizes are never read from it, and every offset is checked against the
 // size of the segment.
 namespace muster {
+
+struct AnswerPlace;
+namespace proto {
+class ExchangeRequest;
+}  // namespace proto
 
 // Memory that a client shares. Its size is constant while `owner` lives.
 struct ClientMemory {

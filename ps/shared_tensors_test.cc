@@ -11,6 +11,8 @@
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/parameter_shard.h"
 
 namespace muster {
 namespace {

@@ -13,6 +13,7 @@
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "proto/worker.pb.h"
 
 namespace muster {
 namespace {

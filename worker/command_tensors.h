@@ -5,10 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/worker.pb.h"
 #include "ps/shared_tensors.h"
 
 namespace muster {
+
+namespace proto {
+class WorkerCommand;
+}  // namespace proto
 
 // Returns the tensors of `command` in order: those that were sent `beside` it,
 // and those in `memory`, which they keep mapped. Only floating-point tensors

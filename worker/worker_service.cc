@@ -17,6 +17,7 @@
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
 #include "common/net/status/trace_service.h"
+#include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"

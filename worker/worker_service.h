@@ -31,6 +31,10 @@
 
 namespace muster {
 
+namespace proto {
+class JobEnd;
+}  // namespace proto
+
 // The service of a worker. Serves one coordinator at a time and runs the
 // closures that it sends.
 //

@@ -12,6 +12,7 @@
 #include "common/core/device/device.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/status_detail.h"
+#include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
 
 namespace muster {
@@ -71,6 +72,9 @@ void AddTime(uint32_t function_id, int64_t step_count, absl::Duration busy,
 }
 
 }  // namespace
+
+WorkerSession::Outbox::Outbox()
+    : report(std::make_unique<proto::WorkerReport>()) {}
 
 WorkerSession::WorkerSession(const Options& options,
                              const StepRunner::Environment& environment,
@@ -229,7 +233,7 @@ void WorkerSession::Recall(uint64_t closure_id) {
   const auto position = before == 0 ? runs_.erase(run) : std::next(run);
   if (after.count > 0) runs_.insert(position, std::move(after));
   --unstarted_count_;
-  outbox_.report.add_returned(closure_id);
+  outbox_.report->add_returned(closure_id);
   ++outbox_.entry_count;
 }
 
@@ -317,7 +321,7 @@ void WorkerSession::RunOne(StepRunner* runner, Closure* closure,
     Record(run, status, results);
     if (status.ok()) {
       AddTime(run.function_id, run.steps_per_closure, now - started,
-              &outbox_.report);
+              outbox_.report.get());
     }
     if (ReportIsDue(run.function_id, now)) outbox = TakeOutbox(now);
     // Under the same lock: a lock costs a closure that does nothing a tenth of
@@ -353,16 +357,16 @@ void WorkerSession::Record(const Run& closure, const absl::Status& status,
                            std::vector<Tensor>* results) {
   ++outbox_.entry_count;
   if (!status.ok()) {
-    proto::ClosureFailure* const failure = outbox_.report.add_failures();
+    proto::ClosureFailure* const failure = outbox_.report->add_failures();
     failure->set_id(closure.first_id);
     *failure->mutable_status() = EncodeStatus(status);
     return;
   }
   if (results->empty() || closure.results_unwanted) {
-    AddFinished(closure.first_id, &outbox_.report);
+    AddFinished(closure.first_id, outbox_.report.get());
     return;
   }
-  proto::ClosureResult* const result = outbox_.report.add_results();
+  proto::ClosureResult* const result = outbox_.report->add_results();
   result->set_id(closure.first_id);
   if (!closure.results_come_along && KeepResults(closure.first_id, results)) {
     result->set_kept(true);
@@ -402,7 +406,7 @@ WorkerSession::Outbox WorkerSession::TakeOutbox(absl::Time now) {
 
 void WorkerSession::Send(Outbox outbox) {
   if (outbox.entry_count == 0) return;
-  send_(Message{outbox.report.SerializeAsString(), std::move(outbox.tensors)});
+  send_(Message{outbox.report->SerializeAsString(), std::move(outbox.tensors)});
 }
 
 }  // namespace muster

@@ -21,12 +21,17 @@
 #include "common/core/base/metrics.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
-#include "proto/worker.pb.h"
 #include "worker/graph_cache.h"
 #include "worker/session_iterator.h"
 #include "worker/step_runner.h"
 
 namespace muster {
+
+namespace proto {
+class ClosureRun;
+class WorkerCommand;
+class WorkerReport;
+}  // namespace proto
 
 // The functions, iterators and closures that one coordinator has sent, and the
 // threads that run them. Destroyed with the stream of the session.
@@ -113,7 +118,9 @@ class WorkerSession {
 
   // The contents of the next report.
   struct Outbox {
-    proto::WorkerReport report;
+    Outbox();
+
+    std::unique_ptr<proto::WorkerReport> report;  // Null once moved from.
     std::vector<Tensor> tensors;
     int64_t entry_count = 0;
   };

@@ -10,6 +10,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

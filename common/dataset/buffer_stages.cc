@@ -16,6 +16,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

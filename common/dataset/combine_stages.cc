@@ -14,6 +14,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/dataset/interleaved_stream.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -12,9 +12,12 @@
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "proto/dataset.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Dataset;
+}  // namespace proto
 
 // The building blocks of pipeline stages. For this folder only.
 //

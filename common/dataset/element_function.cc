@@ -11,6 +11,7 @@
 #include "common/compute/runtime/executable.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/attributes.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

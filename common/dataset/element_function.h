@@ -11,9 +11,12 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "proto/dataset.pb.h"
 
 namespace muster {
+
+namespace proto {
+class DatasetStage_Map;
+}  // namespace proto
 
 // An executable function of elements. Not thread-safe: each thread needs its
 // own.
@@ -39,7 +42,7 @@ class ElementFunctionFactory {
   virtual const Graph* graph() const = 0;
   // Sets the function of `map`. Returns false if this is C++ code, which cannot
   // be serialized.
-  virtual bool Encode(proto::DatasetStage::Map* map) const = 0;
+  virtual bool Encode(proto::DatasetStage_Map* map) const = 0;
   // Types of the results.
   virtual const std::vector<TensorType>& result_types() const = 0;
 };

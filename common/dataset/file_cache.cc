@@ -23,6 +23,7 @@
 #include "common/io/storage/disk.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

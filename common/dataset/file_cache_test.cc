@@ -25,6 +25,7 @@
 #include "common/dataset/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -16,6 +16,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

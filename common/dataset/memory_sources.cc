@@ -11,6 +11,8 @@
 #include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/row_tables.h"
 #include "google/protobuf/repeated_field.h"
+#include "proto/dataset.pb.h"
+#include "proto/tensor.pb.h"
 
 namespace muster {
 namespace {

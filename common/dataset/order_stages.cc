@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -18,6 +18,7 @@
 #include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/batch_stages.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/dataset/combine_stages.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -12,6 +12,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/dataset/batch_stages.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

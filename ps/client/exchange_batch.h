@@ -9,11 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/parameter_server.pb.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/server_group.h"
 
 namespace muster {
+
+namespace proto {
+enum UpdateKind : int;
+}  // namespace proto
 
 // Where a job stands, as far as this process knows.
 struct StepMarks {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -25,17 +26,19 @@ RemoteVariable::RemoteVariable(proto::VariableSpec spec, TensorType type,
       row_elements_(type_.shape.rank() == 0 ? 1
                                             : type_.shape.ElementCountInRange(
                                                   1, type_.shape.rank())),
-      spec_(std::move(spec)),
+      spec_(std::make_unique<const proto::VariableSpec>(std::move(spec))),
       held_versions_(shards_.size()) {}
+
+RemoteVariable::~RemoteVariable() = default;
 
 proto::VariableSpec RemoteVariable::spec() const {
   absl::ReaderMutexLock lock(&mutex_);
-  return spec_;
+  return *spec_;
 }
 
 void RemoteVariable::SetSpec(proto::VariableSpec spec) {
   absl::MutexLock lock(&mutex_);
-  spec_ = std::move(spec);
+  spec_ = std::make_unique<const proto::VariableSpec>(std::move(spec));
 }
 
 Tensor RemoteVariable::ShardOf(const Tensor& value, int64_t shard) const {

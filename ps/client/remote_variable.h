@@ -2,6 +2,7 @@
 #define PS_CLIENT_REMOTE_VARIABLE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,13 @@
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
-#include "proto/variable.pb.h"
 #include "ps/client/shard_layout.h"
 
 namespace muster {
+
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // Where one shard of a variable lies.
 struct RemoteShard {
@@ -31,6 +35,7 @@ class RemoteVariable {
   // `shards` by position; all of them.
   RemoteVariable(proto::VariableSpec spec, TensorType type, int64_t ordinal,
                  std::vector<RemoteShard> shards);
+  ~RemoteVariable();
 
   proto::VariableSpec spec() const ABSL_LOCKS_EXCLUDED(mutex_);
   // For another initial value; name and type are those of before.
@@ -87,7 +92,7 @@ class RemoteVariable {
   const int64_t row_elements_;
 
   mutable absl::Mutex mutex_;
-  proto::VariableSpec spec_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<const proto::VariableSpec> spec_ ABSL_GUARDED_BY(mutex_);
   Tensor value_ ABSL_GUARDED_BY(mutex_);  // Invalid until something came.
   std::vector<int64_t> held_versions_ ABSL_GUARDED_BY(mutex_);
   uint64_t fresh_until_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -22,8 +22,12 @@
 #include "common/io/storage/disk.h"
 #include "common/io/storage/object_url.h"
 #include "proto/parameter_server.pb.h"
+#include "proto/variable.pb.h"
+#include "ps/client/exchange_batch.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/remote_variable_session.h"
+#include "ps/client/server_group.h"
+#include "ps/client/variable_directory.h"
 
 namespace muster {
 namespace {
@@ -103,28 +107,36 @@ absl::StatusOr<std::unique_ptr<RemoteVariableStore>> RemoteVariableStore::Open(
   }
   std::unique_ptr<RemoteVariableStore> store(
       new RemoteVariableStore(network, std::move(options)));
-  RETURN_IF_ERROR(store->directory_.Refresh());
-  store->servers_.ShareMemory();
+  RETURN_IF_ERROR(store->directory_->Refresh());
+  store->servers_->ShareMemory();
   return store;
 }
 
 RemoteVariableStore::RemoteVariableStore(Network* network, Options options)
-    : servers_(network, {.servers = std::move(options.servers),
-                         .timeout = options.timeout,
-                         .retry_for = options.retry_for,
-                         .segment_bytes = SegmentBytes(options)}),
-      directory_(&servers_, std::move(options.partitioner), options.placement) {
-  servers_.SetGeneration(options.generation);
+    : servers_(std::make_unique<ServerGroup>(
+          network,
+          ServerGroup::Options{.servers = std::move(options.servers),
+                               .timeout = options.timeout,
+                               .retry_for = options.retry_for,
+                               .segment_bytes = SegmentBytes(options)})),
+      directory_(std::make_unique<VariableDirectory>(
+          servers_.get(), std::move(options.partitioner), options.placement)),
+      marks_(std::make_unique<StepMarks>()) {
+  servers_->SetGeneration(options.generation);
 }
 
 RemoteVariableStore::~RemoteVariableStore() = default;
 
+int RemoteVariableStore::checkpoint_shard_count() const {
+  return servers_->size();
+}
+
 absl::Status RemoteVariableStore::Create(const proto::VariableSpec& spec) {
-  return directory_.Create(spec);
+  return directory_->Create(spec);
 }
 
 absl::Status RemoteVariableStore::StartOver(const proto::VariableSpec& spec) {
-  RETURN_IF_ERROR(directory_.StartOver(spec));
+  RETURN_IF_ERROR(directory_->StartOver(spec));
   absl::MutexLock lock(&optimizer_mutex_);
   std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& request) {
     return RemoveReplaced({spec.name()}, /*replaces_default=*/false, &request);
@@ -133,13 +145,14 @@ absl::Status RemoteVariableStore::StartOver(const proto::VariableSpec& spec) {
 }
 
 std::vector<proto::VariableSpec> RemoteVariableStore::List() const {
-  return directory_.List();
+  return directory_->List();
 }
 
 absl::StatusOr<Tensor> RemoteVariableStore::Read(absl::string_view name) {
-  ASSIGN_OR_RETURN(RemoteVariable * variable, directory_.Find(name));
+  ASSIGN_OR_RETURN(RemoteVariable * variable, directory_->Find(name));
   uint32_t exchange_index = 0;
-  ExchangeBatch batch(&servers_, &marks_, /*step_id=*/0, &exchange_index);
+  ExchangeBatch batch(servers_.get(), marks_.get(), /*step_id=*/0,
+                      &exchange_index);
   batch.AddPull(variable);
   RETURN_IF_ERROR(batch.Send());
   return variable->value();
@@ -147,14 +160,15 @@ absl::StatusOr<Tensor> RemoteVariableStore::Read(absl::string_view name) {
 
 absl::Status RemoteVariableStore::Assign(absl::string_view name,
                                          const Tensor& value) {
-  ASSIGN_OR_RETURN(RemoteVariable * variable, directory_.Find(name));
+  ASSIGN_OR_RETURN(RemoteVariable * variable, directory_->Find(name));
   if (value.type() != variable->type()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable \"", name, "\" is a ", variable->type().ToString(), "; a ",
         value.type().ToString(), " was to be assigned"));
   }
   uint32_t exchange_index = 0;
-  ExchangeBatch batch(&servers_, &marks_, /*step_id=*/0, &exchange_index);
+  ExchangeBatch batch(servers_.get(), marks_.get(), /*step_id=*/0,
+                      &exchange_index);
   batch.AddDenseUpdate(*variable, proto::ASSIGN, value);
   return batch.Send();
 }
@@ -177,7 +191,7 @@ absl::Status RemoteVariableStore::SetOptimizerOf(
 absl::Status RemoteVariableStore::SetOptimizer(
     proto::SetOptimizerRequest request) {
   if (HasOptimizer(request)) return absl::OkStatus();
-  RETURN_IF_ERROR(servers_.SetOptimizer(request));
+  RETURN_IF_ERROR(servers_->SetOptimizer(request));
   absl::MutexLock lock(&optimizer_mutex_);
   const absl::flat_hash_set<absl::string_view> variables(
       request.variables().begin(), request.variables().end());
@@ -199,7 +213,7 @@ bool RemoteVariableStore::HasOptimizer(
 }
 
 absl::Status RemoteVariableStore::AssignAverages() {
-  return servers_.AssignAverages();
+  return servers_->AssignAverages();
 }
 
 absl::StatusOr<std::vector<int64_t>> RemoteVariableStore::UpdateCounts(
@@ -207,11 +221,11 @@ absl::StatusOr<std::vector<int64_t>> RemoteVariableStore::UpdateCounts(
   // Every shard takes every gradient: the first stands for all.
   std::vector<const RemoteShard*> first_shards;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const RemoteVariable* variable, directory_.Find(name));
+    ASSIGN_OR_RETURN(const RemoteVariable* variable, directory_->Find(name));
     first_shards.push_back(&variable->shards().front());
   }
   ASSIGN_OR_RETURN(const std::vector<proto::DescribeResponse> descriptions,
-                   servers_.Describe());
+                   servers_->Describe());
   std::vector<absl::flat_hash_map<uint32_t, int64_t>> count_by_handle;
   for (const proto::DescribeResponse& server : descriptions) {
     auto& counts = count_by_handle.emplace_back();
@@ -243,7 +257,7 @@ absl::StatusOr<FrozenSnapshot> RemoteVariableStore::Freeze(
     uint64_t snapshot_id) {
   const std::vector<uint64_t> dropped = dropped_snapshots_->Take();
   const absl::StatusOr<std::vector<proto::FreezeResponse>> frozen =
-      servers_.Freeze(snapshot_id, dropped);
+      servers_->Freeze(snapshot_id, dropped);
   if (!frozen.ok()) {
     // Some servers may have frozen it.
     dropped_snapshots_->Add({snapshot_id});
@@ -260,7 +274,7 @@ absl::StatusOr<FrozenSnapshot> RemoteVariableStore::Freeze(
     }
   }
   FrozenSnapshot::Entries entries;
-  for (const RemoteVariable* variable : directory_.variables()) {
+  for (const RemoteVariable* variable : directory_->variables()) {
     const auto entry = found.find(variable->name());
     if (entry != found.end()) entries.push_back(std::move(entry->second));
   }
@@ -270,13 +284,13 @@ absl::StatusOr<FrozenSnapshot> RemoteVariableStore::Freeze(
 absl::Status RemoteVariableStore::SaveFrozen(absl::string_view prefix,
                                              int shard_count,
                                              const FrozenSnapshot& snapshot) {
-  if (shard_count < servers_.size()) {
+  if (shard_count < servers_->size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a checkpoint of ", shard_count, " shards has no room for ",
-        "those of ", servers_.size(), " parameter servers"));
+        "those of ", servers_->size(), " parameter servers"));
   }
   ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
-  return servers_.Save(path, shard_count, snapshot.id());
+  return servers_->Save(path, shard_count, snapshot.id());
 }
 
 absl::Status RemoteVariableStore::SaveShards(absl::string_view prefix,
@@ -293,15 +307,15 @@ absl::Status RemoteVariableStore::Restore(absl::string_view prefix,
     ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                      TensorBundleReader::Open(Disk::Real(), path));
     std::vector<VariableRows> variables;
-    for (const RemoteVariable* variable : directory_.variables()) {
+    for (const RemoteVariable* variable : directory_->variables()) {
       if (!IsRestored(*reader, variable->spec(), values_only)) continue;
       variables.push_back(
           VariableRows::All(variable->name(), variable->type()));
     }
     RETURN_IF_ERROR(CheckVariables(*reader, variables));
   }
-  RETURN_IF_ERROR(servers_.Restore(path, values_only, /*only_verifies=*/true));
-  return servers_.Restore(path, values_only, /*only_verifies=*/false);
+  RETURN_IF_ERROR(servers_->Restore(path, values_only, /*only_verifies=*/true));
+  return servers_->Restore(path, values_only, /*only_verifies=*/false);
 }
 
 absl::Status RemoteVariableStore::BringBack(
@@ -309,24 +323,24 @@ absl::Status RemoteVariableStore::BringBack(
     uint64_t low_water_mark, bool starts_over) {
   std::vector<int> places;
   for (const ReturnedServer& server : returned) {
-    servers_.SetIncarnation(server.server, server.incarnation);
+    servers_->SetIncarnation(server.server, server.incarnation);
     places.push_back(server.server);
   }
   if (starts_over) {
-    places.resize(servers_.size());
+    places.resize(servers_->size());
     std::iota(places.begin(), places.end(), 0);
   }
-  RETURN_IF_ERROR(servers_.RollBack(generation, low_water_mark));
-  RETURN_IF_ERROR(directory_.Recreate(places, starts_over));
+  RETURN_IF_ERROR(servers_->RollBack(generation, low_water_mark));
+  RETURN_IF_ERROR(directory_->Recreate(places, starts_over));
   absl::MutexLock lock(&optimizer_mutex_);
   for (const proto::SetOptimizerRequest& request : optimizers_) {
-    RETURN_IF_ERROR(servers_.SetOptimizer(request));
+    RETURN_IF_ERROR(servers_->SetOptimizer(request));
   }
   return absl::OkStatus();
 }
 
 void RemoteVariableStore::ForgetValues() {
-  for (RemoteVariable* variable : directory_.variables()) variable->Forget();
+  for (RemoteVariable* variable : directory_->variables()) variable->Forget();
 }
 
 absl::StatusOr<std::unique_ptr<VariableSession>>
@@ -334,35 +348,36 @@ RemoteVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
   std::vector<RemoteVariableSession::Entry> entries;
   entries.reserve(uses.size());
   for (const VariableUse& use : uses) {
-    ASSIGN_OR_RETURN(RemoteVariable * variable, directory_.Find(use.name));
+    ASSIGN_OR_RETURN(RemoteVariable * variable, directory_->Find(use.name));
     entries.push_back({variable, use.is_read});
   }
-  return WithLossScale(WithClipping(std::make_unique<RemoteVariableSession>(
-                                        &servers_, &marks_, std::move(entries)),
-                                    uses),
-                       uses);
+  return WithLossScale(
+      WithClipping(std::make_unique<RemoteVariableSession>(
+                       servers_.get(), marks_.get(), std::move(entries)),
+                   uses),
+      uses);
 }
 
 void RemoteVariableStore::NoteScheduled(uint64_t step_id) {
-  Raise(&marks_.scheduled, step_id);
+  Raise(&marks_->scheduled, step_id);
 }
 
 void RemoteVariableStore::SetLowWaterMark(uint64_t step_id) {
-  Raise(&marks_.low_water_mark, step_id);
+  Raise(&marks_->low_water_mark, step_id);
 }
 
 void RemoteVariableStore::Watch(
     bool as_coordinator,
     std::function<void(int server, const absl::Status&)> on_lost) {
-  servers_.Watch(as_coordinator, std::move(on_lost));
+  servers_->Watch(as_coordinator, std::move(on_lost));
 }
 
 absl::Status RemoteVariableStore::ShutdownServers(int exit_code) {
-  return servers_.Shutdown(exit_code);
+  return servers_->Shutdown(exit_code);
 }
 
 std::vector<uint64_t> RemoteVariableStore::server_incarnations() const {
-  return servers_.incarnations();
+  return servers_->incarnations();
 }
 
 }  // namespace muster

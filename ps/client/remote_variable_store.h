@@ -17,14 +17,15 @@
 #include "absl/types/span.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/net/rpc/network.h"
-#include "ps/client/exchange_batch.h"
 #include "ps/client/frozen_snapshot.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
-#include "ps/client/server_group.h"
-#include "ps/client/variable_directory.h"
 
 namespace muster {
+
+class ServerGroup;
+class VariableDirectory;
+struct StepMarks;
 namespace proto {
 class SetOptimizerRequest;
 class VariableSpec;
@@ -99,7 +100,7 @@ class RemoteVariableStore final : public VariableStore {
       absl::Span<const std::string> names) override;
   // Every server saves and restores its own part, all at the same time. Each
   // must see the folder of `prefix` as this process does.
-  int checkpoint_shard_count() const override { return servers_.size(); }
+  int checkpoint_shard_count() const override;
   //   kFailedPrecondition  a server wrote where this process does not see it
   //   kPermissionDenied    a server may not write there
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
@@ -165,9 +166,9 @@ class RemoteVariableStore final : public VariableStore {
  private:
   RemoteVariableStore(Network* network, Options options);
 
-  ServerGroup servers_;
-  VariableDirectory directory_;
-  StepMarks marks_;
+  const std::unique_ptr<ServerGroup> servers_;
+  const std::unique_ptr<VariableDirectory> directory_;
+  const std::unique_ptr<StepMarks> marks_;
   const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
       std::make_shared<DroppedSnapshots>();
 

@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/rpc.pb.h"
 #include "proto/variable.pb.h"
 #include "ps/parameter_server.h"
 #include "ps/testing/store_fixture.h"

@@ -25,6 +25,7 @@
 #include "common/core/base/trace.h"
 #include "common/io/storage/disk.h"
 #include "common/net/cluster/task_methods.h"
+#include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"
 #include "ps/client/shared_memory_lane.h"

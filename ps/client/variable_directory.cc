@@ -12,6 +12,7 @@
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/rpc.pb.h"
+#include "proto/variable.pb.h"
 #include "ps/client/shard_layout.h"
 
 namespace muster {

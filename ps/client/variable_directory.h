@@ -13,8 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "proto/parameter_server.pb.h"
-#include "proto/variable.pb.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 #include "ps/client/remote_variable.h"
@@ -22,6 +20,12 @@
 #include "ps/client/shard_layout.h"
 
 namespace muster {
+
+namespace proto {
+class CreateRequest;
+class ShardSpec;
+class VariableSpec;
+}  // namespace proto
 
 // Which variables there are and where their shards lie. Variables live as long
 // as the directory.

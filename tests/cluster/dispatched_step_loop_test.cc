@@ -25,6 +25,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "gmock/gmock.h"

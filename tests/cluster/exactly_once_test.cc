@@ -11,6 +11,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/rpc/identity.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"
 #include "gmock/gmock.h"

@@ -18,6 +18,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/net/rpc/fault_point.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"

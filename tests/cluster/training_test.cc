@@ -39,6 +39,7 @@
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/net/rpc/fault_point.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "gmock/gmock.h"

@@ -17,6 +17,7 @@
 #include "common/io/events/testing/event_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/event.pb.h"
 #include "tests/cluster/process_under_test.h"
 
 namespace muster {

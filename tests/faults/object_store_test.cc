@@ -24,6 +24,7 @@
 #include "common/io/storage/testing/s3_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/event.pb.h"
 #include "tests/cluster/cluster_under_test.h"
 #include "tests/cluster/process_under_test.h"
 

@@ -143,11 +143,10 @@ std::vector<std::string> DatasetSeeds() {
 }
 
 bool RunTrace(absl::string_view input) {
-  TaskTrace trace = {.task = "worker 0", .spans = {}};
-  if (!Parse(input, &trace.spans) || !CheckSpans(trace.spans).ok()) {
-    return false;
-  }
-  return !ChromeTraceJson({trace}).empty();
+  auto spans = std::make_shared<proto::TraceResponse>();
+  if (!Parse(input, spans.get()) || !CheckSpans(*spans).ok()) return false;
+  return !ChromeTraceJson({{.task = "worker 0", .spans = std::move(spans)}})
+              .empty();
 }
 
 std::vector<std::string> TraceSeeds() {

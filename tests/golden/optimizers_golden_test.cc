@@ -18,6 +18,7 @@
 #include "common/core/tensor/tensor.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/optimizer.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/variable.pb.h"
 #include "tests/golden/golden_data.h"

@@ -22,6 +22,7 @@
 #include "common/learn/train/callbacks/tensor_board.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

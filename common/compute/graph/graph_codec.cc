@@ -9,6 +9,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "proto/graph.pb.h"
+#include "proto/tensor.pb.h"
 
 namespace muster {
 namespace {

@@ -4,9 +4,12 @@
 #include "absl/status/statusor.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
-#include "proto/graph.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Graph;
+}  // namespace proto
 
 proto::Graph EncodeGraph(const Graph& graph);
 

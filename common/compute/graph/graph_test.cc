@@ -11,6 +11,7 @@
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/graph.pb.h"
 
 namespace muster {
 namespace {

@@ -15,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/graph.pb.h"
 
 namespace muster {
 namespace {

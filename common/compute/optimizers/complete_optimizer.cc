@@ -18,6 +18,7 @@
 #include "common/core/base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/compute/optimizers/optimizer_kind.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // Returns the row of the optimizer's rule; null if `optimizer` has no rule.
 const OptimizerKind* FindOptimizerKind(const proto::Optimizer& optimizer);

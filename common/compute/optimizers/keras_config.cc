@@ -14,6 +14,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {

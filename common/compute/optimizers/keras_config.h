@@ -5,9 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // The class around the others, which is no OptimizerKind: a loss_scale.
 inline constexpr absl::string_view kLossScaleClass = "LossScaleOptimizer";

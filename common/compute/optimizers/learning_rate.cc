@@ -2,6 +2,7 @@
 
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 
@@ -15,7 +16,10 @@ absl::StatusOr<LearningRate> LearningRate::Create(double number) {
 absl::StatusOr<LearningRate> LearningRate::Create(
     const proto::LearningRateSchedule& schedule) {
   LearningRate rate;
-  ASSIGN_OR_RETURN(rate.schedule_, CompleteSchedule(schedule));
+  ASSIGN_OR_RETURN(proto::LearningRateSchedule complete,
+                   CompleteSchedule(schedule));
+  rate.schedule_ =
+      std::make_shared<const proto::LearningRateSchedule>(std::move(complete));
   rate.kind_ = FindScheduleKind(schedule);
   return rate;
 }

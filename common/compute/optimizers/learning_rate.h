@@ -2,12 +2,16 @@
 #define COMMON_COMPUTE_OPTIMIZERS_LEARNING_RATE_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "common/compute/optimizers/schedule_kind.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class LearningRateSchedule;
+}  // namespace proto
 
 // A learning rate as a function of the number of completed updates: a number or
 // a schedule, validated and with defaults filled in. A schedule counts
@@ -35,7 +39,7 @@ class LearningRate {
   // Returns the learning rate at update `step`, which must be at least 0.
   float At(int64_t step) const {
     if (is_number()) return number_;
-    return kind_->rate_at(schedule_, (step + 1) * gradients_per_update_ - 1);
+    return kind_->rate_at(*schedule_, (step + 1) * gradients_per_update_ - 1);
   }
 
  private:
@@ -44,7 +48,7 @@ class LearningRate {
   float number_ = 0;
   int64_t gradients_per_update_ = 1;
   const ScheduleKind* kind_ = nullptr;  // Null: number_.
-  proto::LearningRateSchedule schedule_;
+  std::shared_ptr<const proto::LearningRateSchedule> schedule_;  // Or null.
 };
 
 }  // namespace muster

@@ -7,9 +7,13 @@
 #include "absl/status/statusor.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+class Optimizer_LossScale;
+}  // namespace proto
 
 // The rule of the variable that holds the scale of a loss, a scalar. Its
 // gradient says how a step ended: the scale with which the step was computed if
@@ -27,12 +31,12 @@ inline constexpr char kLossScaleCounterSlot[] = "step_counter";
 // Returns `scale` with Keras' defaults for absent fields.
 //   kInvalidArgument  initial_scale is not finite and above 0, or
 //                     dynamic_growth_steps is below 1
-absl::StatusOr<proto::Optimizer::LossScale> CompleteLossScale(
-    const proto::Optimizer::LossScale& scale);
+absl::StatusOr<proto::Optimizer_LossScale> CompleteLossScale(
+    const proto::Optimizer_LossScale& scale);
 
 //   as CompleteLossScale()
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLossScaleRule(
-    const proto::Optimizer::LossScale& scale);
+    const proto::Optimizer_LossScale& scale);
 
 // Returns the optimizer of the variable with the scale of `optimizer`, for
 // VariableStore::SetOptimizerOf(). Requires loss_scale.

@@ -8,14 +8,17 @@
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // A row of the table of optimizers (optimizers.h). The file of the rule defines
 // it.
 struct OptimizerKind {
-  proto::Optimizer::RuleCase rule_case;
+  int rule_case;  // A proto::Optimizer::RuleCase: the field of the rule.
   // UpdateRule::name(). Kinds with the same rule, such as Adam and AdamW, have
   // the same slots, so a checkpoint of one restores into the other.
   absl::string_view rule_name;

@@ -1,5 +1,7 @@
 #include "common/compute/optimizers/optimizer_message.h"
 
+#include "proto/optimizer.pb.h"
+
 namespace muster {
 
 proto::Optimizer WithOptions(const OptimizerOptions& options) {
@@ -26,6 +28,11 @@ proto::Optimizer WithOptions(const OptimizerOptions& options) {
     optimizer.set_ema_overwrite_frequency(options.ema_overwrite_frequency);
   }
   return optimizer;
+}
+
+void SetSchedule(const LearningRateSchedule& schedule,
+                 proto::Optimizer* optimizer) {
+  *optimizer->mutable_learning_rate_schedule() = schedule.message();
 }
 
 }  // namespace muster

@@ -5,13 +5,20 @@
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // For factory functions of optimizers: returns an optimizer with these options
 // and no rule.
 proto::Optimizer WithOptions(const OptimizerOptions& options);
+
+// Sets the schedule, and with it the learning rate.
+void SetSchedule(const LearningRateSchedule& schedule,
+                 proto::Optimizer* optimizer);
 
 // For factory functions of optimizers: sets the learning rate. A number is a
 // field of `rule`, the message of `optimizer` with the hyperparameters. A
@@ -22,8 +29,8 @@ void SetLearningRate(const LearningRateOption& learning_rate, Rule* rule,
   if (const double* number = std::get_if<double>(&learning_rate.value())) {
     rule->set_learning_rate(*number);
   } else {
-    *optimizer->mutable_learning_rate_schedule() =
-        std::get<LearningRateSchedule>(learning_rate.value()).message();
+    SetSchedule(std::get<LearningRateSchedule>(learning_rate.value()),
+                optimizer);
   }
 }
 

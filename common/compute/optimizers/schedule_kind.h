@@ -8,14 +8,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class LearningRateSchedule;
+}  // namespace proto
 
 // A row of the table of schedules. The `schedule` arguments of its functions
 // must be complete and of this kind.
 struct ScheduleKind {
-  proto::LearningRateSchedule::KindCase kind_case;
+  int kind_case;  // A proto::LearningRateSchedule::KindCase: its field.
   absl::string_view keras_class;  // Such as "CosineDecay".
   // Returns a schedule in which every optional argument has its default.
   LearningRateSchedule (*defaults)();

@@ -5,9 +5,12 @@
 
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // The slots that MakeStagedRule() adds.
 inline constexpr char kGradientAccumulatorSlot[] = "gradient_accumulator";

@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {

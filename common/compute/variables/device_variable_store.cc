@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_elements.h"
 #include "common/compute/variables/constraint.h"
+#include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/core/base/clock.h"
@@ -77,6 +78,15 @@ DeviceVariableStore::Create(Device* device) {
   return absl::WrapUnique(
       new DeviceVariableStore(device, std::move(transfers), std::move(used)));
 }
+
+DeviceVariableStore::DeviceVariableStore(
+    Device* device, std::unique_ptr<DeviceStream> transfers,
+    std::unique_ptr<Event> used)
+    : device_(*device),
+      transfers_(std::move(transfers)),
+      used_(std::move(used)) {}
+
+DeviceVariableStore::~DeviceVariableStore() = default;
 
 absl::Status DeviceVariableStore::BeginUse(DeviceStream* stream) {
   if (last_user_ == stream) return absl::OkStatus();

@@ -14,16 +14,19 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_rules.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+
+struct DeviceVariable;
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // Variables in the memory of one GPU, with the slots of their optimizer.
 //
@@ -45,6 +48,7 @@ class DeviceVariableStore final : public ReplicaVariables {
   // `device` is borrowed.
   static absl::StatusOr<std::unique_ptr<DeviceVariableStore>> Create(
       Device* device);
+  ~DeviceVariableStore() override;
 
   absl::Status Create(const proto::VariableSpec& spec) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -82,10 +86,7 @@ class DeviceVariableStore final : public ReplicaVariables {
   class Session;
 
   DeviceVariableStore(Device* device, std::unique_ptr<DeviceStream> transfers,
-                      std::unique_ptr<Event> used)
-      : device_(*device),
-        transfers_(std::move(transfers)),
-        used_(std::move(used)) {}
+                      std::unique_ptr<Event> used);
 
   absl::StatusOr<DeviceVariable*> Find(absl::string_view name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);

@@ -16,6 +16,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -108,16 +109,18 @@ absl::StatusOr<std::unique_ptr<LocalVariable>> LocalVariable::Create(
   RETURN_IF_ERROR(
       FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
   TensorType type = value.type();
-  proto::VariableSpec kept = spec;
   return std::unique_ptr<LocalVariable>(
-      new LocalVariable(std::move(kept), std::move(type), std::move(value)));
+      new LocalVariable(std::make_unique<const proto::VariableSpec>(spec),
+                        std::move(type), std::move(value)));
 }
 
-LocalVariable::LocalVariable(proto::VariableSpec spec, TensorType type,
-                             Tensor value)
+LocalVariable::LocalVariable(std::unique_ptr<const proto::VariableSpec> spec,
+                             TensorType type, Tensor value)
     : spec_(std::move(spec)),
       type_(std::move(type)),
       value_(std::move(value)) {}
+
+LocalVariable::~LocalVariable() = default;
 
 int64_t LocalVariable::row_count() const { return type_.shape.dim(0); }
 
@@ -127,7 +130,7 @@ int64_t LocalVariable::row_elements() const {
 
 absl::Status LocalVariable::Error(absl::string_view message) const {
   return absl::InvalidArgumentError(
-      absl::StrCat("variable \"", spec_.name(), "\": ", message));
+      absl::StrCat("variable \"", spec_->name(), "\": ", message));
 }
 
 Tensor LocalVariable::Read() const {
@@ -150,11 +153,11 @@ absl::Status LocalVariable::CheckIndices(const Tensor& indices) const {
     }
   });
   if (bad_position < 0) return absl::OkStatus();
-  return IndexOutOfRange({spec_.name(), type_}, bad_index, bad_position);
+  return IndexOutOfRange({spec_->name(), type_}, bad_index, bad_position);
 }
 
 absl::Status LocalVariable::Gather(const Tensor& indices, Tensor* rows) const {
-  RETURN_IF_ERROR(CheckIndexType({spec_.name(), type_}, indices.dtype()));
+  RETURN_IF_ERROR(CheckIndexType({spec_->name(), type_}, indices.dtype()));
   RETURN_IF_ERROR(CheckIndices(indices));
   if (!rows->IsValid() || rows->dtype() != type_.dtype ||
       !HasShapeOfRows(type_, indices.shape(), rows->shape())) {
@@ -185,8 +188,8 @@ absl::Status LocalVariable::MakeSlots(
     const std::shared_ptr<const UpdateRule>& rule) {
   if (slots_rule_ == rule) return absl::OkStatus();
   std::shared_ptr<const UpdateRule> own_rule =
-      UpdateRuleFor(rule, spec_.name(), type_.shape);
-  RETURN_IF_ERROR(CheckSlotTypes(*own_rule, spec_.name(), type_, slots_));
+      UpdateRuleFor(rule, spec_->name(), type_.shape);
+  RETURN_IF_ERROR(CheckSlotTypes(*own_rule, spec_->name(), type_, slots_));
   ArrangeSlots(*own_rule, &slots_, [&](const SlotSpec& slot) {
     return Tensor::Full(type_.dtype, SlotType(slot, type_).shape,
                         slot.initial_value);
@@ -275,11 +278,11 @@ void LocalVariable::TakeGradient(const Tensor& gradient,
 }
 
 void LocalVariable::Constrain() {
-  if (!spec_.has_constraint()) return;
+  if (!spec_->has_constraint()) return;
   type_.dtype == DType::kFloat32
-      ? ApplyConstraint(spec_.constraint(), type_.shape,
+      ? ApplyConstraint(spec_->constraint(), type_.shape,
                         value_.mutable_flat<float>().data())
-      : ApplyConstraint(spec_.constraint(), type_.shape,
+      : ApplyConstraint(spec_->constraint(), type_.shape,
                         value_.mutable_flat<double>().data());
 }
 
@@ -299,7 +302,7 @@ Tensor LocalVariable::TakeMean() {
 absl::StatusOr<Tensor> LocalVariable::Accumulate(
     UpdateKind kind, const Tensor& gradient, const Tensor& indices,
     const std::shared_ptr<const UpdateRule>& rule, RowSums* row_sums) {
-  RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, kind, gradient, indices,
+  RETURN_IF_ERROR(CheckUpdate({spec_->name(), type_}, kind, gradient, indices,
                               /*has_rule=*/true));
   const bool is_sparse = TakesIndices(kind);
   if (is_sparse) {
@@ -323,8 +326,9 @@ absl::StatusOr<Tensor> LocalVariable::Accumulate(
 
 absl::Status LocalVariable::ApplyMean(
     const Tensor& mean, const std::shared_ptr<const UpdateRule>& rule) {
-  RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, UpdateKind::kApplyGradient,
-                              mean, Tensor(), /*has_rule=*/true));
+  RETURN_IF_ERROR(CheckUpdate({spec_->name(), type_},
+                              UpdateKind::kApplyGradient, mean, Tensor(),
+                              /*has_rule=*/true));
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(MakeSlots(rule));
   MakeWritable(/*keep_content=*/true);
@@ -337,7 +341,7 @@ absl::Status LocalVariable::ApplyMean(
 absl::Status LocalVariable::Update(
     UpdateKind kind, const Tensor& value, const Tensor& indices,
     const std::shared_ptr<const UpdateRule>& rule, RowSums* row_sums) {
-  RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, kind, value, indices,
+  RETURN_IF_ERROR(CheckUpdate({spec_->name(), type_}, kind, value, indices,
                               /*has_rule=*/rule != nullptr));
   if (TakesIndices(kind)) RETURN_IF_ERROR(CheckIndices(indices));
   if (kind == UpdateKind::kApplySparseGradient) {

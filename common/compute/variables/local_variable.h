@@ -15,9 +15,12 @@
 #include "common/compute/variables/variable_session.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // One variable in this process, with what its optimizer keeps beside it.
 //
@@ -34,8 +37,9 @@ class LocalVariable {
   //   kInvalidArgument  the spec is invalid
   static absl::StatusOr<std::unique_ptr<LocalVariable>> Create(
       const proto::VariableSpec& spec);
+  ~LocalVariable();
 
-  const proto::VariableSpec& spec() const { return spec_; }
+  const proto::VariableSpec& spec() const { return *spec_; }
   const TensorType& type() const { return type_; }
 
   Tensor Read() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,7 +91,8 @@ class LocalVariable {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  LocalVariable(proto::VariableSpec spec, TensorType type, Tensor value);
+  LocalVariable(std::unique_ptr<const proto::VariableSpec> spec,
+                TensorType type, Tensor value);
 
   int64_t row_count() const;
   int64_t row_elements() const;
@@ -123,7 +128,7 @@ class LocalVariable {
   template <typename T>
   void SlotPointers(T** pointers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const proto::VariableSpec spec_;
+  const std::unique_ptr<const proto::VariableSpec> spec_;
   const TensorType type_;
 
   mutable absl::Mutex mutex_;

@@ -11,6 +11,7 @@
 #include "common/compute/variables/update_checks.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 

@@ -18,9 +18,12 @@
 #include "common/compute/variables/variable_rules.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // Variables in the memory of this process.
 //

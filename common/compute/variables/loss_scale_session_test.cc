@@ -21,6 +21,7 @@
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {

@@ -72,7 +72,7 @@ class GradientAccumulator {
   virtual absl::Status ApplyMean(int variable, const Tensor& mean) = 0;
 };
 
-// What a session offers whose updates wait behind the gate of a stream.
+// The updates of a session that wait behind the gate of a stream.
 class GatedSteps {
  public:
   virtual ~GatedSteps() = default;

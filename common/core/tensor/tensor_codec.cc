@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
+#include "proto/tensor.pb.h"
 
 namespace muster {
 

@@ -4,11 +4,17 @@
 #include "absl/status/statusor.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/tensor.pb.h"
 
 // Serializes tensors, types and shapes. Decoding validates every size before it
 // allocates memory.
 namespace muster {
+
+namespace proto {
+enum DataType : int;
+class Tensor;
+class TensorShape;
+class TensorType;
+}  // namespace proto
 
 proto::TensorShape EncodeShape(const Shape& shape);
 //   kInvalidArgument  as Shape::Create

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/graph.pb.h"
+#include "proto/tensor.pb.h"
 
 namespace muster {
 namespace {

@@ -18,6 +18,8 @@
 #include "common/dataset/files/idx.h"
 #include "common/dataset/files/sources.h"
 #include "google/protobuf/repeated_field.h"
+#include "proto/dataset.pb.h"
+#include "proto/tensor.pb.h"
 
 namespace muster {
 namespace {

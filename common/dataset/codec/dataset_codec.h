@@ -3,9 +3,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/dataset/dataset.h"
-#include "proto/dataset.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Dataset;
+}  // namespace proto
 
 // Serializes definitions of input pipelines. What depends on the process that
 // runs the pipeline (ShardByPipeline(), a decorrelated Shuffle()) is resolved

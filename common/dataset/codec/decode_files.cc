@@ -23,6 +23,7 @@
 #include "common/dataset/map_stages.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_format.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -27,6 +27,7 @@
 #include "common/dataset/files/csv_reader.h"
 #include "common/dataset/files/file_table.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "google/protobuf/arena.h"
+#include "proto/dataset.pb.h"
 #include "proto/example.pb.h"
 
 namespace muster {

@@ -24,6 +24,7 @@
 #include "common/dataset/files/file_table.h"
 #include "common/dataset/files/input_file.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -22,6 +22,7 @@
 #include "common/dataset/files/input_file.h"
 #include "common/dataset/files/npy_header.h"
 #include "common/dataset/row_tables.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

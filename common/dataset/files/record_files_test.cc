@@ -19,6 +19,7 @@
 #include "common/io/records/record_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/dataset.pb.h"
 #include "proto/example.pb.h"
 
 namespace muster {

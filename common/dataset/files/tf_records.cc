@@ -16,6 +16,7 @@
 #include "common/dataset/files/file_table.h"
 #include "common/dataset/row_tables.h"
 #include "common/io/records/record_reader.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

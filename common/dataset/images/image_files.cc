@@ -12,6 +12,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -29,6 +29,7 @@
 #include "common/io/storage/testing/s3_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -18,6 +18,7 @@
 #include "common/io/image/image.h"
 #include "common/io/storage/disk.h"
 #include "common/io/storage/open_input.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 namespace {

@@ -8,6 +8,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
+#include "proto/checkpoint.pb.h"
 
 namespace muster {
 namespace {
@@ -80,7 +81,12 @@ std::string SlotKey(absl::Span<const std::string> variable_path,
                    JoinNames(optimizer_path), "/", EscapeName(slot_name)));
 }
 
-ObjectGraphBuilder::ObjectGraphBuilder() { graph_.add_nodes(); }
+ObjectGraphBuilder::ObjectGraphBuilder()
+    : graph_(std::make_unique<proto::TrackableObjectGraph>()) {
+  graph_->add_nodes();
+}
+
+ObjectGraphBuilder::~ObjectGraphBuilder() = default;
 
 absl::StatusOr<int> ObjectGraphBuilder::FindOrAddNode(
     absl::Span<const std::string> path) {
@@ -95,8 +101,8 @@ absl::StatusOr<int> ObjectGraphBuilder::FindOrAddNode(
       node = child->second;
       continue;
     }
-    const int added = graph_.nodes_size();
-    graph_.add_nodes();
+    const int added = graph_->nodes_size();
+    graph_->add_nodes();
     AddChild(node, name, added);
     node = added;
   }
@@ -106,14 +112,14 @@ absl::StatusOr<int> ObjectGraphBuilder::FindOrAddNode(
 void ObjectGraphBuilder::AddChild(int node, const std::string& name,
                                   int child) {
   children_[{node, name}] = child;
-  auto* const reference = graph_.mutable_nodes(node)->add_children();
+  auto* const reference = graph_->mutable_nodes(node)->add_children();
   reference->set_node_id(child);
   reference->set_local_name(name);
 }
 
 void ObjectGraphBuilder::SetValue(int node, absl::string_view key,
                                   absl::string_view full_name) {
-  auto* const value = graph_.mutable_nodes(node)->add_attributes();
+  auto* const value = graph_->mutable_nodes(node)->add_attributes();
   value->set_name(std::string(kVariableValue));
   value->set_checkpoint_key(std::string(key));
   value->set_full_name(std::string(full_name));
@@ -125,7 +131,7 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddVariable(
     return absl::InvalidArgumentError("the root cannot be a variable");
   }
   ASSIGN_OR_RETURN(const int node, FindOrAddNode(path));
-  if (ValueOf(graph_.nodes(node)) != nullptr) {
+  if (ValueOf(graph_->nodes(node)) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat(
         "there is already a variable at ", absl::StrJoin(path, "/")));
   }
@@ -139,12 +145,12 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddSlot(
     absl::Span<const std::string> optimizer_path, absl::string_view slot_name,
     absl::string_view full_name) {
   ASSIGN_OR_RETURN(const int variable, FindOrAddNode(variable_path));
-  if (ValueOf(graph_.nodes(variable)) == nullptr) {
+  if (ValueOf(graph_->nodes(variable)) == nullptr) {
     return absl::NotFoundError(absl::StrCat("there is no variable at ",
                                             absl::StrJoin(variable_path, "/")));
   }
   ASSIGN_OR_RETURN(const int optimizer, FindOrAddNode(optimizer_path));
-  for (const auto& slot : graph_.nodes(optimizer).slot_variables()) {
+  for (const auto& slot : graph_->nodes(optimizer).slot_variables()) {
     if (slot.original_variable_node_id() == variable &&
         slot.slot_name() == slot_name) {
       return absl::AlreadyExistsError(
@@ -152,12 +158,12 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddSlot(
                        " already has a slot ", slot_name));
     }
   }
-  const int node = graph_.nodes_size();
-  graph_.add_nodes();
+  const int node = graph_->nodes_size();
+  graph_->add_nodes();
   std::string key = SlotKey(variable_path, optimizer_path, slot_name);
   SetValue(node, key, full_name);
   slots_[key] = node;
-  auto* const slot = graph_.mutable_nodes(optimizer)->add_slot_variables();
+  auto* const slot = graph_->mutable_nodes(optimizer)->add_slot_variables();
   slot->set_original_variable_node_id(variable);
   slot->set_slot_name(std::string(slot_name));
   slot->set_slot_variable_node_id(node);
@@ -208,7 +214,7 @@ absl::Status ObjectGraphBuilder::AddReference(
 
 absl::Status ObjectGraphBuilder::WriteTo(TensorBundleWriter* writer) const {
   return writer->Add(kObjectGraphKey,
-                     Tensor::Scalar<std::string>(graph_.SerializeAsString()));
+                     Tensor::Scalar<std::string>(graph_->SerializeAsString()));
 }
 
 absl::StatusOr<ObjectGraph> ObjectGraph::ReadFrom(
@@ -221,7 +227,8 @@ absl::StatusOr<ObjectGraph> ObjectGraph::ReadFrom(
         absl::StrCat(reader.prefix(), ": its object graph cannot be parsed"));
   }
   RETURN_IF_ERROR(CheckGraph(reader.prefix(), graph));
-  return ObjectGraph(std::move(graph));
+  return ObjectGraph(
+      std::make_shared<const proto::TrackableObjectGraph>(std::move(graph)));
 }
 
 absl::StatusOr<int> ObjectGraph::FindNode(
@@ -229,7 +236,7 @@ absl::StatusOr<int> ObjectGraph::FindNode(
   int node = 0;
   for (size_t step = 0; step < path.size(); ++step) {
     int next = -1;
-    for (const auto& child : graph_.nodes(node).children()) {
+    for (const auto& child : graph_->nodes(node).children()) {
       if (child.local_name() == path[step]) next = child.node_id();
     }
     if (next < 0) {
@@ -246,7 +253,7 @@ absl::StatusOr<int> ObjectGraph::FindNode(
 absl::StatusOr<std::string> ObjectGraph::FindVariable(
     absl::Span<const std::string> path) const {
   ASSIGN_OR_RETURN(const int node, FindNode(path));
-  return KeyOf(graph_.nodes(node), absl::StrJoin(path, "/"));
+  return KeyOf(graph_->nodes(node), absl::StrJoin(path, "/"));
 }
 
 absl::StatusOr<std::string> ObjectGraph::FindSlot(
@@ -255,10 +262,10 @@ absl::StatusOr<std::string> ObjectGraph::FindSlot(
     absl::string_view slot_name) const {
   ASSIGN_OR_RETURN(const int variable, FindNode(variable_path));
   ASSIGN_OR_RETURN(const int optimizer, FindNode(optimizer_path));
-  for (const auto& slot : graph_.nodes(optimizer).slot_variables()) {
+  for (const auto& slot : graph_->nodes(optimizer).slot_variables()) {
     if (slot.original_variable_node_id() == variable &&
         slot.slot_name() == slot_name) {
-      return KeyOf(graph_.nodes(slot.slot_variable_node_id()), slot_name);
+      return KeyOf(graph_->nodes(slot.slot_variable_node_id()), slot_name);
     }
   }
   return absl::NotFoundError(absl::StrCat(absl::StrJoin(optimizer_path, "/"),
@@ -268,13 +275,13 @@ absl::StatusOr<std::string> ObjectGraph::FindSlot(
 
 std::vector<ObjectGraph::Variable> ObjectGraph::Variables() const {
   // References may form cycles.
-  std::vector<bool> is_seen(graph_.nodes_size(), false);
+  std::vector<bool> is_seen(graph_->nodes_size(), false);
   std::deque<std::pair<int, ObjectPath>> to_visit = {{0, {}}};
   is_seen[0] = true;
   std::vector<Variable> variables;
   for (; !to_visit.empty(); to_visit.pop_front()) {
     const auto& [id, path] = to_visit.front();
-    const Node& node = graph_.nodes(id);
+    const Node& node = graph_->nodes(id);
     if (const auto* const value = ValueOf(node)) {
       variables.push_back({.path = path,
                            .key = value->checkpoint_key(),

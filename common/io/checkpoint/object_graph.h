@@ -2,6 +2,7 @@
 #define COMMON_IO_CHECKPOINT_OBJECT_GRAPH_H_
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +13,12 @@
 #include "absl/types/span.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
-#include "proto/checkpoint.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrackableObjectGraph;
+}  // namespace proto
 
 // The tensor of a checkpoint with the object graph, which maps tensors to the
 // objects of a program. With it tf.train.Checkpoint restores by attribute
@@ -51,6 +55,7 @@ struct ObjectReference {
 class ObjectGraphBuilder {
  public:
   ObjectGraphBuilder();
+  ~ObjectGraphBuilder();
 
   // Adds a variable. Returns the name for its tensor: VariableKey(), which
   // TensorFlow parses. `full_name` is the variable's display name.
@@ -84,7 +89,7 @@ class ObjectGraphBuilder {
   void AddChild(int node, const std::string& name, int child);
   void SetValue(int node, absl::string_view key, absl::string_view full_name);
 
-  proto::TrackableObjectGraph graph_;
+  const std::unique_ptr<proto::TrackableObjectGraph> graph_;
   std::map<std::pair<int, std::string>, int> children_;
   std::map<std::string, int> slots_;  // By SlotKey().
 };
@@ -117,12 +122,12 @@ class ObjectGraph {
   std::vector<Variable> Variables() const;
 
  private:
-  explicit ObjectGraph(proto::TrackableObjectGraph graph)
+  explicit ObjectGraph(std::shared_ptr<const proto::TrackableObjectGraph> graph)
       : graph_(std::move(graph)) {}
 
   absl::StatusOr<int> FindNode(absl::Span<const std::string> path) const;
 
-  proto::TrackableObjectGraph graph_;
+  std::shared_ptr<const proto::TrackableObjectGraph> graph_;  // Never null.
 };
 
 }  // namespace muster

@@ -12,7 +12,9 @@
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/bundle_files.h"
+#include "common/io/checkpoint/bundle_index.h"
 #include "common/io/checkpoint/coding.h"
+#include "proto/checkpoint.pb.h"
 
 namespace muster {
 namespace {

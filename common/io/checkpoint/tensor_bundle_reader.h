@@ -15,11 +15,15 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/bundle_index.h"
 #include "common/io/checkpoint/tensor_slice.h"
 #include "common/io/storage/disk.h"
 
 namespace muster {
+
+struct BundleIndex;
+namespace proto {
+class BundleEntry;
+}  // namespace proto
 
 // The description of a tensor of a checkpoint.
 struct StoredTensor {

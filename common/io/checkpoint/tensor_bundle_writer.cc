@@ -43,7 +43,8 @@ TensorBundleWriter::TensorBundleWriter(Disk* disk, absl::string_view prefix,
       folder_(FolderOf(prefix)),
       data_path_(std::move(data_path)),
       index_path_(PartIndexPath(prefix, shard.index, shard.count)),
-      buffer_(Buffer::Allocate(kBufferBytes)) {}
+      buffer_(Buffer::Allocate(kBufferBytes)),
+      entries_(std::make_unique<std::map<std::string, proto::BundleEntry>>()) {}
 
 absl::StatusOr<std::unique_ptr<TensorBundleWriter>> TensorBundleWriter::Create(
     Disk* disk, absl::string_view prefix, BundleShard shard) {
@@ -134,7 +135,7 @@ absl::Status TensorBundleWriter::AddEntry(absl::string_view name,
                                           const TensorType& full_type,
                                           const TensorSlice& slice) {
   const bool is_whole = slice.IsWhole(full_type.shape);
-  const auto [full, is_new] = entries_.try_emplace(std::string(name));
+  const auto [full, is_new] = entries_->try_emplace(std::string(name));
   if (is_new) {
     EncodeBundleType(full_type, &full->second);
   } else if (is_whole || full->second.slices_size() == 0) {
@@ -153,7 +154,7 @@ absl::Status TensorBundleWriter::AddEntry(absl::string_view name,
   }
   const proto::BundleSlice encoded = EncodeSlice(slice, full_type.shape);
   const auto [part, is_new_slice] =
-      entries_.try_emplace(SliceKey(name, encoded));
+      entries_->try_emplace(SliceKey(name, encoded));
   if (!is_new_slice) {
     return absl::AlreadyExistsError(
         absl::StrCat(name, ": slice ", slice.ToString(), " was added before"));
@@ -234,7 +235,7 @@ absl::Status TensorBundleWriter::Finish() {
 // Not durable: the publisher writes and syncs its own index, and an unpublished
 // shard need not survive.
 absl::Status TensorBundleWriter::WriteIndex() {
-  return WriteBundleIndex(disk_, index_path_, MakeBundleHeader(1), entries_,
+  return WriteBundleIndex(disk_, index_path_, MakeBundleHeader(1), *entries_,
                           /*is_durable=*/false);
 }
 

@@ -17,9 +17,12 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_slice.h"
 #include "common/io/storage/disk.h"
-#include "proto/checkpoint.pb.h"
 
 namespace muster {
+
+namespace proto {
+class BundleEntry;
+}  // namespace proto
 
 // The data file of a checkpoint that a writer writes.
 struct BundleShard {
@@ -103,7 +106,7 @@ class TensorBundleWriter {
   size_t buffered_bytes_ = 0;  // Bytes in buffer_ that are not in data_ yet.
   int64_t offset_ = 0;
   // By key. Entries of partitioned tensors list their slices.
-  std::map<std::string, proto::BundleEntry> entries_;
+  const std::unique_ptr<std::map<std::string, proto::BundleEntry>> entries_;
 
   // The tensor between BeginTensor() and EndTensor().
   proto::BundleEntry* open_entry_ = nullptr;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
+#include "proto/checkpoint.pb.h"
 
 namespace muster {
 namespace {

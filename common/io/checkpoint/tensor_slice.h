@@ -12,9 +12,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/shape.h"
-#include "proto/checkpoint.pb.h"
 
 namespace muster {
+
+namespace proto {
+class BundleSlice;
+}  // namespace proto
 
 // A box within a tensor: its start in each dimension, and its shape.
 struct TensorSlice {

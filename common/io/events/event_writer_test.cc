@@ -21,6 +21,7 @@
 #include "common/io/events/testing/event_file.h"
 #include "common/io/records/byte_sink.h"
 #include "gtest/gtest.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

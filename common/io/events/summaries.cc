@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/image/png.h"
+#include "proto/event.pb.h"
 #include "proto/tensor.pb.h"
 
 namespace muster {

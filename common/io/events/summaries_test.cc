@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_matchers.h"
 #include "gtest/gtest.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

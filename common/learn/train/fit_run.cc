@@ -235,12 +235,12 @@ absl::Status FitRun::GoOnFrom(const TrainingState& state) {
     return absl::FailedPreconditionError(
         "training continues from a checkpoint before its first step only");
   }
-  go_on_from_ = state.message();
+  go_on_from_ = std::make_unique<proto::TrainingState>(state.message());
   return absl::OkStatus();
 }
 
 absl::Status FitRun::GoOn() {
-  if (!go_on_from_.has_value()) return absl::OkStatus();
+  if (go_on_from_ == nullptr) return absl::OkStatus();
   const proto::TrainingState& state = *go_on_from_;
   epoch_ = static_cast<int>(state.epoch());
   history_.epoch.assign(state.epoch_numbers().begin(),
@@ -272,7 +272,7 @@ absl::Status FitRun::GoOn() {
   }
   if (state.step_in_epoch() == 0) {
     RETURN_IF_ERROR(RestoreCallbacks());
-    go_on_from_ = std::nullopt;
+    go_on_from_ = nullptr;
   }
   return absl::OkStatus();
 }
@@ -293,15 +293,15 @@ absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
   epoch_ = options_.initial_epoch;
   epoch_steps_ = 0;
   epoch_has_ended_ = false;
-  go_on_from_ = std::nullopt;
+  go_on_from_ = nullptr;
   if (!rollback->progress.empty()) {
-    go_on_from_.emplace();
+    go_on_from_ = std::make_unique<proto::TrainingState>();
     if (!go_on_from_->ParseFromString(rollback->progress)) {
       return absl::InternalError("what was kept of training is damaged");
     }
   }
   const int64_t steps =
-      go_on_from_.has_value() ? go_on_from_->step_in_epoch() : 0;
+      go_on_from_ != nullptr ? go_on_from_->step_in_epoch() : 0;
   RETURN_IF_ERROR(GoOn());
   LOG(WARNING) << "training goes back from epoch " << epoch_before + 1
                << ", step " << steps_before << ", to epoch " << epoch_ + 1
@@ -430,7 +430,7 @@ absl::Status FitRun::BeginSteps() {
   sums_.Reset();
   epoch_steps_ = 0;
   group_steps_ = 0;
-  if (!go_on_from_.has_value()) return absl::OkStatus();
+  if (go_on_from_ == nullptr) return absl::OkStatus();
   const proto::TrainingState& state = *go_on_from_;
   std::vector<std::vector<double>> sums;
   for (const proto::TrainingState::Sums& each : state.metric_sums()) {
@@ -439,7 +439,7 @@ absl::Status FitRun::BeginSteps() {
   RETURN_IF_ERROR(sums_.Restore(std::move(sums)));
   epoch_steps_ = state.step_in_epoch();
   RETURN_IF_ERROR(RestoreCallbacks());
-  go_on_from_ = std::nullopt;
+  go_on_from_ = nullptr;
   return absl::OkStatus();
 }
 

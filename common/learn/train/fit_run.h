@@ -24,9 +24,12 @@
 #include "common/learn/train/training_control.h"
 #include "common/learn/train/training_monitor.h"
 #include "common/learn/train/training_requests.h"
-#include "proto/training_state.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingState;
+}  // namespace proto
 
 // How the training data is divided into epochs.
 struct EpochPlan {
@@ -113,7 +116,7 @@ class FitRun final : public TrainingProgress {
   bool epoch_has_ended_ = false;
   absl::Time epoch_start_;
   // Set until the epoch in which training continues has begun.
-  std::optional<proto::TrainingState> go_on_from_;
+  std::unique_ptr<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
   int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
   TrainingRequests requests_;

@@ -43,6 +43,7 @@
 #include "common/learn/train/step_graphs.h"
 #include "common/net/process/version.h"
 #include "proto/optimizer.pb.h"
+#include "proto/training_state.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {

@@ -15,9 +15,12 @@
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/load_weights_options.h"
 #include "common/learn/train/training_control.h"
-#include "proto/training_state.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingState;
+}  // namespace proto
 
 // Saves and restores a model and its training. Methods do what Model documents
 // for those of the same names. Not thread-safe.

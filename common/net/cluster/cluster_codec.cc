@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
+#include "proto/cluster.pb.h"
 
 namespace muster {
 namespace {

@@ -4,9 +4,13 @@
 #include "absl/status/statusor.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
-#include "proto/cluster.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Cluster;
+class Task;
+}  // namespace proto
 
 proto::Task EncodeTask(TaskId task);
 

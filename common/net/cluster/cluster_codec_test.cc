@@ -3,6 +3,7 @@
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/cluster.pb.h"
 
 namespace muster {
 namespace {

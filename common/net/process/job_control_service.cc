@@ -21,6 +21,7 @@
 #include "common/net/rpc/message.h"
 #include "common/net/status/job_trace.h"
 #include "proto/job_control.pb.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {

@@ -32,7 +32,7 @@ struct Fault {
   FaultAction action = FaultAction::kKill;
   absl::Duration delay;
   int64_t mebibytes = 0;
-  // What kFail returns; OK: kUnavailable. Not in the environment.
+  // The error of kFail; OK: kUnavailable. Not in the environment.
   absl::Status error = {};
 };
 

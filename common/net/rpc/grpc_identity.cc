@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {

@@ -10,10 +10,13 @@
 #include "absl/strings/string_view.h"
 #include "common/net/rpc/seen_calls.h"
 #include "common/net/rpc/spiffe_id.h"
-#include "proto/rpc.pb.h"
 
 // The caller, as a server sees it before it reads a message.
 namespace muster {
+
+namespace proto {
+class RequestIdentity;
+}  // namespace proto
 
 // Sends `identity` ahead of the call's messages, among its metadata.
 void AddIdentity(const proto::RequestIdentity& identity,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/net/rpc/refused_requests.h"
 #include "common/net/rpc/status_detail.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 

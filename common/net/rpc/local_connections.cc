@@ -12,6 +12,7 @@
 #include "common/net/rpc/local_endpoint.h"
 #include "common/net/rpc/local_handshake.h"
 #include "proto/local_connection.pb.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {

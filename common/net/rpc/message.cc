@@ -11,6 +11,7 @@
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
@@ -337,13 +338,27 @@ absl::StatusOr<Tensor> ReceivedTensor::ToTensor() const {
   return tensor;
 }
 
+ReceivedMessage::ReceivedMessage()
+    : head_(std::make_unique<proto::MessageHead>()) {}
+
+ReceivedMessage::~ReceivedMessage() = default;
+ReceivedMessage::ReceivedMessage(ReceivedMessage&&) noexcept = default;
+ReceivedMessage& ReceivedMessage::operator=(ReceivedMessage&&) noexcept =
+    default;
+
+const proto::RequestIdentity& ReceivedMessage::identity() const {
+  return head_->identity();
+}
+
+absl::string_view ReceivedMessage::body() const { return head_->body(); }
+
 absl::StatusOr<ReceivedMessage> ReceivedMessage::Parse(
     std::vector<MessageSlice> slices) {
   SliceReader reader(std::move(slices));
   const size_t total_bytes = reader.left_bytes();
   ReceivedMessage message;
-  RETURN_IF_ERROR(ReadHead(&reader, &message.head_));
-  const proto::MessageHead& head = message.head_;
+  RETURN_IF_ERROR(ReadHead(&reader, message.head_.get()));
+  const proto::MessageHead& head = *message.head_;
   if (head.tensor_dtypes_size() != head.tensor_ranks_size()) {
     return Malformed(absl::StrCat(head.tensor_dtypes_size(),
                                   " dtypes came for ", head.tensor_ranks_size(),

@@ -15,7 +15,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/rpc.pb.h"
 
 // The one form of every message between tasks: a small protobuf, and tensors
 // beside it that no layer copies or parses.
@@ -26,6 +25,11 @@
 // from the start of the message, dense and row-major. A string tensor is, for
 // each element, its length (uint32) and then its bytes.
 namespace muster {
+
+namespace proto {
+class MessageHead;
+class RequestIdentity;
+}  // namespace proto
 
 inline constexpr size_t kTensorAlignmentBytes = 64;
 inline constexpr size_t kMessageHeadBytesMax = size_t{16} << 20;
@@ -95,9 +99,12 @@ class ReceivedMessage {
   //   kInvalidArgument  says what was expected and what came
   static absl::StatusOr<ReceivedMessage> Parse(
       std::vector<MessageSlice> slices);
+  ~ReceivedMessage();
+  ReceivedMessage(ReceivedMessage&&) noexcept;
+  ReceivedMessage& operator=(ReceivedMessage&&) noexcept;
 
-  const proto::RequestIdentity& identity() const { return head_.identity(); }
-  absl::string_view body() const { return head_.body(); }
+  const proto::RequestIdentity& identity() const;
+  absl::string_view body() const;
   absl::Span<const ReceivedTensor> tensors() const { return tensors_; }
 
   //   kInvalidArgument  the body is no `T`
@@ -108,17 +115,16 @@ class ReceivedMessage {
   absl::StatusOr<std::vector<Tensor>> ToTensors() const;
 
  private:
-  ReceivedMessage() = default;
+  ReceivedMessage();
 
-  proto::MessageHead head_;
+  std::unique_ptr<proto::MessageHead> head_;  // Null once moved from.
   std::vector<ReceivedTensor> tensors_;
 };
 
 template <typename T>
 absl::StatusOr<T> ReceivedMessage::ParseBody() const {
   T message;
-  if (!message.ParseFromArray(head_.body().data(),
-                              static_cast<int>(head_.body().size()))) {
+  if (!message.ParseFromArray(body().data(), static_cast<int>(body().size()))) {
     return absl::InvalidArgumentError("the message's body is no " +
                                       message.GetTypeName());
   }

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_message.h"
 #include "common/net/rpc/status_detail.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 

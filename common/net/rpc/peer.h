@@ -11,9 +11,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/net/rpc/network.h"
-#include "proto/rpc.pb.h"
 
 namespace muster {
+
+namespace proto {
+class RequestIdentity;
+}  // namespace proto
 
 // The two ends of a channel of any transport: signs requests and
 // dresses errors. Thread-safe.

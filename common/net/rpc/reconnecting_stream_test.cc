@@ -19,6 +19,7 @@
 #include "common/net/rpc/tick_loop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {

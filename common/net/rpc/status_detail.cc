@@ -7,6 +7,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "proto/rpc.pb.h"
 
 // Errors between processes. What programs read of an error is in its code and
 // its payloads, never in its message. The payloads of Muster are those whose
@@ -14,6 +13,11 @@
 // (kTaskFailureTypeUrl), how a process ends because of it, why a group is over,
 // which device is lost.
 namespace muster {
+
+namespace proto {
+class StatusDetail;
+class TaskFailure;
+}  // namespace proto
 
 inline constexpr absl::string_view kStatusPayloadPrefix = "type.muster/";
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/trace.pb.h"
 
 namespace muster {
 namespace {
@@ -21,9 +22,9 @@ std::string Quoted(const std::string& text) {
 int64_t EarliestStart(const std::vector<TaskTrace>& tasks) {
   int64_t earliest = std::numeric_limits<int64_t>::max();
   for (const TaskTrace& task : tasks) {
-    if (task.spans.start_ns_size() == 0) continue;
+    if (task.spans->start_ns_size() == 0) continue;
     earliest =
-        std::min(earliest, task.spans.start_ns(0) - task.clock_offset_ns);
+        std::min(earliest, task.spans->start_ns(0) - task.clock_offset_ns);
   }
   return earliest == std::numeric_limits<int64_t>::max() ? 0 : earliest;
 }
@@ -42,7 +43,7 @@ class EventList {
 
 void AddSpans(const TaskTrace& task, int process, int64_t origin_ns,
               EventList* events) {
-  const proto::TraceResponse& spans = task.spans;
+  const proto::TraceResponse& spans = *task.spans;
   std::vector<std::string> names;
   for (const std::string& name : spans.names()) names.push_back(Quoted(name));
   int64_t start_ns = -task.clock_offset_ns - origin_ns;
@@ -104,7 +105,7 @@ std::string ChromeTraceJson(const std::vector<TaskTrace>& tasks) {
     errors.Add(absl::StrFormat(
         "%s:%.3f", name,
         static_cast<double>(task.clock_error_ns) / kNanosPerMicro));
-    drops.Add(absl::StrCat(name, ":", task.spans.dropped_count()));
+    drops.Add(absl::StrCat(name, ":", task.spans->dropped_count()));
   }
   return absl::StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{",
                       "\"clock_offset_us\":{", offsets.text(),

@@ -2,18 +2,22 @@
 #define COMMON_NET_STATUS_CHROME_TRACE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "proto/trace.pb.h"
 
 namespace muster {
 
+namespace proto {
+class TraceResponse;
+}  // namespace proto
+
 // The spans of one task on the clock of another.
 struct TaskTrace {
-  std::string task;  // "worker 1"
-  proto::TraceResponse spans;
+  std::string task;                                   // "worker 1"
+  std::shared_ptr<const proto::TraceResponse> spans;  // Not null.
   // The task's clock minus the clock of the trace, and how far this estimate
   // may be off.
   int64_t clock_offset_ns = 0;

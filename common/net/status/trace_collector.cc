@@ -9,6 +9,7 @@
 #include "common/core/base/trace.h"
 #include "common/net/cluster/task_methods.h"
 #include "common/net/status/trace_service.h"
+#include "proto/trace.pb.h"
 
 namespace muster {
 namespace {
@@ -83,7 +84,7 @@ absl::StatusOr<TaskTrace> TraceCollector::CollectFrom(
       std::abs(clock.offset_ns - remote.at_start.offset_ns);
   return TaskTrace{
       .task = remote.task,
-      .spans = std::move(spans),
+      .spans = std::make_shared<const proto::TraceResponse>(std::move(spans)),
       .clock_offset_ns =
           std::min(clock.offset_ns, remote.at_start.offset_ns) + drift_ns / 2,
       .clock_error_ns = (drift_ns + 1) / 2 +
@@ -95,7 +96,9 @@ void TraceCollector::Collect() {
   StopTrace();
   proto::TraceRequest request;
   request.set_action(proto::TraceRequest::STOP);
-  traces_.push_back({.task = task_, .spans = HandleTraceRequest(request)});
+  traces_.push_back({.task = task_,
+                     .spans = std::make_shared<const proto::TraceResponse>(
+                         HandleTraceRequest(request))});
   for (const Remote& remote : remotes_) {
     absl::StatusOr<TaskTrace> trace = CollectFrom(remote);
     if (trace.ok()) {

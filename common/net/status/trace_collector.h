@@ -12,7 +12,6 @@
 #include "absl/time/time.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/status/chrome_trace.h"
-#include "proto/trace.pb.h"
 
 namespace muster {
 

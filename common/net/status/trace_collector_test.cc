@@ -64,9 +64,12 @@ proto::TraceResponse TwoSpans(int64_t start_ns) {
 
 TEST(ChromeTraceTest, PutsTasksOnOneClock) {
   const std::string text = ChromeTraceJson(
-      {{.task = "chief", .spans = TwoSpans(10'000), .clock_offset_ns = 0},
+      {{.task = "chief",
+        .spans = std::make_shared<const proto::TraceResponse>(TwoSpans(10'000)),
+        .clock_offset_ns = 0},
        {.task = "worker 0",
-        .spans = TwoSpans(1'011'000),
+        .spans =
+            std::make_shared<const proto::TraceResponse>(TwoSpans(1'011'000)),
         .clock_offset_ns = 1'000'000,
         .clock_error_ns = 2500}});
   const Json trace = Json::parse(text, nullptr, /*allow_exceptions=*/false);

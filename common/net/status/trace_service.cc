@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "common/core/base/trace.h"
 #include "common/net/cluster/task_methods.h"
+#include "proto/trace.pb.h"
 
 namespace muster {
 namespace {

@@ -2,9 +2,13 @@
 #define COMMON_NET_STATUS_TRACE_SERVICE_H_
 
 #include "common/net/rpc/service.h"
-#include "proto/trace.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TraceRequest;
+class TraceResponse;
+}  // namespace proto
 
 // Spans that a task reports: the newest ones. About 16 bytes each.
 inline constexpr int kReportedSpansMax = 200'000;

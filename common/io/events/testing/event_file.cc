@@ -11,6 +11,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/crc32c.h"
 #include "common/io/records/record_format.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "proto/event.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Event;
+}  // namespace proto
 
 // The content of an event file, for tests. Dies of a file that is no event file
 // or has a wrong checksum.

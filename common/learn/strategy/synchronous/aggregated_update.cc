@@ -10,6 +10,7 @@
 #include "common/learn/strategy/synchronous/scale_elements.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {

@@ -12,9 +12,13 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/row_gather.h"
 #include "common/net/collectives/communicator.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+
+namespace proto {
+enum VariableAggregation : int;
+class VariableSpec;
+}  // namespace proto
 
 // An update, other than by gradients, of a variable whose copies are always
 // equal. All replicas make it at once, and their values are combined by the

@@ -18,6 +18,7 @@
 #include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/model.h"
 #include "common/net/status/job_trace.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

@@ -11,6 +11,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/io/events/summaries.h"
 #include "common/io/image/image.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

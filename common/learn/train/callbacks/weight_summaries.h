@@ -6,9 +6,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/event.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Summary_Value;
+}  // namespace proto
 
 // Appends the summaries of a weight: "<name>/histogram" and, if `with_images`
 // and the shape can be drawn, "<name>/image". As in Keras: vectors are drawn as
@@ -18,7 +21,7 @@ namespace muster {
 //   kInvalidArgument  a picture of the weight cannot be encoded
 absl::Status AddWeightSummaries(absl::string_view name, const Tensor& weight,
                                 bool with_images,
-                                std::vector<proto::Summary::Value>* values);
+                                std::vector<proto::Summary_Value>* values);
 
 }  // namespace muster
 

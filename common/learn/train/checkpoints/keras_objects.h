@@ -6,9 +6,12 @@
 #include "absl/status/statusor.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/learn/nn/layer.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // Returns the attributes through which a Keras model refers to its weights, for
 // the object graph of a checkpoint. With them,

@@ -22,6 +22,7 @@
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "proto/optimizer.pb.h"
+#include "proto/training_state.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -155,6 +156,18 @@ absl::Status AddLossScale(const std::string& variable,
 
 }  // namespace
 
+TrainingSnapshot::TrainingSnapshot(std::unique_ptr<VariableSnapshot> variables,
+                                   int shard_count, proto::TrainingState state,
+                                   bool has_state,
+                                   std::vector<ObjectReference> references)
+    : variables_(std::move(variables)),
+      variable_shard_count_(shard_count),
+      state_(std::make_unique<const proto::TrainingState>(std::move(state))),
+      has_state_(has_state),
+      references_(std::move(references)) {}
+
+TrainingSnapshot::~TrainingSnapshot() = default;
+
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::Take(
     VariableStore& variables, proto::TrainingState state,
     std::vector<ObjectReference> references, const std::string& loss_scale) {
@@ -207,14 +220,15 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
   if (has_state_) {
     RETURN_IF_ERROR(
         named.Add(IterationsPath(), Tensor::Scalar<int64_t>(iterations)));
-    RETURN_IF_ERROR(AddLearningRate(state_.optimizer(), &named));
-    RETURN_IF_ERROR(AddMomentumProduct(state_.optimizer(), iterations, &named));
+    RETURN_IF_ERROR(AddLearningRate(state_->optimizer(), &named));
+    RETURN_IF_ERROR(
+        AddMomentumProduct(state_->optimizer(), iterations, &named));
     if (!loss_scale_.empty()) {
       RETURN_IF_ERROR(AddLossScale(loss_scale_, loss_scale_counter_, &named));
     }
     RETURN_IF_ERROR(
         named.Add(TrainingStatePath(),
-                  Tensor::Scalar<std::string>(state_.SerializeAsString())));
+                  Tensor::Scalar<std::string>(state_->SerializeAsString())));
   }
   for (const ObjectReference& reference : references_) {
     RETURN_IF_ERROR(named.AddReference(reference));

@@ -16,9 +16,12 @@
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
-#include "proto/training_state.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingState;
+}  // namespace proto
 
 // Checkpoints of training. A checkpoint consists of the shards of the variables
 // and one more shard with TrainingState and the object graph, through which
@@ -29,6 +32,8 @@ namespace muster {
 // training continues.
 class TrainingSnapshot {
  public:
+  ~TrainingSnapshot();
+
   // If replicas train in sync, all processes must call it between the same two
   // steps. `references` are additional paths to the variables, such as those of
   // KerasObjectsOf(model). `loss_scale` is the variable with the scale of the
@@ -42,7 +47,7 @@ class TrainingSnapshot {
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeights(
       VariableStore& variables, std::vector<ObjectReference> references = {});
 
-  const proto::TrainingState& state() const { return state_; }
+  const proto::TrainingState& state() const { return *state_; }
 
   // Writes the checkpoint. Must be called at most once, on the chief only. An
   // existing checkpoint with this prefix is replaced.
@@ -59,12 +64,7 @@ class TrainingSnapshot {
  private:
   TrainingSnapshot(std::unique_ptr<VariableSnapshot> variables, int shard_count,
                    proto::TrainingState state, bool has_state,
-                   std::vector<ObjectReference> references)
-      : variables_(std::move(variables)),
-        variable_shard_count_(shard_count),
-        state_(std::move(state)),
-        has_state_(has_state),
-        references_(std::move(references)) {}
+                   std::vector<ObjectReference> references);
 
   int shard_count() const { return variable_shard_count_ + 1; }
   absl::Status WriteShards(Disk* disk, absl::string_view prefix);
@@ -72,7 +72,7 @@ class TrainingSnapshot {
 
   const std::unique_ptr<VariableSnapshot> variables_;
   const int variable_shard_count_;
-  const proto::TrainingState state_;
+  const std::unique_ptr<const proto::TrainingState> state_;
   const bool has_state_;
   const std::vector<ObjectReference> references_;
   // The variables that are no weights: their counts are no iterations.

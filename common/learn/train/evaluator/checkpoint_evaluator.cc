@@ -21,6 +21,7 @@
 #include "common/learn/train/evaluator/training_end.h"
 #include "common/learn/train/progress_bar.h"
 #include "nlohmann/json.hpp"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

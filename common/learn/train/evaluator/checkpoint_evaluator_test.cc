@@ -43,6 +43,7 @@
 #include "common/net/process/task_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

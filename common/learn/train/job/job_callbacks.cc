@@ -11,6 +11,7 @@
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/callbacks.h"
 #include "common/learn/train/job/job_config_reader.h"
+#include "proto/training_job.pb.h"
 
 namespace muster {
 absl::StatusOr<std::vector<std::unique_ptr<Callback>>> BuildJobCallbacks(

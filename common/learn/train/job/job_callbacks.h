@@ -7,9 +7,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/train/callback.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
 
 // The callbacks that a job file asks for, in its order. What they print goes to
 // `output`, which is borrowed; null: standard output.

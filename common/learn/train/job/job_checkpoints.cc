@@ -11,6 +11,7 @@
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/train/checkpoints/backup_and_restore.h"
+#include "proto/training_job.pb.h"
 
 namespace muster {
 absl::StatusOr<std::optional<uint64_t>> SeedToGoOnWith(

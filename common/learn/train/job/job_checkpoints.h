@@ -6,9 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/strategy/strategy.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
 
 // The seed of the training that the job continues with, as the chief's backup
 // has it: data and random numbers are to be the same. Unset where it starts

@@ -23,6 +23,7 @@
 #include "common/io/image/resize.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_format.h"
+#include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {

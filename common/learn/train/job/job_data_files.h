@@ -6,9 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/dataset/dataset.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class JobData_FileOrder;
+class JobData_ImageFolder;
+class JobData_Npy;
+class JobData_TfRecord;
+}  // namespace proto
 
 // Sources of a job file that are images or records: datasets of {x..., y}.
 //   kInvalidArgument  a field is missing or out of range; names it
@@ -16,17 +22,17 @@ namespace muster {
 
 // Lists the folder. What is returned makes the dataset for the seed of a run.
 absl::StatusOr<std::function<Dataset(uint64_t seed)>> BuildImageFolder(
-    const proto::JobData::ImageFolder& folder);
+    const proto::JobData_ImageFolder& folder);
 
-absl::StatusOr<Dataset> BuildTfRecord(const proto::JobData::TfRecord& record);
+absl::StatusOr<Dataset> BuildTfRecord(const proto::JobData_TfRecord& record);
 
 // {x..., y..., sample weights...}.
 //   kInvalidArgument  also: arrays with different numbers of rows
-absl::StatusOr<Dataset> BuildNpy(const proto::JobData::Npy& npy);
+absl::StatusOr<Dataset> BuildNpy(const proto::JobData_Npy& npy);
 // {x...}.
-absl::StatusOr<Dataset> BuildNpyFeatures(const proto::JobData::Npy& npy);
+absl::StatusOr<Dataset> BuildNpyFeatures(const proto::JobData_Npy& npy);
 
-InterleaveOptions BuildFileOrder(const proto::JobData::FileOrder& order);
+InterleaveOptions BuildFileOrder(const proto::JobData_FileOrder& order);
 
 }  // namespace muster
 

@@ -15,6 +15,7 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/job/job_config_reader.h"
 #include "proto/job_callback.pb.h"
+#include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {

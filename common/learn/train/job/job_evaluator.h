@@ -5,9 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
 
 // Where the job says that its checkpoints are: what the evaluator is told, or
 // else the first model_checkpoint; empty where neither says it.

@@ -29,6 +29,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/event.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {

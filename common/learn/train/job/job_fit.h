@@ -6,9 +6,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/learn/train/fit_options.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
 
 // Returns what a job says to Compile(). Optimizer, loss, metrics, weighted
 // metrics and steps_per_execution that the job leaves out are those of

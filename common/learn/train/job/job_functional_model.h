@@ -4,9 +4,14 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
-#include "proto/job_layer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class JobLayer;
+class JobModel_Application;
+class JobModel_Functional;
+}  // namespace proto
 
 // How a layer of a job file is made.
 using BuildLayerFunction =
@@ -14,9 +19,9 @@ using BuildLayerFunction =
 
 // Both: kInvalidArgument, naming the field and the layer.
 absl::StatusOr<LayerPtr> BuildJobFunctionalModel(
-    const proto::JobModel::Functional& model, BuildLayerFunction build_layer);
+    const proto::JobModel_Functional& model, BuildLayerFunction build_layer);
 absl::StatusOr<LayerPtr> BuildJobApplication(
-    const proto::JobModel::Application& application);
+    const proto::JobModel_Application& application);
 
 }  // namespace muster
 

@@ -5,9 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
-#include "proto/job_layer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class JobLayer;
+}  // namespace proto
 
 using JobLayerBuilder =
     std::function<absl::StatusOr<LayerPtr>(const proto::JobLayer& job)>;

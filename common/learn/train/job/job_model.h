@@ -3,9 +3,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
-#include "proto/job_layer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class JobModel;
+}  // namespace proto
 
 // The layers that a job file describes.
 //   kInvalidArgument  no model, no layers, a layer that says too little, or a

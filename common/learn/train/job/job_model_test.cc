@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/job_layer.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {

@@ -7,9 +7,13 @@
 #include "absl/status/statusor.h"
 #include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class JobStrategy;
+class TrainingJob;
+}  // namespace proto
 
 // The strategies that a job file can ask for and that need no cluster.
 

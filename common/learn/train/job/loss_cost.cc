@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/io/keras/keras_archive.h"
 #include "proto/job_callback.pb.h"
+#include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {

@@ -5,9 +5,12 @@
 
 #include "absl/time/time.h"
 #include "common/net/cluster/cluster_config.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
 
 // Returns one line for the start of a job: what the loss of a parameter server
 // or of a synchronous worker costs with these settings, what a restart of the

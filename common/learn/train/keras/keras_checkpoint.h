@@ -9,9 +9,12 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
-#include "proto/training_state.pb.h"
 
 namespace muster {
+
+namespace proto {
+class TrainingState;
+}  // namespace proto
 
 // Checkpoints that Keras 3 writes with
 //

@@ -9,9 +9,12 @@
 #include "absl/status/statusor.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/layer.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // The optimizer slots of one variable.
 struct KerasSlot {

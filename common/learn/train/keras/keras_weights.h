@@ -12,9 +12,12 @@
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/load_weights_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+
+namespace proto {
+class Optimizer;
+}  // namespace proto
 
 // Conversion between checkpoints and the weights of Keras' files. Variables are
 // saved and restored through checkpoints wherever they are, in this process, on

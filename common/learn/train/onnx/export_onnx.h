@@ -10,9 +10,12 @@
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/onnx/inference_graph.h"
-#include "proto/onnx.pb.h"
 
 namespace muster {
+
+namespace proto {
+class OnnxModel;
+}  // namespace proto
 
 // The version of ONNX's operators: the first one with LayerNormalization, which
 // onnxruntime has known since 1.12. Later ones add nothing that a graph of

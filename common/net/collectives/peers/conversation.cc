@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "proto/peer_group.pb.h"
+
 namespace muster {
 
 Message ToMessage(const proto::PeerMessage& message) {

@@ -7,9 +7,14 @@
 #include "absl/strings/string_view.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"
-#include "proto/peer_group.pb.h"
 
 namespace muster {
+
+namespace proto {
+enum PeerRefusal_Reason : int;
+class PeerHello;
+class PeerMessage;
+}  // namespace proto
 
 // A proto as it goes over a stream.
 Message ToMessage(const proto::PeerMessage& message);
@@ -37,7 +42,7 @@ class Conversation final : public StreamObserver,
 
   Stream& stream() { return *stream_; }
   // Says why, and ends the stream.
-  void Refuse(proto::PeerRefusal::Reason reason, absl::string_view text);
+  void Refuse(proto::PeerRefusal_Reason reason, absl::string_view text);
 
   void OnMessage(ReceivedMessage received) override;
   void OnHalfClose() override;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/net/rpc/status_detail.h"
+#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {

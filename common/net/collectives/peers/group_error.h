@@ -4,9 +4,13 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "proto/peer_group.pb.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
+
+namespace proto {
+class FailureNotice;
+}  // namespace proto
 
 // Why a group could not be formed, or is over. The code that ends a process
 // turns this into its exit status.

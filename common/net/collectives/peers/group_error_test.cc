@@ -5,6 +5,8 @@
 #include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/peer_group.pb.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
