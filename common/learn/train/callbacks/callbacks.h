@@ -5,9 +5,9 @@
 #include <ostream>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/csv_logger.h"
@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<Callback>> MakeCallback(ConfigVisitor& visitor,
   if constexpr (requires { options.output; }) options.output = output;
   options.VisitConfig(visitor);
   if constexpr (requires { Made::CheckOptions(options); }) {
-    RETURN_IF_ERROR(Made::CheckOptions(options));
+    absl::Status status = Made::CheckOptions(options);
+    if (!status.ok()) return status;
   }
   return std::make_unique<Made>(std::move(options));
 }
