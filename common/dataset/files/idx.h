@@ -14,7 +14,8 @@ namespace muster {
 
 // The IDX format: two zero bytes, one byte for the type, one byte for the
 // number of dimensions, the extents as big-endian uint32, then big-endian
-// values.
+// values. Source: "The MNIST database of handwritten digits",
+// http://yann.lecun.com/exdb/mnist/
 
 // Reads the values of a file; int8 and int16 are widened to int32.
 //   kInvalidArgument  it is not IDX, or its length contradicts its header;

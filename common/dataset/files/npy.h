@@ -14,7 +14,8 @@ namespace muster {
 
 // NumPy's .npy format: "\x93NUMPY", the version (two bytes), the length of the
 // header (uint16, from version 2 uint32, little-endian), the header, which is a
-// Python dict of descr, fortran_order and shape, then the values.
+// Python dict of descr, fortran_order and shape, then the values. Source:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 
 // Reads the array in a file, plain or gzip, in row-major order.
 //   kInvalidArgument  as NpyDataset()

@@ -20,7 +20,7 @@ struct NpyHeader {
   DType dtype = DType::kInvalid;  // The dtype of the resulting tensor.
 };
 
-// Parses the Python dict after the length.
+// Parses the Python dict after the length. Source: numpy.lib.format.
 //   kInvalidArgument  it is not a dict, lacks a key, or the values are of a
 //                     kind that is not supported
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view text);

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+// Reads LevelDB's table format as TensorFlow writes it. Source:
+// https://github.com/google/leveldb/blob/main/doc/table_format.md
+//
 // Calls `visit` for every entry of the table at `path` in the order of keys,
 // block by block. Verifies every byte of the file: checksums match, keys
 // ascend, and blocks are contiguous, so every change of the file is detected.

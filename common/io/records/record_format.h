@@ -11,6 +11,7 @@ namespace muster {
 //   `length` bytes
 //   uint32 little-endian  masked CRC-32C of them
 // A compressed file is one zlib or gzip stream of such records.
+// Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 inline constexpr size_t kRecordHeaderBytes = 12;
 inline constexpr size_t kRecordFooterBytes = 4;
 

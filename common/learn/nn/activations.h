@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Keras' activation functions.
+// Keras' activation functions. Source: https://keras.io/api/layers/activations/
 enum class Activation {
   kLinear,
   kRelu,

@@ -8,6 +8,8 @@
 #include "common/learn/nn/metrics.h"
 
 // The arithmetic of Auc().
+// Sources: keras.metrics.AUC; for precision over recall Davis and Goadrich,
+// "The Relationship Between Precision-Recall and ROC Curves", 2006.
 namespace muster::internal {
 
 // How many labels of each kind lie above and below each threshold.

@@ -39,6 +39,9 @@ struct DiceOptions {
 // train in sync take the mean. It then is not the loss of the global batch, and
 // refuses masks. With `axis` = the axes of an example, each example counts by
 // itself, and padding can be masked.
+//
+// Source: Milletari et al., "V-Net", 2016 (arXiv:1606.04797);
+// keras.losses.Dice.
 Loss Dice(const DiceOptions& options = {});
 
 struct TverskyOptions {
@@ -52,7 +55,10 @@ struct TverskyOptions {
 // 1 - s / (s + alpha * sum(y * (1 - x)) + beta * sum((1 - y) * x) + 1e-7),
 // where s = sum(y * x). The factors belong to these terms as in Keras' code;
 // its documentation calls the first false positives. With 0.5 and 0.5, the loss
-// is Dice(). Source: Salehi et al., arXiv:1706.05721.
+// is Dice().
+//
+// Source: Salehi et al., "Tversky Loss Function for Image Segmentation", 2017
+// (arXiv:1706.05721); keras.losses.Tversky.
 Loss Tversky(const TverskyOptions& options = {});
 
 }  // namespace muster

@@ -33,25 +33,42 @@
 //     recognized, so the loss stays the one of these probabilities.
 // With from_logits after such an activation the loss is also computed from the
 // activation's input, and a warning is logged.
+//
+// Below, y is a label and p the probability that the predictions give:
+// predictions themselves, or with from_logits their sigmoid or softmax. "..."
+// stands for any number of axes, the batch first. `reduction` makes one number
+// of the losses that the formula leaves (loss.h).
+//
+// Sources: https://keras.io/api/losses/probabilistic_losses/ for
+// crossentropies;
+//          regression_losses.h, classification_losses.h, ctc_loss.h and
+//          circle_loss.h for the others.
 namespace muster {
+
+// The hyperparameters of BinaryCrossentropy() and CategoricalCrossentropy().
 
 struct CrossentropyOptions {
   // Predictions are logits, and not probabilities.
   bool from_logits = false;
-  // How much of each label is spread evenly over all classes.
+  // How much of each label is spread evenly over all classes, of which a binary
+  // label has 2: y * (1 - label_smoothing) + label_smoothing / classes.
   double label_smoothing = 0;
   Reduction reduction = Reduction::kSumOverBatchSize;
 
   void VisitConfig(ConfigVisitor& visitor);
 };
 
-// Labels and predictions of one shape, each label 0 or 1; a mean over the last
-// axis.
+// -(y * log(p) + (1 - y) * log(1 - p)), a mean over the last axis. Labels and
+// predictions of one shape [..., size], each label 0 or 1.
+// Source: keras.losses.BinaryCrossentropy.
 Loss BinaryCrossentropy(const CrossentropyOptions& options = {});
 
-// One-hot labels [..., classes].
+// -sum(y * log(p)) over the classes, where probabilities that do not sum to 1
+// are divided by their sum. One-hot labels and predictions [..., classes].
+// Source: keras.losses.CategoricalCrossentropy.
 Loss CategoricalCrossentropy(const CrossentropyOptions& options = {});
 
+// The hyperparameters of BinaryFocalCrossentropy().
 struct BinaryFocalOptions {
   // Weighs labels 1 by alpha and labels 0 by 1 - alpha.
   bool apply_class_balancing = false;
@@ -66,12 +83,14 @@ struct BinaryFocalOptions {
 
 // The crossentropy times (1 - p)^gamma, where p is the probability that the
 // prediction gives to the label. Labels and shapes as BinaryCrossentropy().
-// Source: Lin et al., arXiv:1708.02002.
+// Source: Lin et al., "Focal Loss for Dense Object Detection", 2017
+// (arXiv:1708.02002); keras.losses.BinaryFocalCrossentropy.
 Loss BinaryFocalCrossentropy(const BinaryFocalOptions& options = {});
 
+// The hyperparameters of CategoricalFocalCrossentropy().
 struct CategoricalFocalOptions {
-  double alpha = 0.25;
-  double gamma = 2;
+  double alpha = 0.25;  // The weight of all classes.
+  double gamma = 2;     // How much less well predicted examples count.
   bool from_logits = false;
   double label_smoothing = 0;
   Reduction reduction = Reduction::kSumOverBatchSize;
@@ -81,9 +100,12 @@ struct CategoricalFocalOptions {
 
 // -sum(alpha * (1 - p)^gamma * y * log(p)) over the classes, where the
 // probabilities p sum to 1 and are clipped even if they come from a softmax.
-// One-hot labels [..., classes].
+// One-hot labels and predictions [..., classes].
+// Source: Lin et al., 2017, as above;
+// keras.losses.CategoricalFocalCrossentropy.
 Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options = {});
 
+// The hyperparameters of SparseCategoricalCrossentropy().
 struct SparseCrossentropyOptions {
   bool from_logits = false;
   // Examples with this label count for nothing.
@@ -93,7 +115,9 @@ struct SparseCrossentropyOptions {
   void VisitConfig(ConfigVisitor& visitor);
 };
 
-// Labels are class numbers [...] for predictions [..., classes].
+// -log(p) of the class that the label numbers. Labels are class numbers [...]
+// for predictions [..., classes].
+// Source: keras.losses.SparseCategoricalCrossentropy.
 Loss SparseCategoricalCrossentropy(
     const SparseCrossentropyOptions& options = {});
 
@@ -103,6 +127,7 @@ Loss SparseCategoricalCrossentropy(
 // than the predictions, or [..., 1]), and CategoricalCrossentropy() otherwise.
 Loss Crossentropy();
 
+// The hyperparameters of CategoricalGeneralizedCrossEntropy().
 struct GeneralizedCrossentropyOptions {
   // Between 0 and 1, both excluded. Near 0 the loss is like the crossentropy;
   // near 1 it is like the mean absolute error, which noisy labels harm less.
@@ -112,7 +137,10 @@ struct GeneralizedCrossentropyOptions {
   void VisitConfig(ConfigVisitor& visitor);
 };
 // (1 - p^q) / q, where p is the probability [..., classes] of the class that
-// the label [...] numbers. Source: Zhang and Sabuncu, arXiv:1805.07836.
+// the label [...] numbers.
+// Source: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep
+// Neural Networks with Noisy Labels", 2018 (arXiv:1805.07836);
+// keras.losses.CategoricalGeneralizedCrossEntropy.
 Loss CategoricalGeneralizedCrossEntropy(
     const GeneralizedCrossentropyOptions& options = {});
 

@@ -15,6 +15,12 @@
 // Keras' metrics, with Keras' names, defaults and numerics. Losses are metrics
 // too: MeanSquaredError(), Hinge(), ... They leave padding out, unless they say
 // that masks do not count. These, and Auc(), ignore masks in Keras too.
+//
+// Unless stated otherwise, a metric is a mean over all labels, weighted by the
+// sample weights.
+// Sources: https://keras.io/api/metrics/accuracy_metrics/
+//          https://keras.io/api/metrics/probabilistic_metrics/
+//          https://keras.io/api/metrics/classification_metrics/ for Auc()
 namespace muster {
 
 // The weighted mean of the predictions; labels do not matter. Equivalent to:
@@ -30,11 +36,16 @@ struct BinaryAccuracyOptions {
 
   void VisitConfig(ConfigVisitor& visitor);
 };
-// How often (prediction > threshold) is the label, 0 or 1.
+// How often (prediction > threshold) is the label, 0 or 1. Labels and
+// predictions of one shape.
+// Equivalent to: keras.metrics.BinaryAccuracy.
 Metric BinaryAccuracy(const BinaryAccuracyOptions& options = {});
 
-// How often the greatest prediction is that of the label: one-hot labels, or
-// class numbers.
+// How often the greatest prediction is that of the label, for predictions
+// [..., classes]: one-hot labels [..., classes], or class numbers [...] or
+// [..., 1].
+// Equivalent to: keras.metrics.CategoricalAccuracy and
+// keras.metrics.SparseCategoricalAccuracy.
 Metric CategoricalAccuracy();
 Metric SparseCategoricalAccuracy();
 
@@ -49,6 +60,9 @@ struct TopKOptions {
   void VisitConfig(ConfigVisitor& visitor);
 };
 // How often the label is among the k greatest predictions, ties included.
+// Shapes as CategoricalAccuracy() and SparseCategoricalAccuracy().
+// Equivalent to: keras.metrics.TopKCategoricalAccuracy and
+// keras.metrics.SparseTopKCategoricalAccuracy.
 Metric TopKCategoricalAccuracy(const TopKOptions& options = {});
 Metric SparseTopKCategoricalAccuracy(const TopKOptions& options = {});
 
@@ -71,7 +85,12 @@ struct AucOptions {
   void VisitConfig(ConfigVisitor& visitor);
 };
 // The area under a curve, as a sum over thresholds that are spread evenly from
-// 0 to 1.
+// 0 to 1: of (x[i] - x[i + 1]) * h(y[i], y[i + 1]), where h is their mean, or
+// the lower or the greater one. With kInterpolation the area under kPr is
+// interpolated as in the source. Labels and predictions of one shape, each
+// label 0 or 1. Source: Davis and Goadrich, "The Relationship Between
+// Precision-Recall and ROC Curves", 2006, for kPr. Equivalent to:
+// keras.metrics.AUC with one label.
 Metric Auc(const AucOptions& options = {});
 
 // The options of crossentropies as metrics, which reduce nothing.
@@ -89,6 +108,10 @@ struct SparseCrossentropyMetricOptions {
 
   void VisitConfig(ConfigVisitor& visitor);
 };
+// The means of the losses BinaryCrossentropy(), CategoricalCrossentropy() and
+// SparseCategoricalCrossentropy(), with their formulas and shapes (losses.h).
+// Equivalent to: keras.metrics.BinaryCrossentropy, CategoricalCrossentropy and
+// SparseCategoricalCrossentropy.
 Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options = {});
 Metric CategoricalCrossentropyMetric(
     const CrossentropyMetricOptions& options = {});

@@ -11,7 +11,8 @@ namespace muster {
 // A summary of many numbers from which their quantiles follow: some of the
 // numbers, each with how many it stands for. About 1 / epsilon are kept,
 // however many were added. The arithmetic is that of Keras' Discretization, in
-// float32 where Keras' is.
+// float32 where Keras' is. Source: keras.layers.Discretization, summarize() and
+// compress_summary().
 class QuantileSummary {
  public:
   explicit QuantileSummary(double epsilon) : epsilon_(epsilon) {}
