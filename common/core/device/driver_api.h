@@ -17,6 +17,9 @@ using Address = uint64_t;  // CUdeviceptr.
 
 struct ContextHandle;
 struct EventHandle;
+struct GraphExecHandle;
+struct GraphHandle;
+struct GraphNodeHandle;
 struct KernelHandle;
 struct LibraryHandle;
 struct StreamHandle;
@@ -34,6 +37,7 @@ inline constexpr Result kInvalidContext = 201;
 inline constexpr Result kNoBinaryForGpu = 209;
 inline constexpr Result kEccUncorrectable = 214;
 inline constexpr Result kInvalidHandle = 400;
+inline constexpr Result kIllegalState = 401;
 inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kIllegalAddress = 700;
@@ -43,6 +47,15 @@ inline constexpr Result kAssert = 710;
 inline constexpr Result kHardwareStackError = 714;
 inline constexpr Result kMisalignedAddress = 716;
 inline constexpr Result kLaunchFailed = 719;
+inline constexpr Result kNotSupported = 801;
+inline constexpr Result kStreamCaptureUnsupported = 900;
+inline constexpr Result kStreamCaptureInvalidated = 901;
+inline constexpr Result kStreamCaptureMerge = 902;
+inline constexpr Result kStreamCaptureUnmatched = 903;
+inline constexpr Result kStreamCaptureUnjoined = 904;
+inline constexpr Result kStreamCaptureIsolation = 905;
+inline constexpr Result kCapturedEvent = 907;
+inline constexpr Result kStreamCaptureWrongThread = 908;
 inline constexpr Result kUnknown = 999;
 
 // CUdevice_attribute.
@@ -74,6 +87,45 @@ struct AccessDescription {
   int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE.
 };
 
+// CUstreamCaptureMode and CUstreamCaptureStatus.
+enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
+enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
+
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNodeParameters {
+  void* function = nullptr;  // Null: `kernel`.
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  void** arguments = nullptr;
+  void** extra = nullptr;
+  KernelHandle* kernel = nullptr;
+  ContextHandle* context = nullptr;
+};
+
+// One side of a CUDA_MEMCPY3D_v2.
+struct CopyNodeSide {
+  size_t x_bytes = 0;
+  size_t y = 0;
+  size_t z = 0;
+  size_t lod = 0;
+  int memory_type = 0;  // CUmemorytype.
+  void* host = nullptr;
+  Address device = 0;
+  void* array = nullptr;
+  void* reserved = nullptr;
+  size_t pitch_bytes = 0;
+  size_t height = 0;
+};
+struct CopyNodeParameters {
+  CopyNodeSide from;
+  CopyNodeSide to;
+  size_t width_bytes = 0;
+  size_t height = 1;
+  size_t depth = 1;
+};
+
+inline constexpr int kMemoryTypeUnified = 4;
 inline constexpr int kGranularityMinimum = 0;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kStreamNonBlocking = 1;
@@ -128,17 +180,39 @@ inline constexpr unsigned kEventDisableTiming = 2;
     Result(KernelHandle*, unsigned, unsigned, unsigned, unsigned, unsigned,    \
            unsigned, unsigned, StreamHandle*, void**, void**))
 
+// Functions that drivers before CUDA 12.3 do not have all of.
+#define MUSTER_DRIVER_GRAPH_FUNCTIONS(F)                                       \
+  F(cuStreamBeginCapture_v2, Result(StreamHandle*, CaptureMode))               \
+  F(cuStreamEndCapture, Result(StreamHandle*, GraphHandle**))                  \
+  F(cuStreamGetCaptureInfo_v3,                                                 \
+    Result(StreamHandle*, CaptureStatus*, uint64_t*, GraphHandle**,            \
+           GraphNodeHandle* const**, const void**, size_t*))                   \
+  F(cuGraphInstantiateWithFlags,                                               \
+    Result(GraphExecHandle**, GraphHandle*, unsigned long long))               \
+  F(cuGraphMemcpyNodeGetParams, Result(GraphNodeHandle*, CopyNodeParameters*)) \
+  F(cuGraphExecMemcpyNodeSetParams,                                            \
+    Result(GraphExecHandle*, GraphNodeHandle*, const CopyNodeParameters*,      \
+           ContextHandle*))                                                    \
+  F(cuGraphExecKernelNodeSetParams_v2,                                         \
+    Result(GraphExecHandle*, GraphNodeHandle*, const KernelNodeParameters*))   \
+  F(cuGraphLaunch, Result(GraphExecHandle*, StreamHandle*))                    \
+  F(cuGraphExecDestroy, Result(GraphExecHandle*))                              \
+  F(cuGraphDestroy, Result(GraphHandle*))
+
 // A driver: the functions of libcuda.so.1 (RealDriver()), or of simulated GPUs
 // (SimulatedMachine).
 struct DriverApi {
 #define MUSTER_DRIVER_MEMBER(name, type) \
   std::add_pointer_t<type> name = nullptr;
   MUSTER_DRIVER_FUNCTIONS(MUSTER_DRIVER_MEMBER)
+  // Null if has_graphs is false.
+  MUSTER_DRIVER_GRAPH_FUNCTIONS(MUSTER_DRIVER_MEMBER)
 #undef MUSTER_DRIVER_MEMBER
 
   // True if kernels run on the host: cuLibraryLoadData() takes the address of a
   // KernelImage in place of the code for a GPU.
   bool is_simulated = false;
+  bool has_graphs = false;
 };
 
 }  // namespace muster::driver

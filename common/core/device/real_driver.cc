@@ -27,6 +27,12 @@ absl::StatusOr<const driver::DriverApi*> LoadDriver() {
   }
   MUSTER_DRIVER_FUNCTIONS(MUSTER_LOAD)
 #undef MUSTER_LOAD
+  api.has_graphs = true;
+#define MUSTER_LOAD(name, type)                                           \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name)); \
+  api.has_graphs = api.has_graphs && api.name != nullptr;
+  MUSTER_DRIVER_GRAPH_FUNCTIONS(MUSTER_LOAD)
+#undef MUSTER_LOAD
   int device_count = 0;
   driver::Result result = api.cuInit(0);
   if (result == driver::kSuccess) result = api.cuDeviceGetCount(&device_count);

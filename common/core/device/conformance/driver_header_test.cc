@@ -16,6 +16,9 @@ namespace {
   static_assert(kHaveSameShape<type, decltype(::name)>, \
                 "driver_api.h declares " #name " otherwise than cuda.h");
 MUSTER_DRIVER_FUNCTIONS(MUSTER_COMPARE)
+#if CUDA_VERSION >= 12030
+MUSTER_DRIVER_GRAPH_FUNCTIONS(MUSTER_COMPARE)
+#endif
 #undef MUSTER_COMPARE
 
 // A pointer where the driver takes a number would be found.
@@ -45,6 +48,53 @@ static_assert(kHardwareStackError == CUDA_ERROR_HARDWARE_STACK_ERROR);
 static_assert(kMisalignedAddress == CUDA_ERROR_MISALIGNED_ADDRESS);
 static_assert(kLaunchFailed == CUDA_ERROR_LAUNCH_FAILED);
 static_assert(kUnknown == CUDA_ERROR_UNKNOWN);
+static_assert(kIllegalState == CUDA_ERROR_ILLEGAL_STATE);
+static_assert(kNotSupported == CUDA_ERROR_NOT_SUPPORTED);
+static_assert(kStreamCaptureUnsupported ==
+              CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+static_assert(kStreamCaptureInvalidated ==
+              CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+static_assert(kStreamCaptureMerge == CUDA_ERROR_STREAM_CAPTURE_MERGE);
+static_assert(kStreamCaptureUnmatched == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+static_assert(kStreamCaptureUnjoined == CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+static_assert(kStreamCaptureIsolation == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+static_assert(kCapturedEvent == CUDA_ERROR_CAPTURED_EVENT);
+static_assert(kStreamCaptureWrongThread ==
+              CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+
+static_assert(static_cast<int>(CaptureMode::kThreadLocal) ==
+              CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(static_cast<int>(CaptureMode::kRelaxed) ==
+              CU_STREAM_CAPTURE_MODE_RELAXED);
+static_assert(static_cast<int>(CaptureStatus::kActive) ==
+              CU_STREAM_CAPTURE_STATUS_ACTIVE);
+static_assert(static_cast<int>(CaptureStatus::kInvalidated) ==
+              CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+static_assert(kMemoryTypeUnified == CU_MEMORYTYPE_UNIFIED);
+
+static_assert(sizeof(KernelNodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS));
+static_assert(offsetof(KernelNodeParameters, block) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, blockDimX));
+static_assert(offsetof(KernelNodeParameters, shared_bytes) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes));
+static_assert(offsetof(KernelNodeParameters, arguments) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams));
+static_assert(offsetof(KernelNodeParameters, kernel) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, kern));
+static_assert(offsetof(KernelNodeParameters, context) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS, ctx));
+static_assert(sizeof(CopyNodeParameters) == sizeof(CUDA_MEMCPY3D));
+static_assert(offsetof(CopyNodeSide, memory_type) ==
+              offsetof(CUDA_MEMCPY3D, srcMemoryType));
+static_assert(offsetof(CopyNodeSide, host) == offsetof(CUDA_MEMCPY3D, srcHost));
+static_assert(offsetof(CopyNodeSide, device) ==
+              offsetof(CUDA_MEMCPY3D, srcDevice));
+static_assert(offsetof(CopyNodeParameters, to.memory_type) ==
+              offsetof(CUDA_MEMCPY3D, dstMemoryType));
+static_assert(offsetof(CopyNodeParameters, to.device) ==
+              offsetof(CUDA_MEMCPY3D, dstDevice));
+static_assert(offsetof(CopyNodeParameters, width_bytes) ==
+              offsetof(CUDA_MEMCPY3D, WidthInBytes));
 
 static_assert(static_cast<int>(DeviceAttribute::kMultiprocessorCount) ==
               CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

@@ -26,6 +26,8 @@ const char* ErrorName(driver::Result result) {
       return "CUDA_ERROR_ECC_UNCORRECTABLE";
     case driver::kInvalidHandle:
       return "CUDA_ERROR_INVALID_HANDLE";
+    case driver::kIllegalState:
+      return "CUDA_ERROR_ILLEGAL_STATE";
     case driver::kNotFound:
       return "CUDA_ERROR_NOT_FOUND";
     case driver::kNotReady:
@@ -34,6 +36,24 @@ const char* ErrorName(driver::Result result) {
       return "CUDA_ERROR_ILLEGAL_ADDRESS";
     case driver::kLaunchFailed:
       return "CUDA_ERROR_LAUNCH_FAILED";
+    case driver::kNotSupported:
+      return "CUDA_ERROR_NOT_SUPPORTED";
+    case driver::kStreamCaptureUnsupported:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    case driver::kStreamCaptureInvalidated:
+      return "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    case driver::kStreamCaptureMerge:
+      return "CUDA_ERROR_STREAM_CAPTURE_MERGE";
+    case driver::kStreamCaptureUnmatched:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED";
+    case driver::kStreamCaptureUnjoined:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNJOINED";
+    case driver::kStreamCaptureIsolation:
+      return "CUDA_ERROR_STREAM_CAPTURE_ISOLATION";
+    case driver::kCapturedEvent:
+      return "CUDA_ERROR_CAPTURED_EVENT";
+    case driver::kStreamCaptureWrongThread:
+      return "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD";
     default:
       return "CUDA_ERROR_UNKNOWN";
   }

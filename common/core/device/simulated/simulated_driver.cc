@@ -1,45 +1,21 @@
 #include "common/core/device/simulated/simulated_driver.h"
 
-#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
-#include "absl/synchronization/mutex.h"
 #include "common/core/base/check.h"
-#include "common/core/base/log.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
+#include "common/core/device/simulated/driver_function.h"
 #include "common/core/device/simulated/error_names.h"
-#include "common/core/device/simulated/handles.h"
-#include "common/core/device/simulated/launch_arguments.h"
-#include "common/core/device/simulated/simulated_grid.h"
-#include "common/core/device/simulated/simulated_memory.h"
+#include "common/core/device/simulated/graph_functions.h"
+#include "common/core/device/simulated/simulated_graphs.h"
+#include "common/core/device/simulated/simulated_machine_state.h"
 
 namespace muster {
-
-// What the handles of a simulated driver are.
-namespace driver {
-struct ContextHandle {
-  int device = 0;
-};
-struct StreamHandle {
-  simulated::StreamState* stream;
-};
-struct EventHandle {
-  std::shared_ptr<simulated::EventState> state;
-};
-struct LibraryHandle {
-  const KernelImage* image;
-};
-struct KernelHandle {
-  const SimulatedKernel* kernel;
-};
-}  // namespace driver
 
 using driver::Address;
 using driver::ContextHandle;
@@ -48,223 +24,12 @@ using driver::KernelHandle;
 using driver::LibraryHandle;
 using driver::Result;
 using driver::StreamHandle;
-using simulated::Handles;
-using simulated::LaunchArguments;
 using simulated::SimulatedMemory;
+using simulated::the_machine;
 
 namespace {
 
 constexpr int kDriverVersion = 13000;
-// An H100's.
-constexpr int kMultiprocessorCount = 132;
-constexpr int kL2CacheBytes = 50 << 20;
-constexpr int kThreadsPerBlockMax = 1024;
-constexpr unsigned kSharedBytesMax = 227 << 10;
-
-std::atomic<SimulatedMachine::State*> the_machine = nullptr;
-std::atomic<uint64_t> last_machine_id = 0;
-
-// The context that is current on this thread, and the machine that made it.
-thread_local const ContextHandle* current_context = nullptr;
-thread_local uint64_t current_machine_id = 0;
-
-}  // namespace
-
-class SimulatedMachine::State {
- public:
-  explicit State(const Options& options)
-      : options_(options),
-        id_(++last_machine_id),
-        memory_(options.device_count, options.memory_bytes,
-                options.order == simulated::Order::kAtWait),
-        streams_(&memory_, options.device_count, options.order, options.seed),
-        contexts_(options.device_count) {
-    for (int i = 0; i < options.device_count; ++i) contexts_[i].device = i;
-  }
-
-  // Counts the call. Returns the error that it is to return, or kSuccess.
-  Result Enter(const char* function) {
-    {
-      const absl::MutexLock lock(&mutex_);
-      ++counts_[function];
-      const auto fault = faults_.find(function);
-      if (fault != faults_.end() && fault->second.after-- <= 0) {
-        const Result result = fault->second.result;
-        if (!fault->second.is_sticky) faults_.erase(fault);
-        return result;
-      }
-    }
-    // Questions about GPUs have answers also when one is lost.
-    const int device = current_device();
-    return device < 0 || absl::StartsWith(function, "cuDevice")
-               ? driver::kSuccess
-               : streams_.error(device);
-  }
-
-  void Fail(absl::string_view function, Result result, int after,
-            bool is_sticky) {
-    const absl::MutexLock lock(&mutex_);
-    faults_[std::string(function)] = {result, after, is_sticky};
-  }
-
-  std::map<std::string, int64_t> counts() const {
-    const absl::MutexLock lock(&mutex_);
-    return counts_;
-  }
-
-  // -1 if no context of this machine is current on this thread.
-  int current_device() const {
-    return current_context == nullptr || current_machine_id != id_
-               ? -1
-               : current_context->device;
-  }
-
-  bool HasDevice(int device) const {
-    return device >= 0 && device < options_.device_count;
-  }
-
-  Result SetCurrent(ContextHandle* context) {
-    const bool is_ours = context >= contexts_.data() &&
-                         context < contexts_.data() + contexts_.size();
-    if (context != nullptr && !is_ours) return driver::kInvalidContext;
-    current_context = context;
-    current_machine_id = id_;
-    return driver::kSuccess;
-  }
-
-  Result Attribute(driver::DeviceAttribute attribute, int* value) const {
-    switch (attribute) {
-      case driver::DeviceAttribute::kMultiprocessorCount:
-        *value = kMultiprocessorCount;
-        return driver::kSuccess;
-      case driver::DeviceAttribute::kL2CacheBytes:
-        *value = kL2CacheBytes;
-        return driver::kSuccess;
-      case driver::DeviceAttribute::kComputeCapabilityMajor:
-        *value = 9;
-        return driver::kSuccess;
-      case driver::DeviceAttribute::kComputeCapabilityMinor:
-        *value = 0;
-        return driver::kSuccess;
-    }
-    return driver::kInvalidValue;
-  }
-
-  Result Copy(Address to, Address from, size_t size_bytes,
-              StreamHandle* stream);
-  Result Fill(Address to, uint8_t byte, size_t size_bytes,
-              StreamHandle* stream);
-  Result Launch(const KernelHandle* kernel, const LaunchShape& shape,
-                StreamHandle* stream, void** arguments);
-
-  const Options options_;
-  const uint64_t id_;
-  SimulatedMemory memory_;
-  simulated::SimulatedStreams streams_;
-  std::vector<ContextHandle> contexts_;  // By device.
-  std::atomic<int64_t> host_copy_bytes_ = 0;
-  std::atomic<int64_t> pageable_copy_count_ = 0;
-  Handles<StreamHandle> stream_handles_;
-  Handles<EventHandle> event_handles_;
-  Handles<LibraryHandle> library_handles_;
-  Handles<KernelHandle> kernel_handles_;
-
- private:
-  struct Fault {
-    Result result;
-    int after;
-    bool is_sticky;
-  };
-
-  bool IsUsable(Address address, size_t size_bytes) const {
-    return memory_.KindAt(address) != SimulatedMemory::Kind::kDevice ||
-           memory_.IsAccessible(address, size_bytes);
-  }
-
-  mutable absl::Mutex mutex_;
-  std::map<std::string, int64_t> counts_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Fault> faults_ ABSL_GUARDED_BY(mutex_);
-};
-
-Result SimulatedMachine::State::Copy(Address to, Address from,
-                                     size_t size_bytes, StreamHandle* stream) {
-  if (!IsUsable(to, size_bytes) || !IsUsable(from, size_bytes)) {
-    return driver::kInvalidValue;
-  }
-  if (memory_.KindAt(to) != SimulatedMemory::Kind::kDevice ||
-      memory_.KindAt(from) != SimulatedMemory::Kind::kDevice) {
-    host_copy_bytes_ += static_cast<int64_t>(size_bytes);
-  }
-  if (memory_.KindAt(to) == SimulatedMemory::Kind::kPageable ||
-      memory_.KindAt(from) == SimulatedMemory::Kind::kPageable) {
-    ++pageable_copy_count_;
-  }
-  auto* const destination = reinterpret_cast<void*>(to);
-  const auto* source = reinterpret_cast<const uint8_t*>(from);
-  // The driver reads pageable memory before it returns.
-  std::shared_ptr<std::vector<uint8_t>> staged;
-  if (memory_.KindAt(from) == SimulatedMemory::Kind::kPageable) {
-    staged =
-        std::make_shared<std::vector<uint8_t>>(source, source + size_bytes);
-    source = staged->data();
-  }
-  streams_.Enqueue(stream->stream, [destination, source, size_bytes, staged] {
-    std::memmove(destination, source, size_bytes);
-    return driver::kSuccess;
-  });
-  // And has written pageable memory when it returns.
-  return memory_.KindAt(to) == SimulatedMemory::Kind::kPageable
-             ? streams_.Drain(stream->stream)
-             : driver::kSuccess;
-}
-
-Result SimulatedMachine::State::Fill(Address to, uint8_t byte,
-                                     size_t size_bytes, StreamHandle* stream) {
-  if (!IsUsable(to, size_bytes)) return driver::kInvalidValue;
-  streams_.Enqueue(stream->stream, [to, byte, size_bytes] {
-    std::memset(reinterpret_cast<void*>(to), byte, size_bytes);
-    return driver::kSuccess;
-  });
-  return driver::kSuccess;
-}
-
-Result SimulatedMachine::State::Launch(const KernelHandle* kernel,
-                                       const LaunchShape& shape,
-                                       StreamHandle* stream, void** arguments) {
-  uint64_t threads = 1;
-  for (int i = 0; i < 3; ++i) {
-    if (shape.grid[i] == 0 || shape.block[i] == 0) return driver::kInvalidValue;
-    threads *= shape.block[i];
-  }
-  if (threads > kThreadsPerBlockMax || shape.shared_bytes > kSharedBytesMax) {
-    return driver::kInvalidValue;
-  }
-  const SimulatedKernel* const code = kernel->kernel;
-  auto copied =
-      std::make_shared<LaunchArguments>(code->argument_bytes, arguments);
-  streams_.Enqueue(stream->stream, [this, code, shape, copied] {
-    const absl::Status status =
-        RunSimulatedGrid(*code, shape, copied->pointers(), options_.seed);
-    if (status.ok()) return driver::kSuccess;
-    LOG(ERROR) << "simulated GPU: kernel " << code->name
-               << " failed: " << status.message();
-    return driver::kLaunchFailed;
-  });
-  return driver::kSuccess;
-}
-
-namespace {
-
-// What a function of the driver does; `machine` and its arguments are known.
-#define MUSTER_ENTER(function)                            \
-  SimulatedMachine::State* const machine = the_machine;   \
-  if (machine == nullptr) return driver::kNotInitialized; \
-  if (const Result entered = machine->Enter(function);    \
-      entered != driver::kSuccess) {                      \
-    return entered;                                       \
-  }
-#define MUSTER_REQUIRE(condition, otherwise) \
-  if (!(condition)) return driver::otherwise
 
 void SetDriverFunctions(driver::DriverApi* api) {
   api->cuInit = [](unsigned) -> Result {
@@ -337,7 +102,7 @@ void SetDeviceFunctions(driver::DriverApi* api) {
     return driver::kSuccess;
   };
   api->cuCtxSetCurrent = [](ContextHandle* context) -> Result {
-    SimulatedMachine::State* const machine = the_machine;
+    simulated::MachineState* const machine = the_machine;
     MUSTER_REQUIRE(machine != nullptr, kNotInitialized);
     return machine->SetCurrent(context);
   };
@@ -416,6 +181,7 @@ void SetStreamFunctions(driver::DriverApi* api) {
   api->cuStreamDestroy_v2 = [](StreamHandle* stream) -> Result {
     MUSTER_ENTER("cuStreamDestroy_v2");
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    machine->captures_.Forget(stream);
     const Result result = machine->streams_.RemoveStream(stream->stream);
     machine->stream_handles_.Remove(stream);
     return result;
@@ -423,6 +189,8 @@ void SetStreamFunctions(driver::DriverApi* api) {
   api->cuStreamSynchronize = [](StreamHandle* stream) -> Result {
     MUSTER_ENTER("cuStreamSynchronize");
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    MUSTER_REQUIRE(machine->captures_.MayWait(stream),
+                   kStreamCaptureUnsupported);
     return machine->streams_.Drain(stream->stream);
   };
   api->cuStreamWaitEvent = [](StreamHandle* stream, EventHandle* event,
@@ -430,9 +198,15 @@ void SetStreamFunctions(driver::DriverApi* api) {
     MUSTER_ENTER("cuStreamWaitEvent");
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
     MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
+    if (const auto captured = machine->captures_.Wait(stream, event)) {
+      return *captured;
+    }
     machine->streams_.Wait(stream->stream, event->state);
     return driver::kSuccess;
   };
+}
+
+void SetEventFunctions(driver::DriverApi* api) {
   api->cuEventCreate = [](EventHandle** event, unsigned flags) -> Result {
     MUSTER_ENTER("cuEventCreate");
     const bool is_timed = (flags & driver::kEventDisableTiming) == 0;
@@ -451,19 +225,25 @@ void SetStreamFunctions(driver::DriverApi* api) {
   };
   api->cuEventDestroy_v2 = [](EventHandle* event) -> Result {
     MUSTER_ENTER("cuEventDestroy_v2");
-    MUSTER_REQUIRE(machine->event_handles_.Remove(event), kInvalidHandle);
+    MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
+    machine->captures_.Forget(event);
+    machine->event_handles_.Remove(event);
     return driver::kSuccess;
   };
   api->cuEventRecord = [](EventHandle* event, StreamHandle* stream) -> Result {
     MUSTER_ENTER("cuEventRecord");
     MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    if (const auto captured = machine->captures_.Record(stream, event)) {
+      return *captured;
+    }
     machine->streams_.Record(stream->stream, event->state);
     return driver::kSuccess;
   };
   api->cuEventQuery = [](EventHandle* event) -> Result {
     MUSTER_ENTER("cuEventQuery");
     MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
+    MUSTER_REQUIRE(machine->captures_.MayQuery(event), kCapturedEvent);
     const Result result = machine->streams_.Query(event->state.get());
     if (result != driver::kSuccess) return result;
     const int device = machine->current_device();
@@ -528,16 +308,19 @@ void SetWorkFunctions(driver::DriverApi* api) {
     MUSTER_ENTER("cuLaunchKernel");
     MUSTER_REQUIRE(machine->kernel_handles_.Contains(kernel), kInvalidHandle);
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
-    return machine->Launch(kernel,
-                           {.grid = {grid_x, grid_y, grid_z},
-                            .block = {block_x, block_y, block_z},
-                            .shared_bytes = shared_bytes},
-                           stream, arguments);
+    simulated::GraphWork work;
+    if (const Result made =
+            machine->MakeLaunch(kernel,
+                                {.grid = {grid_x, grid_y, grid_z},
+                                 .block = {block_x, block_y, block_z},
+                                 .shared_bytes = shared_bytes},
+                                arguments, &work);
+        made != driver::kSuccess) {
+      return made;
+    }
+    return machine->Submit(stream, std::move(work));
   };
 }
-
-#undef MUSTER_ENTER
-#undef MUSTER_REQUIRE
 
 driver::DriverApi MakeDriver() {
   driver::DriverApi api;
@@ -545,15 +328,18 @@ driver::DriverApi MakeDriver() {
   SetDeviceFunctions(&api);
   SetMemoryFunctions(&api);
   SetStreamFunctions(&api);
+  SetEventFunctions(&api);
   SetWorkFunctions(&api);
+  simulated::SetGraphFunctions(&api);
   api.is_simulated = true;
+  api.has_graphs = true;
   return api;
 }
 
 }  // namespace
 
 SimulatedMachine::SimulatedMachine(const Options& options)
-    : state_(std::make_unique<State>(options)) {
+    : state_(std::make_unique<simulated::MachineState>(options)) {
   MUSTER_CHECK(the_machine.exchange(state_.get()) == nullptr);
 }
 
@@ -566,15 +352,14 @@ const driver::DriverApi& SimulatedMachine::driver() const {
 
 Result SimulatedMachine::Enqueue(StreamHandle* stream,
                                  std::function<Result()> work) {
-  State* const machine = the_machine;
+  simulated::MachineState* const machine = the_machine;
   if (machine == nullptr) return driver::kNotInitialized;
   if (!machine->stream_handles_.Contains(stream)) return driver::kInvalidHandle;
-  machine->streams_.Enqueue(stream->stream, std::move(work));
-  return driver::kSuccess;
+  return machine->Submit(stream, {.run = std::move(work)});
 }
 
 bool SimulatedMachine::IsDeviceMemory(const void* address, size_t size_bytes) {
-  State* const machine = the_machine;
+  simulated::MachineState* const machine = the_machine;
   return machine != nullptr && machine->current_device() >= 0 &&
          machine->memory_.IsOnDevice(reinterpret_cast<Address>(address),
                                      size_bytes);

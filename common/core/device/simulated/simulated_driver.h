@@ -13,6 +13,9 @@
 #include "common/core/device/simulated/simulated_streams.h"
 
 namespace muster {
+namespace simulated {
+class MachineState;
+}  // namespace simulated
 
 // GPUs that exist in this process only, behind the functions of the driver: all
 // that uses a driver runs without a GPU, and errors that a GPU hides are found.
@@ -70,10 +73,8 @@ class SimulatedMachine {
   // driver of a GPU may block.
   int64_t pageable_copy_count() const;
 
-  class State;
-
  private:
-  const std::unique_ptr<State> state_;
+  const std::unique_ptr<simulated::MachineState> state_;
 };
 
 }  // namespace muster
