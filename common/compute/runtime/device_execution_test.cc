@@ -47,7 +47,7 @@ class AddOnDevice final : public Kernel {
     uint8_t* to = sum->address();
     float factor = 1;
     int count = static_cast<int>(a.element_count());
-    void* pointers[] = {&from, &to, &factor, &count};
+    const KernelArgument pointers[] = {&from, &to, &factor, &count};
     return arguments.stream->Launch(scale_add_, {.block = {64, 1, 1}},
                                     pointers);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -108,12 +109,15 @@ std::vector<Tensor> Batch(bool has_table) {
   return {x, labels};
 }
 
-class DeviceStepTest : public ::testing::TestWithParam<uint64_t> {
+// The parameters are a seed, and whether steps are captured as graphs.
+class DeviceStepTest
+    : public ::testing::TestWithParam<std::tuple<uint64_t, bool>> {
  protected:
-  DeviceStepTest() : machine_({.seed = GetParam()}) {
+  DeviceStepTest() : machine_({.seed = std::get<0>(GetParam())}) {
     auto device = Device::Create(
         &machine_.driver(),
-        {.memory = {.limit_bytes = 8 << 20, .piece_bytes = 1 << 20}});
+        {.memory = {.limit_bytes = 8 << 20, .piece_bytes = 1 << 20},
+         .captures_steps = has_graphs()});
     EXPECT_OK(device);
     device_ = *std::move(device);
     kernels_ = CudaKernels(device_.get());
@@ -139,6 +143,8 @@ class DeviceStepTest : public ::testing::TestWithParam<uint64_t> {
       }
     }
   }
+
+  static bool has_graphs() { return std::get<1>(GetParam()); }
 
   absl::StatusOr<std::unique_ptr<Executable>> CompileOnDevice(bool has_table) {
     return Executable::Compile(
@@ -189,7 +195,9 @@ class DeviceStepTest : public ::testing::TestWithParam<uint64_t> {
   std::unique_ptr<DeviceVariableStore> on_device_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Seeds, DeviceStepTest, ::testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceStepTest,
+                         ::testing::Combine(::testing::Values(1, 2),
+                                            ::testing::Bool()));
 
 TEST_P(DeviceStepTest, SteadyStepCopiesItsArgumentsAndResultsOnly) {
   auto calls = CallsOfSteadyStep(/*has_table=*/false);
@@ -199,7 +207,12 @@ TEST_P(DeviceStepTest, SteadyStepCopiesItsArgumentsAndResultsOnly) {
     EXPECT_EQ(calls[function], 0) << function;
   }
   // Two arguments, and the loss. Neither variables nor gradients.
-  EXPECT_EQ(calls["cuMemcpyAsync"], 3);
+  EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 0 : 3);
+  // Forward and backward, then one launch that updates all variables.
+  if (has_graphs()) {
+    EXPECT_EQ(calls["cuGraphLaunch"], 1);
+    EXPECT_EQ(calls["cuLaunchKernel"], 1);
+  }
   // The end of the step, for which the host waits to read the loss, and the end
   // of the updates, for which it does not wait.
   EXPECT_EQ(calls["cuEventRecord"], 2);
@@ -211,7 +224,7 @@ TEST_P(DeviceStepTest, SteadyStepWithATableCopiesNoMore) {
        {"cuMemCreate", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate"}) {
     EXPECT_EQ(calls[function], 0) << function;
   }
-  EXPECT_EQ(calls["cuMemcpyAsync"], 3);
+  EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 0 : 3);
   EXPECT_EQ(calls["cuEventRecord"], 2);
 }
 
@@ -274,7 +287,7 @@ TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
     }
     EXPECT_EQ(machine_.pageable_copy_count(), pageable_copies);
     // Both arguments, and the loss.
-    EXPECT_EQ(calls["cuMemcpyAsync"], 3);
+    EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 0 : 3);
     calls = CallsOf([&] { EXPECT_OK(executable->Finish(&results)); });
     EXPECT_EQ(calls["cuMemcpyAsync"], 0);
     EXPECT_EQ(calls["cuLaunchKernel"], 0);
@@ -364,6 +377,25 @@ TEST_P(DeviceStepTest, AWeightThatIsNoNumberOfExamplesChangesNothing) {
     EXPECT_EQ(expected.ok(), last > 0 && std::isfinite(last));
     ExpectSameVariables(1e-5);
   }
+}
+
+TEST_P(DeviceStepTest, ALostGpuIsThatOfStepsWithoutGraphs) {
+  ASSERT_OK_AND_ASSIGN(const auto executable, CompileOnDevice(false));
+  const std::vector<Tensor> arguments = Batch(false);
+  std::vector<Tensor> results;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(executable->Run(arguments, {}, &results));
+  }
+  for (const char *function :
+       {"cuGraphLaunch", "cuLaunchKernel", "cuGraphExecMemcpyNodeSetParams"}) {
+    machine_.Fail(function, driver::kEccUncorrectable, 0, /*is_sticky=*/true);
+  }
+  const absl::Status status = executable->Run(arguments, {}, &results);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(
+      status.message(),
+      ::testing::HasSubstr("begin_step failed: CUDA_ERROR_ECC_UNCORRECTABLE"));
+  EXPECT_TRUE(status.GetPayload(kDeviceLostUrl).has_value());
 }
 
 }  // namespace

@@ -223,6 +223,9 @@ absl::Status Executable::RunPlan(Plan* plan, absl::Span<const Tensor> arguments,
   if (session_ != nullptr) {
     RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
   }
+  if (options_.device != nullptr && options_.device->captures_steps()) {
+    options_.device->graph_counters().host_steps.fetch_add(1);
+  }
   RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
   if (session_ == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(session_->Commit());
@@ -237,11 +240,14 @@ absl::Status Executable::StartPlan(Plan* plan,
     RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
   }
   if (clock_ != nullptr) RETURN_IF_ERROR(clock_->BeginStep());
-  RETURN_IF_ERROR(plan->Start(arguments, options, session_.get()));
-  absl::Status status =
-      session_ == nullptr ? absl::OkStatus() : session_->Commit();
+  StepGraphs* const graphs = plan->graphs();
+  if (graphs != nullptr) graphs->BeginStep();
+  absl::Status status = plan->Start(arguments, options, session_.get());
+  const bool has_begun = status.ok();
+  if (status.ok() && session_ != nullptr) status = session_->Commit();
+  if (graphs != nullptr) status.Update(graphs->EndStep());
   if (status.ok() && clock_ != nullptr) status = clock_->EndStep();
-  if (!status.ok()) plan->CancelLast(session_.get());
+  if (!status.ok() && has_begun) plan->CancelLast(session_.get());
   return status;
 }
 

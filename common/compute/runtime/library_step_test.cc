@@ -38,6 +38,7 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 
 constexpr int64_t kBatch = 4;
@@ -96,12 +97,14 @@ std::vector<Tensor> Batch() {
           Tensor::FromValues<int64_t>({kBatch}, {0, 4, 2, 1})};
 }
 
-class LibraryStepTest : public ::testing::Test {
+// The parameter: whether steps are captured as graphs.
+class LibraryStepTest : public ::testing::TestWithParam<bool> {
  protected:
   LibraryStepTest() {
     auto device = Device::Create(
         &machine_.driver(),
-        {.memory = {.limit_bytes = 16 << 20, .piece_bytes = 1 << 20}});
+        {.memory = {.limit_bytes = 16 << 20, .piece_bytes = 1 << 20},
+         .captures_steps = GetParam()});
     EXPECT_OK(device);
     device_ = *std::move(device);
     kernels_ = CudaKernels(device_.get(), {.cublas_lt = &cublas_lt_.api(),
@@ -144,7 +147,9 @@ class LibraryStepTest : public ::testing::Test {
   std::unique_ptr<DeviceVariableStore> on_device_;
 };
 
-TEST_F(LibraryStepTest, StepsGiveTheVariablesOfTheHost) {
+INSTANTIATE_TEST_SUITE_P(Graphs, LibraryStepTest, ::testing::Bool());
+
+TEST_P(LibraryStepTest, StepsGiveTheVariablesOfTheHost) {
   const auto on_device = CompileOnDevice();
   ASSERT_OK_AND_ASSIGN(
       const auto on_host,
@@ -174,7 +179,7 @@ std::map<std::string, int64_t> Since(
   return now;
 }
 
-TEST_F(LibraryStepTest, ASteadyStepOnlyEnqueuesWork) {
+TEST_P(LibraryStepTest, ASteadyStepOnlyEnqueuesWork) {
   const auto executable = CompileOnDevice();
   std::vector<Tensor> results;
   for (int i = 0; i < 4; ++i) {
@@ -189,6 +194,13 @@ TEST_F(LibraryStepTest, ASteadyStepOnlyEnqueuesWork) {
        {"cuMemCreate", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate",
         "cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize"}) {
     EXPECT_EQ(driver[function], 0) << function;
+  }
+  if (GetParam()) {
+    // The graph has the work of the libraries.
+    EXPECT_THAT(Since(cublas_lt_before, cublas_lt_.counts()), IsEmpty());
+    EXPECT_THAT(Since(cudnn_before, cudnn_.counts()), IsEmpty());
+    EXPECT_EQ(driver["cuGraphLaunch"], 1);
+    return;
   }
   // Two products with a bias, and the gradients of their four operands.
   EXPECT_THAT(Since(cublas_lt_before, cublas_lt_.counts()),

@@ -68,6 +68,11 @@ void CopyElements(const Tensor& from, Tensor* to) {
 
 }  // namespace
 
+Plan::~Plan() {
+  // There is nobody to tell.
+  if (graphs_ != nullptr && graphs_->has_launched()) (void)AwaitDevice();
+}
+
 bool Plan::Fits(absl::Span<const Tensor> arguments) const {
   if (arguments.size() != argument_types_.size()) return false;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "common/compute/runtime/run_options.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/device/device.h"
+#include "common/core/device/step_graphs.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
@@ -28,6 +29,8 @@ namespace muster {
 // Not thread-safe.
 class Plan {
  public:
+  // Waits for the device if it may run graphs of this plan.
+  ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
@@ -70,6 +73,9 @@ class Plan {
   void CancelLast(VariableSession* session);
   // Forgets all of them. The device is idle.
   void ForgetStarted();
+
+  // Takes the work of the steps of Start(); null if it is not captured.
+  StepGraphs* graphs() const { return graphs_.get(); }
 
   // The content of the arenas and of the plans of subgraphs, in addition to
   // results.
@@ -174,6 +180,7 @@ class Plan {
   StepGate* gate_ = nullptr;        // Null: none, or the session has none.
   GatedSteps* gated_ = nullptr;     // Null without a gate or a session.
   bool can_start_ = false;
+  std::unique_ptr<StepGraphs> graphs_;
   bool checks_numerics_ = false;
   std::vector<int> host_slots_;  // Whose values are in the arena of the host.
   std::array<Started, kStartedMax> started_;

@@ -561,6 +561,10 @@ bool PlanBuilder::CanStart() const {
 absl::Status PlanBuilder::PrepareStarts() {
   if (!CanStart()) return absl::OkStatus();
   plan_->can_start_ = true;
+  if (options_.device->captures_steps()) {
+    plan_->graphs_ =
+        std::make_unique<StepGraphs>(options_.device, options_.stream);
+  }
   std::vector<int> positions(roots_.size(), -1);  // In host_slots_.
   for (size_t slot = 0; slot < roots_.size(); ++slot) {
     const int root = roots_[slot];

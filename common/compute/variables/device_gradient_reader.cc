@@ -58,7 +58,7 @@ absl::Status FindNonFinite(const Tensor& gradient, Device* device,
   LaunchShape shape;
   shape.grid[0] = static_cast<uint32_t>(block_count);
   shape.block[0] = kThreads;
-  void* const arguments[] = {&parameters};
+  const KernelArgument arguments[] = {&parameters};
   return stream->Launch(kernel, shape, arguments);
 }
 

@@ -77,7 +77,7 @@ absl::Status DeviceLossScale::Decide(absl::Span<const Tensor> gradients,
   ASSIGN_OR_RETURN(
       const KernelFunction kernel,
       device_.FindKernel(internal::update_image(), "choose_variant"));
-  void* const arguments[] = {&parameters};
+  const KernelArgument arguments[] = {&parameters};
   RETURN_IF_ERROR(stream_.Launch(kernel, LaunchShape(), arguments));
   RETURN_IF_ERROR(stream_.Record(decision.done.get()));
   unsettled_.push_back(std::move(decision));

@@ -89,7 +89,7 @@ absl::Status DeviceUpdate::Launch(const KernelImage& image,
   if (shape.grid[0] == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const KernelFunction function,
                    device_.FindKernel(image, kernel));
-  void* const addresses[] = {&parameter};
+  const KernelArgument addresses[] = {&parameter};
   return stream_.Launch(function, shape, addresses);
 }
 

@@ -51,7 +51,7 @@ absl::Status DeviceWholeUpdate::Launch(absl::string_view kernel,
           internal::whole_update_image(),
           absl::StrCat(kernel,
                        dtype_ == DType::kFloat64 ? "_double" : "_float")));
-  void* const addresses[] = {&parameters};
+  const KernelArgument addresses[] = {&parameters};
   return stream_.Launch(function, shape, addresses);
 }
 
@@ -188,7 +188,7 @@ absl::Status DeviceWholeUpdate::Multiply(int64_t rows, int64_t inner,
   shape.grid[0] = static_cast<uint32_t>((rows + kTile - 1) / kTile *
                                         parameters.tile_columns);
   shape.block[0] = MatMulParameters::kThreads;
-  void* const addresses[] = {&parameters};
+  const KernelArgument addresses[] = {&parameters};
   return stream_.Launch(function, shape, addresses);
 }
 

@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Create(
                    DescribePhysicalDevice(*api, options.ordinal));
   device->description_.name = options.name;
   device->tensor_float_32_ = options.tensor_float_32;
+  device->captures_steps_ = options.captures_steps;
   driver::ContextHandle* context = nullptr;
   RETURN_IF_ERROR(
       CheckQuery(*api, api->cuDevicePrimaryCtxRetain(&context, options.ordinal),

@@ -1,7 +1,9 @@
 #ifndef COMMON_CORE_DEVICE_DEVICE_H_
 #define COMMON_CORE_DEVICE_DEVICE_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +23,19 @@
 #include "common/core/device/stream.h"
 
 namespace muster {
+
+// What became of the work of steps: StepGraphs.
+struct GraphCounters {
+  std::atomic<int64_t> captures = 0;
+  std::atomic<int64_t> launches = 0;  // Of graphs.
+  std::atomic<int64_t> updates = 0;   // Of nodes, between launches.
+  // Graphs that could not be captured, changed or launched.
+  std::atomic<int64_t> refusals = 0;
+  // Steps in which the host has a part, so that nothing is captured.
+  std::atomic<int64_t> host_steps = 0;
+  // Segments that are done in too many ways.
+  std::atomic<int64_t> unsteady_segments = 0;
+};
 
 struct DeviceDescription {
   std::string name;            // "gpu:0", the logical device.
@@ -56,6 +71,7 @@ class Device {
     int ordinal = 0;
     DeviceMemory::Options memory;
     bool tensor_float_32 = false;  // Device::tensor_float_32().
+    bool captures_steps = false;   // Device::captures_steps().
   };
 
   // `api` is borrowed for the life of the result.
@@ -73,6 +89,14 @@ class Device {
   // True if products and convolutions of float32 may round their operands to
   // TF32, which has 10 bits of mantissa, to be computed by tensor cores.
   bool tensor_float_32() const { return tensor_float_32_; }
+  // Whether steps may be captured as graphs: it is wanted, and the driver has
+  // the functions.
+  bool captures_steps() const {
+    return captures_steps_.load() && context_->api().has_graphs;
+  }
+  // For steps that are prepared from now on.
+  void CaptureSteps(bool enabled) { captures_steps_ = enabled; }
+  GraphCounters& graph_counters() { return graph_counters_; }
   DeviceMemory& memory() { return *memory_; }
   PinnedMemory& pinned_memory() { return *pinned_memory_; }
 
@@ -107,6 +131,8 @@ class Device {
 
   DeviceDescription description_;
   bool tensor_float_32_ = false;
+  std::atomic<bool> captures_steps_ = false;
+  GraphCounters graph_counters_;
   std::unique_ptr<DeviceContext> context_;
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<PinnedMemory> pinned_memory_;

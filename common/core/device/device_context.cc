@@ -25,16 +25,21 @@ bool LosesDevice(driver::Result result) {
 
 }  // namespace
 
-absl::Status DeviceContext::ToStatus(driver::Result result,
-                                     absl::string_view function) {
+std::string DeviceContext::Describe(driver::Result result,
+                                    absl::string_view function) const {
   const char* error = nullptr;
   const char* text = nullptr;
   api_.cuGetErrorName(result, &error);
   api_.cuGetErrorString(result, &text);
-  const std::string message = absl::StrCat(
-      name_, ": ", function, " failed: ", error == nullptr ? "error" : error,
-      " (", result, ")", text == nullptr ? "" : ", ",
-      text == nullptr ? "" : text);
+  return absl::StrCat(name_, ": ", function,
+                      " failed: ", error == nullptr ? "error" : error, " (",
+                      result, ")", text == nullptr ? "" : ", ",
+                      text == nullptr ? "" : text);
+}
+
+absl::Status DeviceContext::ToStatus(driver::Result result,
+                                     absl::string_view function) {
+  const std::string message = Describe(result, function);
   if (result == driver::kOutOfMemory) {
     return absl::ResourceExhaustedError(message);
   }

@@ -66,6 +66,8 @@ class DeviceContext {
   }
 
   absl::Status ToStatus(driver::Result result, absl::string_view function);
+  // The message of that status. Does not note that the device is lost.
+  std::string Describe(driver::Result result, absl::string_view function) const;
 
   // OK, or why the device is lost.
   absl::Status health() const;

@@ -83,6 +83,12 @@ class DeviceMemory {
   // this memory, and is freed before the stream ends.
   void NoteUse(const Buffer& buffer, DeviceStream* stream);
 
+  // Whether the address is in the range of this memory.
+  bool Contains(const void* address) const {
+    return reinterpret_cast<driver::Address>(address) - base_ <
+           options_.limit_bytes;
+  }
+
   MemoryReport report() const;
   void ResetPeak();
 

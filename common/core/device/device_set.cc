@@ -1,6 +1,8 @@
 #include "common/core/device/device_set.h"
 
+#include <atomic>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,35 @@ constexpr MetricInfo kMemoryLimitBytes = {
     "muster_gpu_memory_limit_bytes",
     "Memory of the GPU that this process may use."};
 
+constexpr MetricInfo kGraphLaunches = {
+    "muster_gpu_graph_launches_total",
+    "Launches of CUDA graphs that steps were captured as."};
+constexpr MetricInfo kGraphCaptures = {"muster_gpu_graph_captures_total",
+                                       "CUDA graphs that were captured."};
+constexpr MetricInfo kGraphUpdates = {
+    "muster_gpu_graph_updates_total",
+    "Nodes of CUDA graphs that were changed between launches."};
+constexpr MetricInfo kGraphsWithout = {
+    "muster_gpu_graph_fallbacks_total",
+    "What was not captured as CUDA graphs, by reason."};
+
+void AddGraphCounters(const GraphCounters& counters, const MetricLabels& labels,
+                      MetricSink* sink) {
+  const auto add = [&](const MetricInfo& info,
+                       const std::atomic<int64_t>& value,
+                       absl::string_view reason = "") {
+    MetricLabels all = labels;
+    if (!reason.empty()) all.emplace_back("reason", std::string(reason));
+    sink->AddCounter(info, static_cast<double>(value.load()), std::move(all));
+  };
+  add(kGraphLaunches, counters.launches);
+  add(kGraphCaptures, counters.captures);
+  add(kGraphUpdates, counters.updates);
+  add(kGraphsWithout, counters.refusals, "refused");
+  add(kGraphsWithout, counters.host_steps, "host");
+  add(kGraphsWithout, counters.unsteady_segments, "unsteady");
+}
+
 std::unique_ptr<MetricSource> MetricsOf(Device* device) {
   return std::make_unique<MetricSource>([device](MetricSink* sink) {
     const MemoryReport report = device->memory().report();
@@ -33,6 +64,7 @@ std::unique_ptr<MetricSource> MetricsOf(Device* device) {
                    labels);
     sink->AddGauge(kMemoryLimitBytes, static_cast<double>(report.limit_bytes),
                    labels);
+    AddGraphCounters(device->graph_counters(), labels, sink);
   });
 }
 
@@ -200,6 +232,14 @@ absl::Status DeviceSet::EnableTensorFloat32(bool enabled) {
   return absl::OkStatus();
 }
 
+void DeviceSet::CaptureSteps(bool enabled) {
+  const absl::MutexLock lock(&mutex_);
+  captures_steps_ = enabled;
+  for (const Logical& logical : logical_) {
+    if (logical.device != nullptr) logical.device->CaptureSteps(enabled);
+  }
+}
+
 absl::StatusOr<int> DeviceSet::CountLogicalDevices() {
   const absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(Discover());
@@ -228,7 +268,8 @@ absl::StatusOr<Device*> DeviceSet::FindDevice(int index) {
                                     ? limit_bytes
                                     : physical.description.memory_bytes,
                  .maps_all = !physical.grows},
-      .tensor_float_32 = tensor_float_32_};
+      .tensor_float_32 = tensor_float_32_,
+      .captures_steps = captures_steps_};
   if (api_->is_simulated) options.memory.piece_bytes = kSimulatedPieceBytes;
   ASSIGN_OR_RETURN(logical.device, Device::Create(api_, options));
   logical.metrics = MetricsOf(logical.device.get());

@@ -92,6 +92,11 @@ class DeviceSet {
   // Equivalent to: tf.config.experimental.enable_tensor_float_32_execution().
   absl::Status EnableTensorFloat32(bool enabled);
 
+  // Whether steps that repeat their work are captured as CUDA graphs, where
+  // that is possible: StepGraphs. True by default. Also while devices are in
+  // use, for steps that are prepared from now on.
+  void CaptureSteps(bool enabled);
+
   // Returns the number of logical devices.
   //   kUnavailable  as ListPhysicalDevices()
   absl::StatusOr<int> CountLogicalDevices();
@@ -135,6 +140,7 @@ class DeviceSet {
   std::vector<Physical> physical_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> visible_ ABSL_GUARDED_BY(mutex_);  // Physical indices.
   bool tensor_float_32_ ABSL_GUARDED_BY(mutex_) = false;
+  bool captures_steps_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Logical> logical_ ABSL_GUARDED_BY(mutex_);  // When in use.
 };

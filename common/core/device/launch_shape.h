@@ -12,6 +12,8 @@ struct LaunchShape {
   uint32_t block[3] = {1, 1, 1};
   // Memory of each block besides its __shared__ variables.
   uint32_t shared_bytes = 0;
+
+  bool operator==(const LaunchShape&) const = default;
 };
 
 }  // namespace muster

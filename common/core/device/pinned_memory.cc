@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_context.h"
@@ -38,6 +39,8 @@ absl::StatusOr<std::shared_ptr<Buffer>> PinnedMemory::Allocate(
     RETURN_IF_ERROR(context_.Call("cuMemHostAlloc",
                                   context_.api().cuMemHostAlloc, &data,
                                   block_bytes, driver::kHostAllocPortable));
+    const absl::MutexLock lock(&mutex_);
+    blocks_[data] = block_bytes;
   }
   return Buffer::Wrap(data, size_bytes,
                       [this, data, block_bytes] {
@@ -45,6 +48,15 @@ absl::StatusOr<std::shared_ptr<Buffer>> PinnedMemory::Allocate(
                         free_.emplace(block_bytes, data);
                       },
                       {.kind = PlaceKind::kPinnedHost});
+}
+
+bool PinnedMemory::Contains(const void* address) const {
+  const absl::MutexLock lock(&mutex_);
+  auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return false;
+  const auto& [begin, size_bytes] = *--after;
+  return static_cast<const uint8_t*>(address) <
+         static_cast<const uint8_t*>(begin) + size_bytes;
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define COMMON_CORE_DEVICE_PINNED_MEMORY_H_
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -31,11 +32,16 @@ class PinnedMemory {
   //   others  as DeviceContext::Call()
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size_bytes);
 
+  // Whether the address is in memory that was allocated here.
+  bool Contains(const void* address) const;
+
  private:
   DeviceContext& context_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   // Free blocks by size, which is a power of two.
   std::multimap<size_t, void*> free_ ABSL_GUARDED_BY(mutex_);
+  // The size of each block, free or not, by its address.
+  std::map<const void*, size_t, std::less<>> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

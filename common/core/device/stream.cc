@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -63,6 +64,9 @@ DeviceStream::~DeviceStream() {
 
 absl::Status DeviceStream::Copy(const void* from, void* to, size_t size_bytes) {
   if (size_bytes == 0) return absl::OkStatus();
+  if (WorkRecorder* const taker = recorder(); taker != nullptr) {
+    return taker->AddCopy(from, to, size_bytes);
+  }
   return context_.Call("cuMemcpyAsync", context_.api().cuMemcpyAsync,
                        AddressOf(to), AddressOf(from), size_bytes, handle_);
 }
@@ -77,6 +81,7 @@ absl::Status DeviceStream::CopyFromPeer(const DeviceContext& peer,
                                         const void* from, void* to,
                                         size_t size_bytes) {
   if (size_bytes == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(Flush());
   return context_.Call("cuMemcpyPeerAsync", context_.api().cuMemcpyPeerAsync,
                        AddressOf(to), context_.handle(), AddressOf(from),
                        peer.handle(), size_bytes, handle_);
@@ -84,26 +89,50 @@ absl::Status DeviceStream::CopyFromPeer(const DeviceContext& peer,
 
 absl::Status DeviceStream::Fill(void* to, uint8_t byte, size_t size_bytes) {
   if (size_bytes == 0) return absl::OkStatus();
+  if (WorkRecorder* const taker = recorder(); taker != nullptr) {
+    return taker->AddFill(to, byte, size_bytes);
+  }
   return context_.Call("cuMemsetD8Async", context_.api().cuMemsetD8Async,
                        AddressOf(to), byte, size_bytes, handle_);
 }
 
 absl::Status DeviceStream::Launch(const KernelFunction& kernel,
                                   const LaunchShape& shape,
-                                  absl::Span<void* const> arguments) {
+                                  absl::Span<const KernelArgument> arguments) {
+  if (WorkRecorder* const taker = recorder(); taker != nullptr) {
+    return taker->AddLaunch(kernel, shape, arguments);
+  }
+  absl::InlinedVector<void*, 4> addresses;
+  for (const KernelArgument& argument : arguments) {
+    addresses.push_back(const_cast<void*>(argument.address));
+  }
   return context_.Call(kernel.name(), context_.api().cuLaunchKernel,
                        kernel.handle(), shape.grid[0], shape.grid[1],
                        shape.grid[2], shape.block[0], shape.block[1],
                        shape.block[2], shape.shared_bytes, handle_,
-                       const_cast<void**>(arguments.data()), nullptr);
+                       addresses.data(), nullptr);
+}
+
+absl::Status DeviceStream::Call(LibraryCall call) {
+  if (WorkRecorder* const taker = recorder(); taker != nullptr) {
+    return taker->AddLibraryCall(std::move(call));
+  }
+  return call.enqueue(handle_);
+}
+
+absl::Status DeviceStream::Flush() {
+  WorkRecorder* const taker = recorder();
+  return taker == nullptr ? absl::OkStatus() : taker->Flush();
 }
 
 absl::Status DeviceStream::Record(Event* event) {
+  RETURN_IF_ERROR(Flush());
   return context_.Call("cuEventRecord", context_.api().cuEventRecord,
                        event->handle(), handle_);
 }
 
 absl::Status DeviceStream::Wait(const Event& event) {
+  RETURN_IF_ERROR(Flush());
   return context_.Call("cuStreamWaitEvent", context_.api().cuStreamWaitEvent,
                        handle_, event.handle(), 0u);
 }

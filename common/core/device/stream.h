@@ -1,9 +1,14 @@
 #ifndef COMMON_CORE_DEVICE_STREAM_H_
 #define COMMON_CORE_DEVICE_STREAM_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +37,29 @@ class KernelFunction {
   driver::KernelHandle* handle_ = nullptr;
   const char* name_ = "";
 };
+
+// An argument of a launch: borrowed for the call.
+struct KernelArgument {
+  template <typename T>
+  KernelArgument(const T* value)  // NOLINT: a list of addresses.
+      : address(value), size_bytes(sizeof(T)) {}
+  KernelArgument(const void* bytes, size_t count)
+      : address(bytes), size_bytes(count) {}
+
+  const void* address;
+  size_t size_bytes;
+};
+
+// Work that a library enqueues by itself.
+struct LibraryCall {
+  // Calls with the same addresses enqueue the same work.
+  std::vector<const void*> identity;
+  // Enqueues the work on a stream of the driver. May be called later than
+  // DeviceStream::Call() returns, and again, as long as the step's plan lives.
+  std::function<absl::Status(driver::StreamHandle*)> enqueue;
+};
+
+class WorkRecorder;
 
 // A point in the work of a stream, set by DeviceStream::Record(). Before the
 // first Record() it counts as reached. Made by Device::CreateEvent().
@@ -101,10 +129,12 @@ class DeviceStream {
 
   absl::Status Fill(void* to, uint8_t byte, size_t size_bytes);
 
-  // Runs a kernel. `arguments` holds the address of each argument; they are
-  // read before the call returns.
+  // Runs a kernel. The arguments are read before the call returns.
   absl::Status Launch(const KernelFunction& kernel, const LaunchShape& shape,
-                      absl::Span<void* const> arguments);
+                      absl::Span<const KernelArgument> arguments);
+
+  // Lets a library enqueue work.
+  absl::Status Call(LibraryCall call);
 
   // Sets `event` to this point of the work.
   absl::Status Record(Event* event);
@@ -121,13 +151,52 @@ class DeviceStream {
   // As AwaitEvent().
   absl::Status Drain(absl::Time deadline, absl::string_view what);
 
+  // Lets `recorder` take the work of this thread; null: the driver does.
+  void SetRecorder(WorkRecorder* recorder) {
+    recorder_ = recorder;
+    recording_thread_ =
+        recorder == nullptr ? std::thread::id() : std::this_thread::get_id();
+  }
+
   DeviceContext& context() const { return context_; }
+  // For work that no recorder takes.
   driver::StreamHandle* handle() const { return handle_; }
 
  private:
+  // That of this thread, or null. Memory that another thread frees records
+  // events.
+  WorkRecorder* recorder() const {
+    return recording_thread_.load(std::memory_order_relaxed) ==
+                   std::this_thread::get_id()
+               ? recorder_
+               : nullptr;
+  }
+  // Enqueues what a recorder holds back.
+  absl::Status Flush();
+
   DeviceContext& context_;
   driver::StreamHandle* const handle_;
   const std::unique_ptr<Event> drained_;
+  std::atomic<std::thread::id> recording_thread_ = std::thread::id();
+  WorkRecorder* recorder_ = nullptr;  // Of that thread.
+};
+
+// Takes the work of a stream in place of the driver. All functions are called
+// by the thread that set it; errors are those of DeviceStream.
+class WorkRecorder {
+ public:
+  virtual ~WorkRecorder() = default;
+
+  virtual absl::Status AddLaunch(
+      const KernelFunction& kernel, const LaunchShape& shape,
+      absl::Span<const KernelArgument> arguments) = 0;
+  virtual absl::Status AddCopy(const void* from, void* to,
+                               size_t size_bytes) = 0;
+  virtual absl::Status AddFill(void* to, uint8_t byte, size_t size_bytes) = 0;
+  virtual absl::Status AddLibraryCall(LibraryCall call) = 0;
+
+  // When this returns, the driver has all work that was added.
+  virtual absl::Status Flush() = 0;
 };
 
 }  // namespace muster

@@ -135,14 +135,14 @@ DeviceElements DeviceRun::output(size_t i) const {
 
 absl::Status DeviceRun::LaunchAt(const DeviceFunction& function,
                                  const LaunchShape& shape,
-                                 absl::Span<void* const> addresses) const {
+                                 const KernelArgument& parameter) const {
   if (shape.grid[0] == 0 || shape.grid[1] == 0) return absl::OkStatus();
   if (arguments.stream != nullptr) {
-    return arguments.stream->Launch(function.function, shape, addresses);
+    return arguments.stream->Launch(function.function, shape, {&parameter, 1});
   }
   MUSTER_CHECK(function.simulated != nullptr);
-  return RunSimulatedGrid(*function.simulated, shape,
-                          const_cast<void**>(addresses.data()),
+  void* addresses[] = {const_cast<void*>(parameter.address)};
+  return RunSimulatedGrid(*function.simulated, shape, addresses,
                           function.simulated_seed);
 }
 

@@ -58,8 +58,7 @@ struct DeviceRun {
   template <typename Parameter>
   absl::Status Launch(const DeviceFunction& function, const LaunchShape& shape,
                       Parameter parameter) const {
-    void* const addresses[] = {&parameter};
-    return LaunchAt(function, shape, addresses);
+    return LaunchAt(function, shape, &parameter);
   }
 
   DeviceElements input(size_t i) const;
@@ -68,7 +67,7 @@ struct DeviceRun {
  private:
   absl::Status LaunchAt(const DeviceFunction& function,
                         const LaunchShape& shape,
-                        absl::Span<void* const> addresses) const;
+                        const KernelArgument& parameter) const;
 };
 
 struct DeviceKernelOptions {

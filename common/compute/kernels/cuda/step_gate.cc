@@ -39,7 +39,7 @@ template <typename Parameter>
 absl::Status StepGate::Launch(absl::string_view kernel, Parameter parameter) {
   ASSIGN_OR_RETURN(const KernelFunction function,
                    device_.FindKernel(internal::gate_image(), kernel));
-  void* const addresses[] = {&parameter};
+  const KernelArgument addresses[] = {&parameter};
   return stream_.Launch(function, LaunchShape(), addresses);
 }
 

@@ -89,7 +89,7 @@ class DeviceConformanceTest : public ::testing::TestWithParam<Backend> {
     const uint8_t* from = x.address();
     uint8_t* to = y->address();
     int count = static_cast<int>(x.element_count());
-    void* arguments[] = {&from, &to, &factor, &count};
+    const KernelArgument arguments[] = {&from, &to, &factor, &count};
     return stream->Launch(
         *kernel,
         {.grid = {static_cast<uint32_t>(count + 127) / 128, 1, 1},

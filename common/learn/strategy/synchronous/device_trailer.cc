@@ -52,7 +52,7 @@ absl::Status DeviceTrailer::Launch(absl::string_view kernel,
   ASSIGN_OR_RETURN(
       const KernelFunction function,
       options_.device->FindKernel(internal::trailer_image(), kernel));
-  void* const addresses[] = {&parameter};
+  const KernelArgument addresses[] = {&parameter};
   return options_.stream->Launch(function, LaunchShape(), addresses);
 }
 

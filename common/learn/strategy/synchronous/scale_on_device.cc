@@ -46,7 +46,7 @@ absl::Status CopyScaledOnDevice(DType dtype, const void* from,
   LaunchShape shape;
   shape.grid[0] = static_cast<uint32_t>((count + kThreads - 1) / kThreads);
   shape.block[0] = kThreads;
-  void* const arguments[] = {&parameters};
+  const KernelArgument arguments[] = {&parameters};
   return stream->Launch(kernel, shape, arguments);
 }
 

@@ -70,7 +70,7 @@ absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
   shape.grid[0] =
       static_cast<uint32_t>((element_count + kThreads - 1) / kThreads);
   shape.block[0] = kThreads;
-  void* const arguments[] = {&parameters};
+  const KernelArgument arguments[] = {&parameters};
   for (size_t next = 1;;) {
     while (next < inputs.size() &&
            parameters.input_count < ReduceArraysParameters::kInputsMax) {

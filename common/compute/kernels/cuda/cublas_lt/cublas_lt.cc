@@ -242,6 +242,16 @@ absl::Status MatMulPlan::Run(DeviceStream* stream, const void* a, const void* b,
                        ", no multiple of ", kAlignmentBytes, " bytes"));
     }
   }
+  return stream->Call({.identity = {this, a, b, bias, y, workspace},
+                       .enqueue = [this, a, b, bias, y,
+                                   workspace](driver::StreamHandle* handle) {
+                         return Enqueue(handle, a, b, bias, y, workspace);
+                       }});
+}
+
+absl::Status MatMulPlan::Enqueue(driver::StreamHandle* stream, const void* a,
+                                 const void* b, const void* bias, void* y,
+                                 void* workspace) {
   const cublas_lt::CublasLtApi& api = library_->api();
   RETURN_IF_ERROR(library_->device().context().MakeCurrent());
   if (bias != nullptr) {
@@ -252,7 +262,7 @@ absl::Status MatMulPlan::Run(DeviceStream* stream, const void* a, const void* b,
   const cublas_lt::Result result = api.cublasLtMatmul(
       library_->handle(), descriptors_.operation(), one_, b, descriptors_.b(),
       a, descriptors_.a(), zero_, y, descriptors_.y(), y, descriptors_.y(),
-      &algorithm_, workspace, workspace_bytes_, stream->handle());
+      &algorithm_, workspace, workspace_bytes_, stream);
   // A GPU that is lost is reported as such.
   if (result == cublas_lt::kExecutionFailed) {
     RETURN_IF_ERROR(library_->device().CheckHealth());

@@ -116,6 +116,9 @@ class MatMulPlan {
       : library_(std::move(library)), descriptors_(std::move(descriptors)) {}
 
   absl::Status ChooseAlgorithm();
+  absl::Status Enqueue(driver::StreamHandle* stream, const void* a,
+                       const void* b, const void* bias, void* y,
+                       void* workspace);
 
   const std::shared_ptr<CublasLt> library_;
   const MatMulDescriptors descriptors_;

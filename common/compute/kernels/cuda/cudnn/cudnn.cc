@@ -42,12 +42,13 @@ absl::StatusOr<std::shared_ptr<const ConvolutionPlan>> Cudnn::FindPlan(
   return plan;
 }
 
-absl::Status Cudnn::Execute(DeviceStream* stream, const CudnnDescriptor& plan,
+absl::Status Cudnn::Execute(driver::StreamHandle* stream,
+                            const CudnnDescriptor& plan,
                             const CudnnDescriptor& pack) {
   RETURN_IF_ERROR(device_.context().MakeCurrent());
   const absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CudnnStatus(
-      api_, api_.cudnnSetStream(handle_, stream->handle()), "cudnnSetStream"));
+  RETURN_IF_ERROR(CudnnStatus(api_, api_.cudnnSetStream(handle_, stream),
+                              "cudnnSetStream"));
   const cudnn::Result result =
       api_.cudnnBackendExecute(handle_, plan.handle(), pack.handle());
   // A GPU that is lost is reported as such.
@@ -76,8 +77,14 @@ absl::Status CudnnConvolution::Run(DeviceStream* stream,
           ConvolutionPlan::kAlignmentBytes, " bytes"));
     }
   }
-  ASSIGN_OR_RETURN(const CudnnDescriptor* const pack, PackOf(operands));
-  return library_->Execute(stream, plan_->plan(), *pack);
+  return stream->Call(
+      {.identity = {this, operands.x, operands.kernel, operands.y,
+                    operands.workspace},
+       .enqueue = [this,
+                   operands](driver::StreamHandle* handle) -> absl::Status {
+         ASSIGN_OR_RETURN(const CudnnDescriptor* const pack, PackOf(operands));
+         return library_->Execute(handle, plan_->plan(), *pack);
+       }});
 }
 
 absl::StatusOr<const CudnnDescriptor*> CudnnConvolution::PackOf(

@@ -42,7 +42,8 @@ class Cudnn {
 
   // Enqueues the plan with the addresses of `pack`.
   //   errors  as CudnnStatus(), and kUnavailable if the GPU is lost
-  absl::Status Execute(DeviceStream* stream, const CudnnDescriptor& plan,
+  absl::Status Execute(driver::StreamHandle* stream,
+                       const CudnnDescriptor& plan,
                        const CudnnDescriptor& pack);
 
  private:
