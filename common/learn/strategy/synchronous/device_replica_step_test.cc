@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -115,25 +116,30 @@ proto::VariableSpec Spec(const VariableHandle& variable) {
   return spec;
 }
 
-class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
+// The parameters: what combines gradients, and whether steps are captured.
+class DeviceReplicaStepTest
+    : public ::testing::TestWithParam<std::tuple<Over, bool>> {
  protected:
   DeviceReplicaStepTest()
       : machine_({.device_count = kReplicas,
-                  .order = GetParam() == Over::kNccl
-                               ? simulated::Order::kThreads
-                               : simulated::Order::kAtWait,
+                  .order = over() == Over::kNccl ? simulated::Order::kThreads
+                                                 : simulated::Order::kAtWait,
                   .seed = 3}) {
     for (int i = 0; i < kReplicas; ++i) {
-      const bool is_shared = GetParam() == Over::kOneSharedGpu;
+      const bool is_shared = over() == Over::kOneSharedGpu;
       devices_.push_back(Device::Create(&machine_.driver(),
                                         {.name = absl::StrCat("gpu:", i),
                                          .ordinal = is_shared ? 0 : i,
                                          .memory = {.limit_bytes = 64 << 20,
-                                                    .piece_bytes = 1 << 20}})
+                                                    .piece_bytes = 1 << 20},
+                                         .captures_steps = has_graphs()})
                              .value());
       kernels_.push_back(CudaKernels(devices_.back().get()));
     }
   }
+
+  static Over over() { return std::get<0>(GetParam()); }
+  static bool has_graphs() { return std::get<1>(GetParam()); }
 
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       Over over) {
@@ -309,22 +315,29 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
   bool weighs_data_ = false;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, DeviceReplicaStepTest,
-                         ::testing::Values(Over::kMemoryOfGpus,
-                                           Over::kOneSharedGpu, Over::kNccl,
-                                           Over::kStages),
-                         [](const auto& info) -> std::string {
-                           switch (info.param) {
-                             case Over::kMemoryOfGpus:
-                               return "MemoryOfGpus";
-                             case Over::kOneSharedGpu:
-                               return "OneSharedGpu";
-                             case Over::kNccl:
-                               return "Nccl";
-                             default:
-                               return "Stages";
-                           }
-                         });
+std::string NameOf(Over over) {
+  switch (over) {
+    case Over::kMemoryOfGpus:
+      return "MemoryOfGpus";
+    case Over::kOneSharedGpu:
+      return "OneSharedGpu";
+    case Over::kNccl:
+      return "Nccl";
+    default:
+      return "Stages";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, DeviceReplicaStepTest,
+    ::testing::Combine(::testing::Values(Over::kMemoryOfGpus,
+                                         Over::kOneSharedGpu, Over::kNccl,
+                                         Over::kStages),
+                       ::testing::Bool()),
+    [](const auto& info) {
+      return NameOf(std::get<0>(info.param)) +
+             (std::get<1>(info.param) ? "Graphs" : "");
+    });
 
 TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
   for (const int micro_batch_count : {0, kReplicas}) {
@@ -332,7 +345,7 @@ TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
     ASSERT_OK(RunSteps(0, 5));
     const std::vector<Tensor> wanted = Values();
     const float wanted_result = steps_[0]->results()[0].scalar<float>();
-    ASSERT_OK(Compile(GetParam(), micro_batch_count));
+    ASSERT_OK(Compile(over(), micro_batch_count));
     ASSERT_OK(RunSteps(0, 5));
     ExpectNear(Values(), wanted, 1e-5);
     for (const auto& step : steps_) {
@@ -347,8 +360,8 @@ TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
 }
 
 TEST_P(DeviceReplicaStepTest, SteadyStepCopiesNoVariableThroughTheHost) {
-  if (GetParam() == Over::kStages) GTEST_SKIP() << "stages are on the host";
-  ASSERT_OK(Compile(GetParam()));
+  if (over() == Over::kStages) GTEST_SKIP() << "stages are on the host";
+  ASSERT_OK(Compile(over()));
   ASSERT_OK(RunSteps(0, 4));
   const int64_t bytes_before = machine_.host_copy_bytes();
   const auto before = machine_.counts();
@@ -367,7 +380,7 @@ TEST_P(DeviceReplicaStepTest, SteadyStepCopiesNoVariableThroughTheHost) {
 
 TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
   has_exchange_ = false;  // Exchanged values are applied before that is known.
-  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(Compile(over()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();
   std::vector<Tensor> wrong = Batch(1, 2);
@@ -382,7 +395,7 @@ TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
 
 TEST_P(DeviceReplicaStepTest, AStepThatAReplicaStopsChangesNothing) {
   has_exchange_ = false;  // As above.
-  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(Compile(over()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();
   ASSERT_OK(Run({Batch(0, 2), Batch(1, 2)}, ReplicaStep::Wish::kStop));
@@ -399,7 +412,7 @@ TEST_P(DeviceReplicaStepTest, StepsUnderWayGiveTheVariablesOfReplicasOnCpus) {
   ASSERT_OK(RunSteps(0, kSteps));
   const std::vector<Tensor> wanted = Values();
   const float wanted_result = steps_[0]->results()[0].scalar<float>();
-  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(Compile(over()));
   EXPECT_TRUE(steps_[0]->overlaps_steps());
   ASSERT_OK(RunOverlapping(0, kSteps));
   ExpectNear(Values(), wanted, 1e-4);
@@ -415,9 +428,9 @@ TEST_P(DeviceReplicaStepTest, StepsUnderWayGiveTheVariablesOfReplicasOnCpus) {
 }
 
 TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
-  if (GetParam() == Over::kStages) GTEST_SKIP() << "stages are on the host";
+  if (over() == Over::kStages) GTEST_SKIP() << "stages are on the host";
   has_exchange_ = false;
-  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(Compile(over()));
   ASSERT_OK(RunOverlapping(0, 4));
   ASSERT_OK(Begin({Batch(0, 4), Batch(1, 4)}));
   const auto before = machine_.counts();
@@ -433,9 +446,13 @@ TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
   EXPECT_EQ(machine_.pageable_copy_count(), pageable_before);
   // Of two replicas.
   EXPECT_LE(calls["cuLaunchKernel"], 44);
+  if (has_graphs()) {
+    EXPECT_GE(calls["cuGraphLaunch"], 4);
+    EXPECT_LE(calls["cuLaunchKernel"] + calls["cuGraphLaunch"], 22);
+  }
   EXPECT_LE(calls["cuMemcpyAsync"] + calls["cuMemcpyPeerAsync"], 18);
   // The thread of NCCL looks at events all the time.
-  if (GetParam() != Over::kNccl) {
+  if (over() != Over::kNccl) {
     EXPECT_EQ(calls["cuEventQuery"], 0);
   }
   ASSERT_OK(Finish());
@@ -448,7 +465,7 @@ TEST_P(DeviceReplicaStepTest, InvalidDataStopsTheStepsUnderWayOnAllReplicas) {
   wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has row 0.
   ASSERT_OK(Compile(Over::kHost));
   const absl::Status on_cpus = Run({Batch(0, 3), wrong});
-  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(Compile(over()));
   ASSERT_OK(RunOverlapping(0, 3));
   const std::vector<Tensor> before = Values();
   ASSERT_OK(Begin({Batch(0, 3), wrong}));
@@ -473,7 +490,7 @@ TEST_P(DeviceReplicaStepTest, AWeightThatIsNoneStopsTheStepOnAllReplicas) {
   const absl::Status on_cpus = Run({negative, positive});
   EXPECT_THAT(on_cpus, StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("means over -6 examples")));
-  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(Compile(over()));
   const std::vector<Tensor> before = Values();
   ASSERT_OK(Begin({negative, positive}));
   EXPECT_EQ(Finish().message(), on_cpus.message());
@@ -484,7 +501,7 @@ TEST_P(DeviceReplicaStepTest, AReplicaWithoutDataContributesNothing) {
   has_exchange_ = false;
   const std::vector<Tensor> none;
   std::vector<Tensor> wanted;
-  for (const Over over : {Over::kHost, GetParam()}) {
+  for (const Over over : {Over::kHost, over()}) {
     ASSERT_OK(Compile(over));
     if (over == Over::kHost) {
       for (const int step : {0, 1, 2}) {
@@ -525,7 +542,7 @@ TEST_P(DeviceReplicaStepTest, AReplicaWithoutDataContributesNothing) {
 }
 
 TEST_P(DeviceReplicaStepTest, UpdatesBehindACollectiveThatFailsAreNotApplied) {
-  if (GetParam() != Over::kNccl) {
+  if (over() != Over::kNccl) {
     GTEST_SKIP() << "other collectives do not fail once they are started";
   }
   has_exchange_ = false;

@@ -278,6 +278,9 @@ absl::Status ReplicaStep::MakeTrailer(const PackPlan& plan,
                                   .fields = fields_,
                                   .parts = std::move(copied)}));
   on_device_->UseEndWord(trailer_->end_word());
+  if (on_device_->device().captures_steps()) {
+    graphs_ = std::make_unique<StepGraphs>(&on_device_->device(), stream_);
+  }
   return absl::OkStatus();
 }
 
@@ -434,6 +437,19 @@ absl::Status ReplicaStep::CommitOnHost() {
 }
 
 absl::Status ReplicaStep::CommitOnDevice() {
+  if (graphs_ == nullptr) {
+    RETURN_IF_ERROR(EnqueueCommit());
+  } else {
+    graphs_->BeginStep();
+    absl::Status status = EnqueueCommit();
+    status.Update(graphs_->EndStep());
+    RETURN_IF_ERROR(status);
+  }
+  ++unfinished_count_;
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaStep::EnqueueCommit() {
   ReplicaSession& session = *leaf_sessions_.front();
   if (!has_data_[0]) {
     RETURN_IF_ERROR(session.gate()->BeginStep().status());
@@ -445,9 +461,7 @@ absl::Status ReplicaStep::CommitOnDevice() {
   for (Tensor& part : gradient_parts_) {
     RETURN_IF_ERROR(packs_->Scale(&part, trailer_->gradient_scale()));
   }
-  RETURN_IF_ERROR(session.ApplyBehindGate());
-  ++unfinished_count_;
-  return absl::OkStatus();
+  return session.ApplyBehindGate();
 }
 
 absl::Status ReplicaStep::Commit() {

@@ -17,6 +17,7 @@
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/device/device.h"
+#include "common/core/device/step_graphs.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
@@ -205,6 +206,7 @@ class ReplicaStep {
   double GradientScale() const;
   absl::Status CommitOnHost();
   absl::Status CommitOnDevice();
+  absl::Status EnqueueCommit();
   void ReadCopies();
   // Why a step is not applied in whose data another replica found an error.
   absl::Status ErrorOfOthers();
@@ -220,7 +222,9 @@ class ReplicaStep {
   DeviceStream* stream_ = nullptr;           // Of the step on the device.
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
   std::unique_ptr<DeviceTrailer> trailer_;  // Null unless overlaps_steps().
-  std::vector<Tensor> gradient_parts_;      // Of the packs, with a trailer_.
+  // Take the work of CommitOnDevice(); null if it is not captured.
+  std::unique_ptr<StepGraphs> graphs_;
+  std::vector<Tensor> gradient_parts_;  // Of the packs, with a trailer_.
   // By result: its part of the trailer, and its place there.
   std::vector<std::pair<int, size_t>> result_places_;
   int unfinished_count_ = 0;
