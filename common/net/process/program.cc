@@ -76,15 +76,16 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   if (CheckConfigWanted()) {
     std::cout << DescribeCluster(options->config) << std::flush;
   }
-  if (options->simulated_gpu_count > 0) {
-    const absl::Status status = SimulateGpus(options->simulated_gpu_count);
+  if (options->gpus.simulated_count > 0) {
+    const absl::Status status = SimulateGpus(options->gpus.simulated_count);
     if (!status.ok()) return Complain(program, status);
   }
-  if (options->tensor_float_32) {
+  if (options->gpus.tensor_float_32) {
     const absl::Status status =
         DeviceSet::OfProcess().EnableTensorFloat32(true);
     if (!status.ok()) return Complain(program, status);
   }
+  DeviceSet::OfProcess().CaptureSteps(options->gpus.captures_steps);
   EnableCheckNumerics(options->check_numerics);
   if (absl::Status status = check(*options); !status.ok()) {
     return Complain(program, status);

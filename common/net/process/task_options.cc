@@ -32,12 +32,6 @@ ABSL_FLAG(
     int, threads, 0,
     "Threads that compute in this process; 0 takes one for each core that "
     "its control group and affinity allow.");
-ABSL_FLAG(int, gpu_simulated, 0,
-          "Computes on this many simulated GPUs, gpu:0 and on, in place of "
-          "those of the machine: to test programs without a GPU. Slow.");
-ABSL_FLAG(bool, tensor_float_32, false,
-          "Lets GPUs round float32 operands of products and convolutions to "
-          "TF32, 10 bits of mantissa, which tensor cores compute faster.");
 ABSL_FLAG(bool, check_numerics, false,
           "Ends a step with the first value that is NaN or infinite, and names "
           "the operation that made it. To find where a NaN comes from; slow, "
@@ -218,6 +212,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kTraining, "threads", kAll},
     {kTraining, "gpu_simulated", kTrainer},
     {kTraining, "tensor_float_32", kTrainer},
+    {kTraining, "gpu_graphs", kTrainer},
     {kTraining, "check_numerics", kTrainer},
     {kCluster, "check_config", kAll},
     {kCluster, "tf_config", kAll},
@@ -545,14 +540,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
     options.seed = *seed;
   }
   ASSIGN_OR_RETURN(options.thread_count, ResolveThreadCount());
-  options.simulated_gpu_count = absl::GetFlag(FLAGS_gpu_simulated);
-  if (options.simulated_gpu_count < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--gpu_simulated=", options.simulated_gpu_count,
-                     ": expected a number of GPUs, or 0 for those of the "
-                     "machine"));
-  }
-  options.tensor_float_32 = absl::GetFlag(FLAGS_tensor_float_32);
+  ASSIGN_OR_RETURN(options.gpus, ResolveGpuOptions());
   options.check_numerics = absl::GetFlag(FLAGS_check_numerics);
   ASSIGN_OR_RETURN(options.listen_address,
                    ResolveListenAddress(options.config));

@@ -13,6 +13,7 @@
 #include "common/core/base/log_format.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/command_line.h"
+#include "common/net/process/gpu_options.h"
 #include "common/net/process/program_info.h"
 #include "common/net/rpc/tls_context.h"
 
@@ -37,10 +38,8 @@ struct TaskOptions {
 
   std::optional<uint64_t> seed;
   int thread_count = 1;  // At least 1.
-  // GPUs to simulate; 0: the process uses those of the machine.
-  int simulated_gpu_count = 0;
-  bool tensor_float_32 = false;  // As DeviceSet::EnableTensorFloat32().
-  bool check_numerics = false;   // As EnableCheckNumerics().
+  GpuOptions gpus;
+  bool check_numerics = false;  // As EnableCheckNumerics().
 
   // Where to listen, "host:port"; empty for a task that is not dialled.
   std::string listen_address;

@@ -140,7 +140,9 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
   };
   refuses({"--threads=-1"}, "--threads=-1");
   refuses({"--gpu_simulated=-1", "--threads=0"}, "--gpu_simulated=-1");
-  refuses({"--gpu_simulated=0", "--startup_timeout=0s"}, "--startup_timeout=0");
+  refuses({"--gpu_simulated=0", "--gpu_graphs=on"},
+          "--gpu_graphs=on: expected \"auto\" or \"off\"");
+  refuses({"--gpu_graphs=auto", "--startup_timeout=0s"}, "--startup_timeout=0");
   refuses({"--startup_timeout=5s", "--on_coordinator_loss=weep"},
           "--on_coordinator_loss=weep: \"exit\" or \"wait\"");
   refuses({"--on_coordinator_loss=exit", "--tf_config={"},
@@ -149,12 +151,13 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
 
 TEST_F(TaskOptionsTest, TensorFloat32IsOffUnlessItIsAskedFor) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
-  EXPECT_FALSE(options.tensor_float_32);
+  EXPECT_FALSE(options.gpus.tensor_float_32);
   EXPECT_FALSE(options.check_numerics);
+  EXPECT_TRUE(options.gpus.captures_steps);
   ASSERT_OK_AND_ASSIGN(options,
                        Resolve({"--tensor_float_32", "--check_numerics"}));
   EXPECT_TRUE(options.check_numerics);
-  EXPECT_TRUE(options.tensor_float_32);
+  EXPECT_TRUE(options.gpus.tensor_float_32);
 }
 
 TEST_F(TaskOptionsTest, LanesOfSynchronousWorkersCanBeSwitchedOff) {
