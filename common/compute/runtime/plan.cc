@@ -69,7 +69,7 @@ void CopyElements(const Tensor& from, Tensor* to) {
 }  // namespace
 
 Plan::~Plan() {
-  // There is nobody to tell.
+  // There is no caller to tell.
   if (graphs_ != nullptr && graphs_->has_launched()) (void)AwaitDevice();
 }
 

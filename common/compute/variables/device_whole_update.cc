@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/matmul_image.h"
+#include "common/compute/kernels/cuda/matmul_parameters.h"
 #include "common/compute/kernels/cuda/whole_update_image.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
@@ -162,34 +163,22 @@ absl::Status DeviceWholeUpdate::Multiply(int64_t rows, int64_t inner,
                                          int64_t columns, const uint8_t* a,
                                          const uint8_t* b, bool is_b_transposed,
                                          uint8_t* y) {
-  constexpr int64_t kTile = MatMulParameters::kTile;
   const auto elements = [&](const uint8_t* data) {
     return internal::DeviceElements{const_cast<uint8_t*>(data),
                                     static_cast<internal::ElementType>(dtype_)};
   };
-  MatMulParameters parameters = {};
-  parameters.rows = rows;
-  parameters.columns = columns;
-  parameters.inner = inner;
-  parameters.tile_columns = (columns + kTile - 1) / kTile;
+  MatMulParameters parameters = internal::MatMulOf(
+      rows, inner, columns, /*transpose_a=*/false, is_b_transposed);
   parameters.a = elements(a);
   parameters.b = elements(b);
   parameters.y = elements(y);
-  parameters.a_row_stride = inner;
-  parameters.a_column_stride = 1;
-  parameters.b_row_stride = is_b_transposed ? 1 : columns;
-  parameters.b_column_stride = is_b_transposed ? inner : 1;
   ASSIGN_OR_RETURN(
       const KernelFunction function,
       device_.FindKernel(internal::matmul_image(), dtype_ == DType::kFloat64
                                                        ? "matmul_double"
                                                        : "matmul_float"));
-  LaunchShape shape;
-  shape.grid[0] = static_cast<uint32_t>((rows + kTile - 1) / kTile *
-                                        parameters.tile_columns);
-  shape.block[0] = MatMulParameters::kThreads;
-  const KernelArgument addresses[] = {&parameters};
-  return stream_.Launch(function, shape, addresses);
+  const KernelArgument arguments[] = {&parameters};
+  return stream_.Launch(function, internal::ShapeOf(parameters), arguments);
 }
 
 }  // namespace muster

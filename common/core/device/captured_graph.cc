@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<CapturedGraph>> CapturedGraph::Capture(
 
 CapturedGraph::~CapturedGraph() {
   const driver::DriverApi& api = context_.api();
-  // Nobody can act on an error.
+  // No caller can act on an error.
   if (exec_ != nullptr) (void)context_.TryCall(api.cuGraphExecDestroy, exec_);
   if (graph_ != nullptr) (void)context_.TryCall(api.cuGraphDestroy, graph_);
 }

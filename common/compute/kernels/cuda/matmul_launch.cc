@@ -3,6 +3,7 @@
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/matmul_image.h"
+#include "common/compute/kernels/cuda/matmul_parameters.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/strided_index.h"
 #include "common/core/base/status_macros.h"
@@ -57,27 +58,14 @@ KernelOr MakeMatMul(const KernelSpec& spec, const KernelTarget& target) {
       const DeviceFunction function,
       FindFunction(target, matmul_image(), NameOf(ComputeTypeOf(dtype))));
   const bool transpose_a = spec.attributes.GetOr("transpose_a", false);
-  const bool transpose_b = spec.attributes.GetOr("transpose_b", false);
-  const int64_t a_extent = a.dim(a.rank() - 1);
-  const int64_t b_extent = b.dim(b.rank() - 1);
-  constexpr int64_t kTile = MatMulParameters::kTile;
-  MatMulParameters parameters = {};
-  parameters.rows = y.dim(y.rank() - 2);
-  parameters.columns = y.dim(y.rank() - 1);
-  parameters.inner = a.dim(a.rank() - (transpose_a ? 2 : 1));
-  parameters.tile_columns = (parameters.columns + kTile - 1) / kTile;
-  parameters.a_row_stride = transpose_a ? 1 : a_extent;
-  parameters.a_column_stride = transpose_a ? a_extent : 1;
-  parameters.b_row_stride = transpose_b ? 1 : b_extent;
-  parameters.b_column_stride = transpose_b ? b_extent : 1;
+  MatMulParameters parameters =
+      MatMulOf(y.dim(y.rank() - 2), a.dim(a.rank() - (transpose_a ? 2 : 1)),
+               y.dim(y.rank() - 1), transpose_a,
+               spec.attributes.GetOr("transpose_b", false));
   parameters.a_batch = BatchLayout(a, batch);
   parameters.b_batch = BatchLayout(b, batch);
   ASSIGN_OR_RETURN(parameters.activation, ActivationOf(spec));
-  LaunchShape shape;
-  shape.grid[0] = static_cast<uint32_t>((parameters.rows + kTile - 1) / kTile *
-                                        parameters.tile_columns);
-  shape.grid[1] = static_cast<uint32_t>(batch.element_count());
-  shape.block[0] = MatMulParameters::kThreads;
+  const LaunchShape shape = ShapeOf(parameters, batch.element_count());
   return MakeDeviceKernel(
       target, [function, shape, parameters](const DeviceRun& run) mutable {
         parameters.a = run.input(0);
