@@ -5,6 +5,9 @@
 //   bazel run -c opt //bench:gpu_benchmark                 the machine's GPU
 //   bazel run -c opt //bench:gpu_benchmark -- --simulated  shows that it runs
 //
+// With --simulated, it first counts what a steady training step asks of the
+// driver, without CUDA graphs and with them.
+//
 // Budgets: Adam over 100 MiB of variables at 0.85 of the copy bandwidth; 3 us
 // for each launch of a step.
 
@@ -34,6 +37,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
+#include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
@@ -244,9 +248,51 @@ void MeasureMlp(const Sizes& sizes, const KernelRegistry& kernels,
   }
 }
 
+// Prints the calls of the driver that enqueue a steady step, by function.
+void ReportCalls(absl::string_view bench, bool is_adam, bool with_graphs) {
+  SimulatedMachine machine({});
+  const auto device = OrDie(Device::Create(
+      &machine.driver(),
+      {.memory = {.limit_bytes = 64 << 20}, .captures_steps = with_graphs}));
+  const KernelRegistry kernels = CudaKernels(device.get());
+  const auto store = OrDie(DeviceVariableStore::Create(device.get()));
+  OkOrDie(store->SetOptimizer(is_adam ? Adam() : Sgd()));
+  const auto executable =
+      CompileOn(device.get(), TraceMlpStep(store.get()), kernels, store.get());
+  const std::vector<Tensor> arguments = {
+      Tensor::Full(DType::kFloat32, {kBatch, kMlpWidths[0]}, 0.5),
+      Tensor::Zeros(DType::kInt64, {kBatch})};
+  std::vector<Tensor> results;
+  // Two steps are under way, as in training.
+  for (int i = 0; i < 6; ++i) {
+    OkOrDie(executable->Start(arguments, {}));
+    if (i > 0) OkOrDie(executable->Finish(&results));
+  }
+  const auto before = machine.counts();
+  OkOrDie(executable->Start(arguments, {}));
+  auto calls = machine.counts();
+  for (const auto& [function, count] : before) calls[function] -= count;
+  while (executable->started_count() > 0) OkOrDie(executable->Finish(&results));
+  std::string rest =
+      absl::StrCat(R"(, "graphs": ")", with_graphs ? "auto" : "off", R"(")");
+  for (const auto& [function, count] : calls) {
+    if (count == 0 || function == "cuCtxSetCurrent") continue;
+    absl::StrAppend(&rest, R"(, ")", function, R"(": )", count);
+  }
+  Report(bench, "launches",
+         static_cast<double>(calls["cuLaunchKernel"] + calls["cuGraphLaunch"]),
+         rest);
+}
+
 int Main(bool is_simulated) {
   Sizes sizes;
   if (is_simulated) {
+    for (const bool is_adam : {false, true}) {
+      for (const bool with_graphs : {false, true}) {
+        ReportCalls(is_adam ? "gpu.calls.mlp_step.adam" : "gpu.calls.mlp_step",
+                    is_adam, with_graphs);
+      }
+    }
     OkOrDie(DeviceSet::OfProcess().UseSimulatedDevices(1));
     sizes = {.copy_bytes = 1 << 20,
              .variable_count = 3,
