@@ -49,11 +49,11 @@ ClosureDispatcher::ClosureDispatcher(
           options.heartbeat_interval,
           [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
       queue_(WithWorkerCount(options.queue, channels.size())),
-      lanes_(channels.size()) {
+      records_(channels.size()) {
   ReconnectingStream::Listener* const listener = this;
   for (size_t i = 0; i < channels.size(); ++i) {
-    lanes_[i].worker = static_cast<int>(i);
-    lanes_[i].state_since = clock_->Now();
+    records_[i].worker = static_cast<int>(i);
+    records_[i].state_since = clock_->Now();
     streams_.push_back(std::make_unique<ReconnectingStream>(
         ReconnectingStream::Options{.method = std::string(kWorkerSessionMethod),
                                     .peer = static_cast<int>(i),
@@ -187,7 +187,8 @@ absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
 
 bool ClosureDispatcher::IsOpen(const RemoteValueState::Keeper& keeper) const {
   absl::MutexLock lock(&mutex_);
-  return lanes_[keeper.worker_index].session == keeper.session && !is_stopping_;
+  return records_[keeper.worker_index].session == keeper.session &&
+         !is_stopping_;
 }
 
 ClosureDispatcher::Counters ClosureDispatcher::counters() const {
@@ -225,10 +226,10 @@ Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
 
   absl::MutexLock lock(&mutex_);
   opening->set_generation(generation_);
-  WorkerLane& lane = lanes_[worker];
-  lane.state = WorkerLane::State::kOpening;
-  lane.session = session;
-  lane.opening_deadline = clock_->Now() + options_.handshake_timeout;
+  WorkerRecord& record = records_[worker];
+  record.state = WorkerRecord::State::kOpening;
+  record.session = session;
+  record.opening_deadline = clock_->Now() + options_.handshake_timeout;
   return Message{command.SerializeAsString(), {}};
 }
 
@@ -241,12 +242,12 @@ void ClosureDispatcher::OnMessage(int worker, uint64_t session,
   bool has_more_to_send = false;
   if (status.ok()) {
     absl::MutexLock lock(&mutex_);
-    WorkerLane& lane = lanes_[worker];
-    if (lane.session != session || is_stopping_) return;
-    status = TakeIn(*report, *tensors, &lane);
-    NoteCapacity(lane);
+    WorkerRecord& record = records_[worker];
+    if (record.session != session || is_stopping_) return;
+    status = TakeIn(*report, *tensors, &record);
+    NoteCapacity(record);
     has_more_to_send =
-        !queue_.idle() || lane.is_leaving || report->has_acceptance();
+        !queue_.idle() || record.is_leaving || report->has_acceptance();
   }
   if (!status.ok()) streams_[worker]->End(session, status);
   if (has_more_to_send) Dispatch();
@@ -254,46 +255,46 @@ void ClosureDispatcher::OnMessage(int worker, uint64_t session,
 
 absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
                                        absl::Span<const Tensor> tensors,
-                                       WorkerLane* lane) {
-  if (report.has_acceptance()) Accept(lane, report.acceptance());
-  if (lane->state != WorkerLane::State::kOpen) return absl::OkStatus();
+                                       WorkerRecord* record) {
+  if (report.has_acceptance()) Accept(record, report.acceptance());
+  if (record->state != WorkerRecord::State::kOpen) return absl::OkStatus();
   absl::Status trouble;
-  RETURN_IF_ERROR(
-      TakeReport(report, tensors, *lane, judge_, releases_, &queue_, &trouble));
+  RETURN_IF_ERROR(TakeReport(report, tensors, *record, judge_, releases_,
+                             &queue_, &trouble));
   if (!trouble.ok()) {
-    NoteTrouble(lane, trouble);
+    NoteTrouble(record, trouble);
   } else if (report.finished_size() + report.results_size() > 0) {
-    lane->trouble.clear();
-    lane->trouble_count = 0;
+    record->trouble.clear();
+    record->trouble_count = 0;
   }
-  lane->done_count += report.results_size();
+  record->done_count += report.results_size();
   for (const proto::ClosureRange& range : report.finished()) {
-    lane->done_count += range.count();
+    record->done_count += range.count();
   }
   return AddStepDurations(report, &functions_);
 }
 
-void ClosureDispatcher::Accept(WorkerLane* lane,
+void ClosureDispatcher::Accept(WorkerRecord* record,
                                const proto::SessionAcceptance& acceptance) {
-  if (lane->state != WorkerLane::State::kOpening) return;
-  ReconnectingStream& stream = *streams_[lane->worker];
-  stream.MarkEstablished(lane->session);
-  lane->state = WorkerLane::State::kOpen;
-  lane->state_since = clock_->Now();
-  lane->incarnation = acceptance.incarnation();
-  lane->fingerprints_there.insert(acceptance.fingerprints().begin(),
-                                  acceptance.fingerprints().end());
-  lane->last_error.clear();
-  queue_.WorkerReady(lane->worker);
-  missing_->MarkPresent(tasks_[lane->worker]);
-  const bool is_renewed = std::exchange(lane->is_renewed, false);
-  if (++lane->sessions_open_count > 1 && !is_renewed) {
+  if (record->state != WorkerRecord::State::kOpening) return;
+  ReconnectingStream& stream = *streams_[record->worker];
+  stream.MarkEstablished(record->session);
+  record->state = WorkerRecord::State::kOpen;
+  record->state_since = clock_->Now();
+  record->incarnation = acceptance.incarnation();
+  record->fingerprints_there.insert(acceptance.fingerprints().begin(),
+                                    acceptance.fingerprints().end());
+  record->last_error.clear();
+  queue_.WorkerReady(record->worker);
+  missing_->MarkPresent(tasks_[record->worker]);
+  const bool is_renewed = std::exchange(record->is_renewed, false);
+  if (++record->sessions_open_count > 1 && !is_renewed) {
     ++recovered_count_;
-    LOG(INFO) << channel(lane->worker).peer() << " is back, incarnation "
-              << IncarnationString(lane->incarnation);
-  } else if (lane->sessions_open_count == 1 && !functions_.empty()) {
-    LOG(INFO) << channel(lane->worker).peer() << " has joined, incarnation "
-              << IncarnationString(lane->incarnation);
+    LOG(INFO) << channel(record->worker).peer() << " is back, incarnation "
+              << IncarnationString(record->incarnation);
+  } else if (record->sessions_open_count == 1 && !functions_.empty()) {
+    LOG(INFO) << channel(record->worker).peer() << " has joined, incarnation "
+              << IncarnationString(record->incarnation);
   }
 }
 
@@ -304,39 +305,41 @@ void ClosureDispatcher::OnEnd(int worker, uint64_t session,
   std::vector<absl::AnyInvocable<void()>> on_left;
   {
     absl::MutexLock lock(&mutex_);
-    WorkerLane& lane = lanes_[worker];
-    if (lane.session != session) return;
-    if (lane.state == WorkerLane::State::kEnded) {
-      on_left.swap(lane.on_left);
+    WorkerRecord& record = records_[worker];
+    if (record.session != session) return;
+    if (record.state == WorkerRecord::State::kEnded) {
+      on_left.swap(record.on_left);
     } else {
-      NoteEnd(reason, &lane);
+      NoteEnd(reason, &record);
     }
   }
   for (auto& each : on_left) each();
 }
 
-void ClosureDispatcher::NoteEnd(const absl::Status& reason, WorkerLane* ended) {
-  WorkerLane& lane = *ended;
-  const int worker = lane.worker;
-  lane.last_error = streams_[worker]->Reason(reason);
-  if (lane.state == WorkerLane::State::kOpen) {
+void ClosureDispatcher::NoteEnd(const absl::Status& reason,
+                                WorkerRecord* ended) {
+  WorkerRecord& record = *ended;
+  const int worker = record.worker;
+  record.last_error = streams_[worker]->Reason(reason);
+  if (record.state == WorkerRecord::State::kOpen) {
     NoteLoss(ended);
   } else {
     NoteRefusal(ended, reason);
   }
-  lane.BeginAnew();
+  record.BeginAnew();
 }
 
-void ClosureDispatcher::NoteRefusal(WorkerLane* lane, const absl::Status& why) {
+void ClosureDispatcher::NoteRefusal(WorkerRecord* record,
+                                    const absl::Status& why) {
   constexpr auto kDisagreement = absl::StatusCode::kInvalidArgument;
-  lane->has_refused = why.code() == kDisagreement;
-  missing_->MarkMissing(tasks_[lane->worker], lane->last_error);
+  record->has_refused = why.code() == kDisagreement;
+  missing_->MarkMissing(tasks_[record->worker], record->last_error);
   absl::Status fatal =
-      FatalRefusal(*streams_[lane->worker], "worker", kDisagreement, why);
+      FatalRefusal(*streams_[record->worker], "worker", kDisagreement, why);
   // Of two coordinators, the one that has the first worker continues, and the
   // other gives up. An engine may have started this one while the other still
   // saves before it ends, and then has to start it again.
-  if (absl::IsPermissionDenied(why) && lane->worker == 0) {
+  if (absl::IsPermissionDenied(why) && record->worker == 0) {
     fatal = WithExitCode(
         absl::AlreadyExistsError(absl::StrCat(
             "another coordinator has this cluster: ", why.message(),
@@ -348,47 +351,50 @@ void ClosureDispatcher::NoteRefusal(WorkerLane* lane, const absl::Status& why) {
 
 bool ClosureDispatcher::HasRefused(int worker) const {
   absl::MutexLock lock(&mutex_);
-  return lanes_[worker].has_refused;
+  return records_[worker].has_refused;
 }
 
-void ClosureDispatcher::NoteTrouble(WorkerLane* lane,
+void ClosureDispatcher::NoteTrouble(WorkerRecord* record,
                                     const absl::Status& trouble) {
   const absl::Time now = clock_->Now();
   // The closures it held fail together, and count once.
-  if (now < lane->paused_until) return;
-  lane->paused_until = now + BackoffDelay(options_.retry_pause,
-                                          ++lane->trouble_count, lane->session);
-  lane->trouble = std::string(trouble.message());
+  if (now < record->paused_until) return;
+  record->paused_until =
+      now + BackoffDelay(options_.retry_pause, ++record->trouble_count,
+                         record->session);
+  record->trouble = std::string(trouble.message());
   loop_.Wake();  // For a turn at the end of the pause.
-  queue_.SetPaused(lane->worker, true);
-  queue_.RecallUnstarted(lane->worker);
-  if (now < lane->next_trouble_report || is_suspended_) return;
-  lane->next_trouble_report = now + options_.trouble_report_interval;
-  LOG(WARNING) << channel(lane->worker).peer()
-               << " cannot continue: " << lane->trouble << "; its closures "
-               << (HasOtherOpenLane(*lane) ? "go to other workers"
-                                           : "wait: no other worker is left")
+  queue_.SetPaused(record->worker, true);
+  queue_.RecallUnstarted(record->worker);
+  if (now < record->next_trouble_report || is_suspended_) return;
+  record->next_trouble_report = now + options_.trouble_report_interval;
+  LOG(WARNING) << channel(record->worker).peer()
+               << " cannot continue: " << record->trouble << "; its closures "
+               << (HasOtherOpenSession(*record)
+                       ? "go to other workers"
+                       : "wait: no other worker is left")
                << ", and it is tried again";
 }
 
-void ClosureDispatcher::NoteLoss(WorkerLane* lane) {
+void ClosureDispatcher::NoteLoss(WorkerRecord* record) {
   const int64_t requeued_before = queue_.requeued_count();
-  const absl::Status lost = absl::UnavailableError(absl::StrCat(
-      channel(lane->worker).peer(), ", incarnation ",
-      IncarnationString(lane->incarnation), ", is lost: ", lane->last_error));
-  queue_.WorkerLost(lane->worker, lost);
+  const absl::Status lost = absl::UnavailableError(
+      absl::StrCat(channel(record->worker).peer(), ", incarnation ",
+                   IncarnationString(record->incarnation),
+                   ", is lost: ", record->last_error));
+  queue_.WorkerLost(record->worker, lost);
   ++lost_count_;
-  lane->state_since = clock_->Now();
+  record->state_since = clock_->Now();
   LOG(WARNING) << lost.message() << "; "
                << queue_.requeued_count() - requeued_before
-               << (HasOtherOpenLane(*lane)
+               << (HasOtherOpenSession(*record)
                        ? " closures go to other workers"
                        : " closures wait for a worker: no other is left");
 }
 
-bool ClosureDispatcher::HasOtherOpenLane(const WorkerLane& lane) const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& other) {
-    return &other != &lane && other.state == WorkerLane::State::kOpen;
+bool ClosureDispatcher::HasOtherOpenSession(const WorkerRecord& record) const {
+  return std::any_of(records_.begin(), records_.end(), [&](const auto& other) {
+    return &other != &record && other.state == WorkerRecord::State::kOpen;
   });
 }
 
@@ -400,9 +406,9 @@ absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {
   {
     absl::MutexLock lock(&mutex_);
     if (turn.is_tick) EndSilentSessions(turn.now);
-    for (const WorkerLane& lane : lanes_) {
-      if (lane.paused_until > turn.now) {
-        next_turn = std::min(next_turn, lane.paused_until);
+    for (const WorkerRecord& record : records_) {
+      if (record.paused_until > turn.now) {
+        next_turn = std::min(next_turn, record.paused_until);
       }
     }
   }
@@ -430,29 +436,29 @@ void ClosureDispatcher::SendCommands(const TickLoop::Turn& turn) {
   for (Command& command : commands) SendCommand(&command);
 }
 
-void ClosureDispatcher::NoteCapacity(const WorkerLane& lane) {
-  if (lane.state != WorkerLane::State::kOpen || is_suspended_ ||
+void ClosureDispatcher::NoteCapacity(const WorkerRecord& record) {
+  if (record.state != WorkerRecord::State::kOpen || is_suspended_ ||
       drain_count_ > 0) {
     return;
   }
-  const int64_t in_flight_count = queue_.in_flight_count(lane.worker);
+  const int64_t in_flight_count = queue_.in_flight_count(record.worker);
   has_idle_worker_ |=
-      in_flight_count == 0 && !lane.is_leaving && lane.trouble.empty();
-  has_free_capacity_ |= in_flight_count < queue_.window_size(lane.worker);
+      in_flight_count == 0 && !record.is_leaving && record.trouble.empty();
+  has_free_capacity_ |= in_flight_count < queue_.window_size(record.worker);
 }
 
 void ClosureDispatcher::EndSilentSessions(absl::Time now) {
-  for (const WorkerLane& lane : lanes_) {
-    ReconnectingStream& stream = *streams_[lane.worker];
-    if (lane.state == WorkerLane::State::kOpen &&
+  for (const WorkerRecord& record : records_) {
+    ReconnectingStream& stream = *streams_[record.worker];
+    if (record.state == WorkerRecord::State::kOpen &&
         stream.IsSilentFor(options_.heartbeat_timeout)) {
-      stream.End(lane.session,
+      stream.End(record.session,
                  absl::UnavailableError(absl::StrCat(
                      "it has been silent for ",
                      absl::FormatDuration(options_.heartbeat_timeout))));
-    } else if (lane.state == WorkerLane::State::kOpening &&
-               now >= lane.opening_deadline) {
-      stream.End(lane.session,
+    } else if (record.state == WorkerRecord::State::kOpening &&
+               now >= record.opening_deadline) {
+      stream.End(record.session,
                  absl::DeadlineExceededError(absl::StrCat(
                      "no answer for ",
                      absl::FormatDuration(options_.handshake_timeout))));
@@ -463,34 +469,35 @@ void ClosureDispatcher::EndSilentSessions(absl::Time now) {
 std::vector<ClosureDispatcher::Command> ClosureDispatcher::PlanCommands(
     const TickLoop::Turn& turn) {
   for (const ReleaseList::Entry& entry : releases_->Take()) {
-    WorkerLane& lane = lanes_[entry.worker];
-    if (lane.session == entry.session) {
-      lane.released.push_back(entry.closure_id);
+    WorkerRecord& record = records_[entry.worker];
+    if (record.session == entry.session) {
+      record.released.push_back(entry.closure_id);
     }
   }
   std::vector<Command> commands;
   has_free_capacity_ = false;
   has_idle_worker_ = false;
-  for (WorkerLane& lane : lanes_) {
-    if (lane.state != WorkerLane::State::kOpen) continue;
-    std::optional<Command> command = PlanCommand(turn, &lane);
+  for (WorkerRecord& record : records_) {
+    if (record.state != WorkerRecord::State::kOpen) continue;
+    std::optional<Command> command = PlanCommand(turn, &record);
     if (command.has_value()) commands.push_back(*std::move(command));
-    NoteCapacity(lane);
+    NoteCapacity(record);
   }
   return commands;
 }
 
 std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
-    const TickLoop::Turn& turn, WorkerLane* lane) {
-  const int worker = lane->worker;
-  Command plan = {.worker = worker, .session = lane->session};
-  queue_.SetPaused(worker, lane->is_leaving || turn.now < lane->paused_until);
+    const TickLoop::Turn& turn, WorkerRecord* record) {
+  const int worker = record->worker;
+  Command plan = {.worker = worker, .session = record->session};
+  queue_.SetPaused(worker,
+                   record->is_leaving || turn.now < record->paused_until);
   // A tick's command is the heartbeat, which may be empty.
   bool has_content = turn.is_tick;
   if (!is_suspended_ && drain_count_ == 0 && queue_.HasClosuresFor(worker) &&
       (queue_.queued_count() >= kClosuresWorthAMessage ||
        queue_.backlog(worker) < kBacklogEnough)) {
-    AddDefinitions(functions_, iterators_, lane, &plan.command);
+    AddDefinitions(functions_, iterators_, record, &plan.command);
     queue_.Take(worker, kClosuresPerMessageMax, &plan.closures);
     has_content = true;
     // There may be more for this worker than its share, or for another.
@@ -501,26 +508,27 @@ std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
     plan.command.mutable_recalled()->Add(recalled.begin(), recalled.end());
     has_content = true;
   }
-  if (!lane->released.empty()) {
-    plan.command.mutable_released()->Add(lane->released.begin(),
-                                         lane->released.end());
-    lane->released.clear();
+  if (!record->released.empty()) {
+    plan.command.mutable_released()->Add(record->released.begin(),
+                                         record->released.end());
+    record->released.clear();
     has_content = true;
   }
-  const bool has_left = lane->is_leaving && queue_.in_flight_count(worker) == 0;
+  const bool has_left =
+      record->is_leaving && queue_.in_flight_count(worker) == 0;
   if (job_end_.has_value() || has_left) {
     // A drained worker ends with status 0.
     *plan.command.mutable_job_end() = job_end_.value_or(proto::JobEnd());
-    lane->state = WorkerLane::State::kEnded;
-    lane->state_since = turn.now;
-    ++ended_lane_count_;
+    record->state = WorkerRecord::State::kEnded;
+    record->state_since = turn.now;
+    ++ended_worker_count_;
     streams_[worker]->StopDialling();
     has_content = true;
   }
   if (!has_content) return std::nullopt;
-  if (lane->mark_told != queue_.low_water_mark()) {
-    lane->mark_told = queue_.low_water_mark();
-    plan.command.set_low_water_mark(lane->mark_told);
+  if (record->mark_told != queue_.low_water_mark()) {
+    record->mark_told = queue_.low_water_mark();
+    plan.command.set_low_water_mark(record->mark_told);
   }
   return plan;
 }

@@ -36,7 +36,7 @@
 #include "coordinator/remote_value.h"
 #include "coordinator/report_intake.h"
 #include "coordinator/shared_batches.h"
-#include "coordinator/worker_lane.h"
+#include "coordinator/worker_record.h"
 #include "proto/worker.pb.h"
 
 namespace muster {
@@ -218,7 +218,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // 0 while never met.
   uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    return lanes_[worker].incarnation;
+    return records_[worker].incarnation;
   }
   uint64_t low_water_mark() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -244,27 +244,27 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // Processes what a worker reports.
   //   any  the session must end
   absl::Status TakeIn(const proto::WorkerReport& report,
-                      absl::Span<const Tensor> tensors, WorkerLane* lane)
+                      absl::Span<const Tensor> tensors, WorkerRecord* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Accept(WorkerLane* lane, const proto::SessionAcceptance& acceptance)
+  void Accept(WorkerRecord* record, const proto::SessionAcceptance& acceptance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A session has ended without being told to.
-  void NoteEnd(const absl::Status& reason, WorkerLane* ended)
+  void NoteEnd(const absl::Status& reason, WorkerRecord* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fails the start-up if a worker refuses its session for a reason that no
   // later attempt can remove.
-  void NoteRefusal(WorkerLane* lane, const absl::Status& why)
+  void NoteRefusal(WorkerRecord* record, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A worker that is there has failed closures because it cannot reach others.
-  void NoteTrouble(WorkerLane* lane, const absl::Status& trouble)
+  void NoteTrouble(WorkerRecord* record, const absl::Status& trouble)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An open session has ended badly.
-  void NoteLoss(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteLoss(WorkerRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if a worker besides this one has an open session.
-  bool HasOtherOpenLane(const WorkerLane& lane) const
+  bool HasOtherOpenSession(const WorkerRecord& record) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Gives the worker a new session, through no fault of its own.
-  void Renew(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Renew(WorkerRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // True if the session continues, with which the results are lost.
   bool IsOpen(const RemoteValueState::Keeper& keeper) const
@@ -278,13 +278,13 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   void SendCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // True if the worker is idle, or can take more closures.
-  void NoteCapacity(const WorkerLane& lane)
+  void NoteCapacity(const WorkerRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Command> PlanCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // nullopt when there is nothing to send.
   std::optional<Command> PlanCommand(const TickLoop::Turn& turn,
-                                     WorkerLane* lane)
+                                     WorkerRecord* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendCommand(Command* command)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -310,14 +310,14 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     return queue_.failing() ? IsSettled() : (queue_.HasRoom() || is_stopping_);
   }
   bool AllPresentLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return std::all_of(lanes_.begin(), lanes_.end(),
-                       [](const WorkerLane& lane) {
-                         return lane.state == WorkerLane::State::kClosed ||
-                                lane.state == WorkerLane::State::kEnded;
+    return std::all_of(records_.begin(), records_.end(),
+                       [](const WorkerRecord& record) {
+                         return record.state == WorkerRecord::State::kClosed ||
+                                record.state == WorkerRecord::State::kEnded;
                        });
   }
-  bool AllLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return ended_lane_count_ == worker_count();
+  bool AllWorkersEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return ended_worker_count_ == worker_count();
   }
 
   const Options options_;
@@ -337,7 +337,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   absl::Mutex sending_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
-  std::vector<WorkerLane> lanes_ ABSL_GUARDED_BY(mutex_);  // By worker.
+  std::vector<WorkerRecord> records_ ABSL_GUARDED_BY(mutex_);  // By worker.
   std::vector<FunctionRecord> functions_ ABSL_GUARDED_BY(mutex_);
   std::vector<IteratorRecord> iterators_ ABSL_GUARDED_BY(mutex_);
   // When commands were last planned, or since then by a report: a worker could
@@ -350,7 +350,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  int ended_lane_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int ended_worker_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t recovered_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "common/net/rpc/reconnecting_stream.h"
 #include "coordinator/closure_dispatcher.h"
-#include "coordinator/worker_lane.h"
+#include "coordinator/worker_record.h"
 #include "proto/worker.pb.h"
 
 namespace muster {
@@ -37,15 +37,15 @@ absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
         end.exit_code() == 0
             ? deadline
             : std::min(deadline, clock_->Now() + kAbsentWorkerGrace);
-    Await(&ClosureDispatcher::AllLanesEnded, absent_deadline);
-    for (const WorkerLane& lane : lanes_) {
-      if (lane.state == WorkerLane::State::kEnded) {
-        told.push_back(streams_[lane.worker].get());
+    Await(&ClosureDispatcher::AllWorkersEnded, absent_deadline);
+    for (const WorkerRecord& record : records_) {
+      if (record.state == WorkerRecord::State::kEnded) {
+        told.push_back(streams_[record.worker].get());
         continue;
       }
       absl::StrAppend(&names, names.empty() ? "" : ", ",
-                      channel(lane.worker).peer(),
-                      lane.last_error.empty() ? "" : ": ", lane.last_error);
+                      channel(record.worker).peer(),
+                      record.last_error.empty() ? "" : ": ", record.last_error);
     }
   }
   // A worker closes its session when it has read everything.

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/log.h"
 #include "coordinator/closure_dispatcher.h"
-#include "coordinator/worker_lane.h"
+#include "coordinator/worker_record.h"
 
 namespace muster {
 
@@ -42,18 +42,19 @@ void ClosureDispatcher::Undrain() {
 absl::Status ClosureDispatcher::DrainWorker(
     int worker, absl::AnyInvocable<void()> on_left) {
   absl::MutexLock lock(&mutex_);
-  WorkerLane& lane = lanes_[worker];
-  if (lane.state != WorkerLane::State::kOpen) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        channel(worker).peer(), " is ",
-        lane.state == WorkerLane::State::kEnded ? "no part of the job any more"
-                                                : "not connected",
-        "; there is nothing to drain"));
+  WorkerRecord& record = records_[worker];
+  if (record.state != WorkerRecord::State::kOpen) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(channel(worker).peer(), " is ",
+                     record.state == WorkerRecord::State::kEnded
+                         ? "no part of the job any more"
+                         : "not connected",
+                     "; there is nothing to drain"));
   }
-  const bool others_stay =
-      std::any_of(lanes_.begin(), lanes_.end(), [&](const WorkerLane& other) {
-        return &other != &lane && !other.is_leaving &&
-               other.state == WorkerLane::State::kOpen;
+  const bool others_stay = std::any_of(
+      records_.begin(), records_.end(), [&](const WorkerRecord& other) {
+        return &other != &record && !other.is_leaving &&
+               other.state == WorkerRecord::State::kOpen;
       });
   if (!others_stay) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -62,9 +63,9 @@ absl::Status ClosureDispatcher::DrainWorker(
         "End "
         "the job with musterctl stop, or start another worker first"));
   }
-  if (!lane.is_leaving) LOG(INFO) << channel(worker).peer() << " is drained";
-  lane.is_leaving = true;
-  lane.on_left.push_back(std::move(on_left));
+  if (!record.is_leaving) LOG(INFO) << channel(worker).peer() << " is drained";
+  record.is_leaving = true;
+  record.on_left.push_back(std::move(on_left));
   queue_.SetPaused(worker, true);
   queue_.RecallUnstarted(worker);
   loop_.Wake();
@@ -80,9 +81,9 @@ void ClosureDispatcher::Resume() {
   absl::MutexLock lock(&mutex_);
   is_suspended_ = false;
   // What they could not reach is there again.
-  for (WorkerLane& lane : lanes_) {
-    lane.trouble_count = 0;
-    lane.paused_until = absl::InfinitePast();
+  for (WorkerRecord& record : records_) {
+    record.trouble_count = 0;
+    record.paused_until = absl::InfinitePast();
   }
   loop_.Wake();
 }
@@ -90,23 +91,23 @@ void ClosureDispatcher::Resume() {
 ClosureIds ClosureDispatcher::RollBack(const RollbackWork& work) {
   absl::MutexLock lock(&mutex_);
   generation_ = work.generation;
-  for (WorkerLane& lane : lanes_) Renew(&lane);
+  for (WorkerRecord& record : records_) Renew(&record);
   if (!work.failure.ok()) queue_.FailAll(work.failure);
   loop_.Wake();
   return queue_.RollBack(work.kept);
 }
 
-void ClosureDispatcher::Renew(WorkerLane* lane) {
-  if (lane->state == WorkerLane::State::kEnded ||
-      lane->state == WorkerLane::State::kClosed) {
+void ClosureDispatcher::Renew(WorkerRecord* record) {
+  if (record->state == WorkerRecord::State::kEnded ||
+      record->state == WorkerRecord::State::kClosed) {
     return;
   }
-  if (lane->state == WorkerLane::State::kOpen) {
-    queue_.WorkerReleased(lane->worker);
-    lane->is_renewed = true;
+  if (record->state == WorkerRecord::State::kOpen) {
+    queue_.WorkerReleased(record->worker);
+    record->is_renewed = true;
   }
-  streams_[lane->worker]->Renew(lane->session);
-  lane->BeginAnew();
+  streams_[record->worker]->Renew(record->session);
+  record->BeginAnew();
 }
 
 }  // namespace muster

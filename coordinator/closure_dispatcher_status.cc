@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/net/status/status_report.h"
 #include "coordinator/closure_dispatcher.h"
-#include "coordinator/worker_lane.h"
+#include "coordinator/worker_record.h"
 
 namespace muster {
 
@@ -19,31 +19,32 @@ void ClosureDispatcher::AddStatus(StatusReport* report) const {
                               .in_flight_count = queue_.in_flight_count(),
                               .done_count = queue_.finished_count(),
                               .retried_count = queue_.requeued_count()};
-  for (const WorkerLane& lane : lanes_) {
+  for (const WorkerRecord& record : records_) {
     TaskStatus& task = report->tasks.emplace_back();
-    task.task = tasks_[lane.worker].ToString();
-    task.address = options_.cluster.Address(tasks_[lane.worker]).value_or("");
-    task.incarnation = lane.incarnation;
-    task.in_state = now - lane.state_since;
-    task.problem = lane.last_error.empty() ? lane.trouble : lane.last_error;
-    if (lane.is_leaving && lane.state != WorkerLane::State::kEnded) {
+    task.task = tasks_[record.worker].ToString();
+    task.address = options_.cluster.Address(tasks_[record.worker]).value_or("");
+    task.incarnation = record.incarnation;
+    task.in_state = now - record.state_since;
+    task.problem =
+        record.last_error.empty() ? record.trouble : record.last_error;
+    if (record.is_leaving && record.state != WorkerRecord::State::kEnded) {
       task.problem = "is being drained";
     }
-    task.closures_in_flight = queue_.in_flight_count(lane.worker);
-    task.closures_done = lane.done_count;
-    task.closure_time = queue_.closure_time(lane.worker);
-    switch (lane.state) {
-      case WorkerLane::State::kOpen:
+    task.closures_in_flight = queue_.in_flight_count(record.worker);
+    task.closures_done = record.done_count;
+    task.closure_time = queue_.closure_time(record.worker);
+    switch (record.state) {
+      case WorkerRecord::State::kOpen:
         task.state = TaskStatus::State::kConnected;
         break;
-      case WorkerLane::State::kEnded:
+      case WorkerRecord::State::kEnded:
         task.state = TaskStatus::State::kEnded;
         break;
-      case WorkerLane::State::kClosed:
-      case WorkerLane::State::kOpening:
+      case WorkerRecord::State::kClosed:
+      case WorkerRecord::State::kOpening:
         // While a session is replaced on purpose, the worker is not lost.
-        task.state = lane.is_renewed ? TaskStatus::State::kConnected
-                     : lane.sessions_open_count == 0
+        task.state = record.is_renewed ? TaskStatus::State::kConnected
+                     : record.sessions_open_count == 0
                          ? TaskStatus::State::kConnecting
                          : TaskStatus::State::kLost;
         break;
@@ -53,11 +54,11 @@ void ClosureDispatcher::AddStatus(StatusReport* report) const {
 
 std::string ClosureDispatcher::DescribeLocked() const {
   std::string text = queue_.Describe();
-  for (const WorkerLane& lane : lanes_) {
+  for (const WorkerRecord& record : records_) {
     const std::string& why =
-        lane.last_error.empty() ? lane.trouble : lane.last_error;
+        record.last_error.empty() ? record.trouble : record.last_error;
     if (why.empty()) continue;
-    absl::StrAppend(&text, "; ", channel(lane.worker).peer(), ": ", why);
+    absl::StrAppend(&text, "; ", channel(record.worker).peer(), ": ", why);
   }
   return text;
 }

@@ -28,7 +28,8 @@ absl::Status SuspectError(uint64_t id, int attempts, const absl::Status& why) {
 }  // namespace
 
 ClosureQueue::ClosureQueue(const Options& options)
-    : options_(options), lanes_(options.worker_count, Lane(options)) {
+    : options_(options),
+      worker_states_(options.worker_count, WorkerState(options)) {
   MUSTER_CHECK(options.worker_count > 0 && options.runner_count > 0);
 }
 
@@ -73,16 +74,16 @@ void ClosureQueue::CancelAll() {
 }
 
 void ClosureQueue::WorkerReady(int worker) {
-  Lane& lane = lanes_[worker];
-  MUSTER_CHECK(!lane.ready && lane.in_flight.empty());
-  lane.ready = true;
+  WorkerState& worker_state = worker_states_[worker];
+  MUSTER_CHECK(!worker_state.ready && worker_state.in_flight.empty());
+  worker_state.ready = true;
   RecallForIdleWorkers();
 }
 
 void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
-  Lane& lane = lanes_[worker];
-  const std::deque<uint64_t> held = std::exchange(lane.in_flight, {});
-  lane = Lane(options_);
+  WorkerState& worker_state = worker_states_[worker];
+  const std::deque<uint64_t> held = std::exchange(worker_state.in_flight, {});
+  worker_state = WorkerState(options_);
   // Only what was running can have killed the worker; the rest was waiting.
   for (size_t i = 0; i < held.size(); ++i) {
     if (static_cast<int>(i) < options_.runner_count) ++Find(held[i])->attempts;
@@ -111,8 +112,9 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
 }
 
 void ClosureQueue::WorkerReleased(int worker) {
-  const std::deque<uint64_t> held = std::exchange(lanes_[worker].in_flight, {});
-  lanes_[worker] = Lane(options_);
+  const std::deque<uint64_t> held =
+      std::exchange(worker_states_[worker].in_flight, {});
+  worker_states_[worker] = WorkerState(options_);
   for (size_t i = held.size(); i-- > 0;) {
     Entry* const entry = Find(held[i]);
     --in_flight_count_;
@@ -129,17 +131,17 @@ void ClosureQueue::WorkerReleased(int worker) {
 }
 
 void ClosureQueue::RecallUnstarted() {
-  for (size_t worker = 0; worker < lanes_.size(); ++worker) {
+  for (size_t worker = 0; worker < worker_states_.size(); ++worker) {
     RecallUnstarted(static_cast<int>(worker));
   }
 }
 
 void ClosureQueue::RecallUnstarted(int worker) {
-  const Lane& lane = lanes_[worker];
+  const WorkerState& worker_state = worker_states_[worker];
   // From the end, where they are handed back.
-  for (size_t i = lane.in_flight.size();
+  for (size_t i = worker_state.in_flight.size();
        i-- > static_cast<size_t>(options_.runner_count);) {
-    Recall(lane.in_flight[i], Find(lane.in_flight[i]));
+    Recall(worker_state.in_flight[i], Find(worker_state.in_flight[i]));
   }
 }
 
@@ -148,39 +150,41 @@ ClosureIds ClosureQueue::RollBack(const ClosureIds& kept) {
 }
 
 void ClosureQueue::SetPaused(int worker, bool is_paused) {
-  lanes_[worker].is_paused = is_paused;
+  worker_states_[worker].is_paused = is_paused;
 }
 
 bool ClosureQueue::HasClosuresFor(int worker) const {
-  const Lane& lane = lanes_[worker];
-  const bool may_take =
-      lane.MayTake() && queued_count_ > 0 &&
-      static_cast<int>(lane.in_flight.size()) < lane.window.size();
-  const bool is_plenty = queued_count_ > static_cast<int64_t>(lanes_.size());
-  if (!may_take || lane.in_flight.empty() || is_plenty) return may_take;
+  const WorkerState& worker_state = worker_states_[worker];
+  const bool may_take = worker_state.MayTake() && queued_count_ > 0 &&
+                        static_cast<int>(worker_state.in_flight.size()) <
+                            worker_state.window.size();
+  const bool is_plenty =
+      queued_count_ > static_cast<int64_t>(worker_states_.size());
+  if (!may_take || worker_state.in_flight.empty() || is_plenty) return may_take;
   return queued_count_ >
-         std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& other) {
-           return other.MayTake() && other.in_flight.empty();
-         });
+         std::count_if(worker_states_.begin(), worker_states_.end(),
+                       [](const WorkerState& other) {
+                         return other.MayTake() && other.in_flight.empty();
+                       });
 }
 
 bool ClosureQueue::HasRecallsFor(int worker) const {
-  return !lanes_[worker].recalls_to_send.empty();
+  return !worker_states_[worker].recalls_to_send.empty();
 }
 
 void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
   if (!HasClosuresFor(worker)) return;
-  Lane& lane = lanes_[worker];
+  WorkerState& worker_state = worker_states_[worker];
   const int64_t ready_count =
-      std::count_if(lanes_.begin(), lanes_.end(),
-                    [](const Lane& other) { return other.MayTake(); });
+      std::count_if(worker_states_.begin(), worker_states_.end(),
+                    [](const WorkerState& other) { return other.MayTake(); });
   // Leaves something for the others while there is little.
   const int64_t share =
       ready_count == 1
           ? queued_count_
           : std::max<int64_t>(1, queued_count_ / (2 * ready_count));
-  const int64_t credit =
-      lane.window.size() - static_cast<int64_t>(lane.in_flight.size());
+  const int64_t credit = worker_state.window.size() -
+                         static_cast<int64_t>(worker_state.in_flight.size());
   const int64_t count = std::min({share, credit, int64_t{count_max}});
   for (int64_t i = 0; i < count;) {
     MUSTER_CHECK(!pending_.empty());
@@ -190,7 +194,7 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
     if (entry == nullptr || entry->state != State::kQueued) continue;
     entry->state = State::kInFlight;
     entry->worker = worker;
-    lane.in_flight.push_back(id);
+    worker_state.in_flight.push_back(id);
     --queued_count_;
     ++in_flight_count_;
     ++i;
@@ -201,14 +205,14 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
 }
 
 std::vector<uint64_t> ClosureQueue::TakeRecalls(int worker) {
-  return std::exchange(lanes_[worker].recalls_to_send, {});
+  return std::exchange(worker_states_[worker].recalls_to_send, {});
 }
 
 absl::Status ClosureQueue::Finish(int worker, uint64_t id,
                                   std::vector<Tensor> results) {
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
-  LeaveLane(entry, id);
+  LeaveWorker(entry, id);
   entry->value->SetResults(std::move(results));
   if (entry->work.has_effects) succeeded_.Add(id);
   MarkFinished(entry);
@@ -223,7 +227,7 @@ absl::Status ClosureQueue::FinishRange(int worker, uint64_t first_id,
     const uint64_t id = first_id + i;
     Entry* const entry = FindInFlight(worker, id);
     if (entry == nullptr) return NotHeld(worker, id);
-    LeaveLane(entry, id);
+    LeaveWorker(entry, id);
     entry->value->SetResults({});
     if (entry->work.has_effects) succeeded_.Add(id);
     MarkFinished(entry);
@@ -237,7 +241,7 @@ absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
                                       RemoteValueState::Kept kept) {
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
-  LeaveLane(entry, id);
+  LeaveWorker(entry, id);
   entry->value->SetKept(std::move(kept));
   if (entry->work.has_effects) succeeded_.Add(id);
   MarkFinished(entry);
@@ -250,7 +254,7 @@ absl::Status ClosureQueue::Fail(int worker, uint64_t id,
                                 const absl::Status& status) {
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
-  LeaveLane(entry, id);
+  LeaveWorker(entry, id);
   const absl::Status dressed =
       WithMessage(status, absl::StrCat("closure ", id, " on worker ", worker,
                                        ": ", status.message()));
@@ -271,7 +275,7 @@ absl::Status ClosureQueue::FailOrRetry(int worker, uint64_t id,
       failing()) {
     return Fail(worker, id, status);
   }
-  LeaveLane(entry, id);
+  LeaveWorker(entry, id);
   Requeue(id, entry);
   ++requeued_count_;
   return absl::OkStatus();
@@ -280,7 +284,7 @@ absl::Status ClosureQueue::FailOrRetry(int worker, uint64_t id,
 absl::Status ClosureQueue::Return(int worker, uint64_t id) {
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
-  LeaveLane(entry, id);
+  LeaveWorker(entry, id);
   if (entry->is_cancelled || failing()) {
     entry->value->SetError(absl::CancelledError(
         absl::StrCat("closure ", id, " was cancelled before it was started")));
@@ -293,7 +297,7 @@ absl::Status ClosureQueue::Return(int worker, uint64_t id) {
 }
 
 void ClosureQueue::ObservePace(int worker, int64_t count, absl::Duration busy) {
-  lanes_[worker].window.Observe(count, busy);
+  worker_states_[worker].window.Observe(count, busy);
 }
 
 void ClosureQueue::Abort(const absl::Status& why) {
@@ -330,13 +334,14 @@ absl::Status ClosureQueue::TakeFailure() {
 
 std::string ClosureQueue::Describe() const {
   std::string text = absl::StrCat(queued_count_, " closures are queued");
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    const Lane& lane = lanes_[i];
-    if (!lane.ready) {
+  for (size_t i = 0; i < worker_states_.size(); ++i) {
+    const WorkerState& worker_state = worker_states_[i];
+    if (!worker_state.ready) {
       absl::StrAppend(&text, "; worker ", i, " is not connected");
-    } else if (!lane.in_flight.empty()) {
-      absl::StrAppend(&text, "; worker ", i, " holds ", lane.in_flight.size(),
-                      ", the oldest is closure ", lane.in_flight.front());
+    } else if (!worker_state.in_flight.empty()) {
+      absl::StrAppend(&text, "; worker ", i, " holds ",
+                      worker_state.in_flight.size(), ", the oldest is closure ",
+                      worker_state.in_flight.front());
     }
   }
   return text;
@@ -361,17 +366,17 @@ absl::Status ClosureQueue::NotHeld(int worker, uint64_t id) const {
       "worker ", worker, " reports closure ", id, ", which it does not hold"));
 }
 
-void ClosureQueue::LeaveLane(Entry* entry, uint64_t id) {
-  Lane& lane = lanes_[entry->worker];
+void ClosureQueue::LeaveWorker(Entry* entry, uint64_t id) {
+  WorkerState& worker_state = worker_states_[entry->worker];
   // Closures finish nearly in order, and are handed back from the end.
-  if (entry->is_recalled && lane.in_flight.back() == id) {
-    lane.in_flight.pop_back();
+  if (entry->is_recalled && worker_state.in_flight.back() == id) {
+    worker_state.in_flight.pop_back();
   } else {
-    lane.in_flight.erase(
-        std::find(lane.in_flight.begin(), lane.in_flight.end(), id));
+    worker_state.in_flight.erase(std::find(worker_state.in_flight.begin(),
+                                           worker_state.in_flight.end(), id));
   }
   if (entry->is_recalled) {
-    --lane.recalls_unanswered;
+    --worker_state.recalls_unanswered;
     entry->is_recalled = false;
   }
   --in_flight_count_;
@@ -413,28 +418,29 @@ void ClosureQueue::DropCancelledFromPending() {
 void ClosureQueue::Recall(uint64_t id, Entry* entry) {
   if (entry->is_recalled) return;
   entry->is_recalled = true;
-  Lane& lane = lanes_[entry->worker];
-  ++lane.recalls_unanswered;
-  lane.recalls_to_send.push_back(id);
+  WorkerState& worker_state = worker_states_[entry->worker];
+  ++worker_state.recalls_unanswered;
+  worker_state.recalls_to_send.push_back(id);
 }
 
 void ClosureQueue::RecallForIdleWorkers() {
   if (queued_count_ > 0 || failing()) return;
-  const bool someone_is_idle =
-      std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-        return lane.MayTake() && lane.in_flight.empty();
+  const bool someone_is_idle = std::any_of(
+      worker_states_.begin(), worker_states_.end(),
+      [](const WorkerState& worker_state) {
+        return worker_state.MayTake() && worker_state.in_flight.empty();
       });
   if (!someone_is_idle) return;
-  Lane* victim = nullptr;
+  WorkerState* victim = nullptr;
   int unstarted_max = 0;
-  for (Lane& lane : lanes_) {
+  for (WorkerState& worker_state : worker_states_) {
     const int unstarted =
-        static_cast<int>(lane.in_flight.size()) - options_.runner_count;
+        static_cast<int>(worker_state.in_flight.size()) - options_.runner_count;
     // One recall at a time: what the last one brings back is not known yet.
-    if (!lane.ready || lane.recalls_unanswered > 0) continue;
+    if (!worker_state.ready || worker_state.recalls_unanswered > 0) continue;
     if (unstarted <= unstarted_max) continue;
     unstarted_max = unstarted;
-    victim = &lane;
+    victim = &worker_state;
   }
   if (victim == nullptr) return;
   const absl::Duration pace = victim->window.closure_time();

@@ -164,19 +164,22 @@ class ClosureQueue {
   int64_t queued_count() const { return queued_count_; }
   int64_t in_flight_count() const { return in_flight_count_; }
   int64_t in_flight_count(int worker) const {
-    return static_cast<int64_t>(lanes_[worker].in_flight.size());
+    return static_cast<int64_t>(worker_states_[worker].in_flight.size());
   }
   int64_t finished_count() const { return finished_count_; }
   // Closures that returned to the queue because their worker was lost.
   int64_t requeued_count() const { return requeued_count_; }
   // The mean time of the worker's recent closures; zero if unknown.
   absl::Duration closure_time(int worker) const {
-    return lanes_[worker].window.closure_time();
+    return worker_states_[worker].window.closure_time();
   }
-  int window_size(int worker) const { return lanes_[worker].window.size(); }
+  int window_size(int worker) const {
+    return worker_states_[worker].window.size();
+  }
   // The estimated time for the closures that the worker holds; zero if unknown.
   absl::Duration backlog(int worker) const {
-    return lanes_[worker].window.closure_time() * in_flight_count(worker);
+    return worker_states_[worker].window.closure_time() *
+           in_flight_count(worker);
   }
 
   // Returns text such as "3 closures are queued; worker 1 holds 2, the oldest
@@ -197,8 +200,8 @@ class ClosureQueue {
     int retries = 0;
   };
 
-  struct Lane {
-    explicit Lane(const Options& options)
+  struct WorkerState {
+    explicit WorkerState(const Options& options)
         : window(options.runner_count, options.window) {}
     bool ready = false;
     bool is_paused = false;
@@ -212,7 +215,7 @@ class ClosureQueue {
   Entry* Find(uint64_t id);
   Entry* FindInFlight(int worker, uint64_t id);
   absl::Status NotHeld(int worker, uint64_t id) const;
-  void LeaveLane(Entry* entry, uint64_t id);
+  void LeaveWorker(Entry* entry, uint64_t id);
   void Requeue(uint64_t id, Entry* entry);
   void MarkFinished(Entry* entry);
   void DropFinished();
@@ -227,7 +230,7 @@ class ClosureQueue {
   uint64_t first_id_ = 1;
   // The ids of queued closures in scheduling order; some have been cancelled.
   std::deque<uint64_t> pending_;
-  std::vector<Lane> lanes_;
+  std::vector<WorkerState> worker_states_;
   int64_t queued_count_ = 0;
   int64_t in_flight_count_ = 0;
   int64_t finished_count_ = 0;

@@ -8,19 +8,20 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/status_detail.h"
 #include "coordinator/remote_value.h"
-#include "coordinator/worker_lane.h"
+#include "coordinator/worker_record.h"
 #include "proto/worker.pb.h"
 
 namespace muster {
 namespace {
 
-RemoteValueState::Kept KeptBy(const WorkerLane& lane, uint64_t closure_id,
+RemoteValueState::Kept KeptBy(const WorkerRecord& record, uint64_t closure_id,
                               const std::shared_ptr<ReleaseList>& releases) {
-  const ReleaseList::Entry entry = {
-      .worker = lane.worker, .session = lane.session, .closure_id = closure_id};
-  return {.keeper = {.worker_index = lane.worker,
-                     .worker_incarnation = lane.incarnation,
-                     .session = lane.session},
+  const ReleaseList::Entry entry = {.worker = record.worker,
+                                    .session = record.session,
+                                    .closure_id = closure_id};
+  return {.keeper = {.worker_index = record.worker,
+                     .worker_incarnation = record.incarnation,
+                     .session = record.session},
           .release = [releases, entry] { releases->Add(entry); }};
 }
 
@@ -42,10 +43,10 @@ absl::Status TakeResult(const proto::ClosureResult& result,
 
 absl::Status TakeReport(const proto::WorkerReport& report,
                         absl::Span<const Tensor> tensors,
-                        const WorkerLane& lane, const FailureJudge& judge,
+                        const WorkerRecord& record, const FailureJudge& judge,
                         const std::shared_ptr<ReleaseList>& releases,
                         ClosureQueue* queue, absl::Status* trouble) {
-  const int worker = lane.worker;
+  const int worker = record.worker;
   int64_t count = report.results_size();
   for (const proto::ClosureRange& range : report.finished()) {
     RETURN_IF_ERROR(
@@ -53,10 +54,10 @@ absl::Status TakeReport(const proto::WorkerReport& report,
     count += range.count();
   }
   for (const proto::ClosureResult& result : report.results()) {
-    RETURN_IF_ERROR(result.kept()
-                        ? queue->FinishKept(worker, result.id(),
-                                            KeptBy(lane, result.id(), releases))
-                        : TakeResult(result, tensors, worker, queue));
+    RETURN_IF_ERROR(
+        result.kept() ? queue->FinishKept(worker, result.id(),
+                                          KeptBy(record, result.id(), releases))
+                      : TakeResult(result, tensors, worker, queue));
   }
   for (const proto::ClosureFailure& failure : report.failures()) {
     absl::Status status = DecodeStatus(failure.status());

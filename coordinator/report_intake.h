@@ -14,7 +14,7 @@
 namespace muster {
 
 struct FunctionRecord;
-struct WorkerLane;
+struct WorkerRecord;
 namespace proto {
 class WorkerReport;
 }  // namespace proto
@@ -34,7 +34,7 @@ using FailureJudge = std::function<FailureVerdict(const absl::Status& status)>;
 //                     hold, or to tensors that were not sent
 absl::Status TakeReport(const proto::WorkerReport& report,
                         absl::Span<const Tensor> tensors,
-                        const WorkerLane& lane, const FailureJudge& judge,
+                        const WorkerRecord& record, const FailureJudge& judge,
                         const std::shared_ptr<ReleaseList>& releases,
                         ClosureQueue* queue, absl::Status* trouble);
 

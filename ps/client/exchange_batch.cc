@@ -224,7 +224,7 @@ void ExchangeBatch::ReplaceSpoiled() {
 
 absl::Status ExchangeBatch::TakeAnswers() {
   for (size_t i = 0; i < closed_.size(); ++i) {
-    const LaneAnswer& answer = closed_[i].answer;
+    const ExchangeAnswer& answer = closed_[i].answer;
     const auto* tensor = answer.tensors.data();
     for (const Expected& expected : closed_expected_[i].gathers) {
       TakeGather(expected, **tensor++);

@@ -58,13 +58,14 @@ std::vector<float> Flat(const Tensor& tensor) {
 }
 
 // How tensors travel.
-enum class LaneKind { kGrpc, kSharedMemory };
+enum class TransportKind { kGrpc, kSharedMemory };
 
-class RemoteVariableStoreTest : public StoreFixture,
-                                public testing::WithParamInterface<LaneKind> {
+class RemoteVariableStoreTest
+    : public StoreFixture,
+      public testing::WithParamInterface<TransportKind> {
  protected:
   RemoteVariableStoreTest()
-      : StoreFixture(GetParam() == LaneKind::kSharedMemory) {}
+      : StoreFixture(GetParam() == TransportKind::kSharedMemory) {}
 };
 
 // The values that one server would draw and the bits that one process would
@@ -497,11 +498,11 @@ TEST_P(RemoteVariableStoreTest, ServersEndWhenTheirCoordinatorIsLost) {
   main.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, RemoteVariableStoreTest,
-                         testing::Values(LaneKind::kGrpc,
-                                         LaneKind::kSharedMemory),
-                         [](const testing::TestParamInfo<LaneKind>& info) {
-                           return info.param == LaneKind::kGrpc
+INSTANTIATE_TEST_SUITE_P(Transports, RemoteVariableStoreTest,
+                         testing::Values(TransportKind::kGrpc,
+                                         TransportKind::kSharedMemory),
+                         [](const testing::TestParamInfo<TransportKind>& info) {
+                           return info.param == TransportKind::kGrpc
                                       ? "Grpc"
                                       : "SharedMemory";
                          });

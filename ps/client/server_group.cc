@@ -28,7 +28,7 @@
 #include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"
-#include "ps/client/shared_memory_lane.h"
+#include "ps/client/shared_memory_server_transport.h"
 
 namespace muster {
 namespace {
@@ -224,7 +224,7 @@ ServerGroup::ServerGroup(Network* network, const Options& options)
     ChannelOptions bulk = server;
     bulk.probes_bandwidth = true;
     servers_.push_back(network->Connect(bulk));
-    lanes_.push_back(MakeChannelLane(servers_.back().get()));
+    transports_.push_back(MakeChannelTransport(servers_.back().get()));
     const std::string index = absl::StrCat(server.peer_task_index);
     pull_seconds_.push_back(
         GetDurationMetric(kRoundTrip, {{"kind", "pull"}, {"server", index}}));
@@ -245,8 +245,8 @@ void ServerGroup::ShareMemory() {
   if (offer_ == nullptr) return;
   for (int server = 0; server < size(); ++server) {
     if (!offer_->IsTaken(server)) continue;
-    lanes_[server] = MakeSharedMemoryLane(channels[server], offer_->pool(),
-                                          offer_->segment_id(server));
+    transports_[server] = MakeSharedMemoryServerTransport(
+        channels[server], offer_->pool(), offer_->segment_id(server));
   }
 }
 
@@ -357,15 +357,15 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
               exchange->request.update_handles_size() > 0 ? "push" : "pull";
           const int64_t trace_start_ns = IsTracing() ? TraceClockNanos() : 0;
           const absl::Time start = Clock::Real()->Now();
-          lanes_[exchange->server]->StartExchange(
+          transports_[exchange->server]->StartExchange(
               {.request = &exchange->request,
                .tensors = &exchange->tensors,
                .slots = &exchange->slots,
                .timeout = timeout_,
                .may_share_memory = attempt == 1},
               [exchange, window, seconds, start, name, trace_start_ns,
-               done =
-                   std::move(done)](absl::StatusOr<LaneAnswer> answer) mutable {
+               done = std::move(done)](
+                  absl::StatusOr<ExchangeAnswer> answer) mutable {
                 seconds->Observe(Clock::Real()->Now() - start);
                 if (trace_start_ns != 0) {
                   RecordTraceSpan("rpc", name, trace_start_ns,

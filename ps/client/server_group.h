@@ -21,8 +21,8 @@
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/network.h"
 #include "proto/parameter_server.pb.h"
-#include "ps/client/lane.h"
 #include "ps/client/segment_offer.h"
+#include "ps/client/server_transport.h"
 
 namespace muster {
 
@@ -34,7 +34,7 @@ struct ServerExchange {
   std::vector<AnswerSlot> slots;  // For gathers, then for pulls.
   size_t size_bytes = 0;          // Of the tensors, and of the values pulled.
 
-  LaneAnswer answer;
+  ExchangeAnswer answer;
   // How often it was sent. A server may be at work on all but the last yet.
   int attempt_count = 0;
 
@@ -175,7 +175,7 @@ class ServerGroup {
   const size_t segment_bytes_;
   std::vector<std::unique_ptr<Channel>> servers_;  // Bulk.
   std::unique_ptr<SegmentOffer> offer_;            // Null until there is one.
-  std::vector<std::unique_ptr<ServerLane>> lanes_;
+  std::vector<std::unique_ptr<ServerTransport>> transports_;
   // Of exchanges, by server: those that only read, and those that update.
   std::vector<DurationMetric*> pull_seconds_;
   std::vector<DurationMetric*> push_seconds_;

@@ -1,5 +1,5 @@
-#ifndef PS_CLIENT_LANE_H_
-#define PS_CLIENT_LANE_H_
+#ifndef PS_CLIENT_SERVER_TRANSPORT_H_
+#define PS_CLIENT_SERVER_TRANSPORT_H_
 
 #include <memory>
 #include <optional>
@@ -20,16 +20,16 @@ namespace muster {
 struct AnswerSlot {
   TensorType type;
   // Where the caller would have it: in memory of ServerGroup::AllocateShared(),
-  // which `place_owner` keeps. Null where the caller has no wish. A lane may
-  // ignore it; the address of the answer shows whether it did.
+  // which `place_owner` keeps. Null where the caller has no wish. A transport
+  // may ignore it; the address of the answer shows whether it did.
   uint8_t* place = nullptr;
   std::shared_ptr<Buffer> place_owner;
 };
 
 // One exchange, as it goes out. All is borrowed and stays untouched until the
 // answer is there.
-struct LaneExchange {
-  // Without offsets; those are the lane's.
+struct OutgoingExchange {
+  // Without offsets; those are the transport's.
   const proto::ExchangeRequest* request = nullptr;
   // As proto::ExchangeRequest says.
   const std::vector<Tensor>* tensors = nullptr;
@@ -41,7 +41,7 @@ struct LaneExchange {
   bool may_share_memory = true;
 };
 
-struct LaneAnswer {
+struct ExchangeAnswer {
   proto::ExchangeResponse response;
   // One for each slot; none for a pull whose value has not changed. They keep
   // their memory.
@@ -53,29 +53,29 @@ struct LaneAnswer {
 // the admission check, deadlines and errors, is an ordinary call either way.
 //
 // Thread-safe.
-class ServerLane {
+class ServerTransport {
  public:
-  using Done = absl::AnyInvocable<void(absl::StatusOr<LaneAnswer>)>;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<ExchangeAnswer>)>;
 
-  virtual ~ServerLane() = default;
+  virtual ~ServerTransport() = default;
 
   // `done` runs once and must not wait.
   //   kInternal  the answer does not fit the question
   //   others     as Channel's
-  virtual void StartExchange(const LaneExchange& exchange, Done done) = 0;
+  virtual void StartExchange(const OutgoingExchange& exchange, Done done) = 0;
 };
 
 // `channel` is borrowed.
-std::unique_ptr<ServerLane> MakeChannelLane(Channel* channel);
+std::unique_ptr<ServerTransport> MakeChannelTransport(Channel* channel);
 
 // Puts an answer's tensors into the slots of `exchange`. `in_segment` has one
 // for each slot that the server was to write to, and is empty when it was to
 // write to none.
 //   kInternal  they are too few, too many or of other types
-absl::StatusOr<LaneAnswer> SortAnswer(
-    const LaneExchange& exchange, const ReceivedMessage& message,
+absl::StatusOr<ExchangeAnswer> SortAnswer(
+    const OutgoingExchange& exchange, const ReceivedMessage& message,
     std::vector<std::optional<ReceivedTensor>> in_segment);
 
 }  // namespace muster
 
-#endif  // PS_CLIENT_LANE_H_
+#endif  // PS_CLIENT_SERVER_TRANSPORT_H_

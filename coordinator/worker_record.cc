@@ -1,4 +1,4 @@
-#include "coordinator/worker_lane.h"
+#include "coordinator/worker_record.h"
 
 #include <optional>
 
@@ -30,7 +30,7 @@ uint32_t AddTensor(const Tensor& tensor, const SharedBatches* batches,
 
 }  // namespace
 
-void WorkerLane::BeginAnew() {
+void WorkerRecord::BeginAnew() {
   state = State::kClosed;
   session = 0;
   functions_told = 0;
@@ -45,27 +45,28 @@ void WorkerLane::BeginAnew() {
 
 void AddDefinitions(absl::Span<const FunctionRecord> functions,
                     absl::Span<const IteratorRecord> iterators,
-                    WorkerLane* lane, proto::WorkerCommand* command) {
-  for (; lane->functions_told < functions.size(); ++lane->functions_told) {
-    const FunctionRecord& function = functions[lane->functions_told];
+                    WorkerRecord* record, proto::WorkerCommand* command) {
+  for (; record->functions_told < functions.size(); ++record->functions_told) {
+    const FunctionRecord& function = functions[record->functions_told];
     proto::FunctionDefinition* const definition = command->add_functions();
-    definition->set_function_id(static_cast<uint32_t>(lane->functions_told));
+    definition->set_function_id(static_cast<uint32_t>(record->functions_told));
     definition->set_fingerprint(function.fingerprint);
-    if (lane->fingerprints_there.insert(function.fingerprint).second) {
+    if (record->fingerprints_there.insert(function.fingerprint).second) {
       definition->set_graph(function.serialized_graph);
     }
   }
-  for (; lane->iterators_told < iterators.size(); ++lane->iterators_told) {
-    const IteratorRecord& iterator = iterators[lane->iterators_told];
+  for (; record->iterators_told < iterators.size(); ++record->iterators_told) {
+    const IteratorRecord& iterator = iterators[record->iterators_told];
     proto::IteratorDefinition* const definition = command->add_iterators();
-    *definition = iterator.contexts[lane->worker];
+    *definition = iterator.contexts[record->worker];
     // A worker that comes back starts where a next pass would, not with the
     // same elements again.
-    definition->set_epoch(definition->epoch() + lane->sessions_open_count - 1);
-    definition->set_iterator_id(static_cast<uint32_t>(lane->iterators_told));
+    definition->set_epoch(definition->epoch() + record->sessions_open_count -
+                          1);
+    definition->set_iterator_id(static_cast<uint32_t>(record->iterators_told));
     definition->set_dataset(iterator.serialized_datasets.size() == 1
                                 ? iterator.serialized_datasets[0]
-                                : iterator.serialized_datasets[lane->worker]);
+                                : iterator.serialized_datasets[record->worker]);
   }
 }
 

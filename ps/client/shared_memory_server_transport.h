@@ -1,19 +1,19 @@
-#ifndef PS_CLIENT_SHARED_MEMORY_LANE_H_
-#define PS_CLIENT_SHARED_MEMORY_LANE_H_
+#ifndef PS_CLIENT_SHARED_MEMORY_SERVER_TRANSPORT_H_
+#define PS_CLIENT_SHARED_MEMORY_SERVER_TRANSPORT_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "common/net/rpc/channel.h"
-#include "ps/client/lane.h"
 #include "ps/client/segment_pool.h"
+#include "ps/client/server_transport.h"
 
 namespace muster {
 
-// A lane whose tensors lie in a segment that the server has mapped too. Updates
-// are copied into it, unless they were made there; the server applies them
-// where they lie, and writes answers to where the caller reads them.
+// A transport whose tensors lie in a segment that the server has mapped too.
+// Updates are copied into it, unless they were made there; the server applies
+// them where they lie, and writes answers to where the caller reads them.
 //
 // Small tensors go beside the message, and so does everything while
 // `segment_id`, under which the server knows the segment, is 0, and when the
@@ -25,10 +25,10 @@ namespace muster {
 // still be reading and writing there.
 //
 // `channel` is borrowed.
-std::unique_ptr<ServerLane> MakeSharedMemoryLane(
+std::unique_ptr<ServerTransport> MakeSharedMemoryServerTransport(
     Channel* channel, std::shared_ptr<SegmentPool> pool,
     std::shared_ptr<std::atomic<uint64_t>> segment_id);
 
 }  // namespace muster
 
-#endif  // PS_CLIENT_SHARED_MEMORY_LANE_H_
+#endif  // PS_CLIENT_SHARED_MEMORY_SERVER_TRANSPORT_H_

@@ -1,4 +1,4 @@
-#include "ps/client/shared_memory_lane.h"
+#include "ps/client/shared_memory_server_transport.h"
 
 #include <cstring>
 #include <optional>
@@ -52,16 +52,17 @@ struct Lease {
   std::vector<std::optional<ReceivedTensor>> answers;
 };
 
-class SharedMemoryLane final : public ServerLane {
+class SharedMemoryServerTransport final : public ServerTransport {
  public:
-  SharedMemoryLane(Channel* channel, std::shared_ptr<SegmentPool> pool,
-                   std::shared_ptr<std::atomic<uint64_t>> segment_id)
+  SharedMemoryServerTransport(Channel* channel,
+                              std::shared_ptr<SegmentPool> pool,
+                              std::shared_ptr<std::atomic<uint64_t>> segment_id)
       : channel_(channel),
         pool_(std::move(pool)),
         segment_id_(std::move(segment_id)),
-        beside_(MakeChannelLane(channel)) {}
+        beside_(MakeChannelTransport(channel)) {}
 
-  void StartExchange(const LaneExchange& exchange, Done done) override;
+  void StartExchange(const OutgoingExchange& exchange, Done done) override;
 
  private:
   // What of an exchange goes through the segment.
@@ -75,24 +76,24 @@ class SharedMemoryLane final : public ServerLane {
   bool IsInSegment(const uint8_t* data) const {
     return data != nullptr && pool_->Holds(data);
   }
-  Plan MakePlan(const LaneExchange& exchange) const;
+  Plan MakePlan(const OutgoingExchange& exchange) const;
   // Writes updates and offsets. Returns what goes beside the message.
-  std::vector<Tensor> Stage(const LaneExchange& exchange, uint8_t* staging,
+  std::vector<Tensor> Stage(const OutgoingExchange& exchange, uint8_t* staging,
                             uint8_t** staging_end,
                             proto::ExchangeRequest* request, Lease* lease);
-  void PlaceAnswers(const LaneExchange& exchange, uint8_t* staging,
+  void PlaceAnswers(const OutgoingExchange& exchange, uint8_t* staging,
                     proto::ExchangeRequest* request, Lease* lease);
-  void TakeAnswer(const LaneExchange& exchange, Lease lease,
+  void TakeAnswer(const OutgoingExchange& exchange, Lease lease,
                   absl::StatusOr<ReceivedMessage> message, Done done);
 
   Channel* const channel_;
   const std::shared_ptr<SegmentPool> pool_;
   const std::shared_ptr<std::atomic<uint64_t>> segment_id_;
-  const std::unique_ptr<ServerLane> beside_;
+  const std::unique_ptr<ServerTransport> beside_;
 };
 
-SharedMemoryLane::Plan SharedMemoryLane::MakePlan(
-    const LaneExchange& exchange) const {
+SharedMemoryServerTransport::Plan SharedMemoryServerTransport::MakePlan(
+    const OutgoingExchange& exchange) const {
   Plan plan;
   size_t tensor_bytes = 0, copied_bytes = 0;
   for (const Tensor& tensor : *exchange.tensors) {
@@ -115,11 +116,9 @@ SharedMemoryLane::Plan SharedMemoryLane::MakePlan(
   return plan;
 }
 
-std::vector<Tensor> SharedMemoryLane::Stage(const LaneExchange& exchange,
-                                            uint8_t* staging,
-                                            uint8_t** staging_end,
-                                            proto::ExchangeRequest* request,
-                                            Lease* lease) {
+std::vector<Tensor> SharedMemoryServerTransport::Stage(
+    const OutgoingExchange& exchange, uint8_t* staging, uint8_t** staging_end,
+    proto::ExchangeRequest* request, Lease* lease) {
   std::vector<Tensor> beside;
   request->mutable_tensor_offsets()->Reserve(
       static_cast<int>(exchange.tensors->size()));
@@ -146,10 +145,10 @@ std::vector<Tensor> SharedMemoryLane::Stage(const LaneExchange& exchange,
   return beside;
 }
 
-void SharedMemoryLane::PlaceAnswers(const LaneExchange& exchange,
-                                    uint8_t* staging,
-                                    proto::ExchangeRequest* request,
-                                    Lease* lease) {
+void SharedMemoryServerTransport::PlaceAnswers(const OutgoingExchange& exchange,
+                                               uint8_t* staging,
+                                               proto::ExchangeRequest* request,
+                                               Lease* lease) {
   lease->answers.reserve(exchange.slots->size());
   request->mutable_answer_offsets()->Reserve(
       static_cast<int>(exchange.slots->size()));
@@ -175,7 +174,8 @@ void SharedMemoryLane::PlaceAnswers(const LaneExchange& exchange,
   }
 }
 
-void SharedMemoryLane::StartExchange(const LaneExchange& exchange, Done done) {
+void SharedMemoryServerTransport::StartExchange(
+    const OutgoingExchange& exchange, Done done) {
   const uint64_t segment_id = segment_id_->load(std::memory_order_acquire);
   if (segment_id == 0 || !exchange.may_share_memory) {
     beside_->StartExchange(exchange, std::move(done));
@@ -209,9 +209,9 @@ void SharedMemoryLane::StartExchange(const LaneExchange& exchange, Done done) {
       });
 }
 
-void SharedMemoryLane::TakeAnswer(const LaneExchange& exchange, Lease lease,
-                                  absl::StatusOr<ReceivedMessage> message,
-                                  Done done) {
+void SharedMemoryServerTransport::TakeAnswer(
+    const OutgoingExchange& exchange, Lease lease,
+    absl::StatusOr<ReceivedMessage> message, Done done) {
   if (!message.ok()) {
     if (IsEndUnknown(message.status())) {
       if (lease.staging != nullptr) pool_->Abandon(*lease.staging);
@@ -231,11 +231,11 @@ void SharedMemoryLane::TakeAnswer(const LaneExchange& exchange, Lease lease,
 
 }  // namespace
 
-std::unique_ptr<ServerLane> MakeSharedMemoryLane(
+std::unique_ptr<ServerTransport> MakeSharedMemoryServerTransport(
     Channel* channel, std::shared_ptr<SegmentPool> pool,
     std::shared_ptr<std::atomic<uint64_t>> segment_id) {
-  return std::make_unique<SharedMemoryLane>(channel, std::move(pool),
-                                            std::move(segment_id));
+  return std::make_unique<SharedMemoryServerTransport>(channel, std::move(pool),
+                                                       std::move(segment_id));
 }
 
 }  // namespace muster

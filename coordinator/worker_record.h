@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_WORKER_LANE_H_
-#define COORDINATOR_WORKER_LANE_H_
+#ifndef COORDINATOR_WORKER_RECORD_H_
+#define COORDINATOR_WORKER_RECORD_H_
 
 #include <cstdint>
 #include <memory>
@@ -40,7 +40,7 @@ struct IteratorRecord {
 // are sent again, in the message that first needs them.
 //
 // Plain state: the dispatcher guards it and acts on it.
-struct WorkerLane {
+struct WorkerRecord {
   enum class State {
     kClosed,   // No session.
     kOpening,  // The worker has not accepted the session yet.
@@ -91,10 +91,10 @@ struct WorkerLane {
   void BeginAnew();
 };
 
-// Adds the definitions that `lane` has not been told yet.
+// Adds the definitions that `record` has not been told yet.
 void AddDefinitions(absl::Span<const FunctionRecord> functions,
                     absl::Span<const IteratorRecord> iterators,
-                    WorkerLane* lane, proto::WorkerCommand* command);
+                    WorkerRecord* record, proto::WorkerCommand* command);
 
 // Adds closures; those that differ only in their id travel as one. Tensors go
 // to `tensors`, except for those in `batches` if the worker has that memory.
@@ -105,4 +105,4 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
 
 }  // namespace muster
 
-#endif  // COORDINATOR_WORKER_LANE_H_
+#endif  // COORDINATOR_WORKER_RECORD_H_

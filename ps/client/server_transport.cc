@@ -1,4 +1,4 @@
-#include "ps/client/lane.h"
+#include "ps/client/server_transport.h"
 
 #include <utility>
 
@@ -17,11 +17,11 @@ absl::Status BadAnswer(absl::string_view why) {
                    why));
 }
 
-class ChannelLane final : public ServerLane {
+class ChannelTransport final : public ServerTransport {
  public:
-  explicit ChannelLane(Channel* channel) : channel_(channel) {}
+  explicit ChannelTransport(Channel* channel) : channel_(channel) {}
 
-  void StartExchange(const LaneExchange& exchange, Done done) override {
+  void StartExchange(const OutgoingExchange& exchange, Done done) override {
     channel_->StartCall(
         kExchangeMethod,
         Message{exchange.request->SerializeAsString(), *exchange.tensors},
@@ -42,15 +42,15 @@ class ChannelLane final : public ServerLane {
 
 }  // namespace
 
-std::unique_ptr<ServerLane> MakeChannelLane(Channel* channel) {
-  return std::make_unique<ChannelLane>(channel);
+std::unique_ptr<ServerTransport> MakeChannelTransport(Channel* channel) {
+  return std::make_unique<ChannelTransport>(channel);
 }
 
-absl::StatusOr<LaneAnswer> SortAnswer(
-    const LaneExchange& exchange, const ReceivedMessage& message,
+absl::StatusOr<ExchangeAnswer> SortAnswer(
+    const OutgoingExchange& exchange, const ReceivedMessage& message,
     std::vector<std::optional<ReceivedTensor>> in_segment) {
   const proto::ExchangeRequest& request = *exchange.request;
-  LaneAnswer answer;
+  ExchangeAnswer answer;
   ASSIGN_OR_RETURN(answer.response,
                    message.ParseBody<proto::ExchangeResponse>());
   if (answer.response.pull_versions_size() != request.pull_handles_size()) {

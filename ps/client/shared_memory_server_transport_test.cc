@@ -1,4 +1,4 @@
-#include "ps/client/shared_memory_lane.h"
+#include "ps/client/shared_memory_server_transport.h"
 
 #include <algorithm>
 #include <memory>
@@ -23,11 +23,11 @@ namespace {
 
 using ::testing::Each;
 
-// remote_variable_store_test.cc shows that a step cannot tell one lane from
-// another; this is about the rest.
-class SharedMemoryLaneTest : public StoreFixture {
+// remote_variable_store_test.cc shows that a step cannot tell one transport
+// from another; this is about the rest.
+class SharedMemoryServerTransportTest : public StoreFixture {
  protected:
-  SharedMemoryLaneTest() : StoreFixture(/*shared_memory=*/true) {}
+  SharedMemoryServerTransportTest() : StoreFixture(/*shared_memory=*/true) {}
 
   SegmentIntake& segments(int server) {
     return servers_[server]->service().segments();
@@ -36,7 +36,7 @@ class SharedMemoryLaneTest : public StoreFixture {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
-TEST_F(SharedMemoryLaneTest, ASegmentComesAndGoesWithItsClient) {
+TEST_F(SharedMemoryServerTransportTest, ASegmentComesAndGoesWithItsClient) {
   EXPECT_EQ(segments(0).segment_count(), 1);
   auto other = OpenStore("worker");
   EXPECT_EQ(segments(0).segment_count(), 2);
@@ -48,7 +48,7 @@ TEST_F(SharedMemoryLaneTest, ASegmentComesAndGoesWithItsClient) {
   EXPECT_TRUE(segments(1).AwaitSegmentCount(0, kLong));
 }
 
-TEST_F(SharedMemoryLaneTest, ValuesOutliveTheStoreTheyLieIn) {
+TEST_F(SharedMemoryServerTransportTest, ValuesOutliveTheStoreTheyLieIn) {
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(RandomSpec("x", shape, 1)));
   ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
@@ -58,7 +58,7 @@ TEST_F(SharedMemoryLaneTest, ValuesOutliveTheStoreTheyLieIn) {
 }
 
 // A value that a step holds stays as it is while newer ones come in.
-TEST_F(SharedMemoryLaneTest, AHeldValueIsNotWrittenTo) {
+TEST_F(SharedMemoryServerTransportTest, AHeldValueIsNotWrittenTo) {
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
   std::vector<Tensor> held;
@@ -72,7 +72,7 @@ TEST_F(SharedMemoryLaneTest, AHeldValueIsNotWrittenTo) {
   }
 }
 
-TEST_F(SharedMemoryLaneTest, AServerThatDeclinesIsReachedOverGrpc) {
+TEST_F(SharedMemoryServerTransportTest, AServerThatDeclinesIsReachedOverGrpc) {
   store_.reset();
   servers_[1] = StartServer(1, 300, "127.0.0.1:0", /*shared_memory=*/false);
   store_ = OpenStore("chief");
@@ -86,7 +86,8 @@ TEST_F(SharedMemoryLaneTest, AServerThatDeclinesIsReachedOverGrpc) {
   EXPECT_THAT(value.flat<float>(), Each(3.0f));
 }
 
-TEST_F(SharedMemoryLaneTest, AServerThatHasLostASegmentIsServedOverGrpc) {
+TEST_F(SharedMemoryServerTransportTest,
+       AServerThatHasLostASegmentIsServedOverGrpc) {
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
   ASSERT_OK_AND_ASSIGN(
@@ -106,7 +107,7 @@ TEST_F(SharedMemoryLaneTest, AServerThatHasLostASegmentIsServedOverGrpc) {
   EXPECT_THAT(value.flat<float>(), Each(6.0f));
 }
 
-TEST_F(SharedMemoryLaneTest, ASegmentThatIsFullIsNoHindrance) {
+TEST_F(SharedMemoryServerTransportTest, ASegmentThatIsFullIsNoHindrance) {
   shared_memory_bytes_max_ = 300'000;
   store_ = OpenStore("chief");
   const Shape shape({400, 100});
@@ -133,7 +134,7 @@ TEST_F(SharedMemoryLaneTest, ASegmentThatIsFullIsNoHindrance) {
 
 // A server that is late applies what was sent, not what came to lie in its
 // place. Each step adds to a decimal digit of its own.
-TEST_F(SharedMemoryLaneTest, MemoryOfALateExchangeIsNotUsedAgain) {
+TEST_F(SharedMemoryServerTransportTest, MemoryOfALateExchangeIsNotUsedAgain) {
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(Spec("x", DType::kInt32, shape)));
   auto hasty = OpenStore("worker", absl::ZeroDuration(),
