@@ -78,6 +78,8 @@ absl::Status EvaluateJobFile(Task& task, ResolvedJob resolved,
 void TellOthers(Task& task, const ResolvedJob& job,
                 const StrategyFactory& make_strategy, const absl::Status& why) {
   if (task.options().config.IsAlone()) return;
+  LOG(WARNING) << "this task cannot train, and tells the others: "
+               << why.message();
   task.SetFailure(why);
   make_strategy(job).status().IgnoreError();
 }
