@@ -16,6 +16,7 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activation_layer.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/embedding.h"
@@ -82,7 +83,17 @@ LayerOutput Encode(const std::string& kind, const LayerOutput& ids) {
   if (kind == "half_masked") {
     return Add()({x, Embedding(kWords, kWidth)(ids)});
   }
-  MUSTER_CHECK(kind == "mask_ends");
+  if (kind == "attention") {
+    x = MultiHeadAttention(2, 3, {.use_causal_mask = true})({x, x});
+  } else if (kind == "minimum") {
+    x = Minimum()({x, Dense(kWidth)(x)});
+  } else if (kind == "half_maximum") {
+    x = Maximum()({Embedding(kWords, kWidth)(ids), x, Dense(kWidth)(x)});
+  } else if (kind == "product") {
+    x = Multiply()({x, Dense(kWidth)(x)});
+  } else {
+    MUSTER_CHECK(kind == "mask_ends");
+  }
   return Reshape({kTimes, kWidth})(x);
 }
 

@@ -34,6 +34,48 @@ Value Merge(MergeFunction function, Value a, Value b) {
   return Value();
 }
 
+// Returns the mask of `x`, broadcast over the last axis; a poisoned value if no
+// position is masked.
+Value ElementMask(Value x, const Masks& masks) {
+  const Value mask = masks.Find(x);
+  const bool fits = mask.ok() && mask.shape().rank() == x.shape().rank() - 1;
+  return fits ? ExpandDims(mask, -1) : Value();
+}
+
+Value SelectIf(Value mask, Value x, Value otherwise) {
+  return mask.ok() ? Select(mask, x, otherwise) : x;
+}
+
+// The product of what is not masked; 0 where all is.
+Value MaskedProduct(absl::Span<const Value> inputs, const Masks& masks,
+                    Value counted) {
+  Value product;
+  for (const Value& input : inputs) {
+    const Value factor =
+        SelectIf(ElementMask(input, masks), input, OnesLike(input));
+    product = product.ok() ? product * factor : factor;
+  }
+  const bool fits = counted.ok() && product.ok() &&
+                    counted.shape().rank() == product.shape().rank() - 1;
+  if (!fits) return product;
+  return Select(ExpandDims(counted, -1), product, ZerosLike(product));
+}
+
+// Where one side is masked, the other one stands for it.
+Value MaskedExtreme(MergeFunction function, absl::Span<const Value> inputs,
+                    const Masks& masks) {
+  Value extreme = inputs.front();
+  Value counted = ElementMask(extreme, masks);
+  for (Value input : inputs.subspan(1)) {
+    const Value mask = ElementMask(input, masks);
+    input = SelectIf(mask, input, extreme);
+    extreme = SelectIf(counted, extreme, input);
+    extreme = Merge(function, extreme, input);
+    counted = mask.ok() && counted.ok() ? LogicalOr(counted, mask) : Value();
+  }
+  return extreme;
+}
+
 // Returns the positions that are unmasked in at least one input. A poisoned
 // value if these are all.
 Value CountedInAny(absl::Span<const Value> inputs, const Masks& masks) {
@@ -87,15 +129,27 @@ std::vector<Value> MergeLayer::CallMany(absl::Span<const Value> inputs,
                      inputs.size())));
     return {Value()};
   }
+  const Value counted = CountedInAny(inputs, *context.masks);
+  const Value merged = Merged(inputs, *context.masks, counted);
+  context.masks->Set(merged, counted);
+  return {merged};
+}
+
+Value MergeLayer::Merged(absl::Span<const Value> inputs, const Masks& masks,
+                         Value counted) const {
+  if (function_ == MergeFunction::kMaximum ||
+      function_ == MergeFunction::kMinimum) {
+    return MaskedExtreme(function_, inputs, masks);
+  }
+  if (function_ == MergeFunction::kMultiply) {
+    return MaskedProduct(inputs, masks, counted);
+  }
   Value merged = inputs.front();
   for (const Value& input : inputs.subspan(1)) {
     merged = Merge(function_, merged, input);
   }
-  if (function_ == MergeFunction::kAverage) {
-    merged = merged / static_cast<double>(inputs.size());
-  }
-  context.masks->Set(merged, CountedInAny(inputs, *context.masks));
-  return {merged};
+  if (function_ != MergeFunction::kAverage) return merged;
+  return merged / static_cast<double>(inputs.size());
 }
 
 LayerPtr Add(const MergeOptions& options) {

@@ -33,6 +33,11 @@ struct MergeOptions {
 // Applies the function elementwise to two or more inputs. Extents of 1 are
 // broadcast. If all inputs have masks, the output is masked where all inputs
 // are masked.
+//
+// As in Keras, masks of all axes but the last one change numbers, too:
+// kMultiply takes masked positions for 1 and returns 0 where all inputs are
+// masked; kMaximum and kMinimum return the other input where one is masked, and
+// the first one where all are.
 class MergeLayer : public Layer {
  public:
   MergeLayer(MergeFunction function, const MergeOptions& options)
@@ -46,6 +51,10 @@ class MergeLayer : public Layer {
                               const CallContext& context) override;
 
  private:
+  // `counted`: the mask of the output; poisoned if it has none.
+  Value Merged(absl::Span<const Value> inputs, const Masks& masks,
+               Value counted) const;
+
   const MergeFunction function_;
 };
 

@@ -31,7 +31,7 @@ struct SpectralNormalizationOptions {
 // The layer has one input, one output, and a weight "kernel" (Dense,
 // EinsumDense and convolutions, but neither separable nor recurrent ones) or
 // "embeddings". Input and output are those of the layer; a floating output has
-// the dtype of a floating input.
+// the dtype of a floating input. A mask is passed on if the layer passes it on.
 //
 // Weights: vector_u [1, last extent of the kernel], which is not trained, and
 // those of the layer. Replicas that train in sync compute equal updates. If the
@@ -50,7 +50,6 @@ class SpectralNormalizationLayer : public WrapperLayer {
   std::vector<Weight> own_weights() const override;
 
  protected:
-  bool keeps_mask() const override { return true; }
   void BuildMany(absl::Span<const Shape> inputs) override;
   Value Call(Value x, const CallContext& context) override;
 

@@ -44,6 +44,10 @@ def cases():
     yield _tagger("normalized", {"model": "normalized"})
     yield _tagger("half_masked", {"model": "half_masked"})
     yield _tagger("mask_ends", {"model": "mask_ends"})
+    yield _tagger("attention", {"model": "attention"})
+    yield _tagger("minimum", {"model": "minimum"})
+    yield _tagger("half_maximum", {"model": "half_maximum"})
+    yield _tagger("product", {"model": "product"})
     yield _tagger("nothing_counts", {"model": "regularized"})
     yield _binary()
     yield _two_outputs("two_outputs", weighted=False)
@@ -74,7 +78,16 @@ def _tags(config):
         x = layers.BatchNormalization(momentum=0.8)(x)
     elif kind == "half_masked":
         x = layers.Add()([x, layers.Embedding(WORDS, WIDTH)(ids)])
-    else:
+    elif kind == "attention":
+        # Masked positions count in the loss, as below.
+        x = layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)
+    elif kind == "minimum":
+        x = layers.Minimum()([x, layers.Dense(WIDTH)(x)])
+    elif kind == "half_maximum":
+        x = layers.Maximum()([layers.Embedding(WORDS, WIDTH)(ids), x, layers.Dense(WIDTH)(x)])
+    elif kind == "product":
+        x = layers.Multiply()([x, layers.Dense(WIDTH)(x)])
+    if kind in ("mask_ends", "attention", "minimum", "half_maximum", "product"):
         x = layers.Reshape((TIMES, WIDTH))(x)
     return keras.Model(ids, layers.Dense(TAGS, activation="softmax")(x))
 

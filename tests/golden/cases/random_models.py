@@ -9,7 +9,10 @@ import pathlib
 from random_models import record
 
 FOLDER = pathlib.Path(__file__).parent.parent / "random_files"
-SEEDS = tuple(range(30))
+# Beyond 29: sample weights beside masks of time; a Minimum of masked inputs; calls of one
+# layer in another order than the model needs them; Adafactor in a LossScaleOptimizer; a mask
+# that SpectralNormalization drops.
+SEEDS = (*range(30), 57, 118, 145, 181, 189)
 
 
 def cases():

@@ -58,12 +58,20 @@ def predict(model, x):
     return [np.asarray(one) for one in (got if isinstance(got, (list, tuple)) else [got])]
 
 
+def _weights_for(model, weights):
+    """Keras broadcasts weights of examples, [batch], along the last axis of losses [batch,
+    time]: it refuses them, or, where both extents are equal, weights time steps."""
+    return [one[:, None] if len(output.shape) > 2 else one
+            for one, output in zip(weights, model.outputs)]
+
+
 def take_step(model, x, y, weights):
     """The logs of this batch alone."""
     model.reset_metrics()
-    return model.train_on_batch(single([_fed(one) for one in x]), single(y),
-                                sample_weight=single(weights) if weights else None,
-                                return_dict=True)
+    return model.train_on_batch(
+        single([_fed(one) for one in x]), single(y),
+        sample_weight=single(_weights_for(model, weights)) if weights else None,
+        return_dict=True)
 
 
 def weights_of(model):

@@ -212,13 +212,16 @@ Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
                                              Masks* masks) const {
   Value mask = operands.mask;
   if (mask.ok() && mask.shape().rank() == 3) mask = ExpandDims(mask, 1);
-  for (const Value& source : {operands.value, operands.key}) {
+  // Adds a mask that is broadcast over all heads and along `axis`.
+  const auto add = [&](Value source, int axis) {
     Value padding = masks->Find(source);
-    if (!padding.ok() || padding.shape().rank() != 2) continue;
-    // Broadcast over all heads and all positions of the query.
-    padding = ExpandDims(ExpandDims(padding, 1), 1);
+    if (!padding.ok() || padding.shape().rank() != 2) return;
+    padding = ExpandDims(ExpandDims(padding, 1), axis);
     mask = mask.ok() ? LogicalAnd(mask, padding) : padding;
-  }
+  };
+  add(operands.query, -1);
+  add(operands.value, -2);
+  add(operands.key, -2);
   if (!options_.use_causal_mask) return mask;
   const Value causal = operands.query.builder()->Constant(internal::CausalMask(
       operands.query.shape().dim(1), operands.value.shape().dim(1)));
@@ -260,7 +263,13 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
   if (mask.ok())
     scores = Select(mask, scores, ScalarLike(scores, kMaskedScore));
   scores = Softmax(scores);
-  if (mask.ok()) scores = Select(mask, scores, ScalarLike(scores, 0));
+  // Keras computes attention without these options by another function, in
+  // which a query that may attend to nothing attends to everything.
+  const bool is_zero_where_masked =
+      dropout_ != nullptr || options_.return_attention_scores;
+  if (mask.ok() && is_zero_where_masked) {
+    scores = Select(mask, scores, ScalarLike(scores, 0));
+  }
   scores = Cast(scores, dtype);
 
   const Value kept =

@@ -50,10 +50,11 @@ struct MultiHeadAttentionOptions {
 //   time],
 //          false where a position must not be attended to; only if
 //          `takes_attention_mask`
-// Output: [batch, time, output_dim]. A position that may attend to no other
-// gets zeros. Positions that are masked as padding (Embedding(mask_zero)) are
-// not attended to. The numbers of time steps may be unknown while tracing,
-// unless use_causal_mask.
+// Output: [batch, time, output_dim]. Positions that are masked as padding
+// (Embedding(mask_zero)) neither attend nor are attended to. A position that
+// may attend to none attends to all of them alike or, as in Keras, to none with
+// `dropout` or `return_attention_scores`. The numbers of time steps may be
+// unknown while tracing, unless use_causal_mask.
 //
 // Weights: query, key and value each have a kernel [features, heads, dim] and a
 // bias [heads, dim]; attention_output has a kernel [heads, dim, features] and a

@@ -72,9 +72,9 @@ TEST(MultiHeadAttentionTest, ReturnsAttentionScores) {
             Shape({Shape::kUnknown, 2, 5, 7}));
 }
 
-TEST(MultiHeadAttentionTest, ReturnsZerosForAFullyMaskedPosition) {
-  const LayerPtr layer = MultiHeadAttention(
-      1, 2, {.use_bias = false, .takes_attention_mask = true});
+// Attention of one head to {1, 3} and {5, 7}, which the first position must not
+// attend to.
+absl::StatusOr<Tensor> AttendMasked(const LayerPtr& layer) {
   layer->SetPath("layer");
   InterpretOptions options;
   for (const char* name : {"query", "key", "value"}) {
@@ -85,14 +85,28 @@ TEST(MultiHeadAttentionTest, ReturnsZerosForAFullyMaskedPosition) {
       Tensor::Full(DType::kFloat32, {1, 2, 2}, 0.5);
   const Tensor mask = Tensor::FromValues<bool>({1, 2, 2}, {false, false,  //
                                                            true, false});
+  return Evaluate(
+      [&](const std::vector<Value>& inputs) {
+        return (*layer)({inputs[0], inputs[0], inputs[1]}, kInference);
+      },
+      {Tensor::FromValues<float>({1, 2, 2}, {1, 3, 5, 7}), mask}, options);
+}
+
+TEST(MultiHeadAttentionTest, AttendsToAllIfItMayAttendToNone) {
   ASSERT_OK_AND_ASSIGN(
       const Tensor y,
-      Evaluate(
-          [&](const std::vector<Value>& inputs) {
-            return (*layer)({inputs[0], inputs[0], inputs[1]}, kInference);
-          },
-          {Tensor::FromValues<float>({1, 2, 2}, {1, 3, 5, 7}), mask}, options));
+      AttendMasked(MultiHeadAttention(
+          1, 2, {.use_bias = false, .takes_attention_mask = true})));
   // The second position attends only to the first value: (1 + 3) / 2.
+  EXPECT_THAT(y.flat<float>(), ElementsAre(4, 4, 2, 2));
+}
+
+TEST(MultiHeadAttentionTest, AttendsToNoneIfItReturnsScores) {
+  ASSERT_OK_AND_ASSIGN(const Tensor y, AttendMasked(MultiHeadAttention(
+                                           1, 2,
+                                           {.use_bias = false,
+                                            .takes_attention_mask = true,
+                                            .return_attention_scores = true})));
   EXPECT_THAT(y.flat<float>(), ElementsAre(0, 0, 2, 2));
 }
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/dtype.h"
@@ -89,18 +91,57 @@ Json SequentialJson(const Layer& model, absl::Span<const TensorType> inputs) {
           {"registered_name", nullptr}};
 }
 
-// {layer, call of the layer, output of the call}.
-Json HistoryOf(const LayerOutput& output) {
-  return Json::array(
-      {output.call()->layer->name(), output.call()->index, output.index()});
-}
+// The calls of a functional model, each layer's numbered from 0 in the order in
+// which it was called, as Keras numbers the nodes of a file. Calls by others
+// than the model do not count.
+class NumberedCalls {
+ public:
+  explicit NumberedCalls(const FunctionalLayer& model) {
+    for (const std::shared_ptr<const LayerCall>& call : model.calls()) {
+      of_layers_[call->layer.get()].push_back(call.get());
+    }
+    for (auto& [layer, calls] : of_layers_) {
+      std::sort(calls.begin(), calls.end(),
+                [](const LayerCall* a, const LayerCall* b) {
+                  return a->index < b->index;
+                });
+    }
+  }
 
-Json TensorOf(const LayerOutput& output) {
+  // In their order.
+  const std::vector<const LayerCall*>& Of(const Layer& layer) const {
+    return of_layers_.at(&layer);
+  }
+
+  // {layer, call of the layer, output of the call}.
+  Json HistoryOf(const LayerOutput& output) const {
+    const Layer& layer = *output.call()->layer;
+    const std::vector<const LayerCall*>& calls = Of(layer);
+    const auto found =
+        std::find(calls.begin(), calls.end(), output.call().get());
+    return Json::array({layer.name(), found - calls.begin(), output.index()});
+  }
+
+  // A single one is not put in a list, as in Keras.
+  Json HistoriesOf(const LayerOutputs& outputs) const {
+    if (outputs.size() == 1) return HistoryOf(outputs.front());
+    Json histories = Json::array();
+    for (const LayerOutput& output : outputs) {
+      histories.push_back(HistoryOf(output));
+    }
+    return histories;
+  }
+
+ private:
+  absl::flat_hash_map<const Layer*, std::vector<const LayerCall*>> of_layers_;
+};
+
+Json TensorOf(const LayerOutput& output, const NumberedCalls& calls) {
   return {{"class_name", "__keras_tensor__"},
           {"config",
            {{"shape", ShapeOf(output)},
             {"dtype", DTypeOf(*output.call()->layer)},
-            {"keras_history", HistoryOf(output)}}}};
+            {"keras_history", calls.HistoryOf(output)}}}};
 }
 
 // Merging layers take a list of tensors. Others take them one by one.
@@ -117,10 +158,10 @@ bool TakesInitialStates(const Layer& layer) {
          std::end(kKinds);
 }
 
-Json InboundNode(const LayerCall& call) {
+Json InboundNode(const LayerCall& call, const NumberedCalls& calls) {
   Json tensors = Json::array();
   for (const LayerOutput& input : call.inputs) {
-    tensors.push_back(TensorOf(input));
+    tensors.push_back(TensorOf(input, calls));
   }
   Json keywords = KerasCallArguments(*call.layer);
   if (keywords.erase("takes_attention_mask") > 0) {
@@ -142,34 +183,22 @@ Json InboundNode(const LayerCall& call) {
   return {{"args", std::move(args)}, {"kwargs", std::move(keywords)}};
 }
 
-// A single one is not put in a list, as in Keras.
-Json HistoriesOf(const LayerOutputs& outputs) {
-  if (outputs.size() == 1) return HistoryOf(outputs.front());
-  Json histories = Json::array();
-  for (const LayerOutput& output : outputs) {
-    histories.push_back(HistoryOf(output));
-  }
-  return histories;
-}
-
 Json FunctionalJson(const FunctionalLayer& model) {
-  // A layer is listed at its first call, and has a node for each call.
+  // A layer is listed where the model first needs it, with all its calls.
+  const NumberedCalls calls(model);
+  absl::flat_hash_set<const Layer*> listed;
   Json layers = Json::array();
-  for (const std::shared_ptr<const LayerCall>& call : model.calls()) {
-    const std::string& name = call->layer->name();
-    Json* entry = nullptr;
-    for (Json& listed : layers) {
-      if (listed["name"] == name) entry = &listed;
+  for (const std::shared_ptr<const LayerCall>& first : model.calls()) {
+    Layer& layer = *first->layer;
+    if (!listed.insert(&layer).second) continue;
+    Json entry = ToJson(layer);
+    entry["name"] = layer.name();
+    entry["inbound_nodes"] = Json::array();
+    for (const LayerCall* const call : calls.Of(layer)) {
+      if (call->inputs.empty()) continue;
+      entry["inbound_nodes"].push_back(InboundNode(*call, calls));
     }
-    if (entry == nullptr) {
-      layers.push_back(ToJson(*call->layer));
-      entry = &layers.back();
-      (*entry)["name"] = name;
-      (*entry)["inbound_nodes"] = Json::array();
-    }
-    if (!call->inputs.empty()) {
-      (*entry)["inbound_nodes"].push_back(InboundNode(*call));
-    }
+    layers.push_back(std::move(entry));
   }
   return {{"module", "keras.src.models.functional"},
           {"class_name", "Functional"},
@@ -177,8 +206,8 @@ Json FunctionalJson(const FunctionalLayer& model) {
            {{"name", model.name().empty() ? "functional" : model.name()},
             {"trainable", model.trainable()},
             {"layers", std::move(layers)},
-            {"input_layers", HistoriesOf(model.inputs())},
-            {"output_layers", HistoriesOf(model.outputs())}}},
+            {"input_layers", calls.HistoriesOf(model.inputs())},
+            {"output_layers", calls.HistoriesOf(model.outputs())}}},
           {"registered_name", "Functional"}};
 }
 

@@ -9,6 +9,7 @@
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
+#include "common/learn/nn/merge.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
@@ -60,6 +61,30 @@ TEST(KerasModelJsonTest, FunctionalListsTheInputsOfEachLayer) {
             Json::parse(R"(["shared", 1, 0])"));
   EXPECT_EQ(json["config"]["input_layers"], Json::parse(R"(["x", 0, 0])"));
   EXPECT_EQ(json["config"]["output_layers"], Json::parse(R"(["y", 0, 0])"));
+}
+
+TEST(KerasModelJsonTest, CallsAreNumberedInTheOrderInWhichTheyWereMade) {
+  const LayerOutput x = Input({4}, {.name = "x"});
+  const LayerPtr shared = Dense(4, {.name = "shared"});
+  shared(x);  // In no model.
+  const LayerOutput first = shared(Dense(4, {.name = "dense"})(x));
+  const LayerOutput second = shared(x);
+  const LayerPtr model =
+      Functional(x, Concatenate({.name = "y"})({second, first}));
+  const Json json = JsonOf(*model);
+  const auto source = [](const Json& tensor) {
+    return tensor["config"]["keras_history"];
+  };
+  const Json layers = json["config"]["layers"];
+  ASSERT_EQ(NamesOf(json),
+            std::vector<std::string>({"x", "shared", "dense", "y"}));
+  const Json& nodes = layers[1]["inbound_nodes"];
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(source(nodes[0]["args"][0]), Json::parse(R"(["dense", 0, 0])"));
+  EXPECT_EQ(source(nodes[1]["args"][0]), Json::parse(R"(["x", 0, 0])"));
+  const Json& merged = layers[3]["inbound_nodes"][0]["args"][0];
+  EXPECT_EQ(source(merged[0]), Json::parse(R"(["shared", 1, 0])"));
+  EXPECT_EQ(source(merged[1]), Json::parse(R"(["shared", 0, 0])"));
 }
 
 TEST(KerasModelJsonTest, LayersHaveTheirHyperparametersAndPolicies) {

@@ -100,7 +100,7 @@ absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
       for (const SlotSpec& of_group : group) {
         const SlotSpec* const slot = FindSlot(*rules[i], of_group.name);
         if (slot == nullptr) {
-          if (rule->name() == "adafactor") {
+          if (rule->name() == "adafactor" && !optimizer.has_loss_scale()) {
             layout.unused.push_back(layout.count++);
           }
           continue;

@@ -35,7 +35,8 @@ struct KerasOptimizerLayout {
   static constexpr size_t kIterations = 0;
   std::optional<size_t> learning_rate;
   std::vector<KerasSlot> slots;
-  // Variables that Keras makes and does not use: int32 scalars, 0.
+  // Variables that Keras makes and does not use: int32 scalars, 0. Inside a
+  // LossScaleOptimizer they are not among the variables of the optimizer.
   std::vector<size_t> unused;
   std::optional<size_t> momentum_product;  // NadamMomentumProduct(), a float.
   size_t count = 0;
