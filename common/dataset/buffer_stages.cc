@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/status_macros.h"
+#include "common/dataset/autotune.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/row_tables.h"
 #include "proto/dataset.pb.h"
@@ -134,7 +135,9 @@ class PrefetchedElements final : public ElementStream {
  public:
   PrefetchedElements(std::unique_ptr<ElementStream> input, int64_t buffer_size)
       : input_(std::move(input)),
-        buffer_size_(static_cast<size_t>(buffer_size)),
+        limit_max_(static_cast<size_t>(
+            buffer_size == kAutotune ? kAutotunedBufferMax : buffer_size)),
+        limit_(buffer_size == kAutotune ? 1 : limit_max_),
         producer_([this] { Produce(); }) {}
 
   ~PrefetchedElements() override {
@@ -147,12 +150,13 @@ class PrefetchedElements final : public ElementStream {
 
   absl::StatusOr<bool> Next(Element* element) override {
     absl::MutexLock lock(&mutex_);
+    if (ready_.empty()) Grow();
     mutex_.Await(absl::Condition(
         +[](std::deque<Drawn>* ready) { return !ready->empty(); }, &ready_));
     Drawn& drawn = ready_.front();
     if (!drawn.more.ok() || !*drawn.more) return drawn.more;
     std::swap(*element, drawn.element);
-    if (free_.size() <= buffer_size_) free_.push_back(std::move(drawn.element));
+    if (free_.size() <= limit_) free_.push_back(std::move(drawn.element));
     ready_.pop_front();
     return true;
   }
@@ -166,7 +170,14 @@ class PrefetchedElements final : public ElementStream {
   };
 
   bool StoppingOrRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || ready_.size() < buffer_size_;
+    return stopping_ || ready_.size() < limit_;
+  }
+
+  // The producer fills the buffer, but not always in time.
+  void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!was_full_) return;
+    was_full_ = false;
+    limit_ = std::min(2 * limit_, limit_max_);
   }
 
   void Produce() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -186,13 +197,16 @@ class PrefetchedElements final : public ElementStream {
       const bool is_last = !drawn.more.ok() || !*drawn.more;
       absl::MutexLock lock(&mutex_);
       ready_.push_back(std::move(drawn));
+      was_full_ |= ready_.size() >= limit_;
       if (is_last) return;
     }
   }
 
   const std::unique_ptr<ElementStream> input_;  // The producer's.
-  const size_t buffer_size_;
+  const size_t limit_max_;
   absl::Mutex mutex_;
+  size_t limit_ ABSL_GUARDED_BY(mutex_);
+  bool was_full_ ABSL_GUARDED_BY(mutex_) = false;  // Since it last grew.
   std::deque<Drawn> ready_ ABSL_GUARDED_BY(mutex_);
   std::vector<Element> free_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -244,10 +258,11 @@ absl::StatusOr<NodePointer> MakeCache(NodePointer input) {
 
 absl::StatusOr<NodePointer> MakePrefetch(NodePointer input,
                                          int64_t buffer_size) {
-  if (buffer_size < 1 || buffer_size > kPrefetchBufferSizeMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Prefetch: buffer_size is ", buffer_size,
-                     "; expected 1 to ", kPrefetchBufferSizeMax));
+  if (buffer_size != kAutotune &&
+      (buffer_size < 1 || buffer_size > kPrefetchBufferSizeMax)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Prefetch: buffer_size is ", buffer_size, "; expected 1 to ",
+        kPrefetchBufferSizeMax, " or kAutotune"));
   }
   return std::make_shared<PrefetchNode>(std::move(input), buffer_size);
 }

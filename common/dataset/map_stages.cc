@@ -13,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/compute/graph/graph_codec.h"
+#include "common/core/base/available_cpus.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "common/dataset/autotune.h"
 #include "proto/dataset.pb.h"
 
 namespace muster {
@@ -251,7 +253,10 @@ class MapNode final : public DatasetNode {
         .corrupt_input = corrupt_input_,
         .corrupt_input_count = corrupt_input_count_.get()};
     std::vector<std::unique_ptr<ElementFunction>> functions;
-    for (int i = 0; i < options_.thread_count; ++i) {
+    const int thread_count = options_.thread_count == kAutotune
+                                 ? std::min(AvailableCpus(), kMapThreadCountMax)
+                                 : options_.thread_count;
+    for (int i = 0; i < thread_count; ++i) {
       ASSIGN_OR_RETURN(functions.emplace_back(), function_->Create());
     }
     if (functions.size() == 1) {
@@ -404,10 +409,11 @@ class GraphFilterNode final : public DatasetNode {
 absl::StatusOr<NodePointer> MakeMap(
     NodePointer input, std::shared_ptr<const ElementFunctionFactory> function,
     const MapOptions& options, CorruptInput corrupt_input) {
-  if (options.thread_count < 1 || options.thread_count > kMapThreadCountMax) {
+  if (options.thread_count != kAutotune &&
+      (options.thread_count < 1 || options.thread_count > kMapThreadCountMax)) {
     return absl::InvalidArgumentError(
         absl::StrCat("Map: thread_count is ", options.thread_count,
-                     "; expected 1 to ", kMapThreadCountMax));
+                     "; expected 1 to ", kMapThreadCountMax, " or kAutotune"));
   }
   if (function->result_types().empty()) {
     return absl::InvalidArgumentError("Map: the function returns nothing");

@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_codec.h"
 #include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "common/dataset/autotune.h"
 #include "common/dataset/codec/decode_files.h"
 #include "common/dataset/combine_stages.h"
 #include "common/dataset/dataset_node.h"
@@ -321,7 +323,9 @@ absl::Status CheckLimits(const proto::Dataset& encoded) {
   int64_t thread_count = 0;
   for (const Stage& stage : encoded.stages()) {
     if (stage.has_prefetch()) ++thread_count;
-    if (stage.has_map() && stage.map().thread_count() > 1) {
+    if (stage.has_map() && stage.map().thread_count() == kAutotune) {
+      thread_count += AvailableCpus();
+    } else if (stage.has_map() && stage.map().thread_count() > 1) {
       thread_count += stage.map().thread_count();
     }
   }

@@ -129,6 +129,7 @@ std::vector<Dataset> Examples() {
       Dataset::FromTensorSlices({Tensor::FromValues<int32_t>({3}, {7, 8, 9}),
                                  Tensor::Zeros(DType::kBool, {3, 2})}),
       Dataset::Range(3, 30, 4).Map(AddOne, {.thread_count = 2, .seed = 9}),
+      Dataset::Range(9).Map(AddOne, {.thread_count = -1}).Prefetch(-1),
       range.Filter(IsAboveFive).Take(3),
       range.Shuffle(7, {.seed = 5}).Repeat(2).Batch(6),
       range
