@@ -386,10 +386,8 @@ TEST_P(DeviceStepTest, ALostGpuIsThatOfStepsWithoutGraphs) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_OK(executable->Run(arguments, {}, &results));
   }
-  for (const char *function :
-       {"cuGraphLaunch", "cuLaunchKernel", "cuGraphExecMemcpyNodeSetParams"}) {
-    machine_.Fail(function, driver::kEccUncorrectable, 0, /*is_sticky=*/true);
-  }
+  machine_.Fail(has_graphs() ? "cuGraphLaunch" : "cuLaunchKernel",
+                driver::kEccUncorrectable, 0, /*is_sticky=*/true);
   const absl::Status status = executable->Run(arguments, {}, &results);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(

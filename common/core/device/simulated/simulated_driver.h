@@ -60,7 +60,8 @@ class SimulatedMachine {
 
   // Makes a call of `function` ("cuLaunchKernel") return `result` and do
   // nothing: the `after`-th from now on, or with `is_sticky` that one and all
-  // later ones.
+  // later ones. A sticky error of memory or of a kernel loses the device of the
+  // call, as on a GPU.
   void Fail(absl::string_view function, driver::Result result, int after = 0,
             bool is_sticky = false);
 

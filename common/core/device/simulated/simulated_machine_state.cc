@@ -32,6 +32,12 @@ std::atomic<uint64_t> last_machine_id = 0;
 thread_local const ContextHandle* current_context = nullptr;
 thread_local uint64_t current_machine_id = 0;
 
+// True for errors after which the driver refuses every call for the device.
+bool LosesDevice(Result result) {
+  return result == driver::kEccUncorrectable ||
+         result == driver::kIllegalAddress || result == driver::kLaunchFailed;
+}
+
 // True for calls that a thread must not make while it captures, because they
 // may synchronize.
 bool IsUnsafeInCapture(absl::string_view function) {
@@ -65,7 +71,11 @@ Result MachineState::Enter(const char* function) {
     const auto fault = faults_.find(function);
     if (fault != faults_.end() && fault->second.after-- <= 0) {
       const Result result = fault->second.result;
-      if (!fault->second.is_sticky) faults_.erase(fault);
+      if (!fault->second.is_sticky) {
+        faults_.erase(fault);
+      } else if (LosesDevice(result) && current_device() >= 0) {
+        streams_.set_error(current_device(), result);
+      }
       return result;
     }
   }
