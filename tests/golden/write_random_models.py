@@ -23,6 +23,11 @@ from random_models import record
 # Seeds whose models disagree, and why. Their models are not made unless one is asked for
 # alone.
 OPEN = {
+    26: "Keras is at fault where it reads what Muster wrote, which has no operations for "
+        "masks. Keras makes them, names the one that joins masks \"concatenate\", as the "
+        "layer is named, and refuses the model. It does so with any "
+        "Concatenate(axis=1, name=\"concatenate\") of masked inputs before a layer that "
+        "takes the mask",
     92: "Muster has no unit_forget_bias of ConvLSTM with a random bias_initializer",
     105: "Keras is at fault. Attention with 2 heads of key_dim 1 over 2 positions: the bias "
          "[heads, 1] of a projection is added along the positions, because keras.ops.add() "
