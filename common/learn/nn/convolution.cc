@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/shape.h"
@@ -29,6 +30,17 @@ std::string Expectation(int64_t filters, int64_t groups, int64_t channels) {
       "expected filters, kernel_size, strides and dilation_rate of at least 1, "
       "and groups that divide filters and channels; there are ",
       filters, " filters, ", groups, " groups and ", channels, " channels");
+}
+
+void VisitPadding(ConfigVisitor& visitor, SequencePadding& padding) {
+  enum class Choice { kValid, kSame, kCausal };
+  static constexpr absl::string_view kNames[] = {"valid", "same", "causal"};
+  Choice choice = Choice::kValid;
+  if (padding.is_causal()) choice = Choice::kCausal;
+  if (padding.padding() == Padding::kSame) choice = Choice::kSame;
+  visitor.Visit("padding", choice, kNames);
+  padding = choice == Choice::kSame ? Padding::kSame : Padding::kValid;
+  if (choice == Choice::kCausal) padding = SequencePadding::Causal();
 }
 
 // Conv1D and Conv2D differ only in the number of spatial axes.
@@ -145,11 +157,15 @@ Value Conv1DLayer::Call(Value x, const CallContext&) {
                                  Divides(options_.groups, channels),
                              Expectation(filters_, options_.groups, channels));
   if (!x.ok()) return x;
+  if (options_.padding.is_causal()) {
+    const int64_t earlier = (kernel_size_ - 1) * options_.dilation_rate;
+    x = Pad(x, {0, 0, earlier, 0, 0, 0});
+  }
   // A sequence is an image of height 1.
   Value y = Conv2D(ExpandDims(x, 1), ExpandDims(kernel_, 0),
                    {.strides = {1, options_.strides},
                     .dilations = {1, options_.dilation_rate},
-                    .padding = ToPadding2D(options_.padding),
+                    .padding = ToPadding2D(options_.padding.padding()),
                     .groups = options_.groups});
   y = Squeeze(y, {1});
   if (options_.use_bias) y = y + bias_;

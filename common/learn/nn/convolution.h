@@ -70,9 +70,29 @@ class Conv2DLayer : public Layer {
 LayerPtr Conv2D(int64_t filters, Size2D kernel_size,
                 const Conv2DLayerOptions& options = {});
 
+// The padding of a sequence: one of Padding, or Causal(), which puts zeros
+// before the sequence only, so that no step reads later ones.
+class SequencePadding {
+ public:
+  SequencePadding(Padding padding) : padding_(padding) {}  // NOLINT
+  static SequencePadding Causal() {
+    SequencePadding padding(Padding::kValid);
+    padding.is_causal_ = true;
+    return padding;
+  }
+
+  bool is_causal() const { return is_causal_; }
+  // kValid if it is causal.
+  Padding padding() const { return padding_; }
+
+ private:
+  Padding padding_;
+  bool is_causal_ = false;
+};
+
 struct Conv1DLayerOptions {
   int64_t strides = 1;
-  Padding padding = Padding::kValid;
+  SequencePadding padding = Padding::kValid;
   int64_t dilation_rate = 1;
   int64_t groups = 1;
   Activation activation = Activation::kLinear;
@@ -87,7 +107,8 @@ struct Conv1DLayerOptions {
 };
 
 // Conv2DLayer with one spatial axis. Input [batch, steps, channels], output
-// [batch, steps', filters]. Weights: kernel [kernel_size, channels / groups,
+// [batch, steps', filters], where steps' of a causal padding is that of kSame.
+// Weights: kernel [kernel_size, channels / groups,
 // filters], and bias [filters] if `use_bias`.
 //
 // Source: keras.layers.Conv1D.

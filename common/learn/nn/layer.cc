@@ -22,12 +22,13 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
-#include "common/compute/ops/shape_ops.h"
+#include "common/compute/ops/ops.h"
 #include "common/compute/variables/initializer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/learn/nn/dtype_policy.h"
+#include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/weight.h"
 #include "proto/variable.pb.h"
 
@@ -246,6 +247,7 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
   if (keeps_mask() && !outputs.empty()) {
     shared.masks->Set(outputs.front(), shared.masks->Find(inputs.front()));
   }
+  AddPenalties(outputs, shared.losses);
   CastOutputs(&outputs, shared.masks);
   for (const Weight& weight : weights_) weight.state_->builder = nullptr;
   const bool is_ok = std::all_of(outputs.begin(), outputs.end(),
@@ -288,6 +290,21 @@ void Layer::CastOutputs(std::vector<Value>* outputs, Masks* masks) const {
       masks->Set(value, mask);
     }
   }
+}
+
+void Layer::AddPenalties(absl::Span<const Value> outputs,
+                         std::vector<Value>* losses) const {
+  if (!activity_regularizer_ || losses == nullptr) return;
+  for (const Value& output : outputs) {
+    losses->push_back(internal::ActivityPenalty(activity_regularizer_, output));
+  }
+}
+
+Value internal::ActivityPenalty(const Regularizer& regularizer, Value output) {
+  if (!output.ok()) return Value();
+  const Value penalty = regularizer(Cast(output, DType::kFloat32));
+  // A replica may have no rows in its last step.
+  return penalty / Maximum(CountAlong(output, {0}), 1);
 }
 
 Value Layer::Call(Value x, const CallContext&) {

@@ -142,6 +142,18 @@ class Layer {
   const DTypePolicy& dtype_policy() const { return dtype_policy_; }
   void set_dtype_policy(const DTypePolicy& policy) { dtype_policy_ = policy; }
 
+  // A penalty on the outputs, summed and divided by the number of examples,
+  // that calls add to the loss (CallContext::losses) in training and
+  // evaluation. Cells of recurrent layers are not penalized.
+  //
+  // Equivalent to: activity_regularizer of keras.layers.Layer.
+  const Regularizer& activity_regularizer() const {
+    return activity_regularizer_;
+  }
+  void set_activity_regularizer(const Regularizer& regularizer) {
+    activity_regularizer_ = regularizer;
+  }
+
   // True if the outputs of an example depend on the other examples of the batch
   // while training, as with statistics of batches.
   virtual bool mixes_examples() const { return false; }
@@ -233,6 +245,8 @@ class Layer {
   std::vector<Value> CastInputs(absl::Span<const Value> inputs,
                                 Masks* masks) const;
   void CastOutputs(std::vector<Value>* outputs, Masks* masks) const;
+  void AddPenalties(absl::Span<const Value> outputs,
+                    std::vector<Value>* losses) const;
   // Names the layers inside that have no name.
   void NameLayers();
   void SetPathOnce(absl::string_view path,
@@ -245,10 +259,16 @@ class Layer {
   DTypePolicy dtype_policy_ = CurrentDTypePolicy();
   bool built_ = false;
   bool trainable_ = true;
+  Regularizer activity_regularizer_;
   std::vector<Shape> output_shapes_;
   std::vector<Weight> weights_;
   std::vector<LayerPtr> layers_;
 };
+
+namespace internal {
+// The penalty of `output` [batch, ...], divided by the number of examples.
+Value ActivityPenalty(const Regularizer& regularizer, Value output);
+}  // namespace internal
 
 // "Dense" -> "dense", "TopKLayer" -> "top_k_layer".
 std::string ToSnakeCase(absl::string_view name);

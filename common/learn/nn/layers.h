@@ -62,6 +62,21 @@
 // files and Keras' config.
 namespace muster {
 
+// What Keras' files record of a call that does not say `training`: the default
+// of the class's call(), if it has one.
+enum class TrainingDefault { kNone, kOff, kOn };
+
+// How the calls of a kind of layer are written in files of Keras.
+struct KerasCalls {
+  TrainingDefault training = TrainingDefault::kNone;
+  // Inputs after the first are initial states, an argument of their own.
+  bool takes_initial_states = false;
+};
+inline constexpr KerasCalls kOffByDefault = {.training = TrainingDefault::kOff};
+inline constexpr KerasCalls kOnByDefault = {.training = TrainingDefault::kOn};
+inline constexpr KerasCalls kRecurrentCalls = {
+    .training = TrainingDefault::kOff, .takes_initial_states = true};
+
 // A kind of layer.
 struct LayerKind {
   // The field of JobLayer.kind (proto/job_layer.proto).
@@ -69,6 +84,7 @@ struct LayerKind {
   // Creates a layer with Keras' defaults. Hyperparameters without a default are
   // 0 or empty; VisitConfig() then sets the hyperparameters.
   LayerPtr (*make)();
+  KerasCalls keras_calls = {};
 };
 
 inline constexpr LayerKind kLayerKinds[] = {
@@ -81,16 +97,18 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"adaptive_max_pooling2d", [] { return AdaptiveMaxPooling2D(0); }},
     {"adaptive_max_pooling3d", [] { return AdaptiveMaxPooling3D(0); }},
     {"add", [] { return Add(); }},
-    {"additive_attention", [] { return AdditiveAttention(); }},
-    {"alpha_dropout", [] { return AlphaDropout(0); }},
-    {"attention", [] { return Attention(); }},
+    {"additive_attention", [] { return AdditiveAttention(); }, kOffByDefault},
+    {"alpha_dropout", [] { return AlphaDropout(0); }, kOffByDefault},
+    {"attention", [] { return Attention(); }, kOffByDefault},
     {"auto_contrast", [] { return AutoContrast(); }},
     {"average", [] { return Average(); }},
     {"average_pooling1d", [] { return AveragePooling1D(); }},
     {"average_pooling2d", [] { return AveragePooling2D(); }},
     {"average_pooling3d", [] { return AveragePooling3D(); }},
     {"batch_normalization", [] { return BatchNormalization(); }},
-    {"bidirectional", [] { return Bidirectional(nullptr); }},
+    {"bidirectional",
+     [] { return Bidirectional(nullptr); },
+     {.takes_initial_states = true}},
     {"category_encoding", [] { return CategoryEncoding(0); }},
     {"center_crop", [] { return CenterCrop(0, 0); }},
     {"concatenate", [] { return Concatenate(); }},
@@ -100,9 +118,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"conv2d_transpose", [] { return Conv2DTranspose(0, 0); }},
     {"conv3d", [] { return Conv3D(0, 0); }},
     {"conv3d_transpose", [] { return Conv3DTranspose(0, 0); }},
-    {"conv_lstm1d", [] { return ConvLSTM1D(0, 0); }},
-    {"conv_lstm2d", [] { return ConvLSTM2D(0, 0); }},
-    {"conv_lstm3d", [] { return ConvLSTM3D(0, 0); }},
+    {"conv_lstm1d", [] { return ConvLSTM1D(0, 0); }, kRecurrentCalls},
+    {"conv_lstm2d", [] { return ConvLSTM2D(0, 0); }, kRecurrentCalls},
+    {"conv_lstm3d", [] { return ConvLSTM3D(0, 0); }, kRecurrentCalls},
     {"cropping1d", [] { return Cropping1D(); }},
     {"cropping2d", [] { return Cropping2D(); }},
     {"cropping3d", [] { return Cropping3D(); }},
@@ -111,14 +129,14 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
     {"discretization", [] { return Discretization(); }},
     {"dot", [] { return Dot({}); }},
-    {"dropout", [] { return Dropout(0); }},
+    {"dropout", [] { return Dropout(0); }, kOffByDefault},
     {"einsum_dense", [] { return EinsumDense("", {}); }},
     {"elu", [] { return ELU(); }},
     {"embedding", [] { return Embedding(0, 0); }},
     {"equalization", [] { return Equalization(); }},
     {"flatten", [] { return Flatten(); }},
-    {"gaussian_dropout", [] { return GaussianDropout(0); }},
-    {"gaussian_noise", [] { return GaussianNoise(0); }},
+    {"gaussian_dropout", [] { return GaussianDropout(0); }, kOffByDefault},
+    {"gaussian_noise", [] { return GaussianNoise(0); }, kOffByDefault},
     {"global_average_pooling1d", [] { return GlobalAveragePooling1D(); }},
     {"global_average_pooling2d", [] { return GlobalAveragePooling2D(); }},
     {"global_average_pooling3d", [] { return GlobalAveragePooling3D(); }},
@@ -127,7 +145,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"global_max_pooling3d", [] { return GlobalMaxPooling3D(); }},
     {"group_normalization", [] { return GroupNormalization(); }},
     {"group_query_attention", [] { return GroupQueryAttention(0, 0, 0); }},
-    {"gru", [] { return GRU(0); }},
+    {"gru", [] { return GRU(0); }, kRecurrentCalls},
     {"gru_cell", [] { return GRUCell(0); }},
     {"hashed_crossing", [] { return HashedCrossing(0); }},
     {"hashing", [] { return Hashing(0); }},
@@ -135,7 +153,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"integer_lookup", [] { return IntegerLookup(); }},
     {"layer_normalization", [] { return LayerNormalization(); }},
     {"leaky_relu", [] { return LeakyReLU(); }},
-    {"lstm", [] { return LSTM(0); }},
+    {"lstm", [] { return LSTM(0); }, kRecurrentCalls},
     {"lstm_cell", [] { return LSTMCell(0); }},
     {"masking", [] { return Masking(); }},
     {"max_pooling1d", [] { return MaxPooling1D(); }},
@@ -148,25 +166,28 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"normalization", [] { return Normalization(); }},
     {"permute", [] { return Permute({}); }},
     {"prelu", [] { return PReLU(); }},
-    {"random_brightness", [] { return RandomBrightness(0); }},
-    {"random_color_degeneration", [] { return RandomColorDegeneration(0); }},
-    {"random_color_jitter", [] { return RandomColorJitter(); }},
-    {"random_contrast", [] { return RandomContrast(0); }},
-    {"random_crop", [] { return RandomCrop(0, 0); }},
-    {"random_erasing", [] { return RandomErasing(); }},
-    {"random_flip", [] { return RandomFlip(); }},
-    {"random_gaussian_blur", [] { return RandomGaussianBlur(); }},
-    {"random_grayscale", [] { return RandomGrayscale(); }},
-    {"random_hue", [] { return RandomHue(0); }},
-    {"random_invert", [] { return RandomInvert(); }},
-    {"random_perspective", [] { return RandomPerspective(); }},
-    {"random_posterization", [] { return RandomPosterization(0); }},
-    {"random_rotation", [] { return RandomRotation(0); }},
-    {"random_saturation", [] { return RandomSaturation(0); }},
-    {"random_sharpness", [] { return RandomSharpness(0); }},
-    {"random_shear", [] { return RandomShear(); }},
-    {"random_translation", [] { return RandomTranslation(0, 0); }},
-    {"random_zoom", [] { return RandomZoom(0); }},
+    {"random_brightness", [] { return RandomBrightness(0); }, kOnByDefault},
+    {"random_color_degeneration", [] { return RandomColorDegeneration(0); },
+     kOnByDefault},
+    {"random_color_jitter", [] { return RandomColorJitter(); }, kOnByDefault},
+    {"random_contrast", [] { return RandomContrast(0); }, kOnByDefault},
+    {"random_crop", [] { return RandomCrop(0, 0); }, kOnByDefault},
+    {"random_erasing", [] { return RandomErasing(); }, kOnByDefault},
+    {"random_flip", [] { return RandomFlip(); }, kOnByDefault},
+    {"random_gaussian_blur", [] { return RandomGaussianBlur(); }, kOnByDefault},
+    {"random_grayscale", [] { return RandomGrayscale(); }, kOnByDefault},
+    {"random_hue", [] { return RandomHue(0); }, kOnByDefault},
+    {"random_invert", [] { return RandomInvert(); }, kOnByDefault},
+    {"random_perspective", [] { return RandomPerspective(); }, kOnByDefault},
+    {"random_posterization", [] { return RandomPosterization(0); },
+     kOnByDefault},
+    {"random_rotation", [] { return RandomRotation(0); }, kOnByDefault},
+    {"random_saturation", [] { return RandomSaturation(0); }, kOnByDefault},
+    {"random_sharpness", [] { return RandomSharpness(0); }, kOnByDefault},
+    {"random_shear", [] { return RandomShear(); }, kOnByDefault},
+    {"random_translation", [] { return RandomTranslation(0, 0); },
+     kOnByDefault},
+    {"random_zoom", [] { return RandomZoom(0); }, kOnByDefault},
     {"relu", [] { return ReLU(); }},
     {"repeat_vector", [] { return RepeatVector(0); }},
     {"rescaling", [] { return Rescaling(ChannelNumbers({})); }},
@@ -174,17 +195,18 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"resizing", [] { return Resizing(0, 0); }},
     {"reversible_embedding", [] { return ReversibleEmbedding(0, 0); }},
     {"rms_normalization", [] { return RMSNormalization(); }},
-    {"rnn", [] { return RNN(nullptr); }},
+    {"rnn", [] { return RNN(nullptr); }, kRecurrentCalls},
     {"separable_conv1d", [] { return SeparableConv1D(0, 0); }},
     {"separable_conv2d", [] { return SeparableConv2D(0, 0); }},
-    {"simple_rnn", [] { return SimpleRNN(0); }},
+    {"simple_rnn", [] { return SimpleRNN(0); }, kRecurrentCalls},
     {"simple_rnn_cell", [] { return SimpleRNNCell(0); }},
     {"softmax", [] { return Softmax(); }},
-    {"solarization", [] { return Solarization(); }},
-    {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
-    {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
-    {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
-    {"spectral_normalization", [] { return SpectralNormalization(nullptr); }},
+    {"solarization", [] { return Solarization(); }, kOnByDefault},
+    {"spatial_dropout1d", [] { return SpatialDropout1D(0); }, kOffByDefault},
+    {"spatial_dropout2d", [] { return SpatialDropout2D(0); }, kOffByDefault},
+    {"spatial_dropout3d", [] { return SpatialDropout3D(0); }, kOffByDefault},
+    {"spectral_normalization", [] { return SpectralNormalization(nullptr); },
+     kOffByDefault},
     {"stacked_rnn_cells", [] { return StackedRNNCells({}); }},
     {"string_lookup", [] { return StringLookup(); }},
     {"subtract", [] { return Subtract(); }},

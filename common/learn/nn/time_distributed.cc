@@ -59,7 +59,9 @@ std::vector<WrapperLayer::Part> TimeDistributedLayer::parts() const {
   return {{"layer", layer_}};
 }
 
-Value TimeDistributedLayer::Call(Value x, const CallContext& context) {
+Value TimeDistributedLayer::Call(Value x, const CallContext& outer) {
+  CallContext context = outer;
+  context.losses = nullptr;  // Keras adds none from inside the loop over time.
   const Shape shape = x.shape();
   if (layer_ == nullptr || layer_->output_count() != 1 || shape.rank() < 3 ||
       !IsKnownPerExample(shape)) {

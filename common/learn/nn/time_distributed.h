@@ -25,7 +25,8 @@ struct TimeDistributedOptions {
 // All time steps are one large batch of the layer. A layer with batch
 // statistics (Layer::mixes_examples()) is called once per time step while
 // training, as in Keras, so each time step has its own statistics. Dropout
-// inside such a layer then drops the same elements of all time steps.
+// inside such a layer then drops the same elements of all time steps. What the
+// layer would add to the loss is left out, as in Keras.
 //
 // Source: keras.layers.TimeDistributed.
 class TimeDistributedLayer : public WrapperLayer {
@@ -38,7 +39,7 @@ class TimeDistributedLayer : public WrapperLayer {
 
  protected:
   bool keeps_mask() const override { return true; }
-  Value Call(Value x, const CallContext& context) override;
+  Value Call(Value x, const CallContext& outer) override;
 
  private:
   LayerPtr layer_;

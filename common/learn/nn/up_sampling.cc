@@ -10,8 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/image/resampling.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -67,16 +69,8 @@ Value UpSampling1DLayer::Call(Value x, const CallContext&) {
 }
 
 void UpSampling2DLayer::VisitConfig(ConfigVisitor& visitor) {
-  static constexpr absl::string_view kInterpolations[] = {"bilinear",
-                                                          "nearest"};
-  enum class Interpolation { kBilinear, kNearest };
   VisitSize(visitor, "size", size_);
-  Interpolation interpolation = Interpolation::kNearest;
-  visitor.Visit("interpolation", interpolation, kInterpolations);
-  if (interpolation != Interpolation::kNearest) {
-    visitor.Refuse("interpolation",
-                   "must be nearest; resizing has a bilinear interpolation");
-  }
+  VisitInterpolation(visitor, interpolation_);
 }
 
 Value UpSampling2DLayer::Call(Value x, const CallContext&) {
@@ -84,7 +78,12 @@ Value UpSampling2DLayer::Call(Value x, const CallContext&) {
   if (!CanRepeat(*this, x, 4, least, "[batch, height, width, channels]")) {
     return Value();
   }
-  return Repeat(Repeat(x, size_.height, 1), size_.width, 2);
+  if (interpolation_ == Interpolation::kNearest) {
+    return Repeat(Repeat(x, size_.height, 1), size_.width, 2);
+  }
+  if (!IsFloating(x.dtype())) x = Cast(x, DType::kFloat32);
+  return ResizeImage(x, size_.height * x.shape().dim(1),
+                     size_.width * x.shape().dim(2), interpolation_);
 }
 
 void UpSampling3DLayer::VisitConfig(ConfigVisitor& visitor) {
@@ -109,7 +108,7 @@ LayerPtr UpSampling1D(int64_t size, const UpSamplingOptions& options) {
   return std::make_shared<UpSampling1DLayer>(size, options);
 }
 
-LayerPtr UpSampling2D(Size2D size, const UpSamplingOptions& options) {
+LayerPtr UpSampling2D(Size2D size, const UpSampling2DOptions& options) {
   return std::make_shared<UpSampling2DLayer>(size, options);
 }
 

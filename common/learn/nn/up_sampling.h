@@ -4,14 +4,20 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/ops/image_ops.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/window.h"
 
-// Layers that repeat elements. All extents except the batch must be known. No
-// weights.
+// Layers that repeat elements or interpolate between them. All extents except
+// the batch must be known. No weights.
 namespace muster {
 
 struct UpSamplingOptions {
+  std::string name = "";
+};
+
+struct UpSampling2DOptions {
+  Interpolation interpolation = Interpolation::kNearest;
   std::string name = "";
 };
 
@@ -50,16 +56,18 @@ class UpSampling1DLayer : public Layer {
   int64_t size_;
 };
 
-// Repeats rows and columns of images, which is interpolation "nearest" of
-// Keras; other interpolations are refused, and Resizing has a bilinear one.
-// Input [batch, height, width, channels], output [batch, size.height * height,
-// size.width * width, channels].
+// Enlarges images. Input [batch, height, width, channels], output [batch,
+// size.height * height, size.width * width, channels]. kNearest repeats rows
+// and columns. kBilinear interpolates between the centres of pixels
+// (ResizeImage()); integers become float32.
 //
 // Source: keras.layers.UpSampling2D.
 class UpSampling2DLayer : public Layer {
  public:
-  UpSampling2DLayer(Size2D size, const UpSamplingOptions& options)
-      : Layer(options.name), size_(size) {}
+  UpSampling2DLayer(Size2D size, const UpSampling2DOptions& options)
+      : Layer(options.name),
+        size_(size),
+        interpolation_(options.interpolation) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
 
@@ -68,6 +76,7 @@ class UpSampling2DLayer : public Layer {
 
  private:
   Size2D size_;
+  Interpolation interpolation_;
 };
 
 // Repeats slices, rows and columns of volumes. Input [batch, depth, height,
@@ -92,7 +101,7 @@ class UpSampling3DLayer : public Layer {
 // Equivalent to: the functions of the same names in keras.layers.
 LayerPtr RepeatVector(int64_t n, const UpSamplingOptions& options = {});
 LayerPtr UpSampling1D(int64_t size = 2, const UpSamplingOptions& options = {});
-LayerPtr UpSampling2D(Size2D size = 2, const UpSamplingOptions& options = {});
+LayerPtr UpSampling2D(Size2D size = 2, const UpSampling2DOptions& options = {});
 LayerPtr UpSampling3D(Size3D size = 2, const UpSamplingOptions& options = {});
 
 }  // namespace muster

@@ -82,6 +82,11 @@ def configurations():
         L.Normalization(mean=[1.0, 2.0], variance=[4.0, 1.0], invert=True),
     )
     yield "conv1d { filters: 2 kernel_size: 3 }", L.Conv1D(2, 3)
+    yield "conv1d { filters: 2 kernel_size: 3 padding: SAME }", L.Conv1D(2, 3, padding="same")
+    yield (
+        "conv1d { filters: 2 kernel_size: 3 padding: CAUSAL }",
+        L.Conv1D(2, 3, padding="causal"),
+    )
     yield (
         "conv2d { filters: 4 kernel_size: [3, 1] strides: 2 padding: SAME groups: 2"
         " activation: TANH kernel_initializer { truncated_normal { stddev: 0.5 } } }",
@@ -195,6 +200,10 @@ def configurations():
     yield "repeat_vector { n: 3 }", L.RepeatVector(3)
     yield "up_sampling1d { size: 3 }", L.UpSampling1D(3)
     yield "up_sampling2d { size: [3, 2] }", L.UpSampling2D((3, 2))
+    yield (
+        "up_sampling2d { size: 2 interpolation: BILINEAR }",
+        L.UpSampling2D(2, interpolation="bilinear"),
+    )
     yield "zero_padding1d { padding: [1, 2] }", L.ZeroPadding1D((1, 2))
     yield from _wrapper_configurations()
     yield (

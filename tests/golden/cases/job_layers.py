@@ -37,6 +37,7 @@ def cases():
     yield from _images(seeded(451))
     yield from _cells(seeded(452))
     yield from _convolutional_recurrences(seeded(453))
+    yield from _causal_and_bilinear(seeded(454))
 
 
 def _convolutions(rng):
@@ -97,6 +98,22 @@ def _convolutions(rng):
         ),
     ):
         yield run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
+
+
+def _causal_and_bilinear(rng):
+    sequence = (2, 5, 3)
+    causal = {"padding": "causal"}
+    for job, layer, shape in (
+        ("conv1d { filters: 2 kernel_size: 3 padding: CAUSAL }", L.Conv1D(2, 3, **causal),
+         sequence),
+        ("conv1d { filters: 2 kernel_size: 2 strides: 2 padding: CAUSAL }",
+         L.Conv1D(2, 2, strides=2, **causal), sequence),
+        ("conv1d { filters: 2 kernel_size: 2 dilation_rate: 3 padding: CAUSAL }",
+         L.Conv1D(2, 2, dilation_rate=3, **causal), sequence),
+        ("up_sampling2d { size: [3, 2] interpolation: BILINEAR }",
+         L.UpSampling2D((3, 2), interpolation="bilinear"), (2, 3, 4, 2)),
+    ):
+        yield run(job, job, layer, normal(rng, *shape), rng)
 
 
 def _wrappers(rng):

@@ -317,6 +317,26 @@ def constraints(rng):
     return made, [ids], [normal(rng, BATCH, 2)]
 
 
+@model
+def activity_regularizers(rng):
+    r = keras.regularizers
+    x = keras.Input((6,), dtype="int32")
+    y = layers.Embedding(9, 4, activity_regularizer=r.L1(0.02))(x)
+    y = layers.Conv1D(4, 3, padding="causal", dilation_rate=2, activity_regularizer="l2")(y)
+    y = layers.TimeDistributed(layers.Dense(4, activity_regularizer=r.L2(0.5)))(y)
+    y = layers.Bidirectional(layers.LSTM(2, return_sequences=True,
+                                         activity_regularizer=r.L1L2(0.1, 0.2)))(y)
+    y = layers.Reshape((3, 4, 2))(y)
+    y = layers.UpSampling2D((2, 3), interpolation="bilinear")(y)
+    y = layers.Conv2D(2, 2, strides=2, padding="same", activity_regularizer=r.L2(0.05))(y)
+    shared = layers.Dense(3, activation="tanh", activity_regularizer=r.L2(0.1))
+    y = layers.Flatten()(y)
+    made = keras.Model(x, layers.Add()([shared(y), shared(2.0 * y)]))
+    made.compile(optimizers.SGD(0.1, momentum=0.9), "mse")
+    ids = np.tile(np.arange(9, dtype=np.int32), 4)[: BATCH * 6].reshape(BATCH, 6)
+    return made, [ids], [normal(rng, BATCH, 3)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

@@ -49,6 +49,7 @@ void BidirectionalLayer::Adopt() {
     backward_ = AsRecurrent(forward_)->Reversed();
     backward_->set_dtype_policy(forward_->dtype_policy());
     backward_->set_trainable(forward_->trainable());
+    backward_->set_activity_regularizer(forward_->activity_regularizer());
     backward_->set_name(absl::StrCat(
         "backward_", absl::StripPrefix(forward_->name(), "forward_")));
   }

@@ -7,9 +7,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/recurrent/rnn_cell.h"
+#include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/train/job/job_config_reader.h"
 #include "common/learn/train/job/job_functional_model.h"
 #include "common/learn/train/job/job_layer.h"
 #include "proto/job_layer.pb.h"
@@ -32,6 +36,25 @@ absl::StatusOr<LayerPtr> BuildLayer(const JobLayer& layer) {
   return model;
 }
 
+absl::Status AddActivityRegularizer(const JobLayer& job, Layer* layer) {
+  if (dynamic_cast<RNNCell*>(layer) != nullptr) {
+    return absl::InvalidArgumentError(
+        "activity_regularizer: cells have none; give it to the layer around "
+        "them");
+  }
+  const absl::StatusOr<Regularizer> regularizer = MakeOfKind<Regularizer>(
+      kRegularizerKinds, job.activity_regularizer(), "l2 {}",
+      [](const RegularizerKind& kind, ConfigVisitor& visitor) {
+        return kind.make(visitor);
+      });
+  if (!regularizer.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("activity_regularizer: ", regularizer.status().message()));
+  }
+  layer->set_activity_regularizer(*regularizer);
+  return absl::OkStatus();
+}
+
 // With what all layers can have.
 absl::StatusOr<LayerPtr> BuildLayerWithOptions(const JobLayer& job) {
   ASSIGN_OR_RETURN(LayerPtr layer, BuildLayer(job));
@@ -41,6 +64,9 @@ absl::StatusOr<LayerPtr> BuildLayerWithOptions(const JobLayer& job) {
     layer->set_dtype_policy(policy);
   }
   if (job.has_trainable()) layer->set_trainable(job.trainable());
+  if (job.has_activity_regularizer()) {
+    RETURN_IF_ERROR(AddActivityRegularizer(job, layer.get()));
+  }
   return layer;
 }
 

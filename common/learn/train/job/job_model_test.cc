@@ -204,6 +204,30 @@ void ExpectRefused(const std::string& text, const std::string& message) {
       << text;
 }
 
+TEST(JobModelTest, AnyLayerCanHaveAnActivityRegularizer) {
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
+    sequential {
+      layers { activity_regularizer { l1_l2 { l1: 1 l2: 2 } }
+               dense { units: 3 } }
+      layers { relu {} }
+    })"));
+  const auto& factors = model->layers()[0]->activity_regularizer().factors();
+  ASSERT_TRUE(factors.has_value());
+  EXPECT_EQ(factors->l1, 1);
+  EXPECT_EQ(factors->l2, 2);
+  EXPECT_FALSE(model->layers()[1]->activity_regularizer());
+  EXPECT_THAT(Parse(R"(
+    sequential { layers { activity_regularizer {} relu {} } })"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("layers[0]: activity_regularizer: says nothing"
+                                 "; expected for example l2 {}")));
+  EXPECT_THAT(Parse(R"(
+    sequential { layers { rnn { cell { activity_regularizer { l2 {} }
+                                       lstm_cell { units: 2 } } } } })"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("activity_regularizer: cells have none")));
+}
+
 TEST(JobModelTest, WeightsAreRegularizedAndFrozenAsTheJobSays) {
   ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
     functional {

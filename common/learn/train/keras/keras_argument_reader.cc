@@ -50,7 +50,8 @@ constexpr NeutralArgument kNeutralArguments[] = {
     {"data_format", "\"channels_last\""},
     {"encoding", "\"utf-8\""},
     {"fill_mode", "\"constant\""},
-    {"flash_attention", "false"},
+    // How attention is computed, not what.
+    {"flash_attention", ""},
     {"groups", "1"},
     {"has_input_vocabulary", ""},
     {"implementation", ""},

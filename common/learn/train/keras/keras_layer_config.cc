@@ -259,6 +259,9 @@ Json KerasLayerConfig(Layer& layer, const KerasLayerWriter& write_inner) {
                        {{"name", DTypePolicyName(layer.dtype_policy())}})}};
   KerasConfigWriter writer(&config, write_inner);
   layer.VisitConfig(writer);
+  if (Regularizer regularizer = layer.activity_regularizer()) {
+    writer.Visit("activity_regularizer", regularizer);
+  }
   // The classes of Keras that have no such argument.
   if (layer.kind() == "Discretization" ||
       absl::StartsWith(layer.kind(), "SpatialDropout")) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +18,10 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/functional.h"
+#include "common/learn/nn/layers.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/keras_layer_config.h"
+#include "common/learn/train/keras/keras_layer_kind.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -149,13 +150,10 @@ bool TakesList(const Layer& layer) {
   return dynamic_cast<const MultiHeadAttentionLayer*>(&layer) == nullptr;
 }
 
-// Those whose inputs after the first one are states to begin with.
+// Whether inputs after the first one are states to begin with.
 bool TakesInitialStates(const Layer& layer) {
-  static constexpr absl::string_view kKinds[] = {
-      "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D",
-      "GRU",           "LSTM",       "RNN",        "SimpleRNN"};
-  return std::find(std::begin(kKinds), std::end(kKinds), layer.kind()) !=
-         std::end(kKinds);
+  const LayerKind* const kind = FindKerasLayerKind(layer.kind());
+  return kind != nullptr && kind->keras_calls.takes_initial_states;
 }
 
 Json InboundNode(const LayerCall& call, const NumberedCalls& calls) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
@@ -23,10 +21,14 @@
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
+#include "common/learn/nn/recurrent/rnn_cell.h"
+#include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_implicit_masks.h"
+#include "common/learn/train/keras/keras_layer_kind.h"
 #include "common/learn/train/keras/keras_legacy_config.h"
+#include "common/learn/train/keras/keras_node.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {
@@ -41,157 +43,6 @@ constexpr char kInputLayer[] = "InputLayer";
 
 bool IsFunctional(absl::string_view class_name) {
   return class_name == "Functional" || class_name == "Model";
-}
-
-absl::Status BadStructure(absl::string_view place, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(place, ": ", what));
-}
-
-// {layer, call of the layer, output of the call}.
-struct History {
-  std::string layer;
-  size_t call = 0;
-  size_t output = 0;
-};
-
-History HistoryFrom(const KerasJson& json) {
-  return {json[0].get<std::string>(), json[1].get<size_t>(),
-          json[2].get<size_t>()};
-}
-
-// One history, or a list or dictionary of some. Keras orders dictionaries by
-// their keys.
-absl::StatusOr<std::vector<History>> HistoriesFrom(absl::string_view place,
-                                                   const KerasJson& json) {
-  if (IsKerasHistory(json)) return std::vector<History>{HistoryFrom(json)};
-  std::vector<std::pair<std::string, KerasJson>> entries;
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items())
-      entries.emplace_back(key, value);
-    std::sort(entries.begin(), entries.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-  } else if (json.is_array()) {
-    for (const KerasJson& value : json) entries.emplace_back("", value);
-  }
-  std::vector<History> histories;
-  for (const auto& [key, value] : entries) {
-    if (!IsKerasHistory(value)) {
-      return BadStructure(place, "expected [layer, call, output]");
-    }
-    histories.push_back(HistoryFrom(value));
-  }
-  if (histories.empty()) return BadStructure(place, "names no layer");
-  return histories;
-}
-
-// A call of a layer, as an entry of inbound_nodes describes it.
-struct Node {
-  std::vector<History> inputs;
-  std::optional<bool> training;
-  bool is_reversed = false;
-  // Arguments that are neither inputs nor null: {"use_causal_mask": true}.
-  KerasJson arguments = KerasJson::object();
-};
-
-// Appends the symbolic tensors in `json`, at any depth of lists.
-void CollectTensors(const KerasJson& json, std::vector<History>* inputs) {
-  if (json.is_array()) {
-    for (const KerasJson& entry : json) CollectTensors(entry, inputs);
-    return;
-  }
-  const KerasJson& config = FindMember(json, "config");
-  const KerasJson& history = FindMember(config, "keras_history");
-  if (IsKerasHistory(history)) inputs->push_back(HistoryFrom(history));
-}
-
-// Inputs that a program may pass by name, in the order in which Muster's layers
-// take them.
-constexpr absl::string_view kNamedInputs[] = {"value", "key", "initial_state",
-                                              "mask", "attention_mask"};
-
-absl::Status AddKeywords(absl::string_view place, const KerasJson& keywords,
-                         Node* node) {
-  for (const absl::string_view name : kNamedInputs) {
-    const size_t count = node->inputs.size();
-    CollectTensors(FindMember(keywords, name), &node->inputs);
-    if (node->inputs.size() > count && name == "attention_mask") {
-      node->arguments["takes_attention_mask"] = true;
-    }
-  }
-  for (const auto& [name, value] : keywords.items()) {
-    if (value.is_null()) continue;
-    if (name == "training" && value.is_boolean()) {
-      node->training = value.get<bool>();
-      continue;
-    }
-    if (name == "reverse" && value.is_boolean()) {
-      node->is_reversed = value.get<bool>();
-      continue;
-    }
-    std::vector<History> inputs;
-    CollectTensors(value, &inputs);
-    if (inputs.empty()) {
-      node->arguments[name] = value;
-    } else if (std::count(std::begin(kNamedInputs), std::end(kNamedInputs),
-                          name) == 0) {
-      return BadStructure(place,
-                          absl::StrCat("is called with a tensor as ", name,
-                                       ", which Muster's layer does not take"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Node> NodeFrom(absl::string_view place, const KerasJson& json) {
-  if (json.is_array()) return NodeFrom(place, NodeFromLegacy(json));
-  Node node;
-  const KerasJson& args = FindMember(json, "args");
-  if (!args.is_array()) {
-    return BadStructure(place, "inbound_nodes are not those of Keras 3");
-  }
-  CollectTensors(args, &node.inputs);
-  RETURN_IF_ERROR(AddKeywords(place, FindMember(json, "kwargs"), &node));
-  if (node.inputs.empty()) return BadStructure(place, "is called on nothing");
-  return node;
-}
-
-// Between layers, programs write `x + 3`: an operation of keras.ops on a tensor
-// and a number. Returns the entry of the Rescaling that computes the same, or
-// the entry itself if it is none of these.
-absl::StatusOr<KerasJson> WithoutNumberOperand(absl::string_view place,
-                                               const KerasJson& entry) {
-  const KerasJson& nodes = FindMember(entry, "inbound_nodes");
-  if (!absl::StartsWith(TextMember(entry, "module"), "keras.src.ops") ||
-      nodes.size() != 1) {
-    return entry;
-  }
-  const KerasJson& args = FindMember(nodes.front(), "args");
-  if (!args.is_array() || args.size() != 2) return entry;
-  const bool is_first = args[0].is_number();
-  if (!is_first && !args[1].is_number()) return entry;
-  const double number = args[is_first ? 0 : 1].get<double>();
-  const std::string operation = TextMember(entry, "class_name");
-  double scale = 1;
-  double offset = 0;
-  if (operation == "Add") {
-    offset = number;
-  } else if (operation == "Subtract") {
-    scale = is_first ? -1 : 1;
-    offset = is_first ? number : -number;
-  } else if (operation == "Multiply") {
-    scale = number;
-  } else if ((operation == "TrueDivide" || operation == "Divide") &&
-             !is_first && number != 0) {
-    scale = 1 / number;
-  } else {
-    return BadStructure(place, "Muster has no such operation on a number");
-  }
-  KerasJson rescaling = entry;
-  rescaling["module"] = "keras.layers";
-  rescaling["class_name"] = "Rescaling";
-  rescaling["config"]["scale"] = scale;
-  rescaling["config"]["offset"] = offset;
-  return rescaling;
 }
 
 // True if a layer of the model, at any depth, carries states from batch to
@@ -209,35 +60,18 @@ bool HasStatefulLayer(const KerasJson& model) {
   return false;
 }
 
-// True if `training` is what Keras records of a call that does not say it: the
-// default of the layer's call(). When the model is called, Keras replaces it.
+// True if `training` is what Keras records of a call that does not say it. When
+// the model is called, Keras replaces it.
 bool IsDefaultOfCall(absl::string_view class_name, bool training) {
-  if (training) {
-    return absl::StartsWith(class_name, "Random") ||
-           class_name == "Solarization";
-  }
-  static constexpr absl::string_view kOffByDefault[] = {
-      "AdditiveAttention",
-      "Attention",
-      "ConvLSTM1D",
-      "ConvLSTM2D",
-      "ConvLSTM3D",
-      "GRU",
-      "GaussianNoise",
-      "LSTM",
-      "RNN",
-      "SimpleRNN",
-      "SpectralNormalization",
-  };
-  return absl::EndsWith(class_name, "Dropout") ||
-         absl::StartsWith(class_name, "SpatialDropout") ||
-         std::find(std::begin(kOffByDefault), std::end(kOffByDefault),
-                   class_name) != std::end(kOffByDefault);
+  const LayerKind* const kind = FindKerasLayerKind(class_name);
+  return kind != nullptr &&
+         kind->keras_calls.training ==
+             (training ? TrainingDefault::kOn : TrainingDefault::kOff);
 }
 
 absl::Status CheckName(absl::string_view place, absl::string_view name) {
   if (name.find('/') == absl::string_view::npos) return absl::OkStatus();
-  return BadStructure(place, "its name must not have a \"/\"");
+  return BadKerasStructure(place, "its name must not have a \"/\"");
 }
 
 class ModelReader {
@@ -262,11 +96,11 @@ class ModelReader {
   absl::Status AddEntry(const KerasJson& entry);
   absl::Status ConnectAll();
   // Calls the layer, if all its inputs are there. Returns whether they are.
-  absl::StatusOr<bool> Connect(const std::string& name, const Node& node);
+  absl::StatusOr<bool> Connect(const std::string& name, const KerasNode& node);
   absl::StatusOr<LayerOutputs> OutputsOf(absl::string_view what,
                                          const KerasJson& json);
   // Null if the output is not there yet.
-  const LayerOutput* FindOutput(const History& history) const;
+  const LayerOutput* FindOutput(const KerasHistory& history) const;
 
   const std::string place_;
   const int depth_;
@@ -276,7 +110,7 @@ class ModelReader {
   // Of a functional model.
   struct Entry {
     LayerPtr layer;  // Null for an input.
-    std::vector<Node> nodes;
+    std::vector<KerasNode> nodes;
     size_t connected_count = 0;
     size_t first_call = 0;  // The number that the file gives the first one.
     std::vector<LayerOutputs> calls;
@@ -287,8 +121,9 @@ class ModelReader {
 
 absl::Status ModelReader::CheckDepth() const {
   if (depth_ <= kDepthMax) return absl::OkStatus();
-  return BadStructure(place_, absl::StrCat("is inside more than ", kDepthMax,
-                                           " models and layers"));
+  return BadKerasStructure(
+      place_,
+      absl::StrCat("is inside more than ", kDepthMax, " models and layers"));
 }
 
 absl::StatusOr<LayerPtr> ModelReader::Read(const KerasObject& model) {
@@ -315,18 +150,18 @@ absl::StatusOr<LayerOutput> ModelReader::ReadInput(absl::string_view place,
                                      ? FindMember(config, "batch_shape")
                                      : FindMember(config, "batch_input_shape");
   if (!batch_shape.is_array() || batch_shape.empty()) {
-    return BadStructure(place, "has no batch_shape");
+    return BadKerasStructure(place, "has no batch_shape");
   }
   for (const char* const option : {"sparse", "ragged", "optional"}) {
     if (FindMember(config, option) == true) {
-      return BadStructure(place,
-                          absl::StrCat("Muster has no ", option, " inputs"));
+      return BadKerasStructure(
+          place, absl::StrCat("Muster has no ", option, " inputs"));
     }
   }
   std::vector<int64_t> extents;
   for (const KerasJson& extent : batch_shape) {
     if (!extent.is_null() && !extent.is_number_unsigned()) {
-      return BadStructure(place, "batch_shape must consist of integers");
+      return BadKerasStructure(place, "batch_shape must consist of integers");
     }
     extents.push_back(extent.is_null() ? Shape::kUnknown
                                        : extent.get<int64_t>());
@@ -334,12 +169,13 @@ absl::StatusOr<LayerOutput> ModelReader::ReadInput(absl::string_view place,
   const int64_t batch_size = extents.front();
   extents.erase(extents.begin());
   absl::StatusOr<Shape> shape = Shape::Create(extents, /*allow_unknown=*/true);
-  if (!shape.ok()) return BadStructure(place, shape.status().message());
+  if (!shape.ok()) return BadKerasStructure(place, shape.status().message());
   InputLayerOptions options{.name = TextMember(config, "name")};
   if (keeps_batch_size_) options.batch_size = batch_size;
   if (const std::string dtype = TextMember(config, "dtype"); !dtype.empty()) {
     const absl::StatusOr<DType> parsed = ParseDType(dtype);
-    if (!parsed.ok()) return BadStructure(place, parsed.status().message());
+    if (!parsed.ok())
+      return BadKerasStructure(place, parsed.status().message());
     options.dtype = *parsed;
   }
   return Input(*shape, options);
@@ -347,7 +183,7 @@ absl::StatusOr<LayerOutput> ModelReader::ReadInput(absl::string_view place,
 
 absl::StatusOr<LayerPtr> ModelReader::ReadSequential(const KerasJson& config) {
   const KerasJson& entries = FindMember(config, "layers");
-  if (!entries.is_array()) return BadStructure(place_, "has no layers");
+  if (!entries.is_array()) return BadKerasStructure(place_, "has no layers");
   std::vector<LayerPtr> layers;
   for (const KerasJson& entry : entries) {
     if (TextMember(entry, "class_name") == kInputLayer) {
@@ -375,7 +211,7 @@ absl::StatusOr<LayerPtr> ModelReader::ReadFunctional(
   KerasJson config = with_masks;
   RemoveImplicitMasks(&config);
   const KerasJson& entries = FindMember(config, "layers");
-  if (!entries.is_array()) return BadStructure(place_, "has no layers");
+  if (!entries.is_array()) return BadKerasStructure(place_, "has no layers");
   for (const KerasJson& entry : entries) RETURN_IF_ERROR(AddEntry(entry));
   RETURN_IF_ERROR(ConnectAll());
   ASSIGN_OR_RETURN(
@@ -388,7 +224,7 @@ absl::StatusOr<LayerPtr> ModelReader::ReadFunctional(
       Functional(std::move(inputs), std::move(outputs),
                  {.name = TextMember(config, "name")});
   if (!model->status().ok()) {
-    return BadStructure(place_, model->status().message());
+    return BadKerasStructure(place_, model->status().message());
   }
   return LayerPtr(model);
 }
@@ -407,13 +243,13 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
     const KerasJson& nodes = FindMember(entry, "inbound_nodes");
     added.first_call = FirstCallOf(entry);
     for (const KerasJson& json : nodes) {
-      ASSIGN_OR_RETURN(Node node, NodeFrom(place, json));
+      ASSIGN_OR_RETURN(KerasNode node, KerasNodeFrom(place, json));
       if (node.training.has_value() &&
           IsDefaultOfCall(TextMember(entry, "class_name"), *node.training)) {
         node.training.reset();
       }
       if (!added.nodes.empty() && node.arguments != arguments) {
-        return BadStructure(place, "is called with different arguments");
+        return BadKerasStructure(place, "is called with different arguments");
       }
       arguments = node.arguments;
       added.nodes.push_back(std::move(node));
@@ -422,7 +258,7 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
     ASSIGN_OR_RETURN(added.layer, ReadLayer(layer, arguments));
   }
   if (!entries_.emplace(name, std::move(added)).second) {
-    return BadStructure(place, "there are two layers of this name");
+    return BadKerasStructure(place, "there are two layers of this name");
   }
   names_.push_back(std::move(name));
   return absl::OkStatus();
@@ -449,7 +285,7 @@ absl::Status ModelReader::ConnectAll() {
       blocked = &name;
     }
     if (!is_complete && !has_progress) {
-      return BadStructure(
+      return BadKerasStructure(
           absl::StrCat(place_, ", layer ", *blocked),
           "its inputs are outputs of no layer, or depend on its own output");
     }
@@ -458,9 +294,9 @@ absl::Status ModelReader::ConnectAll() {
 }
 
 absl::StatusOr<bool> ModelReader::Connect(const std::string& name,
-                                          const Node& node) {
+                                          const KerasNode& node) {
   LayerOutputs inputs;
-  for (const History& history : node.inputs) {
+  for (const KerasHistory& history : node.inputs) {
     const LayerOutput* const output = FindOutput(history);
     if (output == nullptr) return false;
     inputs.push_back(*output);
@@ -471,7 +307,7 @@ absl::StatusOr<bool> ModelReader::Connect(const std::string& name,
   return true;
 }
 
-const LayerOutput* ModelReader::FindOutput(const History& history) const {
+const LayerOutput* ModelReader::FindOutput(const KerasHistory& history) const {
   const auto found = entries_.find(history.layer);
   if (found == entries_.end()) return nullptr;
   const std::vector<LayerOutputs>& calls = found->second.calls;
@@ -484,13 +320,13 @@ const LayerOutput* ModelReader::FindOutput(const History& history) const {
 absl::StatusOr<LayerOutputs> ModelReader::OutputsOf(absl::string_view what,
                                                     const KerasJson& json) {
   const std::string place = absl::StrCat(place_, ", ", what);
-  ASSIGN_OR_RETURN(const std::vector<History> histories,
-                   HistoriesFrom(place, json));
+  ASSIGN_OR_RETURN(const std::vector<KerasHistory> histories,
+                   KerasHistoriesFrom(place, json));
   LayerOutputs outputs;
-  for (const History& history : histories) {
+  for (const KerasHistory& history : histories) {
     const LayerOutput* const output = FindOutput(history);
     if (output == nullptr) {
-      return BadStructure(
+      return BadKerasStructure(
           place,
           absl::StrCat("there is no output ", history.output, " of call ",
                        history.call, " of layer ", history.layer));
@@ -498,29 +334,6 @@ absl::StatusOr<LayerOutputs> ModelReader::OutputsOf(absl::string_view what,
     outputs.push_back(*output);
   }
   return outputs;
-}
-
-const LayerKind* FindLayerKind(absl::string_view class_name) {
-  // The class is what a layer of the kind says of itself.
-  static const auto& kKinds = *[] {
-    auto* const kinds = new absl::flat_hash_map<std::string, const LayerKind*>;
-    for (const LayerKind& kind : kLayerKinds) {
-      kinds->emplace(kind.make()->kind(), &kind);
-    }
-    return kinds;
-  }();
-  const auto found = kKinds.find(class_name);
-  return found == kKinds.end() ? nullptr : found->second;
-}
-
-absl::Status UnknownLayer(absl::string_view place,
-                          absl::string_view class_name) {
-  std::vector<std::string> classes;
-  for (const LayerKind& kind : kLayerKinds) {
-    classes.push_back(kind.make()->kind());
-  }
-  return UnknownKerasName(place, "layer", class_name,
-                          {classes.begin(), classes.end()});
 }
 
 // "mixed_bfloat16", or an object that has the name in its config.
@@ -533,7 +346,7 @@ absl::StatusOr<DTypePolicy> PolicyFrom(absl::string_view place,
   // That of indices; the layers that have it read it as an option.
   if (name == "int64" || name == "int32") return CurrentDTypePolicy();
   const absl::StatusOr<DTypePolicy> policy = ParseDTypePolicy(name);
-  if (!policy.ok()) return BadStructure(place, policy.status().message());
+  if (!policy.ok()) return BadKerasStructure(place, policy.status().message());
   return policy;
 }
 
@@ -548,6 +361,18 @@ void ExpandNGrams(KerasJson* config) {
   }
 }
 
+// Visits what all layers can have.
+void ReadActivityRegularizer(KerasArgumentReader& reader, Layer* layer) {
+  constexpr char kArgument[] = "activity_regularizer";
+  Regularizer regularizer;
+  reader.Visit(kArgument, regularizer);
+  if (!regularizer) return;
+  if (dynamic_cast<RNNCell*>(layer) != nullptr) {
+    reader.Refuse(kArgument, "is not supported for cells");
+  }
+  layer->set_activity_regularizer(regularizer);
+}
+
 absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
                                                 const KerasJson& arguments) {
   RETURN_IF_ERROR(CheckDepth());
@@ -560,8 +385,8 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
     return ModelReader(absl::StrCat(place_, ", model ", name), depth_ + 1)
         .Read(object);
   }
-  const LayerKind* const kind = FindLayerKind(object.class_name);
-  if (kind == nullptr) return UnknownLayer(place, object.class_name);
+  const LayerKind* const kind = FindKerasLayerKind(object.class_name);
+  if (kind == nullptr) return UnknownKerasLayer(place, object.class_name);
   LayerPtr layer = kind->make();
   layer->set_name(name);
   ASSIGN_OR_RETURN(const DTypePolicy policy,
@@ -573,6 +398,7 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
     return ModelReader(place, depth_ + 1).ReadLayer(inner, KerasJson::object());
   });
   layer->VisitConfig(reader);
+  ReadActivityRegularizer(reader, layer.get());
   RETURN_IF_ERROR(reader.Finish());
   if (FindMember(object.config, "trainable") == false) {
     layer->set_trainable(false);

@@ -83,6 +83,24 @@ TEST(KerasModelReaderTest, NamesPlaceAndArgument) {
               IsRefused("units must be at least 1"));
 }
 
+TEST(KerasModelReaderTest, LayersHaveActivityRegularizersButCells) {
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model,
+                       LayersFromKeras(DenseWith(R"(, "activity_regularizer":
+          {"module": "keras.regularizers", "class_name": "L1",
+           "config": {"l1": 0.25}})")));
+  const auto& factors = model->layers()[0]->activity_regularizer().factors();
+  ASSERT_TRUE(factors.has_value());
+  EXPECT_EQ(factors->l1, 0.25);
+  EXPECT_EQ(factors->l2, 0);
+  EXPECT_THAT(LayersFromKeras(SequentialWith(
+                  R"({"module": "keras.layers", "class_name": "RNN",
+                      "config": {"name": "r", "cell":
+                        {"module": "keras.layers", "class_name": "GRUCell",
+                         "config": {"name": "c", "units": 2,
+                                    "activity_regularizer": "l2"}}}})")),
+              IsRefused("activity_regularizer is not supported for cells"));
+}
+
 TEST(KerasModelReaderTest, RefusesLayersThatItDoesNotHave) {
   EXPECT_THAT(LayersFromKeras(SequentialWith(
                   R"({"class_name": "Dens", "config": {"name": "d"}})")),

@@ -1,0 +1,56 @@
+#ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_NODE_H_
+#define COMMON_LEARN_TRAIN_KERAS_KERAS_NODE_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/learn/train/keras/keras_object.h"
+
+// The calls of layers in the config of a functional model. `place` is where
+// they stand, for errors.
+namespace muster {
+
+absl::Status BadKerasStructure(absl::string_view place, absl::string_view what);
+
+// {layer, call of the layer, output of the call}.
+struct KerasHistory {
+  std::string layer;
+  size_t call = 0;
+  size_t output = 0;
+};
+
+// A call of a layer, as an entry of inbound_nodes describes it.
+struct KerasNode {
+  std::vector<KerasHistory> inputs;
+  std::optional<bool> training;
+  bool is_reversed = false;
+  // Arguments that are neither inputs nor null: {"use_causal_mask": true}.
+  KerasJson arguments = KerasJson::object();
+};
+
+// Parses one history, or a list or dictionary of some. Keras orders
+// dictionaries by their keys.
+//   kInvalidArgument  it is none of these, or empty
+absl::StatusOr<std::vector<KerasHistory>> KerasHistoriesFrom(
+    absl::string_view place, const KerasJson& json);
+
+// Parses an entry of inbound_nodes, of Keras 3 or 2.
+//   kInvalidArgument  it has no inputs, or one that Muster's layers do not take
+absl::StatusOr<KerasNode> KerasNodeFrom(absl::string_view place,
+                                        const KerasJson& json);
+
+// Between layers, programs write `x + 3`: an operation of keras.ops on a tensor
+// and a number. Returns the entry of the Rescaling that computes the same, or
+// the entry itself if it is none of these.
+//   kInvalidArgument  Muster has no such operation
+absl::StatusOr<KerasJson> WithoutNumberOperand(absl::string_view place,
+                                               const KerasJson& entry);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_KERAS_KERAS_NODE_H_
