@@ -357,9 +357,9 @@ TEST_F(ClosureDispatcherTest, StartUpNamesTheWorkersThatNeverCame) {
 
 TEST_F(ClosureDispatcherTest, AWorkerOfAnotherClusterRefuses) {
   StartWorkers(1);
-  cluster_ =
-      *ClusterSpec::FromLists({{TaskType::kWorker, {ports_[0]->address()}},
-                               {TaskType::kPs, {"127.0.0.1:2"}}});
+  cluster_ = *ClusterSpec::FromLists(
+      {{TaskType::kWorker, {absl::StrCat("127.0.0.1:", ports_[0]->port())}},
+       {TaskType::kPs, {"127.0.0.1:2"}}});
   StartDispatcher();
   EXPECT_THAT(
       missing_->Await(Soon(), Ignore),

@@ -153,7 +153,7 @@ TEST_F(TaskOptionsTest, TensorFloat32IsOffUnlessItIsAskedFor) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
   EXPECT_FALSE(options.gpus.tensor_float_32);
   EXPECT_FALSE(options.check_numerics);
-  EXPECT_TRUE(options.gpus.captures_steps);
+  EXPECT_FALSE(options.gpus.captures_steps);
   ASSERT_OK_AND_ASSIGN(options,
                        Resolve({"--tensor_float_32", "--check_numerics"}));
   EXPECT_TRUE(options.check_numerics);
