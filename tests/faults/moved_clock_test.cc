@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
@@ -114,49 +115,101 @@ TEST_F(MovedClockTest, SynchronousWorkersGoOnAndEndOnASignal) {
 class ForwardClockTest : public MovedClockTest,
                          public testing::WithParamInterface<TaskId> {
  protected:
-  void StartWithOneForward() {
-    ASSERT_NO_FATAL_FAILURE(Create(2, 2));
-    file_ = absl::StrCat(testing::TempDir(), "/set_forward_at_",
-                         GetParam().ToString());
+  void StartForward() {
+    file_ = absl::StrCat(testing::TempDir(), "/set_forward_in_",
+                         absl::StrReplaceAll(name_, {{"/", "_"}}));
     ASSERT_OK(cluster_->Start(GetParam(), {"--status_port=0"},
                               {{"LD_PRELOAD", "tests/faults/libmoved_clock.so"},
                                {"MOVED_CLOCK_FILE", file_}}));
+  }
+
+  void StartWithOneForward() {
+    ASSERT_NO_FATAL_FAILURE(Create(2, 2));
+    ASSERT_NO_FATAL_FAILURE(StartForward());
     ASSERT_OK(cluster_->StartAll());
   }
 
   void SetAnHourAhead() { std::ofstream(file_).put('>'); }
 
-  // The task reads the clock that was set.
-  void ExpectIsAnHourAhead() {
+  // Waits until the task reads the clock that was set.
+  void AwaitIsAnHourAhead() {
     const std::string output = process(GetParam()).output();
-    const std::string url =
+    std::string url =
         output.substr(output.find("http://", output.find("status page: ")));
-    ASSERT_OK_AND_ASSIGN(
-        const HttpAnswer page,
-        HttpGet(url.substr(0, url.find('\n')), "/status.json"));
-    const double time = nlohmann::json::parse(page.body).at("time");
-    EXPECT_GT(time - absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()),
-              3500);
+    url = url.substr(0, url.find('\n'));
+    const absl::Time deadline =
+        Clock::Real()->Now() + ProcessUnderTest::kPatience;
+    double ahead_seconds = 0;
+    while (ahead_seconds < 3500 && Clock::Real()->Now() < deadline) {
+      ASSERT_OK_AND_ASSIGN(const HttpAnswer page, HttpGet(url, "/status.json"));
+      const double time = nlohmann::json::parse(page.body).at("time");
+      ahead_seconds =
+          time - absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+    }
+    EXPECT_GT(ahead_seconds, 3500);
+  }
+
+  // Those for which the task waits, for a step or an answer.
+  std::vector<TaskId> AwaitedTasks() const {
+    switch (GetParam().type) {
+      case TaskType::kChief:
+        return {{TaskType::kWorker, 0}, {TaskType::kWorker, 1}};
+      case TaskType::kWorker:
+        return {{TaskType::kPs, 0}, {TaskType::kPs, 1}};
+      default:
+        return {};
+    }
+  }
+
+  // The task does not take the hour for a time in which nothing came.
+  void ExpectNoTimeout() {
+    for (const TaskId& task : cluster_->cluster().Members()) {
+      for (const char* const timeout :
+           {"is lost", "silent", "DEADLINE_EXCEEDED", "no step has finished",
+            "gave up", "to answer Exchange, for 1m"}) {
+        EXPECT_THAT(process(task).output(), Not(HasSubstr(timeout))) << task;
+      }
+    }
   }
 };
 
+// Waits of a running job are short: tasks that stand still make one last.
 TEST_P(ForwardClockTest, EndsNothingAndIsNoTimeout) {
+  constexpr absl::Duration kHeldFor = absl::Seconds(1);
   ASSERT_NO_FATAL_FAILURE(StartWithOneForward());
   ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
+  const std::vector<TaskId> held = AwaitedTasks();
+  for (const TaskId& task : held) process(task).SendSignal(SIGSTOP);
   SetAnHourAhead();
+  ASSERT_NO_FATAL_FAILURE(AwaitIsAnHourAhead());
+  const absl::Time ahead_since = Clock::Real()->Now();
+  while (Clock::Real()->Now() - ahead_since < kHeldFor) {
+    ASSERT_NO_FATAL_FAILURE(AwaitIsAnHourAhead());
+  }
+  for (const TaskId& task : held) process(task).SendSignal(SIGCONT);
   ASSERT_NO_FATAL_FAILURE(ExpectTrainsFor(kChief, kLonger));
-  ExpectIsAnHourAhead();
   process(kChief).SendSignal(SIGTERM);
   for (const TaskId& task : cluster_->cluster().Members()) {
     ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(task).AwaitEnd());
-    const std::string output = process(task).output();
-    EXPECT_EQ(end.ShellCode(), task == kChief ? 143 : 138) << output;
-    for (const char* const timeout :
-         {"is lost", "silent", "DEADLINE_EXCEEDED", "no step has finished",
-          "to answer Exchange, for 1m"}) {
-      EXPECT_THAT(output, Not(HasSubstr(timeout))) << task;
-    }
+    EXPECT_EQ(end.ShellCode(), task == kChief ? 143 : 138)
+        << process(task).output();
   }
+  ExpectNoTimeout();
+}
+
+TEST_P(ForwardClockTest, AStartIsNotGivenUp) {
+  ASSERT_NO_FATAL_FAILURE(Create(2, 2));
+  cluster_->set_epochs(3);
+  ASSERT_NO_FATAL_FAILURE(StartForward());
+  ASSERT_OK(process(GetParam()).AwaitLine("waiting for "));
+  SetAnHourAhead();
+  ASSERT_NO_FATAL_FAILURE(AwaitIsAnHourAhead());
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(task).AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 0) << process(task).output();
+  }
+  ExpectNoTimeout();
 }
 
 INSTANTIATE_TEST_SUITE_P(Tasks, ForwardClockTest,
