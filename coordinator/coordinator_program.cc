@@ -128,7 +128,7 @@ int CoordinatorMain(int argc, char** argv) {
     }
     RETURN_IF_ERROR(CheckPrediction(options));
     ASSIGN_OR_RETURN(job, ResolveJob(options));
-    return CheckConfigWanted() ? job->OpenData() : absl::OkStatus();
+    return absl::OkStatus();
   };
   const auto run = [&](Task& task) {
     if (IsPrediction()) return Predict(task.options(), *std::move(job));

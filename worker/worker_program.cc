@@ -90,7 +90,7 @@ int WorkerMain(int argc, char** argv) {
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(job, ResolveJob(options));
-    return CheckConfigWanted() ? job->OpenData() : absl::OkStatus();
+    return absl::OkStatus();
   };
   const auto train = [&](Task& task) {
     return TrainJob(task, *std::move(job), SynchronousStrategyFactory(&task));

@@ -315,6 +315,18 @@ TEST_F(ByHandTest, AColumnOfStringsIsNamedWithTheWaysOut) {
   EXPECT_EQ(without.exit_code, 0) << without.output;
 }
 
+TEST_F(ByHandTest, AConfigurationIsCheckedWithoutTheData) {
+  std::string job = TableJob("", "mean_squared_error");
+  job.replace(job.find("t.csv"), 5, "/data/t.csv");
+  const AloneIn checked("elsewhere", job, {"--check_config"});
+  EXPECT_EQ(checked.exit_code, 0);
+  EXPECT_THAT(checked.output,
+              HasSubstr("the data are not checked: train: cannot open "
+                        "/data/t.csv"));
+  const AloneIn trained("elsewhere_trained", job);
+  EXPECT_EQ(trained.exit_code, 1) << trained.output;
+}
+
 TEST_F(ByHandTest, AnInvalidJobLeavesNoFolder) {
   const std::string job = TableJob("columns { name: \"age\" }",
                                    "categorical_crossentropy", /*units=*/2);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -62,6 +63,14 @@ absl::Status CheckRunIsNotOver(const std::string& run_dir) {
       ExitCode::kUsage);
 }
 
+// For --check_config, whose output is for people.
+absl::Status CheckData(ResolvedJob& job) {
+  const absl::Status opened = job.OpenData();
+  if (!absl::IsNotFound(opened)) return opened;
+  std::cout << "the data are not checked: " << opened.message() << std::endl;
+  return absl::OkStatus();
+}
+
 absl::Status EvaluateJobFile(Task& task, ResolvedJob resolved,
                              RunJobOptions options) {
   RETURN_IF_ERROR(
@@ -113,8 +122,11 @@ absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options) {
               "task of a cluster"
             : ""));
   }
-  return ResolvedJob::FromFile(options.job_file, options.settings,
-                               RunDir(options));
+  ASSIGN_OR_RETURN(ResolvedJob job,
+                   ResolvedJob::FromFile(options.job_file, options.settings,
+                                         RunDir(options)));
+  if (CheckConfigWanted()) RETURN_IF_ERROR(CheckData(job));
+  return job;
 }
 
 absl::Status TrainJob(Task& task, ResolvedJob resolved,

@@ -13,9 +13,11 @@
 namespace muster {
 
 // Reads --job, before anything is started. Results go to --run_dir, or else to
-// a new folder under runs/.
+// a new folder under runs/. With --check_config the job's data are opened too.
+// If this machine does not have them, that is printed and is no error: jobs are
+// also checked elsewhere than where they run.
 //   kInvalidArgument  there is no --job
-//   others            as ResolvedJob::FromFile()
+//   others            as ResolvedJob::FromFile() and ResolvedJob::OpenData()
 absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options);
 
 // Runs the job. A folder that --run_dir does not name is removed again if the
