@@ -118,7 +118,9 @@ class StepGraphsTest : public ::testing::TestWithParam<Backend> {
       }));
       wanted_ += static_cast<float>(i) * (1 + static_cast<float>(i) / 4);
       // Two steps are under way.
-      if (i % 2 == 1) ASSERT_OK(Await());
+      if (i % 2 == 1) {
+        ASSERT_OK(Await());
+      }
     }
     ASSERT_OK(Await());
   }
