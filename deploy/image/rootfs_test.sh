@@ -17,7 +17,7 @@ for executable in coordinator launch musterctl ps worker; do
   inside "/usr/bin/$executable" --version | grep "^$executable "
 done
 # Each part has its own flags.
-inside /usr/bin/coordinator --help | grep --quiet -- "--predict"
+inside /usr/bin/coordinator --help | grep -- "--predict" >/dev/null
 if inside /usr/bin/worker --predict=a.csv 2>message; then exit 1; fi
 grep -- "--predict" message
 status=0
