@@ -219,7 +219,7 @@ void StepGraphs::Refuse(const absl::Status& why, Variant* variant) {
   variant->is_refused = true;
   device_.graph_counters().refusals.fetch_add(1);
   if (std::exchange(has_refused_, true)) return;
-  LOG(INFO) << why.message() << "; steps go on without this graph";
+  LOG(INFO) << why.message() << "; steps continue without this graph";
 }
 
 }  // namespace muster

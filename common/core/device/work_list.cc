@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "common/core/base/check.h"
 
 namespace muster {
@@ -86,7 +87,7 @@ absl::Status WorkList::Enqueue(size_t i, DeviceStream* stream) const {
   const Item& item = items_[i];
   switch (item.kind) {
     case Kind::kLaunch: {
-      std::vector<KernelArgument> arguments;
+      absl::InlinedVector<KernelArgument, 16> arguments;
       size_t byte = item.first_byte;
       for (size_t k = 0; k < item.size_count; ++k) {
         const size_t size_bytes = sizes_[item.first_size + k];

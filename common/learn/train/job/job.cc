@@ -14,14 +14,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/io/storage/disk.h"
@@ -218,15 +217,10 @@ absl::Status WithSavedFiles(const absl::Status& trained,
   const std::string model =
       files.model.empty() ? ""
                           : absl::StrCat(", and the model in ", files.model);
-  absl::Status status(
-      trained.code(),
+  return WithMessage(
+      trained,
       absl::StrCat(trained.message(), "; the weights are in ", files.weights,
                    model, "; ", DescribeResumption(job.job(), job.run_dir())));
-  trained.ForEachPayload(
-      [&status](absl::string_view url, const absl::Cord& payload) {
-        status.SetPayload(url, payload);
-      });
-  return status;
 }
 
 bool SavesFinal(const proto::TrainingJob& job) {

@@ -164,8 +164,9 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
       RunJob(std::move(resolved), make_strategy, run_options).status();
   // The folder was not asked for, and the error says what was wrong.
   const bool is_unwanted = is_chief && options.run_dir.empty();
-  if (is_unwanted && absl::IsInvalidArgument(status))
+  if (is_unwanted && absl::IsInvalidArgument(status)) {
     RemoveIfNoResults(run_dir);
+  }
   return status;
 }
 
