@@ -52,7 +52,8 @@ struct InputContext {
 
 struct MapOptions {
   // Number of elements processed concurrently, each on its own thread; 1: on
-  // the thread that requests the next element. The order does not depend on it.
+  // the thread that requests the next element; or kAutotune. The order does not
+  // depend on it.
   int thread_count = 1;
   // Seeds the randomness in a traced function: each element of each epoch draws
   // its own numbers.
@@ -247,7 +248,8 @@ class Dataset {
   // order is that of the pass that wrote it.
   Dataset Cache(absl::string_view filename) const;
 
-  // Reads up to `buffer_size` elements ahead on a separate thread.
+  // Reads up to `buffer_size` elements ahead on a separate thread; or kAutotune
+  // (autotune.h).
   Dataset Prefetch(int64_t buffer_size) const;
 
   // The elements of this dataset, followed by those of the other.
