@@ -62,7 +62,7 @@ class StepGraphs final : public WorkRecorder {
   // Enqueues what is held back. Also after an error.
   absl::Status EndStep();
 
-  // Whether a graph has ever been launched.
+  // True if a graph has ever been launched.
   bool has_launched() const { return has_launched_; }
 
   // --- For the stream.

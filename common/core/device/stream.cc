@@ -113,11 +113,8 @@ absl::Status DeviceStream::Launch(const KernelFunction& kernel,
                        addresses.data(), nullptr);
 }
 
-absl::Status DeviceStream::Call(LibraryCall call) {
-  if (WorkRecorder* const taker = recorder(); taker != nullptr) {
-    return taker->AddLibraryCall(std::move(call));
-  }
-  return call.enqueue(handle_);
+absl::Status DeviceStream::AddToRecorder(LibraryCall call) {
+  return recorder()->AddLibraryCall(std::move(call));
 }
 
 absl::Status DeviceStream::Flush() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -50,12 +51,10 @@ struct KernelArgument {
   size_t size_bytes;
 };
 
-// Work that a library enqueues by itself.
+// Work that a library enqueues by itself: the arguments of
+// DeviceStream::Call().
 struct LibraryCall {
-  // Calls with the same addresses enqueue the same work.
   std::vector<const void*> identity;
-  // Enqueues the work on a stream of the driver. May be called later than
-  // DeviceStream::Call() returns, and again, as long as the step's plan lives.
   std::function<absl::Status(driver::StreamHandle*)> enqueue;
 };
 
@@ -133,8 +132,17 @@ class DeviceStream {
   absl::Status Launch(const KernelFunction& kernel, const LaunchShape& shape,
                       absl::Span<const KernelArgument> arguments);
 
-  // Lets a library enqueue work.
-  absl::Status Call(LibraryCall call);
+  // Lets a library enqueue work: `enqueue` gets the driver's stream and returns
+  // a status. It is called at once or, if the stream has a recorder, perhaps
+  // later and again, as long as the step's plan lives. Calls with the same
+  // addresses in `identity` enqueue the same work. Allocates nothing without a
+  // recorder.
+  template <typename Enqueue>
+  absl::Status Call(std::initializer_list<const void*> identity,
+                    Enqueue enqueue) {
+    if (recorder() == nullptr) return enqueue(handle_);
+    return AddToRecorder({.identity = identity, .enqueue = std::move(enqueue)});
+  }
 
   // Sets `event` to this point of the work.
   absl::Status Record(Event* event);
@@ -171,6 +179,8 @@ class DeviceStream {
                ? recorder_
                : nullptr;
   }
+  // Requires a recorder.
+  absl::Status AddToRecorder(LibraryCall call);
   // Enqueues what a recorder holds back.
   absl::Status Flush();
 

@@ -39,10 +39,10 @@ class WorkList {
   // Enqueues item i. Errors as the function of DeviceStream.
   absl::Status Enqueue(size_t i, DeviceStream* stream) const;
 
-  // Whether item i of both differs in no more than what a node of a graph can
+  // True if item i of both differs in no more than what a node of a graph can
   // take: the arguments of a kernel, the addresses of a copy.
   bool IsLike(size_t i, const WorkList& other) const;
-  // Whether, moreover, it is the same work.
+  // True if, moreover, it is the same work.
   bool IsSame(size_t i, const WorkList& other) const;
 
   // The parameters of a node for item i, a launch. `addresses` holds what the

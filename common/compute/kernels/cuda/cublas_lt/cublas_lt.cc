@@ -242,11 +242,11 @@ absl::Status MatMulPlan::Run(DeviceStream* stream, const void* a, const void* b,
                        ", no multiple of ", kAlignmentBytes, " bytes"));
     }
   }
-  return stream->Call({.identity = {this, a, b, bias, y, workspace},
-                       .enqueue = [this, a, b, bias, y,
-                                   workspace](driver::StreamHandle* handle) {
-                         return Enqueue(handle, a, b, bias, y, workspace);
-                       }});
+  return stream->Call(
+      {this, a, b, bias, y, workspace},
+      [this, a, b, bias, y, workspace](driver::StreamHandle* handle) {
+        return Enqueue(handle, a, b, bias, y, workspace);
+      });
 }
 
 absl::Status MatMulPlan::Enqueue(driver::StreamHandle* stream, const void* a,

@@ -78,13 +78,11 @@ absl::Status CudnnConvolution::Run(DeviceStream* stream,
     }
   }
   return stream->Call(
-      {.identity = {this, operands.x, operands.kernel, operands.y,
-                    operands.workspace},
-       .enqueue = [this,
-                   operands](driver::StreamHandle* handle) -> absl::Status {
-         ASSIGN_OR_RETURN(const CudnnDescriptor* const pack, PackOf(operands));
-         return library_->Execute(handle, plan_->plan(), *pack);
-       }});
+      {this, operands.x, operands.kernel, operands.y, operands.workspace},
+      [this, operands](driver::StreamHandle* handle) -> absl::Status {
+        ASSIGN_OR_RETURN(const CudnnDescriptor* const pack, PackOf(operands));
+        return library_->Execute(handle, plan_->plan(), *pack);
+      });
 }
 
 absl::StatusOr<const CudnnDescriptor*> CudnnConvolution::PackOf(
