@@ -61,17 +61,40 @@ def measure_torch():
     report("gpu.adam.100_mib.time", peer, "us", [micros / 5 for micros in updates])
     del variables, adam
 
-    x = torch.rand(MATRIX, MATRIX, device=device)
-    products = micros_of(torch.cuda.synchronize, lambda: [x @ x for _ in range(8)], 10)
-    report("gpu.matmul.float32", peer, "TFLOP/s",
-           [8 * 2 * MATRIX ** 3 / micros / 1e6 for micros in products])
+    for name in ("float32", "bfloat16"):
+        x = torch.rand(MATRIX, MATRIX, device=device).to(getattr(torch, name))
+        products = micros_of(torch.cuda.synchronize, lambda: [x @ x for _ in range(16)], 10)
+        report(f"gpu.matmul.{name}", peer, "TFLOP/s",
+               [16 * 2 * MATRIX ** 3 / micros / 1e6 for micros in products])
+    _measure_launches(torch, device, peer)
 
     for optimizer_name in ("sgd", "adam"):
         suffix = "" if optimizer_name == "sgd" else ".adam"
         for mode in ("eager", "compile", "graph"):
             step = _torch_step(torch, device, optimizer_name, mode)
-            report(f"gpu.mlp_step{suffix}", f"{peer} {mode}", "us",
-                   micros_of(torch.cuda.synchronize, step, 10 * REPETITIONS, 20))
+            samples = micros_of(torch.cuda.synchronize, step, 10 * REPETITIONS, 20)
+            for name in (f"gpu.mlp_step{suffix}", f"gpu.mlp_step{suffix}.graphs"):
+                report(name, f"{peer} {mode}", "us", samples)
+
+
+def _measure_launches(torch, device, peer):
+    """Products of tiny matrices, as in gpu_benchmark.cc."""
+    x = torch.zeros(4, 4, device=device)
+    length = 1000
+
+    def chain():
+        product = x
+        for _ in range(length):
+            product = product @ x
+        return product
+
+    eager = micros_of(torch.cuda.synchronize, chain)
+    report("gpu.launch", f"{peer} eager", "us", [micros / length for micros in eager])
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        chain()
+    replayed = micros_of(torch.cuda.synchronize, graph.replay)
+    report("gpu.launch.graphs", f"{peer} graph", "us", [micros / length for micros in replayed])
 
 
 def _torch_step(torch, device, optimizer_name, mode):

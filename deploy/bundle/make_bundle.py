@@ -17,8 +17,8 @@ import tempfile
 
 from deploy.install.shared_libraries import libraries_of, license_of
 
-EXECUTABLES = ("bench/gpu_benchmark", "coordinator/coordinator", "deploy/launch/launch",
-               "deploy/musterctl/musterctl", "ps/ps", "worker/worker")
+EXECUTABLES = ("bench/gpu_benchmark", "bench/gpu_model_benchmark", "coordinator/coordinator",
+               "deploy/launch/launch", "deploy/musterctl/musterctl", "ps/ps", "worker/worker")
 TESTS = ("common/core/device/conformance/device_conformance_test",
          "common/learn/train/device_training_test", "tests/gpu/kernels_on_gpu_test")
 FILES = {

@@ -22,6 +22,8 @@ PEER_PACKAGES = ("torch", "jax", "nvidia-nccl-cu13", "nvidia-cudnn-cu13")
 # Largest difference of a metric between CPU and GPU. The sums of float32 have another order.
 TOLERANCE = 1e-3
 LINES_SHOWN = 30
+MODELS = [("mobilenet_v2", "float32", 256), ("mobilenet_v2", "tensor_float_32", 256),
+          ("mobilenet_v2", "mixed_bfloat16", 256), ("transformer", "mixed_bfloat16", 32)]
 
 
 class PartFailed(Exception):
@@ -30,10 +32,13 @@ class PartFailed(Exception):
 
 class Run:
 
-    def __init__(self, simulated, folder):
+    def __init__(self, simulated, folder, logs):
         self.simulated = simulated
         self.folder = folder
+        self.logs = logs
         self.environ = dict(os.environ)
+        # CUDA's libraries are also found among the packages of this Python.
+        self.environ.setdefault("VIRTUAL_ENV", sys.prefix)
         self.environ["MUSTER_TEST_GPU"] = "simulated" if simulated else "real"
         # Ours come first; the driver and CUDA's libraries are found after them.
         inherited = self.environ.get("LD_LIBRARY_PATH")
@@ -50,12 +55,19 @@ class Run:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
+            self.log(arguments, output)
             show(output)
             raise PartFailed(f"{arguments[0]}: not done in {seconds} s") from None
+        self.log(arguments, output)
         if process.returncode != 0:
             show(output)
             raise PartFailed(f"{arguments[0]}: status {process.returncode}")
         return output
+
+    def log(self, arguments, output):
+        if self.logs is not None:
+            print("$", *arguments, file=self.logs)
+            print(output, file=self.logs, flush=True)
 
     def parts(self):
         """Returns functions by name, in the order in which they run."""
@@ -70,6 +82,7 @@ class Run:
             "benchmark": self.benchmark,
         }
         if not self.simulated:
+            parts["models"] = self.models
             parts["peers"] = self.peers
         return parts
 
@@ -118,6 +131,13 @@ class Run:
         options = ["--simulated"] if self.simulated else []
         return self.measured(["bin/gpu_benchmark"] + options, 100)
 
+    def models(self):
+        results = []
+        for model, precision, batch in MODELS:
+            results += self.measured(
+                ["bin/gpu_model_benchmark", model, precision, str(batch)], 60)
+        return results
+
     def peers(self):
         return self.measured(["python3", "-B", "torch_gpu.py", "--limit_seconds=145"], 150,
                              os.path.join(ROOT, "peers"))
@@ -162,11 +182,13 @@ def main():
                         help="a simulated GPU: shows that the bundle is complete")
     parser.add_argument("--part", action="append", metavar="NAME",
                         help="only this part, and others so named")
+    parser.add_argument("--log", metavar="FILE", type=argparse.FileType("w"),
+                        help="the whole output of each program")
     arguments = parser.parse_args()
     failed = []
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        parts = Run(arguments.simulated, folder).parts()
+        parts = Run(arguments.simulated, folder, arguments.log).parts()
         for name in arguments.part or []:
             if name not in parts:
                 parser.error(f"there is no part {name!r}; there are {', '.join(parts)}")
@@ -180,7 +202,8 @@ def main():
                 failed.append(name)
             print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
     print("\n== table")
-    print("\n".join(table(results.get("benchmark") or [], results.get("peers") or [])))
+    ours = (results.get("benchmark") or []) + (results.get("models") or [])
+    print("\n".join(table(ours, results.get("peers") or [])))
     print(f"failed: {', '.join(failed)}" if failed else "all parts passed")
     return 1 if failed else 0
 

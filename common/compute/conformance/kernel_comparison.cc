@@ -67,12 +67,17 @@ double Tolerance(DType dtype) {
 }  // namespace
 
 void ExpectClose(const Tensor& got, const Tensor& wanted) {
+  ExpectClose(got, wanted, got.dtype());
+}
+
+void ExpectClose(const Tensor& got, const Tensor& wanted, DType computed) {
   ASSERT_EQ(got.type(), wanted.type());
   if (got.dtype() == DType::kString) {
     ASSERT_EQ(got.flat<std::string>(), wanted.flat<std::string>());
     return;
   }
-  const double tolerance = Tolerance(got.dtype());
+  const double tolerance =
+      std::max(Tolerance(got.dtype()), Tolerance(computed));
   for (int64_t i = 0; i < got.element_count(); ++i) {
     const double a = got.ElementAsDouble(i);
     const double b = wanted.ElementAsDouble(i);

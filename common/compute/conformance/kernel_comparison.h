@@ -19,6 +19,8 @@ Tensor RandomTensor(const OpInput& input, RandomStream* random);
 
 // Expects the same types, and elements that differ by rounding.
 void ExpectClose(const Tensor& got, const Tensor& wanted);
+// As above, for elements that were computed in `computed`, and then converted.
+void ExpectClose(const Tensor& got, const Tensor& wanted, DType computed);
 
 std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors);
 

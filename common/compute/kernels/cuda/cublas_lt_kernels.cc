@@ -9,10 +9,12 @@
 #include "common/compute/kernels/cuda/cublas_lt/cublas_lt.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
+#include "common/compute/kernels/image_geometry.h"
 #include "common/compute/kernels/strided_index.h"
 #include "common/core/base/status_macros.h"
 
-// MatMul and FusedMatMulBias by cuBLASLt.
+// MatMul, FusedMatMulBias, and convolutions with windows of one pixel, by
+// cuBLASLt.
 namespace muster::internal {
 namespace {
 
@@ -159,6 +161,37 @@ KernelOr MakeMatMul(const KernelSpec& spec, const KernelTarget& target,
   return refusal;
 }
 
+bool IsOnePixel(const WindowAxis& axis) {
+  return axis.window_extent == 1 && axis.stride == 1 &&
+         axis.padding_before == 0 && axis.padding_after == 0;
+}
+
+// Returns the product that is the convolution: [pixels, input channels] times
+// [input channels, output channels], or one of its gradients.
+absl::StatusOr<KernelSpec> ProductOf(const KernelSpec& spec) {
+  ASSIGN_OR_RETURN(const ConvGeometry geometry, ConvGeometry::Of(spec));
+  if (geometry.groups != 1 || !IsOnePixel(geometry.height) ||
+      !IsOnePixel(geometry.width)) {
+    return Unsupported(spec);
+  }
+  const DType dtype = spec.outputs[0].dtype;
+  const int64_t pixels = geometry.batch * geometry.height.output_extent *
+                         geometry.width.output_extent;
+  const TensorType x = {dtype, {pixels, geometry.input_channels}};
+  const TensorType kernel = {
+      dtype, {geometry.input_channels, geometry.output_channels}};
+  const TensorType y = {dtype, {pixels, geometry.output_channels}};
+  switch (geometry.part) {
+    case ConvPart::kForward:
+      return KernelSpec{"MatMul", {}, {x, kernel}, {y}};
+    case ConvPart::kBackpropInput:
+      return KernelSpec{"MatMul", {{"transpose_b", true}}, {y, kernel}, {x}};
+    case ConvPart::kBackpropKernel:
+      break;
+  }
+  return KernelSpec{"MatMul", {{"transpose_a", true}}, {x, y}, {kernel}};
+}
+
 }  // namespace
 
 void RegisterCublasLtKernels(KernelRegistry* registry,
@@ -172,6 +205,16 @@ void RegisterCublasLtKernels(KernelRegistry* registry,
                                           const KernelTarget& where) {
                      return MakeMatMul(spec, where, library, *elementwise);
                    });
+  }
+  for (const char* op :
+       {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropKernel"}) {
+    RegisterDevice(
+        registry, target, op,
+        [library, elementwise](const KernelSpec& spec,
+                               const KernelTarget& where) -> KernelOr {
+          ASSIGN_OR_RETURN(const KernelSpec product, ProductOf(spec));
+          return MakeMatMul(product, where, library, *elementwise);
+        });
   }
 }
 

@@ -37,20 +37,21 @@ void LogUnusable(const Device& device, absl::string_view what,
 KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries) {
   const internal::KernelTarget target = {.device = device};
   KernelRegistry registry = KernelsOf(target);
-  if (libraries.cublas_lt != nullptr) {
-    const auto library = CublasLt::Create(libraries.cublas_lt, device);
-    if (library.ok()) {
-      internal::RegisterCublasLtKernels(&registry, target, *library);
-    } else {
-      LogUnusable(*device, "products of matrices", library.status());
-    }
-  }
   if (libraries.cudnn != nullptr) {
     const auto library = Cudnn::Create(libraries.cudnn, device);
     if (library.ok()) {
       internal::RegisterCudnnKernels(&registry, target, *library);
     } else {
       LogUnusable(*device, "convolutions", library.status());
+    }
+  }
+  // After cuDNN: convolutions that are products are taken from it.
+  if (libraries.cublas_lt != nullptr) {
+    const auto library = CublasLt::Create(libraries.cublas_lt, device);
+    if (library.ok()) {
+      internal::RegisterCublasLtKernels(&registry, target, *library);
+    } else {
+      LogUnusable(*device, "products of matrices", library.status());
     }
   }
   return registry;

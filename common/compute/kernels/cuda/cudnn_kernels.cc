@@ -1,32 +1,91 @@
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "common/compute/kernels/cuda/copy_image.h"
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
+#include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/image_geometry.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device_memory.h"
 
 // The six convolution ops by cuDNN.
 namespace muster::internal {
 namespace {
 
 CudnnConvolution::Operands OperandsOf(const KernelArguments& arguments,
-                                      ConvPart part) {
+                                      ConvPart part, void* kernel,
+                                      void* workspace) {
   const auto input = [&](int i) { return arguments.inputs[i]->address(); };
   void* const output = arguments.outputs[0]->address();
-  void* const workspace = arguments.scratch.data();
   switch (part) {
     case ConvPart::kForward:
-      return {input(0), input(1), output, workspace};
+      return {input(0), kernel, output, workspace};
     case ConvPart::kBackpropInput:
-      return {output, input(1), input(0), workspace};
+      return {output, kernel, input(0), workspace};
     case ConvPart::kBackpropKernel:
       break;
   }
-  return {input(0), output, input(1), workspace};
+  return {input(0), kernel, input(1), workspace};
 }
+
+// Transposes kernels: ours are matrices of [height * width * inputs, outputs],
+// and those of cuDNN are transposed.
+class Transposition {
+ public:
+  static absl::StatusOr<Transposition> Create(const KernelTarget& target,
+                                              int64_t rows, int64_t columns,
+                                              DType dtype) {
+    ASSIGN_OR_RETURN(const DeviceFunction function,
+                     FindFunction(target, copy_image(), "copy_words"));
+    return Transposition(function, rows, columns, dtype);
+  }
+
+  // True if both layouts are the same.
+  bool is_identity() const { return rows_ == 1 || columns_ == 1; }
+  size_t size_bytes() const {
+    return static_cast<size_t>(rows_ * columns_) * SizeOf(dtype_);
+  }
+
+  absl::Status ToCudnn(const DeviceRun& run, const void* from, void* to) const {
+    return Copy(run, from, to, rows_, columns_);
+  }
+  absl::Status FromCudnn(const DeviceRun& run, const void* from,
+                         void* to) const {
+    return Copy(run, from, to, columns_, rows_);
+  }
+
+ private:
+  Transposition(const DeviceFunction& function, int64_t rows, int64_t columns,
+                DType dtype)
+      : function_(function), rows_(rows), columns_(columns), dtype_(dtype) {}
+
+  absl::Status Copy(const DeviceRun& run, const void* from, void* to,
+                    int64_t rows, int64_t columns) const {
+    const CopyParameters parameters = {
+        .count = rows * columns,
+        .from = from,
+        .to = to,
+        .word_bytes = static_cast<int32_t>(SizeOf(dtype_)),
+        .from_layout = {.rank = 2,
+                        .offset = 0,
+                        .extents = {columns, rows},
+                        .strides = {1, columns}},
+        .to_layout = {.rank = 1,
+                      .offset = 0,
+                      .extents = {rows * columns},
+                      .strides = {1}}};
+    return run.Launch(function_, ThreadForEach(parameters.count), parameters);
+  }
+
+  DeviceFunction function_;
+  int64_t rows_;
+  int64_t columns_;
+  DType dtype_;
+};
 
 KernelOr MakeConvolution(const KernelSpec& spec, const KernelTarget& target,
                          const std::shared_ptr<Cudnn>& library) {
@@ -42,15 +101,38 @@ KernelOr MakeConvolution(const KernelSpec& spec, const KernelTarget& target,
           library, {.dtype = dtype,
                     .geometry = geometry,
                     .tensor_float_32 = target.device->tensor_float_32()}));
-  const size_t scratch_bytes = convolution->workspace_bytes();
-  return MakeDeviceKernel(target,
-                          [convolution = std::move(convolution),
-                           part = geometry.part](const DeviceRun& run) {
-                            return convolution->Run(
-                                run.arguments.stream,
-                                OperandsOf(run.arguments, part));
-                          },
-                          {.scratch_bytes = scratch_bytes});
+  ASSIGN_OR_RETURN(const Transposition transposition,
+                   Transposition::Create(target,
+                                         geometry.height.window_extent *
+                                             geometry.width.window_extent *
+                                             geometry.group_inputs(),
+                                         geometry.output_channels, dtype));
+  // The transposed kernel lies behind the workspace.
+  constexpr size_t kAlignment = DeviceMemory::kAlignmentBytes;
+  const size_t workspace_bytes =
+      (convolution->workspace_bytes() + kAlignment - 1) / kAlignment *
+      kAlignment;
+  const size_t kernel_bytes =
+      transposition.is_identity() ? 0 : transposition.size_bytes();
+  return MakeDeviceKernel(
+      target,
+      [convolution = std::move(convolution), transposition, workspace_bytes,
+       part = geometry.part](const DeviceRun& run) -> absl::Status {
+        uint8_t* const scratch = run.arguments.scratch.data();
+        const bool is_result = part == ConvPart::kBackpropKernel;
+        void* const ours = is_result ? run.output(0).data : run.input(1).data;
+        void* const theirs =
+            transposition.is_identity() ? ours : scratch + workspace_bytes;
+        if (ours != theirs && !is_result) {
+          RETURN_IF_ERROR(transposition.ToCudnn(run, ours, theirs));
+        }
+        RETURN_IF_ERROR(
+            convolution->Run(run.arguments.stream,
+                             OperandsOf(run.arguments, part, theirs, scratch)));
+        if (ours == theirs || !is_result) return absl::OkStatus();
+        return transposition.FromCudnn(run, theirs, ours);
+      },
+      {.scratch_bytes = workspace_bytes + kernel_bytes});
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ absl::StatusOr<CudnnDescriptor> MakeKernel(const CudnnTarget& target,
   const int64_t width = geometry.width.window_extent;
   return MakeTensor(target, dtype, kCudnnKernel,
                     {outputs, inputs, height, width},
-                    {1, outputs, width * inputs * outputs, inputs * outputs});
+                    {height * width * inputs, 1, width * inputs, inputs});
 }
 
 absl::StatusOr<CudnnDescriptor> MakeConvolution(const CudnnTarget& target,

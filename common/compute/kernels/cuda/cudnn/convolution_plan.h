@@ -17,8 +17,9 @@
 namespace muster {
 
 // A convolution or one of its gradients. Images are [batch, height, width,
-// channels], kernels [height, width, inputs of a group, outputs], in row order:
-// cuDNN, whose axes have another order, is told the strides.
+// channels], kernels [outputs, height, width, inputs of a group], in row order.
+// cuDNN takes no other layout of kernels with such images: it does not look at
+// the strides of a kernel, and computes something else.
 struct ConvolutionProblem {
   DType dtype = DType::kFloat32;  // Of all operands; a floating type.
   internal::ConvGeometry geometry;

@@ -39,6 +39,17 @@ bool IsDense(const FakeTensor& tensor) {
   return true;
 }
 
+// True if the elements lie in row order of the axes, or of the axes with the
+// channels last.
+bool IsKernelLayout(const FakeTensor& kernel) {
+  const auto& [outputs, inputs, height, width] = kernel.extents;
+  const std::array<int64_t, 4> plain = {inputs * height * width, height * width,
+                                        width, 1};
+  const std::array<int64_t, 4> channels_last = {height * width * inputs, 1,
+                                                width * inputs, inputs};
+  return kernel.strides == plain || kernel.strides == channels_last;
+}
+
 // The names of the same attribute in the three operations.
 struct Names {
   AttributeName alpha, beta, convolution, x, w, y;
@@ -235,6 +246,8 @@ std::optional<FakeConvolution> FakeConvolution::Of(
   if (convolution.type() != DescriptorType::kConvolution || !x || !w || !y) {
     return std::nullopt;
   }
+  // The library computes something else, without an error.
+  if (!IsKernelLayout(*w)) return std::nullopt;
   FakeConvolution made = {
       .part = operation.type(),
       .x = *x,

@@ -43,8 +43,8 @@ struct FakeConvolution {
   double beta = 0;
   bool rounds_to_tensor_float_32 = false;
 
-  // Absent if descriptors do not fit each other, or cuDNN does not list their
-  // types.
+  // Absent if descriptors do not fit each other, cuDNN does not list their
+  // types, or the kernel has a layout that cuDNN does not know.
   static std::optional<FakeConvolution> Of(const FakeDescriptor& operation);
 
   // The tensor that is written.
