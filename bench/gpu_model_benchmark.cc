@@ -1,17 +1,20 @@
-// Training steps of models on a GPU, through Model: MobileNetV2 at 224 x 224,
-// or a transformer block of 512 positions, 1024 features and 16 heads. Prints
-// one JSON object, as the peers do (bench/peers/torch_gpu.py).
+// Training steps of models on a GPU, through Model: MobileNetV2 at 224 x 224, a
+// transformer block of 512 positions, 1024 features and 16 heads, or an MLP of
+// 784-256-256-10. Prints one JSON object, as the peers do
+// (bench/peers/torch_gpu_models.py).
 //
 //   gpu_model_benchmark MODEL PRECISION BATCH [--gpu_graphs] [--simulated]
 //
-// MODEL is mobilenet_v2 or transformer; PRECISION is float32, tensor_float_32
-// or mixed_bfloat16. Batches come from host memory, as in training.
+// MODEL is mobilenet_v2, transformer or mlp; PRECISION is float32,
+// tensor_float_32 or mixed_bfloat16. Batches come from host memory, as in
+// training.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,11 +37,12 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
-#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/layer_normalization.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/merge.h"
 #include "common/learn/nn/pooling_1d.h"
+#include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/model.h"
@@ -47,7 +51,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kClasses = 1000;
+constexpr int64_t kClasses = 10;  // Of the labels.
 constexpr int64_t kPositions = 512;
 constexpr int64_t kFeatures = 1024;
 constexpr int64_t kHeads = 16;
@@ -80,13 +84,13 @@ class StepTimes : public Callback {
 LayerPtr TransformerBlock() {
   const LayerOutput inputs = Input({kPositions, kFeatures});
   const LayerOutput normalized = LayerNormalization()(inputs);
-  const LayerOutput attended = Add()(
-      {inputs, MultiHeadAttention(kHeads, kFeatures / kHeads)(
-                   {normalized, normalized})});
+  const LayerOutput attended =
+      Add()({inputs, MultiHeadAttention(kHeads, kFeatures / kHeads)(
+                         {normalized, normalized})});
   LayerOutput x = LayerNormalization()(attended);
   x = Dense(4 * kFeatures, {.activation = Activation::kGelu})(x);
   x = Add()({attended, Dense(kFeatures)(x)});
-  return Functional(inputs, Dense(kClasses)(GlobalAveragePooling1D()(x)));
+  return Functional(inputs, Dense(1000)(GlobalAveragePooling1D()(x)));
 }
 
 // The same batch forever.
@@ -103,8 +107,29 @@ Dataset Batches(const Shape& shape) {
   return Dataset::FromTensors({x, labels}).Repeat();
 }
 
-int Main(absl::string_view name, absl::string_view precision, int64_t batch,
-         bool with_graphs, bool is_simulated) {
+struct MeasuredModel {
+  absl::string_view name;
+  Shape input;
+  std::function<LayerPtr()> make;
+};
+
+std::vector<MeasuredModel> Models() {
+  return {{"mobilenet_v2",
+           {224, 224, 3},
+           [] {
+             return applications::MobileNetV2(
+                 {.classifier_activation = Activation::kLinear});
+           }},
+          {"transformer", {kPositions, kFeatures}, TransformerBlock},
+          {"mlp", {784}, [] {
+             return Sequential({Dense(256, {.activation = Activation::kRelu}),
+                                Dense(256, {.activation = Activation::kRelu}),
+                                Dense(10)});
+           }}};
+}
+
+int Main(const MeasuredModel& measured, absl::string_view precision,
+         int64_t batch, bool with_graphs, bool is_simulated) {
   const auto begin = std::chrono::steady_clock::now();
   DeviceSet& devices = DeviceSet::OfProcess();
   if (is_simulated) OkOrDie(devices.UseSimulatedDevices(1));
@@ -112,35 +137,31 @@ int Main(absl::string_view name, absl::string_view precision, int64_t batch,
   devices.CaptureSteps(with_graphs);
   SetDTypePolicy(precision == "mixed_bfloat16" ? kMixedBfloat16Policy
                                                : kFloat32Policy);
-  const bool is_transformer = name == "transformer";
   const auto strategy = OrDie(DefaultStrategy::Create());
-  Model model = is_transformer
-                    ? TransformerBlock()
-                    : applications::MobileNetV2(
-                          {.classifier_activation = Activation::kLinear});
+  Model model = measured.make();
   OkOrDie(model.Compile(*strategy, {.optimizer = Sgd({.learning_rate = 0.01}),
                                     .loss = SparseCategoricalCrossentropy(
                                         {.from_logits = true})}));
-  const Shape shape = is_transformer ? Shape({batch, kPositions, kFeatures})
-                                     : Shape({batch, 224, 224, 3});
+  std::vector<int64_t> dims = {batch};
+  dims.insert(dims.end(), measured.input.dims().begin(),
+              measured.input.dims().end());
   StepTimes times;
   OkOrDie(model
-              .Fit(Batches(shape),
+              .Fit(Batches(Shape(dims)),
                    {.steps_per_epoch = kWarmUpSteps + kTimedSteps,
                     .verbose = Verbosity::kSilent,
                     .callbacks = {&times}})
               .status());
   const auto memory = OrDie(devices.GetMemoryInfo(0));
-  std::printf(
-      R"({"bench": "gpu.%s.%s.batch_%lld", "peer": "muster", "unit": "us", )"
-      R"("median": %.5g, "graphs": "%s", "peak_mib": %lld, )"
-      R"("first_step_seconds": %.3g})"
-      "\n",
-      std::string(name).c_str(), std::string(precision).c_str(),
-      static_cast<long long>(batch), times.Median(),
-      with_graphs ? "auto" : "off",
-      static_cast<long long>(memory.peak_bytes >> 20),
-      std::chrono::duration<double>(times.first() - begin).count());
+  std::printf(R"({"bench": "gpu.%s.%s.batch_%lld%s", "peer": "muster", )"
+              R"("unit": "us", "median": %.5g, "peak_mib": %lld, )"
+              R"("first_step_seconds": %.3g})"
+              "\n",
+              std::string(measured.name).c_str(),
+              std::string(precision).c_str(), static_cast<long long>(batch),
+              with_graphs ? ".graphs" : "", times.Median(),
+              static_cast<long long>(memory.peak_bytes >> 20),
+              std::chrono::duration<double>(times.first() - begin).count());
   return 0;
 }
 
@@ -153,14 +174,15 @@ int main(int argc, char** argv) {
     return std::find(arguments.begin(), arguments.end(), option) !=
            arguments.end();
   };
-  if (argc < 4) {
-    std::fprintf(stderr,
-                 "usage: gpu_model_benchmark mobilenet_v2|transformer "
-                 "float32|tensor_float_32|mixed_bfloat16 BATCH [--gpu_graphs] "
-                 "[--simulated]\n");
-    return 2;
+  for (const muster::MeasuredModel& model : muster::Models()) {
+    if (argc < 4 || arguments[0] != model.name) continue;
+    return muster::Main(model, arguments[1],
+                        std::atoll(std::string(arguments[2]).c_str()),
+                        has("--gpu_graphs"), has("--simulated"));
   }
-  return muster::Main(arguments[0], arguments[1],
-                      std::atoll(std::string(arguments[2]).c_str()),
-                      has("--gpu_graphs"), has("--simulated"));
+  std::fprintf(stderr,
+               "usage: gpu_model_benchmark mobilenet_v2|transformer|mlp "
+               "float32|tensor_float_32|mixed_bfloat16 BATCH [--gpu_graphs] "
+               "[--simulated]\n");
+  return 2;
 }

@@ -72,9 +72,8 @@ def measure_torch():
         suffix = "" if optimizer_name == "sgd" else ".adam"
         for mode in ("eager", "compile", "graph"):
             step = _torch_step(torch, device, optimizer_name, mode)
-            samples = micros_of(torch.cuda.synchronize, step, 10 * REPETITIONS, 20)
-            for name in (f"gpu.mlp_step{suffix}", f"gpu.mlp_step{suffix}.graphs"):
-                report(name, f"{peer} {mode}", "us", samples)
+            report(f"gpu.mlp_step{suffix}", f"{peer} {mode}", "us",
+                   micros_of(torch.cuda.synchronize, step, 10 * REPETITIONS, 20))
 
 
 def _measure_launches(torch, device, peer):

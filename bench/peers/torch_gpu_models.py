@@ -48,7 +48,12 @@ def make_step(torch, name, precision, batch, mode):
     torch.backends.cuda.matmul.allow_tf32 = tensor_float_32
     torch.backends.cudnn.allow_tf32 = tensor_float_32
     torch.manual_seed(1)
-    if name == "transformer":
+    if name == "mlp":
+        model = torch.nn.Sequential(torch.nn.Linear(784, 256), torch.nn.ReLU(),
+                                    torch.nn.Linear(256, 256), torch.nn.ReLU(),
+                                    torch.nn.Linear(256, 10)).to(device)
+        x = torch.rand(batch, 784, device=device) - 0.5
+    elif name == "transformer":
         model = transformer_block(torch).to(device)
         x = torch.rand(batch, POSITIONS, FEATURES, device=device) - 0.5
     else:
@@ -57,7 +62,7 @@ def make_step(torch, name, precision, batch, mode):
         model = torchvision.models.mobilenet_v2(dropout=0.0).to(
             device, memory_format=torch.channels_last)
         x = torch.rand(batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last)
-    y = torch.randint(0, CLASSES, (batch,), device=device)
+    y = torch.randint(0, 10, (batch,), device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, fused=True)
     loss_of = torch.nn.CrossEntropyLoss()
 

@@ -20,11 +20,13 @@ from deploy.install.shared_libraries import libraries_of, license_of
 EXECUTABLES = ("bench/gpu_benchmark", "bench/gpu_model_benchmark", "coordinator/coordinator",
                "deploy/launch/launch", "deploy/musterctl/musterctl", "ps/ps", "worker/worker")
 TESTS = ("common/core/device/conformance/device_conformance_test",
-         "common/learn/train/device_training_test", "tests/gpu/kernels_on_gpu_test")
+         "common/learn/train/device_training_test",
+         "common/net/collectives/nccl/nccl_process_test", "tests/gpu/kernels_on_gpu_test")
 FILES = {
     "LICENSE": "LICENSE",
     "bench/peers/measure.py": "peers/measure.py",
     "bench/peers/torch_gpu.py": "peers/torch_gpu.py",
+    "bench/peers/torch_gpu_models.py": "peers/torch_gpu_models.py",
     "deploy/bundle/digits.job": "digits.job",
     "deploy/bundle/run.py": "run.py",
     "examples/data/digits/LICENSE": "digits/LICENSE",

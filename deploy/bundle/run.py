@@ -22,8 +22,9 @@ PEER_PACKAGES = ("torch", "jax", "nvidia-nccl-cu13", "nvidia-cudnn-cu13")
 # Largest difference of a metric between CPU and GPU. The sums of float32 have another order.
 TOLERANCE = 1e-3
 LINES_SHOWN = 30
-MODELS = [("mobilenet_v2", "float32", 256), ("mobilenet_v2", "tensor_float_32", 256),
-          ("mobilenet_v2", "mixed_bfloat16", 256), ("transformer", "mixed_bfloat16", 32)]
+# MODEL:PRECISION:BATCH
+MODELS = ("mlp:float32:64", "mobilenet_v2:float32:256", "mobilenet_v2:tensor_float_32:256",
+          "mobilenet_v2:mixed_bfloat16:256", "transformer:mixed_bfloat16:32")
 
 
 class PartFailed(Exception):
@@ -78,6 +79,7 @@ class Run:
                 lambda: self.conformance("device_conformance_test", driver, 60),
             "kernel conformance": lambda: self.conformance("kernels_on_gpu_test", "*", 60),
             "training conformance": lambda: self.conformance("device_training_test", "*", 90),
+            "NCCL": lambda: self.conformance("nccl_process_test", "-*Expires*", 60),
             "accuracy": self.accuracy,
             "benchmark": self.benchmark,
         }
@@ -133,14 +135,19 @@ class Run:
 
     def models(self):
         results = []
-        for model, precision, batch in MODELS:
-            results += self.measured(
-                ["bin/gpu_model_benchmark", model, precision, str(batch)], 60)
+        for model in MODELS:
+            for options in ([], ["--gpu_graphs"]):
+                results += self.measured(
+                    ["bin/gpu_model_benchmark"] + model.split(":") + options, 60)
         return results
 
     def peers(self):
-        return self.measured(["python3", "-B", "torch_gpu.py", "--limit_seconds=145"], 150,
-                             os.path.join(ROOT, "peers"))
+        folder = os.path.join(ROOT, "peers")
+        results = self.measured(["python3", "-B", "torch_gpu.py", "--limit_seconds=115"], 120,
+                                folder)
+        return results + self.measured(
+            ["python3", "-B", "torch_gpu_models.py", "--limit_seconds=115", *MODELS], 120,
+            folder)
 
 
 def show(output):
@@ -151,17 +158,24 @@ def is_better(unit, one, other):
     return one < other if unit == "us" else one > other
 
 
+def best_of(unit, peers, bench):
+    best = None
+    for peer in peers:
+        if peer["bench"] == bench and (
+                best is None or is_better(unit, peer["median"], best["median"])):
+            best = peer
+    return best
+
+
 def table(ours, peers):
     """Returns lines of Markdown. A ratio above 1 means that Muster is faster."""
     lines = ["| measured | Muster | best peer | ratio | budget |",
              "| --- | --- | --- | --- | --- |"]
     for row in ours:
         unit, value = row["unit"], row["median"]
-        best = None
-        for peer in peers:
-            if peer["bench"] == row["bench"] and (
-                    best is None or is_better(unit, peer["median"], best["median"])):
-                best = peer
+        best = best_of(unit, peers, row["bench"])
+        # A step with graphs is compared with what the peers do without and with them.
+        best = best or best_of(unit, peers, row["bench"].removesuffix(".graphs"))
         peer_text = ratio = "-"
         if best:
             peer_text = f"{best['median']:.4g} {unit} ({best['peer']})"

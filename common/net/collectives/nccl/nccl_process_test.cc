@@ -1,24 +1,37 @@
 // Real processes, one a rank, each with a simulated GPU, of which one is killed
-// or stopped.
+// or stopped. With MUSTER_TEST_GPU=real, they share the first GPU of this
+// machine, and NCCL connects them as if each were on a host of its own.
 #include <signal.h>
+#include <stdlib.h>
 
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
+#include "common/core/device/device_set.h"
+#include "common/core/device/testing/gpus_under_test.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/net/collectives/communicator.h"
 #include "common/net/collectives/conformance/rank_processes.h"
+#include "common/net/collectives/device_communicator.h"
 #include "common/net/collectives/message/message_communicator.h"
 #include "common/net/collectives/nccl/fake/fake_gpus.h"
+#include "common/net/collectives/nccl/nccl_api.h"
 #include "common/net/collectives/nccl/nccl_communicator.h"
+#include "common/net/collectives/nccl/real_nccl.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,30 +47,48 @@ constexpr int64_t kElementCount = 20000;
 using Lanes = std::vector<std::unique_ptr<Lane>>;
 
 // What a rank has in its process.
-struct RankState {
-  explicit RankState(bool reports_lost_ranks)
-      : gpus(kSize, {.reports_lost_ranks = reports_lost_ranks}) {}
+class RankState {
+ public:
+  explicit RankState(bool reports_lost_ranks) {
+    if (!TestsUseRealGpu()) {
+      gpus_.emplace(
+          kSize, FakeNccl::Options{.reports_lost_ranks = reports_lost_ranks});
+    }
+  }
 
   absl::Status Connect(int rank, Lanes lanes) {
     constexpr absl::Duration kTimeout = RankProcesses::kUndisturbedTimeout;
+    ASSIGN_OR_RETURN(Device* const device, FindDevice(rank));
+    ASSIGN_OR_RETURN(const nccl::Api* const api,
+                     gpus_.has_value() ? &gpus_->nccl().api() : RealNccl());
     auto control = MakeMessageCommunicator({rank, 1, std::move(lanes), {}});
-    NcclGroup group{.device = gpus.device(rank),
-                    .control = *std::move(control)};
+    NcclGroup group{.device = device, .control = *std::move(control)};
     if (rank == 0) {
-      MUSTER_CHECK(gpus.nccl().api().ncclGetUniqueId(&group.id) ==
-                   nccl::kSuccess);
+      MUSTER_CHECK(api->ncclGetUniqueId(&group.id) == nccl::kSuccess);
     }
     RETURN_IF_ERROR(group.control->Broadcast(
         {DType::kUint8, sizeof(group.id.bytes), group.id.bytes}, 0,
         {"the id of NCCL", kTimeout}));
-    ASSIGN_OR_RETURN(communicator,
-                     ConnectNccl(&gpus.nccl().api(), std::move(group),
-                                 Clock::Real()->Now() + kTimeout));
+    ASSIGN_OR_RETURN(
+        communicator_,
+        ConnectNccl(api, std::move(group), Clock::Real()->Now() + kTimeout));
     return absl::OkStatus();
   }
 
-  FakeGpus gpus;
-  std::unique_ptr<DeviceCommunicator> communicator;
+  Communicator& communicator() { return *communicator_; }
+
+ private:
+  absl::StatusOr<Device*> FindDevice(int rank) {
+    if (gpus_.has_value()) return gpus_->device(rank);
+    // NCCL refuses ranks of one host that share a GPU.
+    setenv("NCCL_HOSTID", absl::StrCat("rank-", rank).c_str(), 1);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    RETURN_IF_ERROR(UseGpusUnderTest(1));
+    return DeviceSet::OfProcess().FindDevice(0);
+  }
+
+  std::optional<FakeGpus> gpus_;
+  std::unique_ptr<DeviceCommunicator> communicator_;
 };
 
 // Starts ranks that all-reduce other values in each call. Unless it
@@ -71,7 +102,7 @@ std::unique_ptr<RankProcesses> Start(const std::string& victim_faults,
       if (!connected.ok()) return connected.ToString();
       Tensor buffer(DType::kInt32, Shape({kElementCount}));
       for (int32_t& value : buffer.mutable_flat<int32_t>()) value = rank + call;
-      const absl::Status status = state->communicator->AllReduce(
+      const absl::Status status = state->communicator().AllReduce(
           ReduceOp::kSum, SpanOf(buffer), {"gradients", timeout});
       const int32_t first = buffer.flat<int32_t>()[0];
       if (!status.ok()) {
@@ -94,22 +125,32 @@ testing::Matcher<std::string> NamesTheVictim(const char* code) {
                HasSubstr(code));
 }
 
-class KilledNcclRankTest : public testing::TestWithParam<const char*> {};
+class KilledNcclRankPhaseTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(KilledNcclRankTest, IsNamedByAllSurvivorsAtOnce) {
+TEST_P(KilledNcclRankPhaseTest, IsNamedByAllSurvivorsAtOnce) {
   Start(GetParam(), /*reports_lost_ranks=*/true)
       ->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
 }
 
+TEST(KilledNcclRankTest, IsNamedWhereverItIs) {
+  const auto ranks = Start("", /*reports_lost_ranks=*/true);
+  ASSERT_TRUE(ranks->AwaitVictimAtWork());
+  const absl::Time killed = Clock::Real()->Now();
+  ranks->SendToVictim(SIGKILL);
+  ranks->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
+  std::cout << "survivors ended " << Clock::Real()->Now() - killed
+            << " after the kill\n";
+}
+
 // After the agreement, only NCCL knows that a rank is missing, and says
 // nothing.
-TEST_P(KilledNcclRankTest, IsNamedWhenTheCallExpiresIfNcclWaitsForIt) {
+TEST_P(KilledNcclRankPhaseTest, IsNamedWhenTheCallExpiresIfNcclWaitsForIt) {
   Start(GetParam(), /*reports_lost_ranks=*/false)
       ->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Phases, KilledNcclRankTest,
+    Phases, KilledNcclRankPhaseTest,
     testing::Values("nccl.begin@call=4", "nccl.begin@call=9",
                     "nccl.agreed@call=4", "nccl.agreed@call=9",
                     "nccl.launched@call=4"),
