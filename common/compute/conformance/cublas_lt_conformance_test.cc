@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
@@ -25,6 +26,7 @@
 #include "common/core/device/driver_api.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -74,6 +76,36 @@ TEST_F(CublasLtConformanceTest, ProductsMatchTheReference) {
   // Both operands are broadcast along an axis of their own, for each choice of
   // transposes: no strides.
   EXPECT_EQ(refused_count, 4);
+}
+
+// True if each window is a pixel of its own.
+bool HasSinglePixels(const OpCase& c) {
+  const auto strides =
+      c.attributes.GetOr("strides", std::vector<int64_t>{1, 1});
+  const int kernel = c.op == "Conv2DBackpropKernel" ? 2 : 1;
+  const Shape& extents = c.inputs[kernel].shape;
+  return extents.dim(0) == 1 && extents.dim(1) == 1 && strides[0] == 1 &&
+         strides[1] == 1 && c.attributes.GetOr("groups", int64_t{1}) == 1;
+}
+
+TEST_F(CublasLtConformanceTest, ConvolutionsOfSinglePixelsAreProducts) {
+  const KernelRegistry kernels = MakeKernels();
+  int product_count = 0;
+  for (const OpCase& c : AllKernelCases()) {
+    if (!absl::StartsWith(c.op, "Conv2D")) continue;
+    SCOPED_TRACE(Describe(c));
+    const std::vector<Tensor> inputs = RandomInputs(c);
+    ASSERT_OK_AND_ASSIGN(const KernelSpec spec,
+                         SpecOf(c.op, c.attributes, inputs));
+    const bool is_product = HasSinglePixels(c) && IsForLibrary(spec);
+    const int64_t count_before = ProductCount();
+    ASSERT_OK_AND_ASSIGN(const auto kernel, kernels.Create(spec, 1));
+    ExpectClose(RunOnDevice(kernel.get(), spec, inputs),
+                Reference(spec, inputs));
+    EXPECT_EQ(ProductCount() - count_before, is_product ? 1 : 0);
+    product_count += is_product ? 1 : 0;
+  }
+  EXPECT_GT(product_count, 0);
 }
 
 // Operands for a product of `x` and a [40, 70] matrix, and a bias.

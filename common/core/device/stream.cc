@@ -1,6 +1,7 @@
 #include "common/core/device/stream.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -15,9 +16,10 @@
 namespace muster {
 namespace {
 
-// Most waits of a training step end within this time.
-constexpr absl::Duration kSpinTime = absl::Microseconds(50);
-constexpr absl::Duration kPauseMin = absl::Microseconds(20);
+// A thread that pauses wakes up late, by more than the step of a small model
+// takes; so short waits do not pause, and pauses are a part of the wait so far.
+constexpr absl::Duration kSpinTime = absl::Milliseconds(1);
+constexpr int kWaitsPerPause = 16;
 constexpr absl::Duration kPauseMax = absl::Milliseconds(1);
 
 void Pause(absl::Duration duration) {
@@ -137,7 +139,6 @@ absl::Status DeviceStream::Wait(const Event& event) {
 absl::Status AwaitEvent(DeviceContext* context, const Event& event,
                         absl::Time deadline, absl::string_view what) {
   const absl::Time start = Clock::Real()->Now();
-  absl::Duration pause = kPauseMin;
   while (true) {
     ASSIGN_OR_RETURN(const bool is_reached, event.IsReached());
     if (is_reached) return absl::OkStatus();
@@ -147,9 +148,12 @@ absl::Status AwaitEvent(DeviceContext* context, const Event& event,
           absl::StrCat(context->name(), " has not finished ", what, " after ",
                        absl::FormatDuration(now - start)));
     }
-    if (now - start < kSpinTime) continue;
-    Pause(std::min(pause, deadline - now));
-    pause = std::min(2 * pause, kPauseMax);
+    if (now - start < kSpinTime) {
+      std::this_thread::yield();
+      continue;
+    }
+    Pause(
+        std::min({(now - start) / kWaitsPerPause, kPauseMax, deadline - now}));
   }
 }
 
