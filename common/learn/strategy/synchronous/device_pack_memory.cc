@@ -192,9 +192,9 @@ absl::Status DevicePackMemory::SumLeaves(int pack) {
     leaves.push_back(packs_[pack].buffer->data() +
                      leaf * stride * ElementBytes(pack));
   }
+  void* const sum = packs_[pack].buffer->data();
   return ReduceOnDevice(ReduceOp::kSum, layout_.plan.packs[pack].dtype, stride,
-                        leaves, /*divisor=*/1, packs_[pack].buffer->data(),
-                        &device_, &stream_);
+                        leaves, /*divisor=*/1, {&sum, 1}, &device_, &stream_);
 }
 
 absl::Status DevicePackMemory::Combine() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/string_view.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/launch_shape.h"
 #include "common/net/collectives/on_device/reduce_arrays_image.h"
@@ -14,8 +15,6 @@ namespace {
 
 using internal::ArrayReduction;
 using internal::ReduceArraysParameters;
-
-constexpr uint32_t kThreads = 256;
 
 // Of dtypes that CheckReducible() accepts.
 absl::string_view KernelOf(DType dtype) {
@@ -53,8 +52,10 @@ static_assert(static_cast<int>(ArrayReduction::kSum) ==
 
 absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
                             absl::Span<const void* const> inputs, int divisor,
-                            void* output, Device* device,
+                            absl::Span<void* const> outputs, Device* device,
                             DeviceStream* stream) {
+  static_assert(kReducedOutputsMax <= ReduceArraysParameters::kArraysMax);
+  MUSTER_CHECK(!outputs.empty() && outputs.size() <= kReducedOutputsMax);
   RETURN_IF_ERROR(CheckReducible(dtype));
   if (element_count == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(
@@ -65,24 +66,29 @@ absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
                                     .input_count = 1,
                                     .reduction = ReductionOf(op),
                                     .divisor = 1,
-                                    .output = output};
+                                    .output_count = 1,
+                                    .outputs = {outputs[0]}};
   LaunchShape shape;
-  shape.grid[0] =
-      static_cast<uint32_t>((element_count + kThreads - 1) / kThreads);
-  shape.block[0] = kThreads;
+  constexpr int64_t kBlockElements = int64_t{ReduceArraysParameters::kThreads} *
+                                     ReduceArraysParameters::kElements;
+  shape.grid[0] = static_cast<uint32_t>((element_count + kBlockElements - 1) /
+                                        kBlockElements);
+  shape.block[0] = ReduceArraysParameters::kThreads;
   const KernelArgument arguments[] = {&parameters};
   for (size_t next = 1;;) {
     while (next < inputs.size() &&
-           parameters.input_count < ReduceArraysParameters::kInputsMax) {
+           parameters.input_count < ReduceArraysParameters::kArraysMax) {
       parameters.inputs[parameters.input_count++] = inputs[next++];
     }
     const bool is_last = next >= inputs.size();
-    if (is_last && op == ReduceOp::kMean) {
-      parameters.divisor = divisor;
+    if (is_last) {
+      if (op == ReduceOp::kMean) parameters.divisor = divisor;
+      std::copy(outputs.begin(), outputs.end(), parameters.outputs);
+      parameters.output_count = static_cast<int32_t>(outputs.size());
     }
     RETURN_IF_ERROR(stream->Launch(kernel, shape, arguments));
     if (is_last) return absl::OkStatus();
-    parameters.inputs[0] = output;
+    parameters.inputs[0] = outputs[0];
     parameters.input_count = 1;
   }
 }

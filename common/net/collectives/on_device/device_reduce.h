@@ -12,14 +12,18 @@
 
 namespace muster {
 
-// As Reduce() of reduce_kernels.h, with one output, in memory of `device`:
-// enqueues on `stream`. kMean divides by `divisor`. The output may be one of
-// the first 16 inputs. Float16 and bfloat16 are rounded after each 15 inputs.
+inline constexpr int kReducedOutputsMax = 16;
+
+// As Reduce() of reduce_kernels.h, in memory of `device`: enqueues on `stream`.
+// kMean divides by `divisor`. All outputs, of which there are 1 to
+// kReducedOutputsMax, get the result. They may be among the first 16 inputs.
+// Float16 and bfloat16 are rounded after each 15 inputs.
 //   kUnimplemented  as CheckReducible()
 //   others          of the device
 absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
                             absl::Span<const void* const> inputs, int divisor,
-                            void* output, Device* device, DeviceStream* stream);
+                            absl::Span<void* const> outputs, Device* device,
+                            DeviceStream* stream);
 
 }  // namespace muster
 

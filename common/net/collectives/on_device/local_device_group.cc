@@ -29,6 +29,8 @@
 namespace muster {
 namespace {
 
+static_assert(kLocalDeviceRanksMax <= kReducedOutputsMax);
+
 constexpr int kHierarchyRanksMin = 4;
 // Of an all-reduce of kHierarchical.
 constexpr int kRoundsMax = 3;
@@ -41,9 +43,11 @@ struct Task {
   Range range;
   std::vector<int> sources;
   bool is_half = false;  // A part of a mean, which is divided later.
+  // The range of the buffers of all ranks, which have one GPU.
+  bool is_for_all = false;
 };
-// What a rank does between two waits for the others. No rank reads in a round
-// what another rank writes in it.
+// What a rank does between two waits for the others. No rank reads or writes in
+// a round what another rank writes in it.
 using Round = std::vector<Task>;
 
 std::vector<int> Ranks(int begin, int end) {
@@ -57,13 +61,16 @@ Round CopyFrom(int source, int rank, Range range) {
   return {{range, {source}}};
 }
 
-std::vector<Round> AllReduceRounds(DeviceReduction reduction, int rank,
-                                   int size, int64_t element_count) {
+std::vector<Round> AllReduceRounds(DeviceReduction reduction, bool has_one_gpu,
+                                   int rank, int size, int64_t element_count) {
   const Range all{0, element_count};
   if (reduction == DeviceReduction::kByParts) {
     const auto part = [&](int r) {
       return Communicator::PartOf(element_count, r, size);
     };
+    if (has_one_gpu) {
+      return {{{part(rank), Ranks(0, size), false, /*is_for_all=*/true}}};
+    }
     Round copies;
     for (int r = 0; r < size; ++r) {
       if (r != rank) copies.push_back({part(r), {r}});
@@ -156,6 +163,15 @@ class LocalDeviceCommunicator final : public DeviceCommunicator {
 
  private:
   Exchange::Entry& own() const { return exchange_->entries[rank()]; }
+  // True if the memory of `entry` is that of this rank's GPU.
+  bool IsHere(const Exchange::Entry& entry) const {
+    return entry.device->context().ordinal() == device().context().ordinal();
+  }
+  bool HasOneGpu() const {
+    return std::all_of(
+        exchange_->entries.begin(), exchange_->entries.end(),
+        [this](const Exchange::Entry& entry) { return IsHere(entry); });
+  }
 
   // Tells Progress() of a call, and gives its error its form.
   absl::Status Run(CollectiveOperation operation, const CollectiveCall& call,
@@ -192,14 +208,14 @@ absl::Status LocalDeviceCommunicator::StartAllReduce(
     ReduceOp op, TensorSpan buffer, const Event& ready, Event* done,
     const CollectiveCall& call) {
   RETURN_IF_ERROR(CheckReducible(buffer.dtype));
-  return Start(
-      {.operation = CollectiveOperation::kAllReduce,
-       .reduce_op = op,
-       .dtype = buffer.dtype,
-       .element_count = buffer.element_count},
-      op, buffer,
-      AllReduceRounds(reduction_, rank(), size(), buffer.element_count), ready,
-      done, call);
+  return Start({.operation = CollectiveOperation::kAllReduce,
+                .reduce_op = op,
+                .dtype = buffer.dtype,
+                .element_count = buffer.element_count},
+               op, buffer,
+               AllReduceRounds(reduction_, HasOneGpu(), rank(), size(),
+                               buffer.element_count),
+               ready, done, call);
 }
 
 absl::Status LocalDeviceCommunicator::StartReduceScatter(
@@ -332,12 +348,9 @@ absl::Status LocalDeviceCommunicator::RunTask(const Task& task, ReduceOp op,
   const size_t size_bytes = count * SizeOf(buffer.dtype);
   if (size_bytes == 0) return absl::OkStatus();
   uint8_t* const output = buffer.bytes() + offset;
-  const auto is_here = [&](const Exchange::Entry& source) {
-    return source.device->context().ordinal() == device().context().ordinal();
-  };
   // Copies `source` to `to`.
   const auto copy = [&](const Exchange::Entry& source, uint8_t* to) {
-    return is_here(source)
+    return IsHere(source)
                ? stream_->Copy(source.data + offset, to, size_bytes)
                : stream_->CopyFromPeer(source.device->context(),
                                        source.data + offset, to, size_bytes);
@@ -352,7 +365,7 @@ absl::Status LocalDeviceCommunicator::RunTask(const Task& task, ReduceOp op,
   std::vector<const void*> inputs;
   for (const int r : task.sources) {
     const Exchange::Entry& source = exchange_->entries[r];
-    if (is_here(source)) {
+    if (IsHere(source)) {
       inputs.push_back(source.data + offset);
       continue;
     }
@@ -360,8 +373,15 @@ absl::Status LocalDeviceCommunicator::RunTask(const Task& task, ReduceOp op,
     inputs.push_back(next);
     next += size_bytes;
   }
+  std::vector<void*> outputs = {output};
+  if (task.is_for_all) {
+    outputs.clear();
+    for (const Exchange::Entry& entry : exchange_->entries) {
+      outputs.push_back(entry.data + offset);
+    }
+  }
   return ReduceOnDevice(op, buffer.dtype, count, inputs,
-                        task.is_half ? 1 : size(), output, &device(),
+                        task.is_half ? 1 : size(), outputs, &device(),
                         stream_.get());
 }
 

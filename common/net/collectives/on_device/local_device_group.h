@@ -14,7 +14,8 @@ namespace muster {
 
 // Where an all-reduce of GPUs adds.
 enum class DeviceReduction {
-  // Every GPU reduces a part of the elements, and copies the other parts.
+  // Every rank reduces a part of the elements, and copies the other parts.
+  // Ranks that share one GPU write their part to the memory of all.
   kByParts,
   // The first GPU reduces everything; the others copy the result.
   kToOneDevice,

@@ -9,17 +9,21 @@ namespace muster::internal {
 // The numbers of ReduceOp; a mean is a sum that is divided.
 enum class ArrayReduction : int32_t { kSum = 0, kMin = 2, kMax = 3, kProd = 4 };
 
-// output[i] = the reduction of inputs[...][i], from the first to the last. The
-// output may be one of the inputs. A thread for each element.
+// outputs[...][i] = the reduction of inputs[...][i], from the first to the
+// last. Outputs may be inputs. Blocks of kThreads threads, each of which
+// reduces kElements elements.
 struct ReduceArraysParameters {
-  static constexpr int kInputsMax = 16;
+  static constexpr int kArraysMax = 16;
+  static constexpr int kThreads = 256;
+  static constexpr int kElements = 4;
 
   int64_t count;
-  const void* inputs[kInputsMax];
+  const void* inputs[kArraysMax];
   int32_t input_count;
   ArrayReduction reduction;
   int32_t divisor;  // 1: none.
-  void* output;
+  int32_t output_count;
+  void* outputs[kArraysMax];
 };
 
 }  // namespace muster::internal
