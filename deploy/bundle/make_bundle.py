@@ -17,8 +17,9 @@ import tempfile
 
 from deploy.install.shared_libraries import libraries_of, license_of
 
-EXECUTABLES = ("bench/gpu_benchmark", "bench/gpu_model_benchmark", "coordinator/coordinator",
-               "deploy/launch/launch", "deploy/musterctl/musterctl", "ps/ps", "worker/worker")
+EXECUTABLES = ("bench/gpu_all_reduce_benchmark", "bench/gpu_benchmark",
+               "bench/gpu_model_benchmark", "coordinator/coordinator", "deploy/launch/launch",
+               "deploy/musterctl/musterctl", "ps/ps", "worker/worker")
 TESTS = ("common/core/device/conformance/device_conformance_test",
          "common/learn/train/device_training_test",
          "common/net/collectives/nccl/nccl_process_test", "tests/gpu/kernels_on_gpu_test")

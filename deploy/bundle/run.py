@@ -131,7 +131,8 @@ class Run:
 
     def benchmark(self):
         options = ["--simulated"] if self.simulated else []
-        return self.measured(["bin/gpu_benchmark"] + options, 100)
+        return (self.measured(["bin/gpu_benchmark"] + options, 100) +
+                self.measured(["bin/gpu_all_reduce_benchmark"] + options, 60))
 
     def models(self):
         results = []
@@ -184,6 +185,8 @@ def table(ours, peers):
         budget = "-"
         if "of_copy" in row:
             budget = f"{row['of_copy']:.2f} of the copy; {row['budget']}"
+        elif "of_limit" in row:
+            budget = f"{row['of_limit']:.2f} of the limit; {row['budget']}"
         elif "budget" in row:
             budget = f"{row['budget']} {unit}"
         lines.append(f"| {row['bench']} | {value:.4g} {unit} | {peer_text} | {ratio} | {budget} |")
