@@ -44,6 +44,8 @@ inline constexpr Result kIllegalAddress = 700;
 inline constexpr Result kLaunchOutOfResources = 701;
 inline constexpr Result kLaunchTimeout = 702;
 inline constexpr Result kAssert = 710;
+inline constexpr Result kHostMemoryAlreadyRegistered = 712;
+inline constexpr Result kHostMemoryNotRegistered = 713;
 inline constexpr Result kHardwareStackError = 714;
 inline constexpr Result kMisalignedAddress = 716;
 inline constexpr Result kLaunchFailed = 719;
@@ -128,6 +130,7 @@ struct CopyNodeParameters {
 inline constexpr int kMemoryTypeUnified = 4;
 inline constexpr int kGranularityMinimum = 0;
 inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 
@@ -159,6 +162,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
   F(cuMemSetAccess, Result(Address, size_t, const AccessDescription*, size_t)) \
   F(cuMemHostAlloc, Result(void**, size_t, unsigned))                          \
   F(cuMemFreeHost, Result(void*))                                              \
+  F(cuMemHostRegister_v2, Result(void*, size_t, unsigned))                     \
+  F(cuMemHostUnregister, Result(void*))                                        \
   F(cuMemcpyAsync, Result(Address, Address, size_t, StreamHandle*))            \
   F(cuMemcpyPeerAsync, Result(Address, ContextHandle*, Address,                \
                               ContextHandle*, size_t, StreamHandle*))          \

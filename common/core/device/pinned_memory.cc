@@ -1,9 +1,13 @@
 #include "common/core/device/pinned_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_context.h"
 #include "common/core/device/driver_api.h"
@@ -48,6 +52,29 @@ absl::StatusOr<std::shared_ptr<Buffer>> PinnedMemory::Allocate(
                         free_.emplace(block_bytes, data);
                       },
                       {.kind = PlaceKind::kPinnedHost});
+}
+
+absl::StatusOr<std::shared_ptr<void>> PinnedMemory::Pin(void* data,
+                                                        size_t size_bytes) {
+  const auto page_bytes = static_cast<uintptr_t>(getpagesize());
+  if (reinterpret_cast<uintptr_t>(data) % page_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "memory to pin does not begin at a page of ", page_bytes, " bytes"));
+  }
+  RETURN_IF_ERROR(context_.Call("cuMemHostRegister",
+                                context_.api().cuMemHostRegister_v2, data,
+                                size_bytes, driver::kHostRegisterPortable));
+  {
+    const absl::MutexLock lock(&mutex_);
+    blocks_[data] = size_bytes;
+  }
+  return std::shared_ptr<void>(data, [this](void* pinned) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      blocks_.erase(pinned);
+    }
+    (void)context_.TryCall(context_.api().cuMemHostUnregister, pinned);
+  });
 }
 
 bool PinnedMemory::Contains(const void* address) const {

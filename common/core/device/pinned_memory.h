@@ -32,7 +32,13 @@ class PinnedMemory {
   //   others  as DeviceContext::Call()
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size_bytes);
 
-  // Whether the address is in memory that was allocated here.
+  // Pins memory of another owner until the result is dropped, which comes
+  // before the memory goes. No other memory is on its pages.
+  //   kInvalidArgument  the memory does not begin at a page
+  //   others            as DeviceContext::Call()
+  absl::StatusOr<std::shared_ptr<void>> Pin(void* data, size_t size_bytes);
+
+  // Whether the address is in memory that was allocated or pinned here.
   bool Contains(const void* address) const;
 
  private:
@@ -40,7 +46,7 @@ class PinnedMemory {
   mutable absl::Mutex mutex_;
   // Free blocks by size, which is a power of two.
   std::multimap<size_t, void*> free_ ABSL_GUARDED_BY(mutex_);
-  // The size of each block, free or not, by its address.
+  // The size of each block, free or not, or pinned, by its address.
   std::map<const void*, size_t, std::less<>> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -17,6 +17,7 @@
 #include "common/core/device/device.h"
 #include "common/core/device/real_driver.h"
 #include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/tensor/page_memory.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -134,6 +135,28 @@ TEST_P(DeviceConformanceTest, PageableMemoryMayChangeAfterTheCopyReturns) {
   const Tensor device = Upload(host);
   host.mutable_flat<float>()[0] = 99;
   EXPECT_THAT(Download(device).flat<float>(), ElementsAre(1, 2));
+}
+
+TEST_P(DeviceConformanceTest, MemoryOfAnotherOwnerCanBePinned) {
+  // No multiple of a page.
+  constexpr int kCount = 3001;
+  const Tensor device = Upload(Tensor::Full(DType::kFloat32, {kCount}, 7));
+  const auto pages = AllocatePages(kCount * sizeof(float));
+  Tensor host(DType::kFloat32, {kCount}, pages);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto pinned,
+        device_->pinned_memory().Pin(pages->data(), pages->size_bytes()));
+    EXPECT_TRUE(device_->pinned_memory().Contains(pages->data()));
+    EXPECT_FALSE(
+        device_->pinned_memory().Pin(pages->data(), pages->size_bytes()).ok());
+    EXPECT_OK(stream_->Copy(device, &host));
+    EXPECT_OK(stream_->Drain(Soon(), "the copy"));
+    EXPECT_THAT(host.flat<float>(), Each(7));
+  }
+  EXPECT_FALSE(device_->pinned_memory().Contains(pages->data()));
+  EXPECT_THAT(device_->pinned_memory().Pin(pages->data() + 64, sizeof(float)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("page")));
 }
 
 TEST_P(DeviceConformanceTest, EmptyCopiesAreNoWork) {

@@ -34,6 +34,10 @@ const char* ErrorName(driver::Result result) {
       return "CUDA_ERROR_NOT_READY";
     case driver::kIllegalAddress:
       return "CUDA_ERROR_ILLEGAL_ADDRESS";
+    case driver::kHostMemoryAlreadyRegistered:
+      return "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED";
+    case driver::kHostMemoryNotRegistered:
+      return "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED";
     case driver::kLaunchFailed:
       return "CUDA_ERROR_LAUNCH_FAILED";
     case driver::kNotSupported:

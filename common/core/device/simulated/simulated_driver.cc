@@ -166,6 +166,15 @@ void SetMemoryFunctions(driver::DriverApi* api) {
     MUSTER_ENTER("cuMemFreeHost");
     return machine->memory_.FreeHost(data);
   };
+  api->cuMemHostRegister_v2 = [](void* data, size_t size_bytes,
+                                 unsigned) -> Result {
+    MUSTER_ENTER("cuMemHostRegister_v2");
+    return machine->memory_.RegisterHost(data, size_bytes);
+  };
+  api->cuMemHostUnregister = [](void* data) -> Result {
+    MUSTER_ENTER("cuMemHostUnregister");
+    return machine->memory_.UnregisterHost(data);
+  };
 }
 
 void SetStreamFunctions(driver::DriverApi* api) {

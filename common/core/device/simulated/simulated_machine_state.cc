@@ -42,9 +42,10 @@ bool LosesDevice(Result result) {
 // may synchronize.
 bool IsUnsafeInCapture(absl::string_view function) {
   static constexpr absl::string_view kUnsafe[] = {
-      "cuMemCreate",       "cuMemRelease",   "cuMemMap",      "cuMemUnmap",
-      "cuMemSetAccess",    "cuMemHostAlloc", "cuMemFreeHost", "cuEventQuery",
-      "cuLibraryLoadData", "cuLibraryUnload"};
+      "cuMemCreate",          "cuMemRelease",        "cuMemMap",
+      "cuMemUnmap",           "cuMemSetAccess",      "cuMemHostAlloc",
+      "cuMemHostRegister_v2", "cuMemHostUnregister", "cuMemFreeHost",
+      "cuEventQuery",         "cuLibraryLoadData",   "cuLibraryUnload"};
   return std::find(std::begin(kUnsafe), std::end(kUnsafe), function) !=
          std::end(kUnsafe);
 }
@@ -132,7 +133,9 @@ Result MachineState::Submit(StreamHandle* stream, GraphWork work) {
 
 Result MachineState::MakeCopy(Address to, Address from, size_t size_bytes,
                               GraphWork* work) const {
-  if (!IsUsable(to, size_bytes) || !IsUsable(from, size_bytes)) {
+  if (!IsUsable(to, size_bytes) || !IsUsable(from, size_bytes) ||
+      !memory_.IsOfOneKind(to, size_bytes) ||
+      !memory_.IsOfOneKind(from, size_bytes)) {
     return driver::kInvalidValue;
   }
   *work = {.kind = GraphWork::Kind::kCopy,

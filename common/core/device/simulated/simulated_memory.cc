@@ -197,10 +197,41 @@ Result SimulatedMemory::AllocateHost(size_t size_bytes, void** data) {
 
 Result SimulatedMemory::FreeHost(void* data) {
   const absl::MutexLock lock(&mutex_);
-  if (host_.erase(reinterpret_cast<Address>(data)) == 0) {
+  const Address begin = reinterpret_cast<Address>(data);
+  if (registered_.contains(begin) || host_.erase(begin) == 0) {
     return driver::kInvalidValue;
   }
   std::free(data);
+  return driver::kSuccess;
+}
+
+Result SimulatedMemory::RegisterHost(void* data, size_t size_bytes) {
+  const Address begin = reinterpret_cast<Address>(data);
+  if (size_bytes == 0) return driver::kInvalidValue;
+  const absl::MutexLock lock(&mutex_);
+  // Whole pages are pinned, and none twice.
+  const Address first = begin / kPageBytes * kPageBytes;
+  const Address end =
+      (begin + size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const auto next = host_.lower_bound(end);
+  if (next != host_.begin()) {
+    const auto& [other, other_bytes] = *std::prev(next);
+    if (other + other_bytes > first) {
+      return driver::kHostMemoryAlreadyRegistered;
+    }
+  }
+  host_[begin] = size_bytes;
+  registered_.insert(begin);
+  return driver::kSuccess;
+}
+
+Result SimulatedMemory::UnregisterHost(void* data) {
+  const absl::MutexLock lock(&mutex_);
+  const Address begin = reinterpret_cast<Address>(data);
+  if (registered_.erase(begin) == 0) {
+    return driver::kHostMemoryNotRegistered;
+  }
+  host_.erase(begin);
   return driver::kSuccess;
 }
 
@@ -218,6 +249,15 @@ SimulatedMemory::Kind SimulatedMemory::KindAt(Address address) const {
   };
   if (contains(reserved_)) return Kind::kDevice;
   return contains(host_) ? Kind::kPinned : Kind::kPageable;
+}
+
+bool SimulatedMemory::IsOfOneKind(Address address, size_t size_bytes) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto next = host_.upper_bound(address);
+  if (next == host_.begin()) return true;
+  const auto& [begin, host_bytes] = *std::prev(next);
+  return address >= begin + host_bytes ||
+         address + size_bytes <= begin + host_bytes;
 }
 
 bool SimulatedMemory::IsAccessible(Address address, size_t size_bytes) const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -38,6 +39,8 @@ class SimulatedMemory {
   driver::Result SetAccess(driver::Address address, size_t size_bytes);
   driver::Result AllocateHost(size_t size_bytes, void** data);
   driver::Result FreeHost(void* data);
+  driver::Result RegisterHost(void* data, size_t size_bytes);
+  driver::Result UnregisterHost(void* data);
 
   size_t FreeBytes(int device) const;
 
@@ -46,6 +49,8 @@ class SimulatedMemory {
   Kind KindAt(driver::Address address) const;
   // True if device work may use the whole range.
   bool IsAccessible(driver::Address address, size_t size_bytes) const;
+  // False if the range begins in pinned memory and ends outside of it.
+  bool IsOfOneKind(driver::Address address, size_t size_bytes) const;
   // Whether, moreover, it is memory of a device.
   bool IsOnDevice(driver::Address address, size_t size_bytes) const {
     return KindAt(address) == Kind::kDevice &&
@@ -93,7 +98,9 @@ class SimulatedMemory {
   std::map<driver::Address, size_t> reserved_ ABSL_GUARDED_BY(mutex_);
   std::map<driver::Address, Mapping> mappings_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Physical> physical_ ABSL_GUARDED_BY(mutex_);
+  // Pinned memory, allocated or registered.
   std::map<driver::Address, size_t> host_ ABSL_GUARDED_BY(mutex_);
+  std::set<driver::Address> registered_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_handle_ ABSL_GUARDED_BY(mutex_) = 0;
   int work_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

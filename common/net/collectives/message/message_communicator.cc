@@ -11,6 +11,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/page_memory.h"
 #include "common/net/collectives/cost_model.h"
 #include "common/net/collectives/message/lane_group.h"
 #include "common/net/collectives/message/schedule.h"
@@ -141,8 +142,7 @@ std::shared_ptr<const void> MessageCommunicator::OwnerOf(const void* memory) {
 absl::StatusOr<std::shared_ptr<Buffer>> MessageCommunicator::Allocate(
     size_t size_bytes, const CollectiveCall&) {
   std::erase_if(allocated_, [](const auto& weak) { return weak.expired(); });
-  std::shared_ptr<Buffer> buffer = Buffer::Allocate(size_bytes);
-  if (size_bytes > 0) std::memset(buffer->data(), 0, size_bytes);
+  std::shared_ptr<Buffer> buffer = AllocatePages(size_bytes);
   allocated_.push_back(buffer);
   return buffer;
 }

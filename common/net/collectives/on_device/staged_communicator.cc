@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
@@ -106,6 +107,7 @@ class StagedCommunicator final : public DeviceCommunicator {
   struct Stage {
     std::weak_ptr<Buffer> on_device;
     std::shared_ptr<Buffer> on_host;
+    std::shared_ptr<void> pinned;  // `on_host`; null: it could not be pinned.
   };
 
   // Copies `download` of `buffer` to the stage, runs `collective` there, and
@@ -123,6 +125,7 @@ class StagedCommunicator final : public DeviceCommunicator {
   std::shared_ptr<Buffer> scratch_;             // Pinned, for all other memory.
   const std::unique_ptr<DeviceStream> stream_;  // Ends before what it uses.
   absl::Time deadline_ = absl::InfinitePast();  // Of what has been started.
+  bool has_told_ = false;  // That memory could not be pinned.
 };
 
 absl::StatusOr<std::shared_ptr<Buffer>> StagedCommunicator::AllocateOnDevice(
@@ -133,7 +136,16 @@ absl::StatusOr<std::shared_ptr<Buffer>> StagedCommunicator::AllocateOnDevice(
                    host_.Allocate(size_bytes, call));
   ASSIGN_OR_RETURN(std::shared_ptr<Buffer> on_device,
                    DeviceCommunicator::AllocateOnDevice(size_bytes, call));
-  stages_.push_back({on_device, std::move(on_host)});
+  std::shared_ptr<void> pinned;
+  if (size_bytes > 0) {
+    auto made = device_.pinned_memory().Pin(on_host->data(), size_bytes);
+    if (made.ok()) pinned = *std::move(made);
+    if (!made.ok() && !std::exchange(has_told_, true)) {
+      LOG(INFO) << device_.name() << ": collectives are slower, because memory "
+                << "of the host cannot be pinned: " << made.status().message();
+    }
+  }
+  stages_.push_back({on_device, std::move(on_host), std::move(pinned)});
   return on_device;
 }
 
