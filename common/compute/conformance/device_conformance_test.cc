@@ -1,8 +1,11 @@
 // Compares the device kernels, compiled for the host and run by the simulated
 // grid, with the reference kernels.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <set>
 #include <string>
@@ -22,6 +25,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
+#include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
@@ -169,6 +173,54 @@ TEST(DeviceConformanceTest, PropagatesSpecialValues) {
                          "ArgMax", "ArgMin"}) {
     expect_same(op, {{"axes", std::vector<int64_t>{1}}, {"axis", int64_t{1}}},
                 {x});
+  }
+}
+
+TEST(DeviceConformanceTest, BatchNormIsAccurateFarFromZero) {
+  const OpInput any = {kF32, {32}, -1, 1};
+  ExpectConforms(SimulatedCudaKernels(/*seed=*/1),
+                 {"BatchNormTraining",
+                  {{"epsilon", 1e-3}},
+                  {{kF32, {1300, 32}, 1000, 1001}, any, any}});
+}
+
+// Views of memory may begin anywhere; the order of sums must not depend on it.
+TEST(DeviceConformanceTest, BatchNormIsTheSameWhereVectorsAreNotAligned) {
+  const Attributes epsilon = {{"epsilon", 1e-3}};
+  const KernelRegistry kernels = SimulatedCudaKernels(/*seed=*/4);
+  RandomStream random(8);
+  for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    const DType wide = dtype == DType::kFloat64 ? dtype : kF32;
+    std::vector<Tensor> inputs = {RandomTensor({dtype, {700, 12}}, &random),
+                                  RandomTensor({dtype, {700, 12}}, &random)};
+    for (int i = 0; i < 3; ++i) {
+      inputs.push_back(RandomTensor({wide, {12}, 0.5, 2}, &random));
+    }
+    const Tensor& x = inputs[1];
+    const size_t offset = SizeOf(dtype);
+    const auto buffer = Buffer::Allocate(offset + x.size_bytes());
+    std::copy_n(x.raw_data(), x.size_bytes(), buffer->data() + offset);
+    const Tensor moved(dtype, x.shape(), buffer, offset);
+    const auto expect_same = [&](const std::string& op,
+                                 std::vector<Tensor> operands, int x_operand) {
+      SCOPED_TRACE(op);
+      ASSERT_OK_AND_ASSIGN(const KernelSpec spec,
+                           SpecOf(op, epsilon, operands));
+      ASSERT_OK_AND_ASSIGN(const auto kernel, kernels.Create(spec, 1));
+      const std::vector<Tensor> wanted =
+          RunKernel(kernel.get(), spec, operands);
+      operands[x_operand] = moved;
+      const std::vector<Tensor> got = RunKernel(kernel.get(), spec, operands);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_EQ(std::memcmp(got[i].raw_data(), wanted[i].raw_data(),
+                              wanted[i].size_bytes()),
+                  0)
+            << "output " << i;
+      }
+    };
+    expect_same("BatchNormTraining", {x, inputs[2], inputs[3]}, 0);
+    expect_same("BatchNormTrainingGrad", inputs, 1);
   }
 }
 

@@ -379,8 +379,18 @@ void AddImageCases(std::vector<OpCase>* cases) {
 
 void AddNormalizationCases(std::vector<OpCase>* cases) {
   const Attributes epsilon = {{"epsilon", 1e-3}};
-  for (const Shape& shape :
-       {Shape{64, 10}, {3, 5, 7, 33}, {2, 9, 8, 16}, {5000, 3}, {1, 4}}) {
+  // Devices split the rows of the last ones into parts that are not equal, and
+  // the channels of two into blocks, with vectors and without.
+  for (const Shape& shape : {Shape{64, 10},
+                             {3, 5, 7, 33},
+                             {2, 9, 8, 16},
+                             {5000, 3},
+                             {1, 4},
+                             {0, 8},
+                             {1300, 32},
+                             {333, 136},
+                             {130, 1100},
+                             {70, 514}}) {
     const Shape channels = {shape.dim(shape.rank() - 1)};
     for (const auto& [dtype, channel_dtype] :
          std::vector<std::pair<DType, DType>>{

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "common/compute/kernels/cuda/batch_norm_image.h"
 #include "common/compute/kernels/cuda/convolution_image.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
@@ -105,96 +108,190 @@ KernelOr MakePool(const KernelSpec& spec, const KernelTarget& target,
   });
 }
 
-BatchNormParameters BatchNormOf(const KernelSpec& spec) {
-  const Shape& x = spec.inputs[0].shape;
-  BatchNormParameters parameters = {};
-  parameters.channels = x.dim(x.rank() - 1);
-  parameters.rows = x.ElementCountInRange(0, x.rank() - 1);
-  parameters.epsilon = spec.attributes.GetOr("epsilon", 0.0);
-  return parameters;
-}
+int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-size_t ScratchBytes(const BatchNormParameters& parameters) {
-  return static_cast<size_t>(parameters.channels) * 2 * sizeof(double);
-}
-
-double* ScratchOf(const DeviceRun& run) {
-  return reinterpret_cast<double*>(run.arguments.scratch.data());
-}
-
-LaunchShape OverChannels(const BatchNormParameters& parameters) {
-  constexpr int64_t kChannels = BatchNormParameters::kBlockChannels;
+// Sets how blocks share the rows: about `blocks` of them, each thread with
+// rows_of_thread rows or more, and each part with part_rows_min. All depends on
+// the shape only, because the order of sums does.
+LaunchShape SplitRows(int64_t blocks, int64_t rows_of_thread,
+                      int64_t part_rows_min, BatchNormParameters* parameters) {
+  constexpr int64_t kThreads = BatchNormParameters::kThreads;
+  const int64_t rows = parameters->rows;
+  const int64_t vectors =
+      std::max<int64_t>(parameters->channels / parameters->vector, 1);
+  const int64_t tiles = CeilOfRatio(vectors, kThreads);
+  // Threads that are neighbours read neighbouring memory, rows included.
+  const int64_t width = CeilOfRatio(vectors, tiles);
+  const int64_t lanes =
+      std::clamp<int64_t>(kThreads / width, 1, std::max<int64_t>(rows, 1));
+  const int64_t parts = std::clamp<int64_t>(
+      CeilOfRatio(rows, std::max(lanes * rows_of_thread, part_rows_min)), 1,
+      std::max<int64_t>(blocks / tiles, 1));
+  parameters->part_rows = std::max<int64_t>(CeilOfRatio(rows, parts), 1);
+  parameters->part_count = CeilOfRatio(rows, parameters->part_rows);
   LaunchShape shape;
-  shape.grid[0] =
-      static_cast<uint32_t>((parameters.channels + kChannels - 1) / kChannels);
-  shape.block[0] = BatchNormParameters::kBlockChannels;
-  shape.block[1] = BatchNormParameters::kLanes;
+  shape.grid[0] = static_cast<uint32_t>(parameters->channels == 0 ? 0 : tiles);
+  shape.grid[1] = static_cast<uint32_t>(parameters->part_count);
+  shape.block[0] = static_cast<uint32_t>(width);
+  shape.block[1] = static_cast<uint32_t>(lanes);
   return shape;
 }
 
-// BatchNormTraining: x, scale, offset -> y, mean, variance; and
-// BatchNormInference: x, scale, offset, mean, variance -> y.
-KernelOr MakeBatchNorm(const KernelSpec& spec, const KernelTarget& target) {
+// The launches of batch normalization: sums over parts, the combination of
+// parts, and the elements.
+struct BatchNormPlan {
+  BatchNormParameters sums;
+  LaunchShape sums_shape;
+  LaunchShape combine_shape;
+  BatchNormParameters apply;
+  LaunchShape apply_shape;
+  size_t part_bytes;
+  size_t factor_bytes;
+};
+
+BatchNormPlan PlanBatchNorm(const KernelSpec& spec) {
+  // 8 blocks for each multiprocessor of an H100.
+  constexpr int64_t kBlocks = 1056;
+  const Shape& x = spec.inputs[0].shape;
+  const bool is_double = spec.inputs[0].dtype == DType::kFloat64;
+  BatchNormPlan plan = {};
+  BatchNormParameters& sums = plan.sums;
+  sums.channels = x.dim(x.rank() - 1);
+  sums.rows = x.ElementCountInRange(0, x.rank() - 1);
+  sums.epsilon = spec.attributes.GetOr("epsilon", 0.0);
+  sums.vector = is_double ? 2 : 4;
+  if (sums.channels % sums.vector != 0) sums.vector = 1;
+  plan.apply = sums;
+  // Parts of fewer rows would have more to combine than to read.
+  plan.sums_shape = SplitRows(kBlocks, 8, 64, &plan.sums);
+  plan.apply_shape = SplitRows(2 * kBlocks, 4, 1, &plan.apply);
+  constexpr int64_t kChannels = BatchNormParameters::kCombineChannels;
+  plan.combine_shape.grid[0] =
+      static_cast<uint32_t>(CeilOfRatio(sums.channels, kChannels));
+  plan.combine_shape.block[0] = BatchNormParameters::kCombineChannels;
+  plan.combine_shape.block[1] = BatchNormParameters::kCombineLanes;
+  const size_t channels = static_cast<size_t>(sums.channels);
+  plan.part_bytes =
+      static_cast<size_t>(sums.part_count) * channels * 2 * sizeof(double);
+  plan.factor_bytes = BatchNormParameters::kFactors * channels *
+                      (is_double ? sizeof(double) : sizeof(float));
+  return plan;
+}
+
+// Sets the tensors that both `sums` and `apply` have, and the scratch memory.
+void SetMemory(const DeviceRun& run, BatchNormPlan* plan) {
+  BatchNormParameters& p = plan->sums;
+  constexpr uintptr_t kAlignment = 16;
+  p.is_aligned = true;
+  for (const void* address : {p.x.data, p.gradient.data, p.to.data}) {
+    p.is_aligned =
+        p.is_aligned && reinterpret_cast<uintptr_t>(address) % kAlignment == 0;
+  }
+  uint8_t* const scratch = run.arguments.scratch.data();
+  p.part_values = reinterpret_cast<double*>(scratch);
+  p.factors = scratch + plan->part_bytes;
+  const int64_t part_rows = plan->apply.part_rows;
+  const int64_t part_count = plan->apply.part_count;
+  plan->apply = p;
+  plan->apply.part_rows = part_rows;
+  plan->apply.part_count = part_count;
+}
+
+absl::StatusOr<DeviceFunction> FindBatchNorm(const KernelTarget& target,
+                                             const KernelSpec& spec,
+                                             absl::string_view name) {
+  const bool is_double = spec.inputs[0].dtype == DType::kFloat64;
+  return FindFunction(target, batch_norm_image(),
+                      absl::StrCat(name, is_double ? "_double" : "_float"));
+}
+
+// x, scale, offset -> y, mean, variance.
+KernelOr MakeBatchNormTraining(const KernelSpec& spec,
+                               const KernelTarget& target) {
   if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
-  const bool is_training = spec.op == "BatchNormTraining";
+  ASSIGN_OR_RETURN(const DeviceFunction moments,
+                   FindBatchNorm(target, spec, "batch_norm_moments"));
   ASSIGN_OR_RETURN(
-      const DeviceFunction prepare,
-      FindFunction(target, batch_norm_image(),
-                   is_training ? "batch_norm_moments" : "batch_norm_given"));
-  ASSIGN_OR_RETURN(
-      const DeviceFunction apply,
-      FindFunction(target, batch_norm_image(), "batch_norm_apply"));
-  const BatchNormParameters given = BatchNormOf(spec);
+      const DeviceFunction combine,
+      FindFunction(target, batch_norm_image(), "batch_norm_combine_moments"));
+  ASSIGN_OR_RETURN(const DeviceFunction apply,
+                   FindBatchNorm(target, spec, "batch_norm_apply"));
+  const BatchNormPlan given = PlanBatchNorm(spec);
   return MakeDeviceKernel(
       target,
       [=](const DeviceRun& run) -> absl::Status {
-        BatchNormParameters parameters = given;
-        parameters.x = run.input(0);
-        parameters.scale = run.input(1);
-        parameters.offset = run.input(2);
-        parameters.mean = is_training ? run.output(1) : run.input(3);
-        parameters.variance = is_training ? run.output(2) : run.input(4);
-        parameters.to = run.output(0);
-        parameters.channel_values = ScratchOf(run);
-        RETURN_IF_ERROR(run.Launch(prepare,
-                                   is_training
-                                       ? OverChannels(parameters)
-                                       : ThreadForEach(parameters.channels),
-                                   parameters));
-        return run.Launch(apply,
-                          ThreadForEach(parameters.rows * parameters.channels),
-                          parameters);
+        BatchNormPlan plan = given;
+        plan.sums.x = run.input(0);
+        plan.sums.scale = run.input(1);
+        plan.sums.offset = run.input(2);
+        plan.sums.to = run.output(0);
+        plan.sums.mean = run.output(1);
+        plan.sums.variance = run.output(2);
+        SetMemory(run, &plan);
+        RETURN_IF_ERROR(run.Launch(moments, plan.sums_shape, plan.sums));
+        RETURN_IF_ERROR(run.Launch(combine, plan.combine_shape, plan.sums));
+        return run.Launch(apply, plan.apply_shape, plan.apply);
       },
-      {.scratch_bytes = ScratchBytes(given)});
+      {.scratch_bytes = given.part_bytes + given.factor_bytes});
+}
+
+// x, scale, offset, mean, variance -> y.
+KernelOr MakeBatchNormInference(const KernelSpec& spec,
+                                const KernelTarget& target) {
+  if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
+  ASSIGN_OR_RETURN(
+      const DeviceFunction prepare,
+      FindFunction(target, batch_norm_image(), "batch_norm_given"));
+  ASSIGN_OR_RETURN(const DeviceFunction apply,
+                   FindBatchNorm(target, spec, "batch_norm_apply"));
+  BatchNormPlan given = PlanBatchNorm(spec);
+  given.part_bytes = 0;
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) -> absl::Status {
+        BatchNormPlan plan = given;
+        plan.sums.x = run.input(0);
+        plan.sums.scale = run.input(1);
+        plan.sums.offset = run.input(2);
+        plan.sums.mean = run.input(3);
+        plan.sums.variance = run.input(4);
+        plan.sums.to = run.output(0);
+        SetMemory(run, &plan);
+        RETURN_IF_ERROR(run.Launch(prepare, ThreadForEach(plan.apply.channels),
+                                   plan.apply));
+        return run.Launch(apply, plan.apply_shape, plan.apply);
+      },
+      {.scratch_bytes = given.factor_bytes});
 }
 
 KernelOr MakeBatchNormGrad(const KernelSpec& spec, const KernelTarget& target) {
   if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
   ASSIGN_OR_RETURN(const DeviceFunction sums,
-                   FindFunction(target, batch_norm_image(), "batch_norm_sums"));
+                   FindBatchNorm(target, spec, "batch_norm_sums"));
   ASSIGN_OR_RETURN(
-      const DeviceFunction gradient,
-      FindFunction(target, batch_norm_image(), "batch_norm_gradient"));
-  const BatchNormParameters given = BatchNormOf(spec);
+      const DeviceFunction combine,
+      FindFunction(target, batch_norm_image(), "batch_norm_combine_sums"));
+  ASSIGN_OR_RETURN(const DeviceFunction gradient,
+                   FindBatchNorm(target, spec, "batch_norm_gradient"));
+  const BatchNormPlan given = PlanBatchNorm(spec);
   return MakeDeviceKernel(
       target,
       [=](const DeviceRun& run) -> absl::Status {
-        BatchNormParameters parameters = given;
-        parameters.gradient = run.input(0);
-        parameters.x = run.input(1);
-        parameters.scale = run.input(2);
-        parameters.mean = run.input(3);
-        parameters.variance = run.input(4);
-        parameters.to = run.output(0);
-        parameters.scale_gradient = run.output(1);
-        parameters.offset_gradient = run.output(2);
-        parameters.channel_values = ScratchOf(run);
-        RETURN_IF_ERROR(run.Launch(sums, OverChannels(parameters), parameters));
-        return run.Launch(gradient,
-                          ThreadForEach(parameters.rows * parameters.channels),
-                          parameters);
+        BatchNormPlan plan = given;
+        plan.sums.gradient = run.input(0);
+        plan.sums.x = run.input(1);
+        plan.sums.scale = run.input(2);
+        plan.sums.mean = run.input(3);
+        plan.sums.variance = run.input(4);
+        plan.sums.to = run.output(0);
+        plan.sums.scale_gradient = run.output(1);
+        plan.sums.offset_gradient = run.output(2);
+        SetMemory(run, &plan);
+        RETURN_IF_ERROR(run.Launch(sums, plan.sums_shape, plan.sums));
+        RETURN_IF_ERROR(run.Launch(combine, plan.combine_shape, plan.sums));
+        return run.Launch(gradient, plan.apply_shape, plan.apply);
       },
-      {.scratch_bytes = ScratchBytes(given)});
+      {.scratch_bytes = given.part_bytes + given.factor_bytes});
 }
 
 }  // namespace
@@ -219,8 +316,9 @@ void RegisterImageKernels(KernelRegistry* registry,
   pool("MaxPool2DGrad", {PoolKind::kMax, true, 1, 0});
   pool("AveragePool2D", {PoolKind::kAverage, false, 0, 0});
   pool("AveragePool2DGrad", {PoolKind::kAverage, true, -1, 0});
-  RegisterDevice(registry, target, "BatchNormTraining", MakeBatchNorm);
-  RegisterDevice(registry, target, "BatchNormInference", MakeBatchNorm);
+  RegisterDevice(registry, target, "BatchNormTraining", MakeBatchNormTraining);
+  RegisterDevice(registry, target, "BatchNormInference",
+                 MakeBatchNormInference);
   RegisterDevice(registry, target, "BatchNormTrainingGrad", MakeBatchNormGrad);
 }
 

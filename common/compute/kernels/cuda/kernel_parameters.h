@@ -266,22 +266,35 @@ struct PoolParameters {
 
 // --- batch_norm.cu ---
 
-// Rows of channels. `channel_values` is scratch: two numbers for each channel,
-// which the kernels over channels write and those over elements read.
+// Rows of channels, which blocks share: block (i, j) has a range of channels,
+// and of the rows those from j * part_rows on, part_rows of them or fewer.
+// Each thread has `vector` neighbouring channels. Blocks have kThreads threads
+// or fewer.
 //
-// Kernels over channels have blocks of (kBlockChannels, kLanes) threads: the
-// lanes of a channel share its rows.
+// The kernels of moments and of sums write two numbers for each channel of each
+// part to `part_values`, [2, part_count, channels]. The kernels that combine
+// them have blocks of (kCombineChannels, kCombineLanes): the lanes of a channel
+// share its parts. They write `factors`, kFactors for each channel, which the
+// kernels over elements read: [kFactors, channels].
 struct BatchNormParameters {
-  static constexpr int kBlockChannels = 32;
-  static constexpr int kLanes = 8;
+  static constexpr int kThreads = 256;
+  static constexpr int kCombineChannels = 32;
+  static constexpr int kCombineLanes = 32;
+  static constexpr int kCombineThreads = kCombineChannels * kCombineLanes;
+  static constexpr int kFactors = 4;
 
   int64_t rows, channels;
   double epsilon;
-  DeviceElements x, gradient;                    // `gradient` is dy.
+  int64_t part_rows, part_count;
+  // 4, of float64 2, or 1 if the channels are no multiple of that.
+  int32_t vector;
+  bool is_aligned;             // x, gradient and `to`, for loads of vectors.
+  DeviceElements x, gradient;  // `gradient` is dy.
   DeviceElements scale, offset, mean, variance;  // Of channels.
   DeviceElements to;                             // y or dx.
   DeviceElements scale_gradient, offset_gradient;
-  double* channel_values;
+  double* part_values;
+  void* factors;  // double for float64, or float.
 };
 
 }  // namespace muster::internal
