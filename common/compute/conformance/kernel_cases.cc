@@ -131,7 +131,16 @@ void AddReductionCases(std::vector<OpCase>* cases) {
                                                       {{3, 4}, {}},
                                                       {{10000}, {0}},
                                                       {{600, 20}, {0}},
-                                                      {{5, 1, 7}, {0, 1}}};
+                                                      {{5, 1, 7}, {0, 1}},
+                                                      {{600, 40}, {1}},
+                                                      // Devices reduce parts
+                                                      // of these, which are
+                                                      // not equal.
+                                                      {{10007}, {0}},
+                                                      {{2, 5003}, {1}},
+                                                      {{5003, 3}, {0}},
+                                                      {{777, 70}, {0}},
+                                                      {{350, 3, 20}, {0, 2}}};
   for (const auto& [shape, axes] : shapes) {
     for (const bool keep_dims : {false, true}) {
       const Attributes attributes = {{"axes", axes}, {"keep_dims", keep_dims}};

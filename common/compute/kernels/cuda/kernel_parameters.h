@@ -115,17 +115,25 @@ struct AlongRowsParameters {
 
 enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kMean };
 
-// Blocks of (results, lanes) threads: lane y of result x combines elements y,
-// y + lanes, ... of its group; then the lanes are combined in pairs. The order
-// does not depend on the device.
+// Combines elements of groups. A thread is a lane of a result: lane i of n
+// combines elements i, i + n, ... of its part of the group; then the lanes are
+// combined in pairs. Lanes lie along x if is_row, and results along y;
+// otherwise it is the other way round. blockIdx.y is the part. The order does
+// not depend on the device.
+//
+// Of one part, `to` has the results. Of several, it has [parts, count] partial
+// results, whose groups a second launch combines.
 struct ReduceParameters {
-  static constexpr int kThreadsMax = 1024;
+  static constexpr int kThreadsMax = 512;
 
   int64_t count;        // Results.
   int64_t group_count;  // Elements of each.
+  int64_t part_count;   // Elements of a part; the last one may have fewer.
+  int64_t divisor;      // Of kMean.
   DeviceElements from;
   DeviceElements to;
   ReduceKind reduction;
+  bool is_row;
   double initial_float;
   int64_t initial_integer;
   DeviceLayout kept;

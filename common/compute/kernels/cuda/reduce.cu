@@ -24,35 +24,117 @@ __device__ C Combine(ReduceKind reduction, C a, C b) {
   return WrappingAdd(a, b);
 }
 
+// The elements of a lane: those at begin, begin + stride, ... of `from`.
+struct LaneElements {
+  int64_t begin, stride, count;
+};
+
+// Loads of a run are under way at the same time.
+template <typename T>
+__device__ double SumOf(const DeviceElements& from, const LaneElements& lane) {
+  constexpr int kRun = 8;
+  const T* elements = static_cast<const T*>(from.data) + lane.begin;
+  double sum = 0;
+  for (int64_t rest = lane.count; rest > 0; rest -= kRun) {
+    const int count = rest < kRun ? static_cast<int>(rest) : kRun;
+    T run[kRun];
+    MUSTER_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (i < count) run[i] = elements[i * lane.stride];
+    }
+    MUSTER_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (i >= count) continue;
+      if constexpr (kIsSame<T, double>) {
+        sum += run[i];
+      } else {
+        sum += static_cast<float>(run[i]);
+      }
+    }
+    elements += kRun * lane.stride;
+  }
+  return sum;
+}
+
+__device__ double SumOfFloats(const DeviceElements& from,
+                              const LaneElements& lane) {
+  switch (from.type) {
+    case ElementType::kFloat64:
+      return SumOf<double>(from, lane);
+    case ElementType::kBfloat16:
+      return SumOf<bfloat16>(from, lane);
+    case ElementType::kFloat16:
+      return SumOf<float16>(from, lane);
+    default:
+      return SumOf<float>(from, lane);
+  }
+}
+
+// Combines elements first, first + lanes, ... of the group that begins at
+// `begin`.
+template <typename C>
+__device__ C CombineLane(const ReduceParameters& p, int64_t begin,
+                         int64_t first, int64_t lanes, int64_t end, C initial) {
+  if (first >= end) return initial;
+  const bool is_sum =
+      p.reduction == ReduceKind::kSum || p.reduction == ReduceKind::kMean;
+  if constexpr (!kIsInteger<C>) {
+    if (is_sum && p.reduced.rank == 1) {
+      const int64_t stride = p.reduced.strides[0];
+      return SumOfFloats(
+          p.from, {begin + p.reduced.offset + first * stride, lanes * stride,
+                   (end - first + lanes - 1) / lanes});
+    }
+  }
+  constexpr int kRun = 4;
+  C combined = initial;
+  for (int64_t j = first; j < end; j += kRun * lanes) {
+    C run[kRun];
+    MUSTER_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (j + i * lanes < end) {
+        run[i] = LoadElement<C>(p.from, begin + p.reduced(j + i * lanes));
+      }
+    }
+    MUSTER_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      if (j + i * lanes < end)
+        combined = Combine(p.reduction, combined, run[i]);
+    }
+  }
+  return combined;
+}
+
 template <typename C>
 __device__ void Reduce(const ReduceParameters& p, C initial) {
   __shared__ C partial[ReduceParameters::kThreadsMax];
+  const uint32_t lane = p.is_row ? threadIdx.x : threadIdx.y;
+  const uint32_t lanes = p.is_row ? blockDim.x : blockDim.y;
   const int64_t result =
-      static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+      p.is_row ? static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y
+               : GlobalThread();
+  const int64_t first = blockIdx.y * p.part_count;
+  const int64_t end = p.group_count - first < p.part_count
+                          ? p.group_count
+                          : first + p.part_count;
   C combined = initial;
   if (result < p.count) {
-    const int64_t begin = p.kept(result);
-    for (int64_t j = threadIdx.y; j < p.group_count; j += blockDim.y) {
-      combined = Combine(p.reduction, combined,
-                         LoadElement<C>(p.from, begin + p.reduced(j)));
-    }
+    combined =
+        CombineLane(p, p.kept(result), first + lane, lanes, end, initial);
   }
-  C* const own = partial + threadIdx.x;
-  own[threadIdx.y * blockDim.x] = combined;
-  for (uint32_t lanes = blockDim.y / 2; lanes > 0; lanes /= 2) {
+  C* const own = partial + threadIdx.y * blockDim.x + threadIdx.x;
+  const uint32_t step = p.is_row ? 1 : blockDim.x;
+  *own = combined;
+  for (uint32_t half = lanes / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.y < lanes) {
-      own[threadIdx.y * blockDim.x] =
-          Combine(p.reduction, own[threadIdx.y * blockDim.x],
-                  own[(threadIdx.y + lanes) * blockDim.x]);
-    }
+    if (lane < half) *own = Combine(p.reduction, *own, own[half * step]);
   }
-  if (threadIdx.y != 0 || result >= p.count) return;
-  combined = own[0];
+  if (lane != 0 || result >= p.count) return;
+  combined = *own;
   if (p.reduction == ReduceKind::kMean) {
-    combined = combined / static_cast<C>(p.group_count);
+    combined = combined / static_cast<C>(p.divisor);
   }
-  StoreElement(p.to, result, combined);
+  StoreElement(p.to, blockIdx.y * p.count + result, combined);
 }
 
 template <typename C>
@@ -93,13 +175,13 @@ __device__ void CumulateSums(const CumSumParameters& p) {
 
 using namespace muster::internal;  // NOLINT
 
-extern "C" __global__ void reduce_float(
-    const __grid_constant__ ReduceParameters p) {
+extern "C" __global__ void __launch_bounds__(ReduceParameters::kThreadsMax)
+    reduce_float(const __grid_constant__ ReduceParameters p) {
   Reduce<double>(p, p.initial_float);
 }
 
-extern "C" __global__ void reduce_integer(
-    const __grid_constant__ ReduceParameters p) {
+extern "C" __global__ void __launch_bounds__(ReduceParameters::kThreadsMax)
+    reduce_integer(const __grid_constant__ ReduceParameters p) {
   Reduce<int64_t>(p, p.initial_integer);
 }
 

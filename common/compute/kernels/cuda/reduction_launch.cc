@@ -49,23 +49,90 @@ void SetInitial(DType dtype, ReduceParameters* parameters) {
   }
 }
 
+// Two blocks of 1024 threads for each multiprocessor of an H100.
+constexpr int64_t kThreadsWanted = 264 * 1024;
+// What each lane should have, where there are enough of them.
+constexpr int64_t kElementsOfLane = 8;
+
 // Neighbouring threads read neighbouring memory: they share a group where its
-// elements lie side by side, and otherwise have neighbouring results.
-LaunchShape ShapeOf(const ReduceParameters& parameters) {
+// elements lie side by side, and otherwise have neighbouring results. Groups
+// are split into parts where there are few results. All depends on the shape
+// only, because the order of sums does.
+LaunchShape ShapeOf(ReduceParameters* parameters) {
   constexpr int64_t kWarp = 32;
-  const DeviceLayout& reduced = parameters.reduced;
-  const bool is_row = parameters.group_count >= kWarp && reduced.rank > 0 &&
-                      reduced.strides[reduced.rank - 1] == 1;
-  const int64_t lanes_max = is_row ? 256 : kWarp;
-  LaunchShape shape;
-  shape.block[0] = is_row ? 1 : 32;
-  while (shape.block[1] < lanes_max &&
-         int64_t{shape.block[1]} * 2 <= parameters.group_count) {
-    shape.block[1] *= 2;
+  const int64_t count = parameters->count;
+  const int64_t group_count = parameters->group_count;
+  const DeviceLayout& reduced = parameters->reduced;
+  parameters->is_row = group_count >= kWarp && reduced.rank > 0 &&
+                       reduced.strides[reduced.rank - 1] == 1;
+  const int64_t threads_max =
+      parameters->is_row ? 256 : ReduceParameters::kThreadsMax;
+  int64_t results = 1;
+  while (!parameters->is_row && results < kWarp && results < count) {
+    results *= 2;
   }
-  shape.grid[0] = static_cast<uint32_t>(
-      (parameters.count + shape.block[0] - 1) / shape.block[0]);
+  int64_t lanes = 1;
+  while (lanes * 2 * results <= threads_max && lanes * 2 <= group_count &&
+         ((parameters->is_row && lanes < kWarp) ||
+          lanes * kElementsOfLane < group_count ||
+          count * lanes < kThreadsWanted)) {
+    lanes *= 2;
+  }
+  while (lanes * results < 256 && results < count) results *= 2;
+  const int64_t blocks = (count + results - 1) / results;
+  const int64_t parts_wanted =
+      kThreadsWanted / std::max<int64_t>(blocks * lanes * results, 1);
+  const int64_t parts = std::max<int64_t>(
+      std::min(parts_wanted, group_count / (lanes * kElementsOfLane)), 1);
+  parameters->part_count = (group_count + parts - 1) / parts;
+  LaunchShape shape;
+  shape.block[parameters->is_row ? 0 : 1] = static_cast<uint32_t>(lanes);
+  shape.block[parameters->is_row ? 1 : 0] = static_cast<uint32_t>(results);
+  shape.grid[0] = static_cast<uint32_t>(blocks);
+  if (parts > 1) {
+    shape.grid[1] = static_cast<uint32_t>(
+        (group_count + parameters->part_count - 1) / parameters->part_count);
+  }
   return shape;
+}
+
+// A reduction of groups in one launch, or of their parts and then of those.
+struct ReducePlan {
+  ReduceParameters first;
+  LaunchShape first_shape;
+  ReduceParameters second;
+  LaunchShape second_shape;
+  size_t scratch_bytes = 0;  // 0: only the first launch.
+};
+
+DeviceLayout Strided(int64_t extent, int64_t stride) {
+  DeviceLayout layout = {};
+  layout.rank = 1;
+  layout.extents[0] = extent;
+  layout.strides[0] = stride;
+  return layout;
+}
+
+ReducePlan PlanReduce(const ReduceParameters& parameters) {
+  ReducePlan plan = {.first = parameters};
+  plan.first_shape = ShapeOf(&plan.first);
+  const int64_t parts = plan.first_shape.grid[1];
+  if (parts == 1) return plan;
+  plan.second = parameters;
+  plan.second.group_count = parts;
+  plan.second.kept = Strided(parameters.count, 1);
+  plan.second.reduced = Strided(parts, parameters.count);
+  plan.second_shape = ShapeOf(&plan.second);
+  // There are too few parts to be split again.
+  plan.second.part_count = parts;
+  plan.second_shape.grid[1] = 1;
+  if (parameters.reduction == ReduceKind::kMean) {
+    plan.first.reduction = ReduceKind::kSum;
+  }
+  static_assert(sizeof(double) == sizeof(int64_t));
+  plan.scratch_bytes =
+      static_cast<size_t>(parts * parameters.count) * sizeof(double);
+  return plan;
 }
 
 KernelOr MakeReduce(const KernelSpec& spec, const KernelTarget& target,
@@ -80,25 +147,36 @@ KernelOr MakeReduce(const KernelSpec& spec, const KernelTarget& target,
   ReduceParameters parameters = {};
   parameters.count = spec.outputs[0].shape.element_count();
   parameters.group_count = index.reduced.element_count();
+  parameters.divisor = parameters.group_count;
   parameters.reduction = reduction;
   parameters.kept = DeviceLayoutOf(index.kept);
   parameters.reduced = DeviceLayoutOf(index.reduced);
   SetInitial(dtype, &parameters);
-  const bool is_undefined = reduction == ReduceKind::kMean &&
-                            !IsFloating(dtype) && parameters.group_count == 0 &&
-                            parameters.count > 0;
+  if (reduction == ReduceKind::kMean && !IsFloating(dtype) &&
+      parameters.group_count == 0 && parameters.count > 0) {
+    return MakeDeviceKernel(target, [](const DeviceRun&) {
+      return absl::InvalidArgumentError("the mean of no integers is undefined");
+    });
+  }
+  const ElementType partial_type =
+      IsFloating(dtype) ? ElementType::kFloat64 : ElementType::kInt64;
+  ReducePlan plan = PlanReduce(parameters);
   return MakeDeviceKernel(
       target,
-      [function, parameters,
-       is_undefined](const DeviceRun& run) mutable -> absl::Status {
-        if (is_undefined) {
-          return absl::InvalidArgumentError(
-              "the mean of no integers is undefined");
+      [function, partial_type,
+       plan](const DeviceRun& run) mutable -> absl::Status {
+        plan.first.from = run.input(0);
+        plan.first.to = run.output(0);
+        if (plan.scratch_bytes == 0) {
+          return run.Launch(function, plan.first_shape, plan.first);
         }
-        parameters.from = run.input(0);
-        parameters.to = run.output(0);
-        return run.Launch(function, ShapeOf(parameters), parameters);
-      });
+        plan.second.to = plan.first.to;
+        plan.first.to = {run.arguments.scratch.data(), partial_type};
+        plan.second.from = plan.first.to;
+        RETURN_IF_ERROR(run.Launch(function, plan.first_shape, plan.first));
+        return run.Launch(function, plan.second_shape, plan.second);
+      },
+      {.scratch_bytes = plan.scratch_bytes});
 }
 
 KernelOr MakeSumLike(const KernelSpec& spec, const KernelTarget& target) {
