@@ -88,15 +88,22 @@ void AddBroadcastCases(std::vector<OpCase>* cases) {
 
 void AddRowCases(std::vector<OpCase>* cases) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
-    for (const Shape& shape :
-         {Shape{5}, {64, 10}, {3, 100}, {2, 3, 16}, {0, 4}, {3, 1}, {2, 257}}) {
+    for (const Shape& shape : {Shape{5},
+                               {64, 10},
+                               {3, 100},
+                               {2, 3, 16},
+                               {0, 4},
+                               {3, 1},
+                               {2, 257},
+                               {3, 1000}}) {
       cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
       cases->push_back({op, {}, {{DType::kFloat16, shape, -2, 2}}});
     }
   }
-  for (const Shape& logits : {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}}) {
+  for (const Shape& logits :
+       {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}, {3, 300}}) {
     Shape rows = logits;
     rows.RemoveDim(logits.rank() - 1);
     const double classes = static_cast<double>(logits.dim(logits.rank() - 1));

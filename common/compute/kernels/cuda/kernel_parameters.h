@@ -183,11 +183,12 @@ enum class RowFunction : uint8_t {
   kSparseCrossEntropyGrad,
 };
 
-// A block for each row, of kThreadsMax threads or fewer: a power of 2.
+// Blocks of (lanes, rows) threads, kThreads in all: the lanes share a row.
+// There are 32 lanes or fewer, or one row. Lanes and rows are powers of 2.
 struct RowParameters {
-  static constexpr int kThreadsMax = 256;
+  static constexpr int kThreads = 256;
 
-  int64_t classes;
+  int64_t rows, classes;
   RowFunction function;
   DeviceElements logits;
   DeviceElements labels;    // Of cross-entropies.

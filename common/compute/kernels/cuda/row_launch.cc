@@ -7,6 +7,24 @@
 namespace muster::internal {
 namespace {
 
+// A warp, or less, has a row that its lanes read in few steps.
+LaunchShape ShapeOf(const RowParameters& parameters) {
+  constexpr int64_t kLanesOfShortRows = 32;
+  constexpr int64_t kShortRow = 8 * kLanesOfShortRows;
+  LaunchShape shape;
+  const int64_t lanes_max = parameters.classes > kShortRow
+                                ? int64_t{RowParameters::kThreads}
+                                : kLanesOfShortRows;
+  while (shape.block[0] < lanes_max &&
+         int64_t{shape.block[0]} < parameters.classes) {
+    shape.block[0] *= 2;
+  }
+  shape.block[1] = RowParameters::kThreads / shape.block[0];
+  shape.grid[0] = static_cast<uint32_t>((parameters.rows + shape.block[1] - 1) /
+                                        shape.block[1]);
+  return shape;
+}
+
 KernelOr MakeRows(const KernelSpec& spec, const KernelTarget& target,
                   RowFunction row_function) {
   const DType dtype = spec.inputs[0].dtype;
@@ -25,13 +43,8 @@ KernelOr MakeRows(const KernelSpec& spec, const KernelTarget& target,
   RowParameters parameters = {};
   parameters.function = row_function;
   parameters.classes = logits.dim(logits.rank() - 1);
-  LaunchShape shape;
-  shape.grid[0] =
-      static_cast<uint32_t>(logits.ElementCountInRange(0, logits.rank() - 1));
-  while (shape.block[0] < RowParameters::kThreadsMax &&
-         int64_t{shape.block[0]} < parameters.classes) {
-    shape.block[0] *= 2;
-  }
+  parameters.rows = logits.ElementCountInRange(0, logits.rank() - 1);
+  const LaunchShape shape = ShapeOf(parameters);
   const bool is_softmax = row_function == RowFunction::kSoftmax ||
                           row_function == RowFunction::kLogSoftmax;
   return MakeDeviceKernel(

@@ -21,22 +21,26 @@ struct Sum {
   }
 };
 
-// Combines a value of each thread of the block, in a fixed order; all threads
-// get the result. The number of threads is a power of 2.
+// Combines a value of each lane of a row, in a fixed order; all lanes get the
+// result. Every thread of the block calls it.
 template <typename C, typename Combine>
-__device__ C CombineBlock(C value, Combine combine) {
-  __shared__ C partial[RowParameters::kThreadsMax];
-  __syncthreads();  // An earlier result may still be read.
-  partial[threadIdx.x] = value;
-  for (uint32_t count = blockDim.x / 2; count > 0; count /= 2) {
-    __syncthreads();
-    if (threadIdx.x < count) {
-      partial[threadIdx.x] =
-          combine(partial[threadIdx.x], partial[threadIdx.x + count]);
-    }
+__device__ C CombineLanes(C value, Combine combine) {
+  constexpr uint32_t kWarp = 32;
+  const uint32_t lanes = blockDim.x;
+  for (uint32_t i = (lanes < kWarp ? lanes : kWarp) / 2; i > 0; i /= 2) {
+    value = combine(value, __shfl_xor_sync(~0u, value, i));
   }
+  if (lanes <= kWarp) return value;
+  // The warps of the only row.
+  __shared__ C partial[RowParameters::kThreads / kWarp];
+  __syncthreads();  // An earlier result may still be read.
+  if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = value;
   __syncthreads();
-  return partial[0];
+  value = partial[0];
+  for (uint32_t i = 1; i < lanes / kWarp; ++i) {
+    value = combine(value, partial[i]);
+  }
+  return value;
 }
 
 // The rows' logits, shifted so that exponentials do not overflow.
@@ -44,6 +48,7 @@ template <typename C>
 struct ShiftedRow {
   const RowParameters& p;
   int64_t begin;
+  int64_t classes;  // 0: the thread has no row.
   C max;
   C log_sum;
 
@@ -55,17 +60,18 @@ struct ShiftedRow {
 template <typename C>
 __device__ ShiftedRow<C> ReadRow(const RowParameters& p, int64_t row) {
   const int64_t begin = row * p.classes;
+  const int64_t classes = row < p.rows ? p.classes : 0;
   C max = static_cast<C>(-INFINITY);
-  for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x) {
+  for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) {
     max = Larger()(max, LoadElement<C>(p.logits, begin + c));
   }
-  max = CombineBlock(max, Larger());
+  max = CombineLanes(max, Larger());
   C sum = C(0);
-  for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x) {
+  for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) {
     sum += exp(LoadElement<C>(p.logits, begin + c) - max);
   }
-  sum = CombineBlock(sum, Sum());
-  return {p, begin, max, log(sum)};
+  sum = CombineLanes(sum, Sum());
+  return {p, begin, classes, max, log(sum)};
 }
 
 // Returns the row's label, or -1 after reporting that it is out of range.
@@ -85,27 +91,29 @@ __device__ void WriteLoss(const RowParameters& p, const ShiftedRow<C>& read,
   if (p.function == RowFunction::kSparseCrossEntropy) {
     loss = label < 0 ? C(0) : -read.LogProbability(label);
   } else {
-    for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x) {
+    for (int64_t c = threadIdx.x; c < read.classes; c += blockDim.x) {
       loss -= LoadElement<C>(p.labels, read.begin + c) * read.LogProbability(c);
     }
-    loss = CombineBlock(loss, Sum());
+    loss = CombineLanes(loss, Sum());
   }
-  if (threadIdx.x == 0) StoreElement(p.to, row, loss);
+  if (threadIdx.x == 0 && row < p.rows) StoreElement(p.to, row, loss);
 }
 
 template <typename C>
 __device__ void RunRow(const RowParameters& p) {
-  const int64_t row = blockIdx.x;
+  // The last block may have rows too many. Their threads take part in shuffles.
+  const int64_t row =
+      static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const ShiftedRow<C> read = ReadRow<C>(p, row);
   const bool is_sparse = p.function == RowFunction::kSparseCrossEntropy ||
                          p.function == RowFunction::kSparseCrossEntropyGrad;
-  const int64_t label = is_sparse ? LabelOf(p, row) : -1;
+  const int64_t label = is_sparse && row < p.rows ? LabelOf(p, row) : -1;
   if (p.function == RowFunction::kCrossEntropy ||
       p.function == RowFunction::kSparseCrossEntropy) {
     WriteLoss(p, read, row, label);
     return;
   }
-  for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x) {
+  for (int64_t c = threadIdx.x; c < read.classes; c += blockDim.x) {
     C y = read.LogProbability(c);
     if (p.function != RowFunction::kLogSoftmax) y = exp(y);
     if (p.function == RowFunction::kCrossEntropyGrad) {
