@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/autodiff/gradients.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/graph/graph_builder.h"
@@ -20,6 +21,7 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
+#include "common/compute/ops/ops.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/compute/runtime/executable.h"
 #include "common/core/base/random.h"
@@ -28,6 +30,8 @@
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
 #include "common/core/device/testing/gpus_under_test.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "gtest/gtest.h"
 
@@ -111,6 +115,71 @@ TEST(KernelsOnGpuTest, EachCaseConformsToTheReference) {
   std::cout << "libraries: " << FindCudaLibraries(*device).ToString()
             << std::endl;
   EXPECT_GT(case_count, 0);
+}
+
+// Returns the results of batch normalization with an activation, and of its
+// gradients. With `keeps_normalized`, the value between them is a result, too,
+// so that they are not fused.
+absl::StatusOr<std::vector<Tensor>> TrainBatchNorm(
+    const std::vector<Tensor>& inputs, bool is_relu6, bool keeps_normalized,
+    Device* device) {
+  GraphBuilder builder(&BuiltinOps(), "batch_norm");
+  const Value x = builder.Parameter("x", inputs[0].type());
+  const Value scale = builder.Parameter("scale", inputs[1].type());
+  const Value offset = builder.Parameter("offset", inputs[2].type());
+  const Value weights = builder.Parameter("weights", inputs[3].type());
+  const BatchNormOutputs normalized = BatchNormTraining(x, scale, offset);
+  const Value y = is_relu6 ? Relu6(normalized.y) : Relu(normalized.y);
+  builder.AddResult(y);
+  builder.AddResult(normalized.mean);
+  builder.AddResult(normalized.variance);
+  const std::vector<Value> sources = {x, scale, offset};
+  const std::vector<Gradient> gradients = Gradients(Sum(y * weights), sources);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    builder.AddResult(DenseGradient(gradients[i], sources[i]));
+  }
+  if (keeps_normalized) builder.AddResult(normalized.y);
+  ASSIGN_OR_RETURN(Graph graph, std::move(builder).Build());
+  const KernelRegistry kernels = CudaKernels(device);
+  ASSIGN_OR_RETURN(const auto executable,
+                   Executable::Compile(std::move(graph), BuiltinOps(), kernels,
+                                       /*variables=*/nullptr,
+                                       {.device = device,
+                                        .host_kernels = &CpuKernels(),
+                                        .soft_placement = false}));
+  std::vector<Tensor> results;
+  RETURN_IF_ERROR(executable->Run(inputs, {}, &results));
+  return results;
+}
+
+TEST(KernelsOnGpuTest, ActivationsAfterBatchNormalizationAreFused) {
+  ASSERT_OK_AND_ASSIGN(Device* const device,
+                       DeviceSet::OfProcess().FindDevice(0));
+  RandomStream random(7);
+  for (const DType dtype :
+       {DType::kFloat32, DType::kBfloat16, DType::kFloat64}) {
+    const DType channels = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
+    for (const Shape& shape : {Shape({3, 50, 8}), Shape({40, 5})}) {
+      const Shape of_channels = {shape.dim(shape.rank() - 1)};
+      // Some values are above 6 when they are normalized.
+      const std::vector<Tensor> inputs = {
+          RandomTensor({dtype, shape, -3, 5}, &random),
+          RandomTensor({channels, of_channels, 3, 8}, &random),
+          RandomTensor({channels, of_channels, -1, 1}, &random),
+          RandomTensor({dtype, shape, -1, 1}, &random)};
+      for (const bool is_relu6 : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(DTypeString(dtype), shape.ToString(),
+                                  is_relu6 ? " relu6" : " relu"));
+        ASSERT_OK_AND_ASSIGN(const auto fused,
+                             TrainBatchNorm(inputs, is_relu6, false, device));
+        ASSERT_OK_AND_ASSIGN(const auto apart,
+                             TrainBatchNorm(inputs, is_relu6, true, device));
+        for (size_t i = 0; i < fused.size(); ++i) {
+          ExpectClose(fused[i], apart[i], DType::kFloat32);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -196,6 +196,32 @@ __device__ void SumMoments(const Parameters& p, double* shared) {
   }
 }
 
+template <typename C>
+__device__ C Activated(const Parameters& p, C y) {
+  if (p.activation == BatchNormActivation::kNone) return y;
+  // Propagates NaN.
+  y = y < C(0) ? C(0) : y;
+  return p.activation == BatchNormActivation::kRelu6 && y > C(6) ? C(6) : y;
+}
+
+// Tells from x where the activation passes gradients: as if it had read what
+// the normalization writes.
+template <typename T, typename C>
+__device__ C PassedBack(const Parameters& p, C dy, C distance, C factor,
+                        C shift) {
+  if (p.activation == BatchNormActivation::kNone) return dy;
+  const C y = static_cast<C>(ConvertNumber<T>(distance * factor + shift));
+  const bool is_passed =
+      y > C(0) && (p.activation != BatchNormActivation::kRelu6 || y < C(6));
+  return is_passed ? dy : C(0);
+}
+
+// By what a distance from the mean is multiplied.
+__device__ double FactorOf(const Parameters& p, int64_t channel,
+                           double variance) {
+  return LoadElement<double>(p.scale, channel) / sqrt(variance + p.epsilon);
+}
+
 // Writes the sums of dy and of dy (x - mean) of each channel of a part.
 template <typename T, int kVector>
 __device__ void SumGradients(const Parameters& p, double* shared) {
@@ -206,10 +232,15 @@ __device__ void SumGradients(const Parameters& p, double* shared) {
   if (share.is_channel) {
     const T* const gradient = static_cast<const T*>(p.gradient.data);
     const T* const x = static_cast<const T*>(p.x.data);
-    C mean[kVector];
+    C mean[kVector], factor[kVector] = {}, shift[kVector] = {};
     MUSTER_UNROLL
     for (int v = 0; v < kVector; ++v) {
-      mean[v] = LoadElement<C>(p.mean, share.channel + v);
+      const int64_t channel = share.channel + v;
+      mean[v] = LoadElement<C>(p.mean, channel);
+      if (p.activation == BatchNormActivation::kNone) continue;
+      factor[v] = static_cast<C>(
+          FactorOf(p, channel, LoadElement<double>(p.variance, channel)));
+      shift[v] = LoadElement<C>(p.offset, channel);
     }
     for (int64_t row = threadIdx.y; row < share.rows;
          row += int64_t{kRun} * blockDim.y) {
@@ -226,9 +257,11 @@ __device__ void SumGradients(const Parameters& p, double* shared) {
         MUSTER_UNROLL
         for (int i = 0; i < kRun; ++i) {
           if (i >= count) continue;
-          const C dy = static_cast<C>(gradients[i].at[v]);
+          const C distance = static_cast<C>(packs[i].at[v]) - mean[v];
+          const C dy = PassedBack<T>(p, static_cast<C>(gradients[i].at[v]),
+                                     distance, factor[v], shift[v]);
           sum += dy;
-          weighted += dy * (static_cast<C>(packs[i].at[v]) - mean[v]);
+          weighted += dy * distance;
         }
         sums[v] += sum;
         sums[kVector + v] += weighted;
@@ -275,8 +308,7 @@ __device__ double Rounded(const Parameters& p, double value) {
 __device__ void StoreApplyFactors(const Parameters& p, int64_t channel,
                                   double mean, double variance) {
   const double center = Rounded(p, mean);
-  const double factor =
-      LoadElement<double>(p.scale, channel) / sqrt(variance + p.epsilon);
+  const double factor = FactorOf(p, channel, variance);
   StoreFactor(p, 0, channel, center);
   StoreFactor(p, 1, channel, factor);
   StoreFactor(
@@ -307,7 +339,8 @@ __device__ void Apply(const Parameters& p) {
       MUSTER_UNROLL
       for (int v = 0; v < kVector; ++v) {
         const C distance = static_cast<C>(packs[i].at[v]) - center[v];
-        packs[i].at[v] = ConvertNumber<T>(distance * factor[v] + shift[v]);
+        packs[i].at[v] =
+            ConvertNumber<T>(Activated(p, distance * factor[v] + shift[v]));
       }
     }
     StoreRun(to + at, share.stride, count, p.is_aligned, packs);
@@ -322,10 +355,15 @@ __device__ void ApplyGradient(const Parameters& p) {
   const Share<kVector> share(p);
   if (!share.is_channel) return;
   C mean[kVector], a[kVector], b[kVector], c[kVector];
+  C factor[kVector] = {}, shift[kVector] = {};
   LoadFactors(p, 0, share.channel, mean);
   LoadFactors(p, 1, share.channel, a);
   LoadFactors(p, 2, share.channel, b);
   LoadFactors(p, 3, share.channel, c);
+  if (p.activation != BatchNormActivation::kNone) {
+    LoadFactors(p, 4, share.channel, factor);
+    LoadFactors(p, 5, share.channel, shift);
+  }
   const T* const gradient = static_cast<const T*>(p.gradient.data);
   const T* const x = static_cast<const T*>(p.x.data);
   T* const to = static_cast<T*>(p.to.data);
@@ -342,7 +380,8 @@ __device__ void ApplyGradient(const Parameters& p) {
       MUSTER_UNROLL
       for (int v = 0; v < kVector; ++v) {
         const C distance = static_cast<C>(packs[i].at[v]) - mean[v];
-        const C dy = static_cast<C>(gradients[i].at[v]);
+        const C dy = PassedBack<T>(p, static_cast<C>(gradients[i].at[v]),
+                                   distance, factor[v], shift[v]);
         packs[i].at[v] = ConvertNumber<T>(a[v] * dy + (b[v] * distance + c[v]));
       }
     }
@@ -457,7 +496,14 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
   const double variance = squares[0] / count;
   StoreElement(p.mean, c, mean);
   StoreElement(p.variance, c, variance);
-  StoreApplyFactors(p, c, mean, variance);
+  if (p.activation == BatchNormActivation::kNone) {
+    StoreApplyFactors(p, c, mean, variance);
+  } else {
+    // The gradient is given the moments as they are stored, and has to find
+    // where the activation was active.
+    StoreApplyFactors(p, c, LoadElement<double>(p.mean, c),
+                      LoadElement<double>(p.variance, c));
+  }
 }
 
 // Writes the factors of batch_norm_apply from given moments.
@@ -496,6 +542,9 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
   StoreFactor(p, 1, c, a);
   StoreFactor(p, 2, c, -along * inverse * weighted);
   StoreFactor(p, 3, c, -along * sums[0]);
+  if (p.activation == BatchNormActivation::kNone) return;
+  StoreFactor(p, 4, c, FactorOf(p, c, LoadElement<double>(p.variance, c)));
+  StoreFactor(p, 5, c, LoadElement<double>(p.offset, c));
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)

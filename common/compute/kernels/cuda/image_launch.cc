@@ -8,6 +8,7 @@
 #include "common/compute/kernels/cuda/pool_image.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/image_geometry.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster::internal {
@@ -149,6 +150,14 @@ struct BatchNormPlan {
   size_t factor_bytes;
 };
 
+BatchNormActivation ActivationOf(const KernelSpec& spec) {
+  const auto name = spec.attributes.GetOr<std::string>("activation", "");
+  if (name == "Relu") return BatchNormActivation::kRelu;
+  if (name == "Relu6") return BatchNormActivation::kRelu6;
+  MUSTER_CHECK(name.empty());
+  return BatchNormActivation::kNone;
+}
+
 BatchNormPlan PlanBatchNorm(const KernelSpec& spec) {
   // 8 blocks for each multiprocessor of an H100.
   constexpr int64_t kBlocks = 1056;
@@ -159,6 +168,7 @@ BatchNormPlan PlanBatchNorm(const KernelSpec& spec) {
   sums.channels = x.dim(x.rank() - 1);
   sums.rows = x.ElementCountInRange(0, x.rank() - 1);
   sums.epsilon = spec.attributes.GetOr("epsilon", 0.0);
+  sums.activation = ActivationOf(spec);
   sums.vector = is_double ? 2 : 4;
   if (sums.channels % sums.vector != 0) sums.vector = 1;
   plan.apply = sums;
@@ -286,6 +296,9 @@ KernelOr MakeBatchNormGrad(const KernelSpec& spec, const KernelTarget& target) {
         plan.sums.to = run.output(0);
         plan.sums.scale_gradient = run.output(1);
         plan.sums.offset_gradient = run.output(2);
+        if (plan.sums.activation != BatchNormActivation::kNone) {
+          plan.sums.offset = run.input(5);
+        }
         SetMemory(run, &plan);
         RETURN_IF_ERROR(run.Launch(sums, plan.sums_shape, plan.sums));
         RETURN_IF_ERROR(run.Launch(combine, plan.combine_shape, plan.sums));
@@ -316,10 +329,16 @@ void RegisterImageKernels(KernelRegistry* registry,
   pool("MaxPool2DGrad", {PoolKind::kMax, true, 1, 0});
   pool("AveragePool2D", {PoolKind::kAverage, false, 0, 0});
   pool("AveragePool2DGrad", {PoolKind::kAverage, true, -1, 0});
-  RegisterDevice(registry, target, "BatchNormTraining", MakeBatchNormTraining);
-  RegisterDevice(registry, target, "BatchNormInference",
-                 MakeBatchNormInference);
-  RegisterDevice(registry, target, "BatchNormTrainingGrad", MakeBatchNormGrad);
+  // Fused...{activation}: a following Relu or Relu6 of the same op; the
+  // gradient has the offset as its last input.
+  for (const char* prefix : {"", "Fused"}) {
+    const auto add = [&](const char* op, auto make) {
+      RegisterDevice(registry, target, absl::StrCat(prefix, op), make);
+    };
+    add("BatchNormTraining", MakeBatchNormTraining);
+    add("BatchNormInference", MakeBatchNormInference);
+    add("BatchNormTrainingGrad", MakeBatchNormGrad);
+  }
 }
 
 }  // namespace muster::internal

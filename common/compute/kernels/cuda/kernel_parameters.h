@@ -275,6 +275,9 @@ struct PoolParameters {
 
 // --- batch_norm.cu ---
 
+// What follows the normalization.
+enum class BatchNormActivation : uint8_t { kNone, kRelu, kRelu6 };
+
 // Rows of channels, which blocks share: block (i, j) has a range of channels,
 // and of the rows those from j * part_rows on, part_rows of them or fewer.
 // Each thread has `vector` neighbouring channels. Blocks have kThreads threads
@@ -290,7 +293,7 @@ struct BatchNormParameters {
   static constexpr int kCombineChannels = 32;
   static constexpr int kCombineLanes = 32;
   static constexpr int kCombineThreads = kCombineChannels * kCombineLanes;
-  static constexpr int kFactors = 4;
+  static constexpr int kFactors = 6;
 
   int64_t rows, channels;
   double epsilon;
@@ -298,6 +301,7 @@ struct BatchNormParameters {
   // 4, of float64 2, or 1 if the channels are no multiple of that.
   int32_t vector;
   bool is_aligned;             // x, gradient and `to`, for loads of vectors.
+  BatchNormActivation activation;
   DeviceElements x, gradient;  // `gradient` is dy.
   DeviceElements scale, offset, mean, variance;  // Of channels.
   DeviceElements to;                             // y or dx.
