@@ -7,14 +7,26 @@
 // Functions of device code, for .cu files only.
 
 // Before a loop over an array of a thread: unrolled, the array lies in
-// registers.
+// registers. MUSTER_KEEP_LOOP: never unrolled, for the size of the code.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define MUSTER_UNROLL _Pragma("unroll")
+#define MUSTER_KEEP_LOOP _Pragma("unroll 1")
 #else
 #define MUSTER_UNROLL
+#define MUSTER_KEEP_LOOP
 #endif
 
 namespace muster::internal {
+
+// Returns an address that a kernel found in memory, as one of global memory:
+// those of its parameter are known to be.
+template <typename T>
+__device__ T* InGlobalMemory(T* address) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+  __builtin_assume(__isGlobal(address));
+#endif
+  return address;
+}
 
 __device__ void CloseGate(DeviceGate* gate) {
   gate->is_closed = 1;

@@ -2,6 +2,7 @@
 // sums of rows, norms of gradients and of variables, and constraints.
 
 #include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/element_group.h"
 #include "common/compute/kernels/cuda/merge_sort.h"
 #include "common/compute/kernels/cuda/update_functions.h"
 #include "common/compute/kernels/cuda/update_parameters.h"
@@ -76,21 +77,151 @@ __device__ void Change(const ChangeParameters& p) {
   }
 }
 
-// What the function takes as the gradient of element `at`.
+// The elements that the threads of a block update at once: a group for each,
+// so that all loads of a thread are on their way together.
 template <typename T>
-__device__ T OperandAt(const UpdateItem& item, const double* factors,
-                       int64_t index, int64_t at) {
-  if (item.gradient == nullptr) {
-    return factors == nullptr ? T(0) : static_cast<T>(factors[index]);
+struct UpdateSpan {
+  static constexpr int kGroup =
+      UpdateParameters::kElementsPerBlock / UpdateParameters::kThreads;
+  static constexpr int kAccess = kAccessBytesMax / sizeof(T);
+  using Access = ElementGroup<T, kAccess>;
+
+  int64_t begin;
+  int64_t end;       // Of all elements of the item.
+  bool is_accessed;  // By Access; otherwise element by element.
+
+  // Element i of this thread. Neighbouring threads have neighbouring ones.
+  __device__ int64_t ElementOf(int i) const {
+    return begin + i * UpdateParameters::kThreads + threadIdx.x;
   }
-  return LimitedGradientAt<T>(
-      item, factors == nullptr ? nullptr : factors + index, at);
+
+  // As ElementOf(), of groups of kAccess elements.
+  __device__ int64_t AccessOf(int i) const {
+    return i * UpdateParameters::kThreads + threadIdx.x;
+  }
+
+  __device__ __forceinline__ void Load(const void* array,
+                                       T (&to)[kGroup]) const {
+    const T* const from = InGlobalMemory(static_cast<const T*>(array));
+    if (is_accessed) {
+      const auto* const accesses =
+          reinterpret_cast<const Access*>(from + begin);
+      MUSTER_UNROLL
+      for (int i = 0; i < kGroup / kAccess; ++i) {
+        const Access access = accesses[AccessOf(i)];
+        MUSTER_UNROLL
+        for (int j = 0; j < kAccess; ++j) {
+          to[i * kAccess + j] = access.values[j];
+        }
+      }
+      return;
+    }
+    MUSTER_UNROLL
+    for (int i = 0; i < kGroup; ++i) {
+      to[i] = ElementOf(i) < end ? from[ElementOf(i)] : T(0);
+    }
+  }
+
+  __device__ __forceinline__ void Store(const T (&values)[kGroup],
+                                        void* array) const {
+    T* const to = InGlobalMemory(static_cast<T*>(array));
+    if (is_accessed) {
+      auto* const accesses = reinterpret_cast<Access*>(to + begin);
+      MUSTER_UNROLL
+      for (int i = 0; i < kGroup / kAccess; ++i) {
+        Access access;
+        MUSTER_UNROLL
+        for (int j = 0; j < kAccess; ++j) {
+          access.values[j] = values[i * kAccess + j];
+        }
+        accesses[AccessOf(i)] = access;
+      }
+      return;
+    }
+    MUSTER_UNROLL
+    for (int i = 0; i < kGroup; ++i) {
+      if (ElementOf(i) < end) to[ElementOf(i)] = values[i];
+    }
+  }
+};
+
+// What the function takes if the item has no gradient.
+template <typename T>
+__device__ T OperandOf(const double* factor) {
+  return factor == nullptr ? T(0) : static_cast<T>(*factor);
 }
 
+// Limits what was loaded of a gradient, as LimitedGradientAt().
+template <typename T, int kCount>
+__device__ __forceinline__ void LimitGradients(const UpdateItem& item,
+                                               const double* factor,
+                                               T (&gradients)[kCount]) {
+  if (item.gradients_in_sum != 0) {
+    MUSTER_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      gradients[i] = MeanGradient(item, gradients[i]);
+    }
+  }
+  if (item.clip == ClipKind::kNone) return;
+  MUSTER_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    gradients[i] = LimitedGradient(item, factor, gradients[i]);
+  }
+}
+
+// Everything is loaded before the first operation, which waits for it.
 template <typename Function, typename T>
-__device__ void UpdateElement(
+__device__ __forceinline__ void UpdateElements(
     const typename Function::template Coefficients<T>& c,
-    const UpdateItem& item, T g, int64_t element) {
+    const UpdateItem& item, const double* factor, const UpdateSpan<T>& span) {
+  constexpr int kGroup = UpdateSpan<T>::kGroup;
+  T gradients[kGroup];
+  T variables[kGroup];
+  T slots[UpdateItem::kSlotsMax][kGroup];
+  if (item.gradient != nullptr) span.Load(item.gradient, gradients);
+  span.Load(item.variable, variables);
+  MUSTER_UNROLL
+  for (int s = 0; s < Function::kSlotCount; ++s) {
+    span.Load(item.slots[s], slots[s]);
+  }
+  if (item.gradient != nullptr) {
+    LimitGradients(item, factor, gradients);
+  } else {
+    const T operand = OperandOf<T>(factor);
+    MUSTER_UNROLL
+    for (int i = 0; i < kGroup; ++i) gradients[i] = operand;
+  }
+  MUSTER_UNROLL
+  for (int i = 0; i < kGroup; ++i) {
+    T of_element[UpdateItem::kSlotsMax];
+    MUSTER_UNROLL
+    for (int s = 0; s < Function::kSlotCount; ++s) of_element[s] = slots[s][i];
+    variables[i] =
+        Function::template Apply<T>(c, gradients[i], variables[i], of_element);
+    MUSTER_UNROLL
+    for (int s = 0; s < Function::kSlotCount; ++s) slots[s][i] = of_element[s];
+    gradients[i] = T(0);
+  }
+  span.Store(variables, item.variable);
+  MUSTER_UNROLL
+  for (int s = 0; s < Function::kSlotCount; ++s) {
+    span.Store(slots[s], item.slots[s]);
+  }
+  if (item.gradients_in_sum != 0) span.Store(gradients, item.gradient);
+}
+
+// Updates element `at` of the gradient of rows.
+template <typename Function, typename T>
+__device__ void UpdateElementOfRow(
+    const typename Function::template Coefficients<T>& c,
+    const UpdateItem& item, const double* factor, int64_t at) {
+  const int64_t position = at / item.row_elements;
+  if (!item.links[position].is_first) return;
+  const int64_t element =
+      LoadElement<int64_t>(item.indices, position) * item.row_elements +
+      at % item.row_elements;
+  const T g = item.gradient == nullptr ? OperandOf<T>(factor)
+                                       : LimitedGradientAt<T>(item, factor, at);
   T slots[UpdateItem::kSlotsMax];
   MUSTER_UNROLL
   for (int s = 0; s < Function::kSlotCount; ++s) {
@@ -102,39 +233,57 @@ __device__ void UpdateElement(
   for (int s = 0; s < Function::kSlotCount; ++s) {
     static_cast<T*>(item.slots[s])[element] = slots[s];
   }
+  if (item.gradients_in_sum != 0) static_cast<T*>(item.gradient)[at] = T(0);
 }
 
+// True if all arrays of the item begin where an access may.
 template <typename Function, typename T>
-__device__ void Update(const UpdateParameters& p) {
-  using Coefficients = typename Function::template Coefficients<T>;
-  const Coefficients& c =
-      *reinterpret_cast<const Coefficients*>(p.coefficients);
-  if (IsSkipped(p.condition)) return;
+__device__ bool IsAligned(const UpdateItem& item) {
+  using Access = typename UpdateSpan<T>::Access;
+  bool is_aligned = IsAlignedFor<Access>(item.gradient) &&
+                    IsAlignedFor<Access>(item.variable);
+  MUSTER_UNROLL
+  for (int s = 0; s < Function::kSlotCount; ++s) {
+    is_aligned = is_aligned && IsAlignedFor<Access>(item.slots[s]);
+  }
+  return is_aligned;
+}
+
+// Returns the item that this block updates.
+__device__ int64_t ItemOfBlock(const UpdateParameters& p) {
   const int64_t block = blockIdx.x;
   int64_t index = 0;
   for (int64_t end = p.item_count; end - index > 1;) {
     const int64_t middle = (index + end) / 2;
     (p.items[middle].first_block <= block ? index : end) = middle;
   }
-  const UpdateItem& item = p.items[index];
-  const int64_t begin =
-      (block - item.first_block) * UpdateParameters::kElementsPerBlock;
-  for (int64_t i = threadIdx.x; i < UpdateParameters::kElementsPerBlock;
-       i += UpdateParameters::kThreads) {
-    const int64_t at = begin + i;
-    if (at >= item.count) return;
-    int64_t element = at;
-    if (item.links != nullptr) {
-      const int64_t position = at / item.row_elements;
-      if (!item.links[position].is_first) continue;
-      element =
-          LoadElement<int64_t>(item.indices, position) * item.row_elements +
-          at % item.row_elements;
+  return index;
+}
+
+template <typename Function, typename T>
+__device__ void Update(const UpdateParameters& p) {
+  using Coefficients = typename Function::template Coefficients<T>;
+  constexpr int64_t kElements = UpdateParameters::kElementsPerBlock;
+  const Coefficients& c =
+      *reinterpret_cast<const Coefficients*>(p.coefficients);
+  if (IsSkipped(p.condition)) return;
+  const int64_t index = ItemOfBlock(p);
+  // A copy, which stores to the variable cannot change.
+  const UpdateItem item = p.items[index];
+  const double* const factor =
+      p.factors == nullptr ? nullptr : p.factors + index;
+  const int64_t begin = (blockIdx.x - item.first_block) * kElements;
+  if (item.links != nullptr) {
+    for (int i = 0; i < UpdateSpan<T>::kGroup; ++i) {
+      const int64_t at = begin + i * UpdateParameters::kThreads + threadIdx.x;
+      if (at < item.count) UpdateElementOfRow<Function, T>(c, item, factor, at);
     }
-    UpdateElement<Function>(c, item, OperandAt<T>(item, p.factors, index, at),
-                            element);
-    if (item.gradients_in_sum != 0) static_cast<T*>(item.gradient)[at] = T(0);
+    return;
   }
+  UpdateElements<Function, T>(
+      c, item, factor,
+      {begin, item.count,
+       item.count - begin >= kElements && IsAligned<Function, T>(item)});
 }
 
 constexpr int64_t kSquaresStride =

@@ -19,25 +19,36 @@ __device__ bool IsSkipped(const UpdateCondition& condition) {
           *condition.variant != condition.wanted_variant);
 }
 
+// The gradient of which `g` may be the sum.
 template <typename T>
-__device__ T GradientAt(const UpdateItem& item, int64_t at) {
-  const T g = static_cast<const T*>(item.gradient)[at];
+__device__ T MeanGradient(const UpdateItem& item, T g) {
   return item.gradients_in_sum == 0 ? g
                                     : g / static_cast<T>(item.gradients_in_sum);
 }
 
-// Returns element `at` of a gradient as it is limited. `factor` is that of the
-// item, and is read if a norm limits it.
 template <typename T>
-__device__ T LimitedGradientAt(const UpdateItem& item, const double* factor,
-                               int64_t at) {
-  const T g = GradientAt<T>(item, at);
+__device__ T GradientAt(const UpdateItem& item, int64_t at) {
+  return MeanGradient(item, static_cast<const T*>(item.gradient)[at]);
+}
+
+// Limits an element of a gradient. `factor` is that of the item, and is read if
+// a norm limits it.
+template <typename T>
+__device__ T LimitedGradient(const UpdateItem& item, const double* factor,
+                             T g) {
   if (item.clip == ClipKind::kValue) {
     const T bound = static_cast<T>(item.clip_limit);
     return g > bound ? bound : g < -bound ? -bound : g;
   }
   if (item.clip == ClipKind::kNone) return g;
   return g * static_cast<T>(*factor);
+}
+
+// Returns element `at` of a gradient as it is limited.
+template <typename T>
+__device__ T LimitedGradientAt(const UpdateItem& item, const double* factor,
+                               int64_t at) {
+  return LimitedGradient(item, factor, GradientAt<T>(item, at));
 }
 
 // Adds the threads' sums in pairs. Every thread of the block calls it.

@@ -112,7 +112,8 @@ inline constexpr auto kArgumentBytes = SizesOf(kKernel);
 
 #define __global__
 #define __device__ inline
-#define __forceinline__ inline
+// `__device__`, which is before it, says inline.
+#define __forceinline__
 #define __grid_constant__
 #define __constant__ static const
 // One copy in a process: grids run one after the other. Not thread_local, which
