@@ -182,5 +182,33 @@ TEST(KernelsOnGpuTest, ActivationsAfterBatchNormalizationAreFused) {
   }
 }
 
+// Tensors so large that threads take several elements. The lengths are those of
+// whole groups and others.
+TEST(KernelsOnGpuTest, LargeTensorsConformToTheReference) {
+  ASSERT_OK_AND_ASSIGN(Device* const device,
+                       DeviceSet::OfProcess().FindDevice(0));
+  const auto matrices = [](DType dtype, int64_t columns) {
+    const int64_t rows = (1 << 17) / columns + 3;
+    const OpInput x = {dtype, {rows, columns}};
+    const OpInput row = {dtype, {columns}};
+    return std::vector<OpCase>{
+        {"Add", {}, {x, row}},
+        {"Mul", {}, {x, {dtype, {rows, 1}}}},
+        {"Maximum", {}, {x, {dtype, {}}}},
+        {"Select", {}, {{DType::kBool, {rows, columns}}, x, row}},
+        {"Cast", {{"dtype", DType::kBfloat16}}, {x}},
+        {"Transpose", {{"permutation", std::vector<int64_t>{1, 0}}}, {x}},
+        {"Concat", {{"axis", int64_t{1}}}, {x, {dtype, {rows, 3}}}}};
+  };
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kInt64}) {
+    for (const int64_t columns : {7, 64, 1001}) {
+      for (const OpCase& one : matrices(dtype, columns)) {
+        ExpectConformsOnDevice(one, device);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster

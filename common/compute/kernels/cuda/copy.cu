@@ -2,6 +2,7 @@
 // Checks conditions.
 
 #include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/element_group.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/core/device/device_language.h"
 
@@ -26,6 +27,84 @@ __device__ void CopyWord(const void* from, int64_t from_index, void* to,
     default:
       static_cast<uint64_t*>(to)[to_index] =
           static_cast<const uint64_t*>(from)[from_index];
+  }
+}
+
+// Copies kCount neighbouring positions.
+template <typename Word, int kCount>
+__device__ void CopyGroup(const CopyParameters& p) {
+  using Group = ElementGroup<Word, kCount>;
+  const int64_t first = GlobalThread() * kCount;
+  if (first >= p.count) return;
+  const bool is_whole = p.count - first >= kCount;
+  const Word* const from = static_cast<const Word*>(p.from);
+  Word* const to = static_cast<Word*>(p.to);
+  int64_t offsets[kCount];
+  OffsetsOf(p.from_layout, first, offsets);
+  Group group;
+  if (is_whole && HasDenseGroups<kCount>(p.from_layout) &&
+      IsAlignedFor<Group>(from + offsets[0])) {
+    group = *reinterpret_cast<const Group*>(from + offsets[0]);
+  } else {
+    MUSTER_UNROLL
+    for (int k = 0; k < kCount; ++k) {
+      if (first + k < p.count) group.values[k] = from[offsets[k]];
+    }
+  }
+  OffsetsOf(p.to_layout, first, offsets);
+  if (is_whole && HasDenseGroups<kCount>(p.to_layout) &&
+      IsAlignedFor<Group>(to + offsets[0])) {
+    *reinterpret_cast<Group*>(to + offsets[0]) = group;
+    return;
+  }
+  MUSTER_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    if (first + k < p.count) to[offsets[k]] = group.values[k];
+  }
+}
+
+template <typename Word>
+__device__ void CopyWords(const CopyParameters& p) {
+  if (p.words_per_thread == CopyParameters::kGroup) {
+    CopyGroup<Word, CopyParameters::kGroup>(p);
+  } else {
+    CopyGroup<Word, 1>(p);
+  }
+}
+
+// Neighbouring threads read neighbours of a row, and write neighbours of a
+// column. `tile` has a word more in each row, so that the words of a column are
+// in different banks.
+template <typename Word>
+__device__ void TransposeTile(const TransposeParameters& p, void* memory) {
+  constexpr int kTile = TransposeParameters::kTile;
+  constexpr int kLanes = TransposeParameters::kLanes;
+  Word* const tile = static_cast<Word*>(memory);
+  const uint32_t matrix = blockIdx.x / p.tiles_per_matrix;
+  const uint32_t place = blockIdx.x % p.tiles_per_matrix;
+  const int64_t first_row = int64_t{place / p.tiles_per_row} * kTile;
+  const int64_t first_column = int64_t{place % p.tiles_per_row} * kTile;
+  const Word* const from =
+      static_cast<const Word*>(p.from) + p.from_matrices(matrix);
+  MUSTER_UNROLL
+  for (int j = 0; j < kTile; j += kLanes) {
+    const int64_t row = first_row + threadIdx.y + j;
+    const int64_t column = first_column + threadIdx.x;
+    if (row < p.rows && column < p.columns) {
+      tile[(threadIdx.y + j) * (kTile + 1) + threadIdx.x] =
+          from[row * p.from_row_stride + column];
+    }
+  }
+  __syncthreads();
+  Word* const to = static_cast<Word*>(p.to) + p.to_matrices(matrix);
+  MUSTER_UNROLL
+  for (int j = 0; j < kTile; j += kLanes) {
+    const int64_t row = first_row + threadIdx.x;
+    const int64_t column = first_column + threadIdx.y + j;
+    if (row < p.rows && column < p.columns) {
+      to[column * p.to_column_stride + row] =
+          tile[threadIdx.x * (kTile + 1) + threadIdx.y + j];
+    }
   }
 }
 
@@ -66,9 +145,32 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void copy_words(
     const __grid_constant__ CopyParameters p) {
-  const int64_t i = GlobalThread();
-  if (i >= p.count) return;
-  CopyWord(p.from, p.from_layout(i), p.to, p.to_layout(i), p.word_bytes);
+  switch (p.word_bytes) {
+    case 1:
+      return CopyWords<uint8_t>(p);
+    case 2:
+      return CopyWords<uint16_t>(p);
+    case 4:
+      return CopyWords<uint32_t>(p);
+    default:
+      return CopyWords<uint64_t>(p);
+  }
+}
+
+extern "C" __global__ void transpose_words(
+    const __grid_constant__ TransposeParameters p) {
+  __shared__ uint64_t
+      tile[TransposeParameters::kTile * (TransposeParameters::kTile + 1)];
+  switch (p.word_bytes) {
+    case 1:
+      return TransposeTile<uint8_t>(p, tile);
+    case 2:
+      return TransposeTile<uint16_t>(p, tile);
+    case 4:
+      return TransposeTile<uint32_t>(p, tile);
+    default:
+      return TransposeTile<uint64_t>(p, tile);
+  }
 }
 
 extern "C" __global__ void gather_words(
@@ -140,6 +242,7 @@ extern "C" __global__ void check_condition(
 }
 
 MUSTER_SIMULATED_KERNELS(copy, MUSTER_PLAIN_KERNEL(copy_words),
+                         MUSTER_BARRIER_KERNEL(transpose_words),
                          MUSTER_PLAIN_KERNEL(gather_words),
                          MUSTER_PLAIN_KERNEL(scatter_float),
                          MUSTER_PLAIN_KERNEL(scatter_integer),

@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,11 +31,71 @@ CopyParameters ParametersOf(const StridedIndex& from, const StridedIndex& to,
           .to_layout = DeviceLayoutOf(to)};
 }
 
+// Adds an axis at the end.
+void AddAxis(int64_t extent, int64_t stride, DeviceLayout* layout) {
+  layout->extents[layout->rank] = extent;
+  layout->strides[layout->rank] = stride;
+  ++layout->rank;
+}
+
+// Returns the copy as a transposition of matrices: it writes words in order,
+// and reads in order along another axis than the innermost. Neither axis is so
+// short that most of a tile would be empty.
+std::optional<TransposeParameters> AsTransposition(const CopyParameters& copy) {
+  constexpr int64_t kExtentMin = TransposeParameters::kTile / 2;
+  constexpr int64_t kTile = TransposeParameters::kTile;
+  const DeviceLayout& from = copy.from_layout;
+  if (copy.to_layout.rank != 1 || copy.to_layout.strides[0] != 1) {
+    return std::nullopt;
+  }
+  const int last = from.rank - 1;
+  int columns = 0;
+  while (columns < last && from.strides[columns] != 1) ++columns;
+  if (columns >= last || from.strides[last] == 1 ||
+      from.extents[columns] < kExtentMin || from.extents[last] < kExtentMin) {
+    return std::nullopt;
+  }
+  TransposeParameters transpose = {.from = copy.from,
+                                   .to = copy.to,
+                                   .word_bytes = copy.word_bytes,
+                                   .rows = from.extents[last],
+                                   .columns = from.extents[columns],
+                                   .from_row_stride = from.strides[last]};
+  transpose.from_matrices.offset = from.offset;
+  transpose.to_matrices.offset = copy.to_layout.offset;
+  int64_t to_stride = copy.count;
+  for (int axis = 0; axis < last; ++axis) {
+    to_stride /= from.extents[axis];
+    if (axis == columns) {
+      transpose.to_column_stride = to_stride;
+      continue;
+    }
+    AddAxis(from.extents[axis], from.strides[axis], &transpose.from_matrices);
+    AddAxis(from.extents[axis], to_stride, &transpose.to_matrices);
+  }
+  transpose.tiles_per_row =
+      static_cast<uint32_t>((transpose.columns + kTile - 1) / kTile);
+  transpose.tiles_per_matrix =
+      transpose.tiles_per_row *
+      static_cast<uint32_t>((transpose.rows + kTile - 1) / kTile);
+  return transpose;
+}
+
+absl::Status LaunchTransposition(const DeviceRun& run,
+                                 const DeviceFunction& function, int64_t count,
+                                 const TransposeParameters& transpose) {
+  const int64_t matrices = count / transpose.rows / transpose.columns;
+  LaunchShape shape;
+  shape.grid[0] = static_cast<uint32_t>(matrices * transpose.tiles_per_matrix);
+  shape.block[0] = TransposeParameters::kTile;
+  shape.block[1] = TransposeParameters::kLanes;
+  return run.Launch(function, shape, transpose);
+}
+
 KernelOr MakeView(const KernelSpec& spec, const KernelTarget& target) {
   const DType dtype = spec.inputs[0].dtype;
   if (dtype == DType::kString) return Unsupported(spec);
-  ASSIGN_OR_RETURN(const DeviceFunction function,
-                   FindFunction(target, copy_image(), "copy_words"));
+  ASSIGN_OR_RETURN(const WordCopy copy_words, CopyingWords(target));
   struct Part {
     int input;
     int output;
@@ -50,8 +111,7 @@ KernelOr MakeView(const KernelSpec& spec, const KernelTarget& target) {
       CopyParameters parameters = part.parameters;
       parameters.from = run.input(part.input).data;
       parameters.to = run.output(part.output).data;
-      RETURN_IF_ERROR(
-          run.Launch(function, ThreadForEach(parameters.count), parameters));
+      RETURN_IF_ERROR(copy_words(run, parameters));
     }
     return absl::OkStatus();
   });
@@ -62,8 +122,7 @@ using Run = std::function<absl::Status(const DeviceRun&)>;
 // Copies input 0 to output 0 in order.
 absl::StatusOr<Run> Copying(const KernelSpec& spec,
                             const KernelTarget& target) {
-  ASSIGN_OR_RETURN(const DeviceFunction function,
-                   FindFunction(target, copy_image(), "copy_words"));
+  ASSIGN_OR_RETURN(const WordCopy copy_words, CopyingWords(target));
   const StridedIndex dense = DenseIndex(spec.inputs[0].shape);
   const CopyParameters same = ParametersOf(dense, dense, spec.inputs[0].dtype);
   return [=](const DeviceRun& run) -> absl::Status {
@@ -71,7 +130,7 @@ absl::StatusOr<Run> Copying(const KernelSpec& spec,
     parameters.from = run.input(0).data;
     parameters.to = run.output(0).data;
     if (parameters.from == parameters.to) return absl::OkStatus();
-    return run.Launch(function, ThreadForEach(parameters.count), parameters);
+    return copy_words(run, parameters);
   };
 }
 
@@ -110,8 +169,7 @@ KernelOr MakePad(const KernelSpec& spec, const KernelTarget& target) {
   ASSIGN_OR_RETURN(
       auto fill,
       Filling(target, spec, spec.attributes.GetOr<double>("value", 0)));
-  ASSIGN_OR_RETURN(const DeviceFunction function,
-                   FindFunction(target, copy_image(), "copy_words"));
+  ASSIGN_OR_RETURN(const WordCopy copy_words, CopyingWords(target));
   const Shape& input = spec.inputs[0].shape;
   const CopyParameters box = ParametersOf(
       DenseIndex(input), BoxIndex(input, spec.outputs[0].shape, PadBegin(spec)),
@@ -121,7 +179,7 @@ KernelOr MakePad(const KernelSpec& spec, const KernelTarget& target) {
     CopyParameters parameters = box;
     parameters.from = run.input(0).data;
     parameters.to = run.output(0).data;
-    return run.Launch(function, ThreadForEach(parameters.count), parameters);
+    return copy_words(run, parameters);
   });
 }
 
@@ -249,6 +307,29 @@ KernelOr MakeInTopK(const KernelSpec& spec, const KernelTarget& target) {
 }
 
 }  // namespace
+
+absl::StatusOr<WordCopy> CopyingWords(const KernelTarget& target) {
+  ASSIGN_OR_RETURN(const DeviceFunction copy_words,
+                   FindFunction(target, copy_image(), "copy_words"));
+  ASSIGN_OR_RETURN(const DeviceFunction transpose_words,
+                   FindFunction(target, copy_image(), "transpose_words"));
+  return [=](const DeviceRun& run, const CopyParameters& what) {
+    CopyParameters copy = what;
+    copy.words_per_thread =
+        ElementsPerThread(copy_words, copy.count, CopyParameters::kGroup);
+    if (copy.words_per_thread > 1) {
+      const auto transpose = AsTransposition(copy);
+      if (transpose.has_value()) {
+        return LaunchTransposition(run, transpose_words, copy.count,
+                                   *transpose);
+      }
+    }
+    const int64_t per_thread = copy.words_per_thread;
+    return run.Launch(copy_words,
+                      ThreadForEach((copy.count + per_thread - 1) / per_thread),
+                      copy);
+  };
+}
 
 void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target) {
   for (const ViewOp& op : ViewOps()) {

@@ -62,7 +62,9 @@ KernelRegistry CudaKernels(Device* device) {
 }
 
 KernelRegistry SimulatedCudaKernels(uint64_t seed) {
-  return KernelsOf({.simulated_seed = seed});
+  internal::KernelTarget target = {.simulated_seed = seed};
+  if (seed != 0) target.grouped_count_min = 1;
+  return KernelsOf(target);
 }
 
 }  // namespace muster

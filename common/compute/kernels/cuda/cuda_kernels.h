@@ -26,7 +26,8 @@ KernelRegistry CudaKernels(Device* device);
 
 // Returns the same kernels, run by the simulated grid on memory of this
 // process: for tests of the device code. KernelArguments::stream is null.
-// `seed` is that of RunSimulatedGrid().
+// `seed` is that of RunSimulatedGrid(). With another than 0, small tensors are
+// computed as large ones are: threads take several elements.
 KernelRegistry SimulatedCudaKernels(uint64_t seed = 0);
 
 }  // namespace muster

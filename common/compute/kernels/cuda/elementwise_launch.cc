@@ -34,6 +34,18 @@ absl::StatusOr<DeviceFunction> FindTape(const KernelTarget& target,
   return absl::InternalError("no compute type");
 }
 
+absl::Status LaunchTape(const DeviceRun& run, const DeviceFunction& function,
+                        Tape& tape) {
+  tape.positions_per_thread =
+      ElementsPerThread(function, tape.count, Tape::kGroup);
+  const int64_t per_block = int64_t{Tape::kThreads} * tape.positions_per_thread;
+  LaunchShape shape;
+  shape.grid[0] =
+      static_cast<uint32_t>((tape.count + per_block - 1) / per_block);
+  shape.block[0] = Tape::kThreads;
+  return run.Launch(function, shape, tape);
+}
+
 // Gelu and GeluGrad have two forms, and all others one.
 TapeFunction FormOf(const KernelSpec& spec, TapeFunction function) {
   if (!spec.attributes.GetOr("approximate", false)) return function;
@@ -80,7 +92,7 @@ KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
         for (int i = 0; i < count; ++i) {
           tape.operands[i].elements = run.input(i);
         }
-        return run.Launch(function, ThreadForEach(tape.count), tape);
+        return LaunchTape(run, function, tape);
       },
       {.shared_inputs = ElementwiseSharing(spec),
        .has_data_errors = MayFail(op.function, dtype)});
@@ -118,7 +130,7 @@ absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
       value};
   return [tape, function](const DeviceRun& run) mutable {
     tape.output = run.output(0);
-    return run.Launch(function, ThreadForEach(tape.count), tape);
+    return LaunchTape(run, function, tape);
   };
 }
 
@@ -134,7 +146,7 @@ absl::StatusOr<Conversion> Converting(const KernelTarget& target) {
     tape.count = count;
     tape.operands[0] = {from, DeviceLayoutOf(DenseIndex(Shape({count})))};
     tape.output = to;
-    return run.Launch(function, ThreadForEach(count), tape);
+    return LaunchTape(run, function, tape);
   };
 }
 

@@ -12,14 +12,34 @@ namespace muster::internal {
 
 // --- copy.cu ---
 
-// to[to_layout(i)] = from[from_layout(i)], for words of word_bytes.
+// to[to_layout(i)] = from[from_layout(i)], for words of word_bytes. A thread
+// for each words_per_thread positions, which are neighbours.
 struct CopyParameters {
+  static constexpr int kGroup = 4;
+
   int64_t count;
   const void* from;
   void* to;
-  int32_t word_bytes;  // 1, 2, 4 or 8.
+  int32_t word_bytes;            // 1, 2, 4 or 8.
+  int32_t words_per_thread = 1;  // Or kGroup.
   DeviceLayout from_layout;
   DeviceLayout to_layout;
+};
+
+// Transposes matrices: to[b][c][r] = from[b][r][c], for words of word_bytes. A
+// block of (kTile, kLanes) threads for each tile of kTile x kTile words;
+// blockIdx.x counts the tiles of a matrix and the matrices.
+struct TransposeParameters {
+  static constexpr int kTile = 32;
+  static constexpr int kLanes = 8;
+
+  const void* from;
+  void* to;
+  int32_t word_bytes;  // 1, 2, 4 or 8.
+  int64_t rows, columns;
+  int64_t from_row_stride, to_column_stride;  // In words; the others are 1.
+  uint32_t tiles_per_row, tiles_per_matrix;
+  DeviceLayout from_matrices, to_matrices;  // Of b.
 };
 
 // Viewed as [outer, index_count, inner] from [outer, bound, inner].

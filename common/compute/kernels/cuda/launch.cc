@@ -111,12 +111,14 @@ absl::StatusOr<DeviceFunction> FindFunction(const KernelTarget& target,
   if (target.device != nullptr) {
     ASSIGN_OR_RETURN(const KernelFunction function,
                      target.device->FindKernel(image, name));
-    return DeviceFunction{.function = function};
+    return DeviceFunction{.function = function,
+                          .grouped_count_min = target.grouped_count_min};
   }
   for (const SimulatedKernel& kernel : image.simulated) {
     if (kernel.name == name)
       return DeviceFunction{.simulated = &kernel,
-                            .simulated_seed = target.simulated_seed};
+                            .simulated_seed = target.simulated_seed,
+                            .grouped_count_min = target.grouped_count_min};
   }
   return absl::NotFoundError(
       absl::StrCat("the image ", image.name, " has no kernel ", name,
@@ -166,6 +168,13 @@ LaunchShape ThreadForEach(int64_t count) {
       static_cast<uint32_t>((count + kThreadsPerBlock - 1) / kThreadsPerBlock);
   shape.block[0] = static_cast<uint32_t>(kThreadsPerBlock);
   return shape;
+}
+
+int32_t ElementsPerThread(const DeviceFunction& function, int64_t count,
+                          int32_t group) {
+  const bool is_divided_in_32_bits = count <= int64_t{1} << 32;
+  return count >= function.grouped_count_min && is_divided_in_32_bits ? group
+                                                                      : 1;
 }
 
 DeviceLayout DeviceLayoutOf(const StridedIndex& index) {

@@ -33,6 +33,10 @@ struct KernelTarget {
   // when Run() returns.
   Device* device = nullptr;
   uint64_t simulated_seed = 0;  // Without a device.
+  // From how many elements threads take several: ElementsPerThread(). From
+  // here on, a thread for each four leaves a block of threads for each of about
+  // 128 multiprocessors.
+  int64_t grouped_count_min = 1 << 17;
 };
 
 // A kernel of an image, ready to be launched.
@@ -40,6 +44,7 @@ struct DeviceFunction {
   KernelFunction function;  // With a device.
   const SimulatedKernel* simulated = nullptr;
   uint64_t simulated_seed = 0;
+  int64_t grouped_count_min = 0;
 };
 
 //   kNotFound  the image has no such kernel
@@ -88,6 +93,12 @@ KernelOr MakeDeviceKernel(const KernelTarget& target,
 
 // The shape of a launch of one thread for each of `count` elements.
 LaunchShape ThreadForEach(int64_t count);
+
+// Returns how many of `count` elements a thread of the function takes: `group`
+// neighbours, or 1 if there are few elements, or 2^32: kernels divide the
+// positions of groups in 32 bits.
+int32_t ElementsPerThread(const DeviceFunction& function, int64_t count,
+                          int32_t group);
 
 // Collapses axes that are contiguous.
 DeviceLayout DeviceLayoutOf(const StridedIndex& index);

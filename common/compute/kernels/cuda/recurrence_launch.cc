@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/cuda/copy_image.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/recurrence_image.h"
@@ -44,7 +43,7 @@ struct Plan {
   DeviceFunction function;
   size_t memory_offset = kInPlace;  // kInPlace: shared memory.
   // Of the gradient: the kernel [gates units, units].
-  DeviceFunction transpose;
+  WordCopy transpose;
   CopyParameters transposition = {};
   size_t transposed_offset = kInPlace;
   // Of operands that are converted.
@@ -84,8 +83,7 @@ void PlanLaunch(size_t element_bytes, Plan* plan) {
 // Threads read neighbouring elements of the kernel in both products.
 absl::Status PlanTransposition(const KernelTarget& target, size_t element_bytes,
                                Plan* plan) {
-  ASSIGN_OR_RETURN(plan->transpose,
-                   FindFunction(target, copy_image(), "copy_words"));
+  ASSIGN_OR_RETURN(plan->transpose, CopyingWords(target));
   const int64_t units = plan->parameters.extents.units;
   const int64_t width = plan->options.gate_count() * units;
   CopyParameters& copy = plan->transposition;
@@ -204,7 +202,7 @@ absl::Status RunBackward(const Plan& plan, const DeviceRun& run,
   CopyParameters copy = plan.transposition;
   copy.from = operands.input_data(1);
   copy.to = run.arguments.scratch.data() + plan.transposed_offset;
-  RETURN_IF_ERROR(run.Launch(plan.transpose, ThreadForEach(copy.count), copy));
+  RETURN_IF_ERROR(plan.transpose(run, copy));
   RecurrenceBackwardParameters<C> backward = {
       parameters, recurrence::MakeBackwardOperands<C>(plan.options, operands)};
   backward.common.kernel = copy.to;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/kernel.h"
 
@@ -46,6 +47,11 @@ absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
 using Conversion = std::function<absl::Status(
     const DeviceRun&, int64_t count, DeviceElements from, DeviceElements to)>;
 absl::StatusOr<Conversion> Converting(const KernelTarget& target);
+
+// Copies words. The parameters say which, and how many.
+using WordCopy =
+    std::function<absl::Status(const DeviceRun&, const CopyParameters&)>;
+absl::StatusOr<WordCopy> CopyingWords(const KernelTarget& target);
 
 }  // namespace internal
 }  // namespace muster

@@ -48,7 +48,10 @@ enum class TapeFunction : uint8_t {
 };
 
 struct Tape {
-  static constexpr int kThreads = 256;
+  static constexpr int kThreads = 128;
+  // The positions of a thread if it computes several: neighbours, the first a
+  // multiple of kGroup.
+  static constexpr int kGroup = 4;
   static constexpr int kOperandsMax = 6;
   static constexpr int kInstructionsMax = 16;
   static constexpr int kTemporariesMax = 4;
@@ -76,6 +79,7 @@ struct Tape {
   int64_t count;  // Elements of the output.
   DeviceElements output;
   FaultRecord* fault;
+  int32_t positions_per_thread = 1;  // Or kGroup.
   int32_t instruction_count;
   Operand operands[kOperandsMax];
   Instruction instructions[kInstructionsMax];

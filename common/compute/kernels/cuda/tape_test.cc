@@ -9,6 +9,7 @@
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
 #include "common/core/device/simulated/simulated_grid.h"
+#include "common/core/tensor/float16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -32,7 +33,10 @@ void RunTape(absl::string_view name, Tape tape) {
   for (const SimulatedKernel& kernel : tape_image().simulated) {
     if (kernel.name != name) continue;
     void* arguments[] = {&tape};
+    const int64_t per_block = Tape::kThreads * tape.positions_per_thread;
     LaunchShape shape;
+    shape.grid[0] =
+        static_cast<uint32_t>((tape.count + per_block - 1) / per_block);
     shape.block[0] = Tape::kThreads;
     ASSERT_OK(RunSimulatedGrid(kernel, shape, arguments, /*seed=*/1));
     return;
@@ -100,6 +104,128 @@ TEST(TapeTest, FirstFaultIsRecordedAndTheKernelGoesOn) {
   EXPECT_THAT(y, ElementsAre(3, 0, 2, 0));
   EXPECT_EQ(fault.code, static_cast<int32_t>(FaultCode::kDivisionByZero));
   EXPECT_TRUE(fault.element == 1 || fault.element == 3);
+}
+
+// Of a view [rows, columns]: element row * row_stride + column * column_stride.
+DeviceLayout MatrixLayout(int64_t rows, int64_t columns, int64_t row_stride,
+                          int64_t column_stride) {
+  DeviceLayout layout = {};
+  layout.rank = 2;
+  layout.extents[0] = rows;
+  layout.extents[1] = columns;
+  layout.strides[0] = row_stride;
+  layout.strides[1] = column_stride;
+  return layout;
+}
+
+// y = (x * row + scalar) - x * row / 2, on views [rows, columns] of memory that
+// begins `shift` elements after an aligned address: x is dense, of type E; the
+// row is repeated.
+template <typename E>
+void ExpectComputesViews(ElementType type, int64_t rows, int64_t columns,
+                         int shift, int positions_per_thread) {
+  SCOPED_TRACE(testing::Message()
+               << "type " << static_cast<int>(type) << ", " << rows << " x "
+               << columns << ", shift " << shift << ", " << positions_per_thread
+               << " positions per thread");
+  const int64_t count = rows * columns;
+  std::vector<E> x(static_cast<size_t>(count + shift));
+  std::vector<float> row(static_cast<size_t>(columns + shift));
+  std::vector<float> y(static_cast<size_t>(count + shift + 1), -7.0f);
+  double scalar = 3;
+  for (int64_t i = 0; i < count; ++i) {
+    x[i + shift] = static_cast<E>(static_cast<float>(i % 101));
+  }
+  for (int64_t i = 0; i < columns; ++i) row[i + shift] = 2.0f * (i % 11);
+  Tape tape = {};
+  tape.count = count;
+  tape.positions_per_thread = positions_per_thread;
+  tape.output = {y.data() + shift, ElementType::kFloat32};
+  tape.operands[0] = {{x.data() + shift, type}, Layout(1, count)};
+  tape.operands[1] = {{row.data() + shift, ElementType::kFloat32},
+                      MatrixLayout(rows, columns, 0, 1)};
+  tape.operands[2] = {{&scalar, ElementType::kFloat64}, {}};
+  constexpr uint8_t kLast = Tape::kAccumulator;
+  tape.instruction_count = 4;
+  tape.instructions[0] = {TapeFunction::kMul, {0, 1, kNone}, 1, 0};
+  tape.instructions[1] = {TapeFunction::kAdd, {kLast, 2, kNone}, 3, 0};
+  tape.instructions[2] = {TapeFunction::kDiv,
+                          {Tape::kTemporary + 1, Tape::kImmediate, kNone},
+                          -1,
+                          2};
+  tape.instructions[3] = {
+      TapeFunction::kSub, {Tape::kTemporary + 3, kLast, kNone}, -1, 0};
+  RunTape("tape_float", tape);
+  for (int64_t i = 0; i < count; ++i) {
+    const float product =
+        static_cast<float>(i % 101) * (2 * (i % columns % 11));
+    ASSERT_EQ(y[i + shift], product / 2 + 3) << "element " << i;
+  }
+  // Nothing before or behind the output is written.
+  if (shift > 0) {
+    EXPECT_EQ(y[shift - 1], -7);
+  }
+  EXPECT_EQ(y[count + shift], -7);
+}
+
+template <typename E>
+void ExpectComputesAllViews(ElementType type) {
+  for (const int positions_per_thread : {1, Tape::kGroup}) {
+    for (const int shift : {0, 1, 2}) {
+      // Rows of whole groups, and others; with a last group that is not whole.
+      for (const int64_t columns : {1, 3, 4, 10, 64}) {
+        for (const int64_t rows : {1, 2, 7, 103}) {
+          ExpectComputesViews<E>(type, rows, columns, shift,
+                                 positions_per_thread);
+        }
+      }
+    }
+  }
+}
+
+TEST(TapeTest, ThreadsComputeOneOrSeveralPositionsOfAnyView) {
+  ExpectComputesAllViews<float>(ElementType::kFloat32);
+  ExpectComputesAllViews<double>(ElementType::kFloat64);
+  ExpectComputesAllViews<bfloat16>(ElementType::kBfloat16);
+  ExpectComputesAllViews<float16>(ElementType::kFloat16);
+  ExpectComputesAllViews<uint8_t>(ElementType::kUint8);
+  ExpectComputesAllViews<int32_t>(ElementType::kInt32);
+  ExpectComputesAllViews<int64_t>(ElementType::kInt64);
+}
+
+TEST(TapeTest, PositionsBeyondTheEndHaveNoFaults) {
+  std::vector<int64_t> x = {6, 7, 8, 9, 10, 0, 0, 0};
+  std::vector<int64_t> y(8, -1);
+  FaultRecord fault = {};
+  Tape tape = {};
+  tape.count = 5;
+  tape.positions_per_thread = Tape::kGroup;
+  tape.output = {y.data(), ElementType::kInt64};
+  tape.fault = &fault;
+  tape.operands[0] = {{x.data(), ElementType::kInt64}, Layout(1, 5)};
+  tape.instruction_count = 1;
+  tape.instructions[0] = {TapeFunction::kDiv, {0, 0, kNone}, -1, 0};
+  RunTape("tape_int64", tape);
+  EXPECT_THAT(y, ElementsAre(1, 1, 1, 1, 1, -1, -1, -1));
+  EXPECT_EQ(fault.code, static_cast<int32_t>(FaultCode::kNone));
+}
+
+TEST(TapeTest, SelectsForSeveralPositions) {
+  const bool condition[] = {true, false, false, true, true, false};
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  std::vector<float> y(6);
+  Tape tape = {};
+  tape.count = 6;
+  tape.positions_per_thread = Tape::kGroup;
+  tape.output = {y.data(), ElementType::kFloat32};
+  tape.operands[0] = {{const_cast<bool*>(condition), ElementType::kBool},
+                      Layout(1, 6)};
+  tape.operands[1] = {{x.data(), ElementType::kFloat32}, Layout(1, 6)};
+  tape.operands[2] = {{x.data() + 5, ElementType::kFloat32}, Layout(-1, 6)};
+  tape.instruction_count = 1;
+  tape.instructions[0] = {TapeFunction::kSelect, {0, 1, 2}, -1, 0};
+  RunTape("tape_float", tape);
+  EXPECT_THAT(y, ElementsAre(1, 5, 4, 4, 5, 1));
 }
 
 }  // namespace
