@@ -11,6 +11,7 @@
 #include "common/compute/graph/graph_verifier.h"
 #include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/runtime/graph_rewrites.h"
+#include "common/compute/runtime/elementwise_fusion.h"
 #include "common/compute/runtime/image_fusion.h"
 #include "common/compute/runtime/matmul_fusion.h"
 #include "common/compute/runtime/placement.h"
@@ -300,6 +301,7 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   };
   FuseMatMulBias(&typed, ops_, is_supported);
   FuseImageOps(&typed, ops_, is_supported);
+  FuseElementwise(&typed, ops_, is_supported);
   return DropDeadNodes(typed, ops_);
 }
 

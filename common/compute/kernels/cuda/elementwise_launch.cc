@@ -1,11 +1,17 @@
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/cuda/tape.h"
 #include "common/compute/kernels/cuda/tape_image.h"
+#include "common/compute/kernels/elementwise_program.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 
@@ -47,8 +53,8 @@ absl::Status LaunchTape(const DeviceRun& run, const DeviceFunction& function,
 }
 
 // Gelu and GeluGrad have two forms, and all others one.
-TapeFunction FormOf(const KernelSpec& spec, TapeFunction function) {
-  if (!spec.attributes.GetOr("approximate", false)) return function;
+TapeFunction FormOf(bool is_approximate, TapeFunction function) {
+  if (!is_approximate) return function;
   if (function == TapeFunction::kGelu) return TapeFunction::kGeluTanh;
   if (function == TapeFunction::kGeluGrad) return TapeFunction::kGeluTanhGrad;
   return function;
@@ -75,10 +81,11 @@ KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
   tape.count = shape.element_count();
   tape.instruction_count = 1;
   Tape::Instruction& instruction = tape.instructions[0];
-  instruction = {FormOf(spec, op.function),
-                 {Tape::kImmediate, Tape::kImmediate, Tape::kImmediate},
-                 -1,
-                 spec.attributes.GetOr<double>("alpha", 0)};
+  instruction = {
+      FormOf(spec.attributes.GetOr("approximate", false), op.function),
+      {Tape::kImmediate, Tape::kImmediate, Tape::kImmediate},
+      -1,
+      spec.attributes.GetOr<double>("alpha", 0)};
   for (int i = 0; i < op.operand_count; ++i) {
     instruction.sources[i] = static_cast<uint8_t>(i);
     tape.operands[i].layout =
@@ -98,12 +105,166 @@ KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
        .has_data_errors = MayFail(op.function, dtype)});
 }
 
-void Register(KernelRegistry* registry, const KernelTarget& target,
-              absl::string_view op, const OpFunction& function) {
-  RegisterDevice(registry, target, op,
-                 [function](const KernelSpec& spec, const KernelTarget& where) {
-                   return MakeTapeOfOne(spec, where, function);
-                 });
+// The ops that tapes compute, by their names.
+using OpFunctions = absl::flat_hash_map<absl::string_view, OpFunction>;
+
+const OpFunctions& TapeOps() {
+  static const auto* const ops = [] {
+    auto* const made = new OpFunctions;
+#define MUSTER_ADD(name) \
+  (*made)[#name] = {TapeFunction::k##name, kOperandCount, kIsForFloats};
+    {
+      constexpr int kOperandCount = 1;
+      constexpr bool kIsForFloats = false;
+      MUSTER_TAPE_UNARY(MUSTER_ADD)
+    }
+    {
+      constexpr int kOperandCount = 1;
+      constexpr bool kIsForFloats = true;
+      MUSTER_UNARY_FLOAT_FUNCTIONS(MUSTER_ADD)
+      MUSTER_FLOAT_TEST_FUNCTIONS(MUSTER_ADD)
+      MUSTER_SMOOTH_FUNCTIONS(MUSTER_ADD)
+      MUSTER_ALPHA_FUNCTIONS(MUSTER_ADD)
+      MUSTER_ADD(Gelu)
+    }
+    {
+      constexpr int kOperandCount = 2;
+      constexpr bool kIsForFloats = false;
+      MUSTER_TAPE_BINARY(MUSTER_ADD)
+    }
+    {
+      constexpr int kOperandCount = 2;
+      constexpr bool kIsForFloats = true;
+      MUSTER_SMOOTH_GRADIENTS(MUSTER_ADD)
+      MUSTER_ALPHA_GRADIENTS(MUSTER_ADD)
+      MUSTER_ADD(GeluGrad)
+      MUSTER_ADD(SigmoidCrossEntropy)
+    }
+#undef MUSTER_ADD
+    (*made)["Cast"] = {TapeFunction::kCopy, 1, false};
+    (*made)["Select"] = {TapeFunction::kSelect, 3, false, 1};
+    return made;
+  }();
+  return *ops;
+}
+
+absl::Status TooLong() {
+  return absl::UnimplementedError(
+      "the program needs more than a tape can hold");
+}
+
+// Gives each result that a later instruction reads, but not the next one alone,
+// a temporary. Results are numbered as sources: from `input_count` on.
+absl::StatusOr<std::vector<int>> PlaceResults(
+    const ElementwiseProgram& program) {
+  const auto count = static_cast<int>(program.steps.size());
+  std::vector<int> last_reader(count, -1);
+  for (int i = 0; i < count; ++i) {
+    for (const int64_t source : program.steps[i].sources) {
+      if (source >= program.input_count) {
+        last_reader[source - program.input_count] = i;
+      }
+    }
+  }
+  std::vector<int> places(count, -1);
+  std::vector<int> free_after(Tape::kTemporariesMax, -1);
+  for (int i = 0; i < count; ++i) {
+    if (last_reader[i] <= i + 1) continue;
+    // An instruction reads before it writes.
+    const auto found = std::find_if(free_after.begin(), free_after.end(),
+                                    [i](int last) { return last <= i; });
+    if (found == free_after.end()) return TooLong();
+    *found = last_reader[i];
+    places[i] = static_cast<int>(found - free_after.begin());
+  }
+  return places;
+}
+
+// Without operands and count.
+absl::StatusOr<Tape> TapeOf(const ElementwiseProgram& program) {
+  if (program.steps.size() > Tape::kInstructionsMax ||
+      program.input_count > Tape::kOperandsMax) {
+    return TooLong();
+  }
+  ASSIGN_OR_RETURN(const std::vector<int> places, PlaceResults(program));
+  Tape tape = {};
+  for (const ElementwiseProgram::Step& step : program.steps) {
+    const auto found = TapeOps().find(step.op);
+    if (found == TapeOps().end()) {
+      return absl::UnimplementedError(
+          absl::StrCat(step.op, " is no op of a tape"));
+    }
+    const int i = tape.instruction_count++;
+    Tape::Instruction& instruction = tape.instructions[i];
+    instruction = {FormOf(step.approximate, found->second.function),
+                   {Tape::kImmediate, Tape::kImmediate, Tape::kImmediate},
+                   static_cast<int8_t>(places[i]),
+                   step.alpha,
+                   ElementTypeOf(step.dtype)};
+    const size_t source_count = step.sources.size();
+    if (source_count != static_cast<size_t>(found->second.operand_count)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(step.op, " has ", source_count, " sources"));
+    }
+    for (size_t k = 0; k < source_count; ++k) {
+      const int64_t source = step.sources[k];
+      if (source == ElementwiseProgram::kImmediate) {
+        instruction.parameter = step.immediate;
+        continue;
+      }
+      const int64_t result = source - program.input_count;
+      if (result < 0) {
+        instruction.sources[k] = static_cast<uint8_t>(source);
+      } else {
+        instruction.sources[k] =
+            places[result] < 0
+                ? Tape::kAccumulator
+                : static_cast<uint8_t>(Tape::kTemporary + places[result]);
+      }
+    }
+  }
+  return tape;
+}
+
+bool IsComputedInFloat(DType dtype) {
+  return dtype == DType::kBool ||
+         (IsFloating(dtype) && dtype != DType::kFloat64);
+}
+
+KernelOr MakeFused(const KernelSpec& spec, const KernelTarget& target) {
+  ASSIGN_OR_RETURN(const ElementwiseProgram program,
+                   ElementwiseProgram::FromAttributes(spec.attributes));
+  for (const TensorType& input : spec.inputs) {
+    if (!IsComputedInFloat(input.dtype)) return Unsupported(spec);
+  }
+  for (const ElementwiseProgram::Step& step : program.steps) {
+    if (!IsComputedInFloat(step.dtype)) return Unsupported(spec);
+  }
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindTape(target, DType::kFloat32));
+  ASSIGN_OR_RETURN(Tape tape, TapeOf(program));
+  const Shape& shape = spec.outputs[0].shape;
+  tape.count = shape.element_count();
+  const size_t operand_count = spec.inputs.size();
+  if (operand_count != static_cast<size_t>(program.input_count)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.op, " has ", operand_count, " inputs, and a program ",
+                     "of ", program.input_count));
+  }
+  for (size_t i = 0; i < operand_count; ++i) {
+    tape.operands[i].layout =
+        DeviceLayoutOf(BroadcastIndex(spec.inputs[i].shape, shape));
+  }
+  return MakeDeviceKernel(
+      target,
+      [tape, function, operand_count](const DeviceRun& run) mutable {
+        tape.output = run.output(0);
+        for (size_t i = 0; i < operand_count; ++i) {
+          tape.operands[i].elements = run.input(i);
+        }
+        return LaunchTape(run, function, tape);
+      },
+      {.shared_inputs = ElementwiseSharing(spec)});
 }
 
 KernelOr MakeFill(const KernelSpec& spec, const KernelTarget& target,
@@ -152,39 +313,14 @@ absl::StatusOr<Conversion> Converting(const KernelTarget& target) {
 
 void RegisterElementwiseKernels(KernelRegistry* registry,
                                 const KernelTarget& target) {
-#define MUSTER_REGISTER(name)       \
-  Register(registry, target, #name, \
-           {TapeFunction::k##name, kOperandCount, kIsForFloats});
-  {
-    constexpr int kOperandCount = 1;
-    constexpr bool kIsForFloats = false;
-    MUSTER_TAPE_UNARY(MUSTER_REGISTER)
+  for (const auto& one : TapeOps()) {
+    RegisterDevice(registry, target, one.first,
+                   [function = one.second](const KernelSpec& spec,
+                                           const KernelTarget& where) {
+                     return MakeTapeOfOne(spec, where, function);
+                   });
   }
-  {
-    constexpr int kOperandCount = 1;
-    constexpr bool kIsForFloats = true;
-    MUSTER_UNARY_FLOAT_FUNCTIONS(MUSTER_REGISTER)
-    MUSTER_FLOAT_TEST_FUNCTIONS(MUSTER_REGISTER)
-    MUSTER_SMOOTH_FUNCTIONS(MUSTER_REGISTER)
-    MUSTER_ALPHA_FUNCTIONS(MUSTER_REGISTER)
-    MUSTER_REGISTER(Gelu)
-  }
-  {
-    constexpr int kOperandCount = 2;
-    constexpr bool kIsForFloats = false;
-    MUSTER_TAPE_BINARY(MUSTER_REGISTER)
-  }
-  {
-    constexpr int kOperandCount = 2;
-    constexpr bool kIsForFloats = true;
-    MUSTER_SMOOTH_GRADIENTS(MUSTER_REGISTER)
-    MUSTER_ALPHA_GRADIENTS(MUSTER_REGISTER)
-    MUSTER_REGISTER(GeluGrad)
-    MUSTER_REGISTER(SigmoidCrossEntropy)
-  }
-#undef MUSTER_REGISTER
-  Register(registry, target, "Cast", {TapeFunction::kCopy, 1, false});
-  Register(registry, target, "Select", {TapeFunction::kSelect, 3, false, 1});
+  RegisterDevice(registry, target, kFusedElementwiseOp, MakeFused);
   const auto fill = [&](absl::string_view op, double value) {
     RegisterDevice(registry, target, op,
                    [value](const KernelSpec& spec, const KernelTarget& where) {

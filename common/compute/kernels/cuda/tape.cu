@@ -242,6 +242,22 @@ __device__ __forceinline__ void Compute(const Tape& tape,
   }
 }
 
+template <typename E, typename C, int kCount>
+__device__ __forceinline__ void RoundTo(Positions<C, kCount>* at) {
+  MUSTER_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    at->accumulator[k] = Widen<C>(ConvertNumber<E>(at->accumulator[k]));
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void Round(ElementType type,
+                                      Positions<float, kCount>* at) {
+  if (type == ElementType::kBfloat16) RoundTo<bfloat16>(at);
+  if (type == ElementType::kFloat16) RoundTo<float16>(at);
+  if (type == ElementType::kBool) RoundTo<bool>(at);
+}
+
 template <typename C, int kCount>
 __device__ __forceinline__ void RunInstruction(
     const Tape& tape, const Tape::Instruction& instruction,
@@ -276,6 +292,7 @@ __device__ __forceinline__ void RunInstruction(
     }
   }
   Compute(tape, instruction, a, b, c, at);
+  if constexpr (kIsSame<C, float>) Round(instruction.rounded_to, at);
   if (instruction.kept < 0) return;
   MUSTER_UNROLL
   for (int k = 0; k < kCount; ++k) {

@@ -66,14 +66,16 @@ struct Tape {
     DeviceLayout layout;  // Of the output's positions.
   };
 
-  // accumulator = function(sources); sources that the function does not have
-  // are kImmediate. Then temporaries[kept] = accumulator if
-  // `kept` is not negative.
+  // accumulator = function(sources), rounded to a type that is no wider than
+  // the computation; sources that the function does not have are kImmediate.
+  // Then temporaries[kept] = accumulator if `kept` is not negative.
   struct Instruction {
     TapeFunction function;
     uint8_t sources[3];
     int8_t kept;
     double parameter;  // alpha, or the value of kImmediate.
+    // kBfloat16, kFloat16 or kBool in the kernel for float; others do nothing.
+    ElementType rounded_to = ElementType::kFloat64;
   };
 
   int64_t count;  // Elements of the output.
