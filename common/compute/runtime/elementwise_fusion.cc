@@ -38,12 +38,16 @@ class ElementwiseFusion {
 
   void Run() {
     for (int i = static_cast<int>(graph_.nodes.size()) - 1; i >= 0; --i) {
-      if (is_absorbed_[i] || !IsCandidate(i)) continue;
+      if (!IsCandidate(i) || !IsRead(i)) continue;
       const Group group = GroupOf(i);
       if (group.size() == 1) continue;
-      Node fused = Fused(group);
-      for (const int member : group) is_absorbed_[member] = member != i;
-      graph_.nodes[i] = std::move(fused);
+      graph_.nodes[i] = Fused(group);
+      for (const int member : group) {
+        is_absorbed_[member] = member != i && AreReadersIn(member, group);
+      }
+      for (const NodeOutput& input : graph_.nodes[i].inputs) {
+        readers_[input.node].push_back(i);
+      }
     }
   }
 
@@ -60,9 +64,35 @@ class ElementwiseFusion {
     for (const int before : node.control_inputs) is_fixed_[before] = true;
   }
 
+  // The inputs of a program are broadcast as they are read.
+  static bool IsBroadcast(const Node& node) { return node.op == "BroadcastTo"; }
+
   static bool IsComputedInFloat(DType dtype) {
     return dtype == DType::kFloat32 || dtype == DType::kBfloat16 ||
            dtype == DType::kFloat16 || dtype == DType::kBool;
+  }
+
+  // False if other nodes have taken over what the node computes.
+  bool IsRead(int i) const {
+    if (is_fixed_[i]) return true;
+    return std::any_of(readers_[i].begin(), readers_[i].end(), [&](int reader) {
+      const std::vector<NodeOutput>& inputs = graph_.nodes[reader].inputs;
+      return !is_absorbed_[reader] && std::any_of(inputs.begin(), inputs.end(),
+                                                  [i](const NodeOutput& input) {
+                                                    return input.node == i;
+                                                  });
+    });
+  }
+
+  bool AreReadersIn(int i, const Group& group) const {
+    return std::all_of(readers_[i].begin(), readers_[i].end(),
+                       [&](int reader) { return group.contains(reader); });
+  }
+
+  // True if it is cheaper for each reader to compute the value than to read it.
+  bool IsWidening(const Node& node) const {
+    return node.op == "Cast" && SizeOf(graph_.TypeOf(node.inputs[0]).dtype) <
+                                    SizeOf(node.outputs[0].dtype);
   }
 
   // True if the node may be a step of a program.
@@ -70,7 +100,7 @@ class ElementwiseFusion {
     const Node& node = graph_.nodes[i];
     if (is_constant_[i] || node.inputs.empty() || node.outputs.size() != 1 ||
         !node.control_inputs.empty() || !node.subgraphs.empty() ||
-        !ops_.FindOrPlain(node.op).is_elementwise ||
+        !(ops_.FindOrPlain(node.op).is_elementwise || IsBroadcast(node)) ||
         !IsComputedInFloat(node.outputs[0].dtype)) {
       return false;
     }
@@ -103,14 +133,19 @@ class ElementwiseFusion {
   }
 
   bool MayJoin(int producer, int root, const Group& group) const {
-    if (is_absorbed_[producer] || is_fixed_[producer] ||
-        !IsCandidate(producer) ||
-        graph_.nodes[producer].outputs[0].shape !=
-            graph_.nodes[root].outputs[0].shape) {
+    const Node& node = graph_.nodes[producer];
+    if (!IsCandidate(producer) ||
+        node.outputs[0].shape != graph_.nodes[root].outputs[0].shape) {
       return false;
     }
-    return std::all_of(readers_[producer].begin(), readers_[producer].end(),
-                       [&](int reader) { return group.contains(reader); });
+    if (IsWidening(node)) return true;
+    // A reader that is computed elsewhere, too, would have it computed twice.
+    return !is_fixed_[producer] &&
+           std::all_of(readers_[producer].begin(), readers_[producer].end(),
+                       [&](int reader) {
+                         return reader == root || (group.contains(reader) &&
+                                                   AreReadersIn(reader, group));
+                       });
   }
 
   // What the last node of the group becomes.
@@ -167,7 +202,7 @@ class ElementwiseFusion {
       const Node& node, const std::map<std::pair<int, int>, int64_t>& inputs,
       const std::map<int, int64_t>& results) const {
     ElementwiseProgram::Step step = {
-        .op = node.op,
+        .op = IsBroadcast(node) ? "Cast" : node.op,
         .sources = {},
         .dtype = node.outputs[0].dtype,
         .immediate = 0,

@@ -11,7 +11,8 @@ namespace muster {
 // Rewrites a typed graph so that elementwise ops that follow each other are
 // one, kFusedElementwiseOp, where the device supports it: what lies between
 // them is then neither written to memory nor read. Ops are joined that have the
-// same shape, if no other node reads what lies between. Scalar constants become
+// same shape, if no other node reads what lies between; a Cast to a wider type
+// is computed by each of its readers. Broadcasts and scalar constants become
 // part of the program. Nodes fused away are left dead.
 //
 // Equivalent to: the loop fusion of XLA.

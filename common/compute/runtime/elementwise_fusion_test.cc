@@ -35,6 +35,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr DType kF32 = DType::kFloat32;
 const char* const kFused = "FusedElementwise";
@@ -156,6 +157,33 @@ TEST_F(ElementwiseFusionTest, OtherShapesAndTypesStay) {
               return std::vector<Value>{Cast(Cast(p[0], DType::kInt64), kF32)};
             }),
       ElementsAre("Cast", "Cast"));
+}
+
+TEST_F(ElementwiseFusionTest, BroadcastsAreReadAsTheyAre) {
+  const std::vector<Node> nodes =
+      NodesOf({{4, 8}, {4, 1}}, [](const std::vector<Value>& p) {
+        return std::vector<Value>{p[0] * BroadcastTo(p[1], {4, 8})};
+      });
+  ASSERT_THAT(nodes, SizeIs(1));
+  EXPECT_EQ(nodes[0].op, kFused);
+  EXPECT_THAT(nodes[0].inputs, SizeIs(2));
+}
+
+TEST_F(ElementwiseFusionTest, EachReaderWidensForItself) {
+  const Trace trace = [](const std::vector<Value>& p) {
+    const Value wide = Cast(Cast(p[0], DType::kBfloat16), kF32);
+    return std::vector<Value>{wide * p[0], Sum(wide + p[0])};
+  };
+  EXPECT_THAT(OpsOf({{4, 8}}, trace),
+              UnorderedElementsAre("Cast", kFused, kFused, "Sum"));
+  // What else needs it still has it.
+  EXPECT_THAT(OpsOf({{4, 8}},
+                    [&](const std::vector<Value>& p) {
+                      const Value wide =
+                          Cast(Cast(p[0], DType::kBfloat16), kF32);
+                      return std::vector<Value>{wide * p[0], Sum(wide)};
+                    }),
+              UnorderedElementsAre("Cast", "Cast", kFused, "Sum"));
 }
 
 TEST_F(ElementwiseFusionTest, AnInputReadTwiceIsOneOperand) {
