@@ -107,6 +107,7 @@ void AddSelectAndRowCases(std::vector<Case>* cases) {
 
 // Adds cases of the ops that compute gradients.
 void AddGradientOpCases(std::vector<Case>* cases) {
+  cases->push_back({"SoftmaxGrad", {}, {Numbers({2, 3}), Distribution()}});
   cases->push_back({"SoftmaxCrossEntropyGrad",
                     {},
                     {Numbers({2, 3}), Distribution(), Numbers({2})}});

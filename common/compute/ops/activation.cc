@@ -84,10 +84,19 @@ void SoftsignGradient(GradientContext& context) {
 }
 
 void SoftmaxGradient(GradientContext& context) {
-  const Value y = context.outputs[0];
-  const Value gradient = context.output_gradients[0];
-  const Value mean = Sum(gradient * y, {-1}, {.keep_dims = true});
-  context.input_gradients[0] = (gradient - mean) * y;
+  context.input_gradients[0] = internal::Apply(
+      "SoftmaxGrad", {context.output_gradients[0], context.outputs[0]});
+}
+
+// Of (gradient - sum(gradient * y)) * y.
+void SoftmaxGradGradient(GradientContext& context) {
+  const Value gradient = context.inputs[0];
+  const Value y = context.inputs[1];
+  const Value upstream = context.output_gradients[0];
+  const auto sum = [](Value x) { return Sum(x, {-1}, {.keep_dims = true}); };
+  context.input_gradients[0] = internal::Apply("SoftmaxGrad", {upstream, y});
+  context.input_gradients[1] =
+      upstream * (gradient - sum(gradient * y)) - gradient * sum(upstream * y);
 }
 
 void LogSoftmaxGradient(GradientContext& context) {
@@ -115,6 +124,11 @@ TypesOr GeluRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(
       internal::OptionalAttribute(arguments.attributes, "approximate", false)
           .status());
+  return internal::MergedFloatingRule(arguments);
+}
+
+TypesOr SoftmaxGradRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(internal::ExpectRank(arguments, 0, 1));
   return internal::MergedFloatingRule(arguments);
 }
 
@@ -221,6 +235,14 @@ void RegisterActivationOps(OpRegistry* registry) {
                       .input_count_max = 1,
                       .type_rule = SoftmaxRule,
                       .gradient_rule = SoftmaxGradient});
+  // (gradient, y) -> the gradient of x.
+  registry->Register({.name = "SoftmaxGrad",
+                      .input_count_min = 2,
+                      .input_count_max = 2,
+                      .type_rule = SoftmaxGradRule,
+                      .gradient_rule = SoftmaxGradGradient,
+                      .samples = {.ranges = {{}, {0, 1}}},
+                      .golden_exemption = GoldenExemption::kGradientHelper});
   registry->Register({.name = "LogSoftmax",
                       .input_count_min = 1,
                       .input_count_max = 1,

@@ -132,7 +132,9 @@ void AddUnary(std::vector<TypeCase>* cases) {
     cases->push_back({op, {{F, {3}}}, {}, "! attribute \"alpha\""});
     cases->push_back({op, {{I, {3}}}, {{"alpha", 0.1}}, "! floating dtype"});
   }
-  for (const char* op : {"ReluGrad", "Relu6Grad", "GeluGrad"}) {
+  cases->push_back(
+      {"SoftmaxGrad", {{F, {}}, {F, {}}}, {}, "! must have rank 1 or more"});
+  for (const char* op : {"ReluGrad", "Relu6Grad", "GeluGrad", "SoftmaxGrad"}) {
     AddMerged(op, cases);
   }
   for (const char* op : {"LeakyReluGrad", "EluGrad"}) {

@@ -43,6 +43,28 @@ struct SoftmaxRows {
   }
 };
 
+// (gradient - sum(gradient * y)) * y
+struct SoftmaxGradRows {
+  MUSTER_INLINE static void Run(int64_t row_count, int64_t class_count,
+                                const float* gradient, const float* y,
+                                float* out, float* products) {
+    for (int64_t row = 0; row < row_count; ++row) {
+      MUSTER_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < class_count; ++i) {
+        products[i] = gradient[i] * y[i];
+      }
+      const float sum = ReduceLanes(SumLanes(), class_count, products);
+      MUSTER_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < class_count; ++i) {
+        out[i] = (gradient[i] - sum) * y[i];
+      }
+      gradient += class_count;
+      y += class_count;
+      out += class_count;
+    }
+  }
+};
+
 struct LogSoftmaxRows {
   MUSTER_INLINE static void Run(int64_t row_count, int64_t class_count,
                                 const float* x, float* y, float* exps) {
@@ -165,6 +187,17 @@ class SoftmaxKernel : public RowKernel {
   }
 };
 
+class SoftmaxGradKernel : public RowKernel {
+ public:
+  using RowKernel::RowKernel;
+  absl::Status Run(const KernelArguments& arguments) override {
+    RunVectorized<SoftmaxGradRows>(row_count_, class_count_, In(arguments, 0),
+                                   In(arguments, 1), Out(arguments),
+                                   scratch_.data());
+    return absl::OkStatus();
+  }
+};
+
 class LogSoftmaxKernel : public RowKernel {
  public:
   using RowKernel::RowKernel;
@@ -279,6 +312,7 @@ namespace internal {
 
 void RegisterCpuSoftmaxKernels(KernelRegistry* registry) {
   RegisterDense<SoftmaxKernel>(registry, "Softmax");
+  RegisterDense<SoftmaxGradKernel>(registry, "SoftmaxGrad");
   RegisterDense<LogSoftmaxKernel>(registry, "LogSoftmax");
   RegisterDense<DenseLossKernel>(registry, "SoftmaxCrossEntropy");
   RegisterDense<DenseLossGradKernel>(registry, "SoftmaxCrossEntropyGrad");

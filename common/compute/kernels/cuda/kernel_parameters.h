@@ -201,6 +201,8 @@ enum class RowFunction : uint8_t {
   kCrossEntropyGrad,
   kSparseCrossEntropy,  // As kCrossEntropy; labels are integers.
   kSparseCrossEntropyGrad,
+  kSoftmaxGrad,  // `logits` is the gradient of the softmax, `labels` the
+                 // softmax.
 };
 
 // Blocks of (lanes, rows) threads, kThreads in all: the lanes share a row.
@@ -320,9 +322,9 @@ struct BatchNormParameters {
   int64_t part_rows, part_count;
   // 4, of float64 2, or 1 if the channels are no multiple of that.
   int32_t vector;
-  bool is_aligned;             // x, gradient and `to`, for loads of vectors.
+  bool is_aligned;  // x, gradient and `to`, for loads of vectors.
   BatchNormActivation activation;
-  DeviceElements x, gradient;  // `gradient` is dy.
+  DeviceElements x, gradient;                    // `gradient` is dy.
   DeviceElements scale, offset, mean, variance;  // Of channels.
   DeviceElements to;                             // y or dx.
   DeviceElements scale_gradient, offset_gradient;

@@ -46,7 +46,8 @@ KernelOr MakeRows(const KernelSpec& spec, const KernelTarget& target,
   parameters.rows = logits.ElementCountInRange(0, logits.rank() - 1);
   const LaunchShape shape = ShapeOf(parameters);
   const bool is_softmax = row_function == RowFunction::kSoftmax ||
-                          row_function == RowFunction::kLogSoftmax;
+                          row_function == RowFunction::kLogSoftmax ||
+                          row_function == RowFunction::kSoftmaxGrad;
   return MakeDeviceKernel(
       target,
       [function, shape, parameters](const DeviceRun& run) mutable {
@@ -74,6 +75,7 @@ void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target) {
         });
   };
   add("Softmax", RowFunction::kSoftmax);
+  add("SoftmaxGrad", RowFunction::kSoftmaxGrad);
   add("LogSoftmax", RowFunction::kLogSoftmax);
   add("SoftmaxCrossEntropy", RowFunction::kCrossEntropy);
   add("SoftmaxCrossEntropyGrad", RowFunction::kCrossEntropyGrad);

@@ -100,10 +100,31 @@ __device__ void WriteLoss(const RowParameters& p, const ShiftedRow<C>& read,
 }
 
 template <typename C>
+__device__ void WriteSoftmaxGradient(const RowParameters& p, int64_t row) {
+  const int64_t begin = row * p.classes;
+  const int64_t classes = row < p.rows ? p.classes : 0;
+  C sum = C(0);
+  for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) {
+    sum += LoadElement<C>(p.logits, begin + c) *
+           LoadElement<C>(p.labels, begin + c);
+  }
+  sum = CombineLanes(sum, Sum());
+  for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) {
+    StoreElement(p.to, begin + c,
+                 (LoadElement<C>(p.logits, begin + c) - sum) *
+                     LoadElement<C>(p.labels, begin + c));
+  }
+}
+
+template <typename C>
 __device__ void RunRow(const RowParameters& p) {
   // The last block may have rows too many. Their threads take part in shuffles.
   const int64_t row =
       static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (p.function == RowFunction::kSoftmaxGrad) {
+    WriteSoftmaxGradient<C>(p, row);
+    return;
+  }
   const ShiftedRow<C> read = ReadRow<C>(p, row);
   const bool is_sparse = p.function == RowFunction::kSparseCrossEntropy ||
                          p.function == RowFunction::kSparseCrossEntropyGrad;

@@ -142,12 +142,39 @@ KernelOr MakeSoftmax(const KernelSpec& spec) {
   return VisitSupported<Supported::kFloating>(spec.inputs[0].dtype, spec, make);
 }
 
+// (gradient - sum(gradient * y)) * y over the last axis.
+KernelOr MakeSoftmaxGrad(const KernelSpec& spec) {
+  const Shape& shape = spec.inputs[0].shape;
+  const int64_t class_count = shape.dim(shape.rank() - 1);
+  const auto make = [&]<typename T>() {
+    const auto run = [class_count](const KernelArguments& arguments) {
+      const auto gradient = arguments.inputs[0]->flat<T>();
+      const auto y = arguments.inputs[1]->flat<T>();
+      const auto out = arguments.outputs[0]->mutable_flat<T>();
+      for (size_t row = 0; row < y.size(); row += class_count) {
+        double sum = 0;
+        for (int64_t c = 0; c < class_count; ++c) {
+          sum += double{Widen(gradient[row + c])} * Widen(y[row + c]);
+        }
+        for (int64_t c = 0; c < class_count; ++c) {
+          out[row + c] =
+              Narrow<T>((Widen(gradient[row + c]) - sum) * Widen(y[row + c]));
+        }
+      }
+      return absl::OkStatus();
+    };
+    return MakeKernel(run, ElementwiseSharing(spec));
+  };
+  return VisitSupported<Supported::kFloating>(spec.inputs[0].dtype, spec, make);
+}
+
 }  // namespace
 
 void RegisterActivationKernels(KernelRegistry* registry) {
   RegisterFunctions(registry);
   RegisterReference(registry, "Softmax", MakeSoftmax<false>);
   RegisterReference(registry, "LogSoftmax", MakeSoftmax<true>);
+  RegisterReference(registry, "SoftmaxGrad", MakeSoftmaxGrad);
 }
 
 }  // namespace muster::internal

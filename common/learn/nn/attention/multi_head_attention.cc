@@ -25,8 +25,10 @@ namespace muster {
 namespace {
 
 // The score of masked positions. It is finite because -inf would result in NaN
-// where all positions are masked.
-constexpr double kMaskedScore = -1e9;
+// where all positions are masked. The least number of float16 is -65504.
+double MaskedScore(Value scores) {
+  return scores.ok() && scores.dtype() == DType::kFloat16 ? -3e4 : -1e9;
+}
 
 bool IsSequence(Value x) {
   return x.shape().rank() == 3 && x.shape().dim(2) != Shape::kUnknown;
@@ -256,12 +258,11 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
       Project(value_, operands.value, num_key_value_heads_, value_dim());
 
   Value scores = MatMul(query, key, {.transpose_b = true});
-  const DType dtype = scores.ok() ? scores.dtype() : DType::kFloat32;
-  // In float32, because a sum of many small 16-bit numbers loses digits.
-  if (dtype != DType::kFloat64) scores = Cast(scores, DType::kFloat32);
   const Value mask = AttentionMask(operands, context.masks);
-  if (mask.ok())
-    scores = Select(mask, scores, ScalarLike(scores, kMaskedScore));
+  if (mask.ok()) {
+    scores = Select(mask, scores, ScalarLike(scores, MaskedScore(scores)));
+  }
+  // Its sums are float32, whatever the scores are.
   scores = Softmax(scores);
   // Keras computes attention without these options by another function, in
   // which a query that may attend to nothing attends to everything.
@@ -270,7 +271,6 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
   if (mask.ok() && is_zero_where_masked) {
     scores = Select(mask, scores, ScalarLike(scores, 0));
   }
-  scores = Cast(scores, dtype);
 
   const Value kept =
       dropout_ != nullptr ? (*dropout_)(scores, context) : scores;
