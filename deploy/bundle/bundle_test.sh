@@ -3,10 +3,10 @@
 set -euo pipefail
 
 deploy/bundle/bundle --output="$TEST_TMPDIR"
-packed=$(echo "$TEST_TMPDIR"/muster-gpu-*.tar.gz)
+packed=$(echo "$TEST_TMPDIR"/muster-gpu-*.tar.xz)
 (($(stat -c %s "$packed") <= 60 << 20))
 tar -xf "$packed" -C "$TEST_TMPDIR"
-folder=${packed%.tar.gz}
+folder=${packed%.tar.xz}
 
 # Nothing but the base of all systems comes from this one.
 base='linux-vdso|ld-linux|lib(c|dl|gcc_s|m|pthread|resolv|rt|stdc\+\+|util)\.so'

@@ -2,7 +2,7 @@
 
     bazel run //deploy/bundle -- --output=DIR
 
-DIR/muster-gpu-VERSION.tar.gz has a folder with executables, tests and benchmarks,
+DIR/muster-gpu-VERSION.tar.xz has a folder with executables, tests and benchmarks,
 stripped, the shared libraries that they need, with their licenses, and run.py, which
 uses all of them. It runs where glibc is as new as on this machine, with NVIDIA's driver.
 """
@@ -65,10 +65,10 @@ def make_bundle(output):
                              check=True, text=True)
     name = f"muster-gpu-{printed.stdout.split()[-1]}"
     os.makedirs(output, exist_ok=True)
-    path = os.path.join(output, f"{name}.tar.gz")
+    path = os.path.join(output, f"{name}.tar.xz")
     with tempfile.TemporaryDirectory() as folder:
         fill(folder)
-        with tarfile.open(path, "w:gz", compresslevel=6) as bundle:
+        with tarfile.open(path, "w:xz", preset=1) as bundle:
             bundle.add(folder, name)
     return path
 
