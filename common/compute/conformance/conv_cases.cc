@@ -34,6 +34,50 @@ void AddConvolution(const std::string& op, const Convolution& c,
   }
 }
 
+Attributes Window(Axes strides, std::string padding, Axes explicit_padding) {
+  Attributes attributes = {{"strides", strides}, {"padding", padding}};
+  if (padding == "EXPLICIT") {
+    attributes.Set("explicit_padding", explicit_padding);
+  }
+  return attributes;
+}
+
+// Depthwise convolutions of one output for each channel, which devices compute
+// in vectors of channels and strips of pixels.
+void AddDepthwiseCasesOfDevices(std::vector<OpCase>* cases) {
+  const Attributes same = Window({1, 1}, "SAME", {});
+  const Attributes halving = Window({2, 2}, "SAME", {});
+  for (const Convolution& c : std::vector<Convolution>{
+           // One vector, strips that are not whole, and odd and even padding.
+           {same, {2, 5, 9, 8}, {3, 3, 8, 1}, {2, 5, 9, 8}},
+           {halving, {1, 10, 7, 8}, {3, 3, 8, 1}, {1, 5, 4, 8}},
+           {halving, {2, 7, 10, 8}, {3, 3, 8, 1}, {2, 4, 5, 8}},
+           {Window({2, 2}, "EXPLICIT", {0, 2, 3, 1}),
+            {1, 6, 7, 8},
+            {3, 3, 8, 1},
+            {1, 3, 5, 8}},
+           {Window({1, 1}, "EXPLICIT", {3, 0, 0, 3}),
+            {1, 4, 5, 8},
+            {3, 3, 8, 1},
+            {1, 5, 6, 8}},
+           // More vectors than a warp, and than a block, has threads.
+           {same, {1, 3, 5, 264}, {3, 3, 264, 1}, {1, 3, 5, 264}},
+           {halving, {1, 6, 5, 1032}, {3, 3, 1032, 1}, {1, 3, 3, 1032}},
+           // Parts of the gradient of the kernel: of rows, and of lanes.
+           {same, {1, 5, 5, 1032}, {3, 3, 1032, 1}, {1, 5, 5, 1032}},
+           {same, {3, 31, 24, 8}, {3, 3, 8, 1}, {3, 31, 24, 8}},
+           {same, {1, 43, 50, 5}, {3, 3, 5, 1}, {1, 43, 50, 5}},
+           // Other windows.
+           {same, {2, 6, 9, 16}, {5, 5, 16, 1}, {2, 6, 9, 16}},
+           {halving, {1, 9, 8, 3}, {7, 7, 3, 1}, {1, 5, 4, 3}},
+           {Window({2, 1}, "VALID", {}),
+            {1, 7, 6, 8},
+            {3, 3, 8, 1},
+            {1, 3, 4, 8}}}) {
+    AddConvolution("DepthwiseConv2D", c, cases);
+  }
+}
+
 }  // namespace
 
 void AddConvCases(std::vector<OpCase>* cases) {
@@ -81,6 +125,7 @@ void AddConvCases(std::vector<OpCase>* cases) {
            {plain, {0, 5, 5, 3}, {3, 3, 3, 2}, {0, 3, 3, 6}}}) {
     AddConvolution("DepthwiseConv2D", c, cases);
   }
+  AddDepthwiseCasesOfDevices(cases);
 }
 
 void AddPoolCases(std::vector<OpCase>* cases) {

@@ -184,10 +184,34 @@ TEST(DeviceConformanceTest, BatchNormIsAccurateFarFromZero) {
                   {{kF32, {1300, 32}, 1000, 1001}, any, any}});
 }
 
+// Returns the same elements in memory that is not aligned for vectors.
+Tensor NotAligned(const Tensor& x) {
+  const size_t offset = SizeOf(x.dtype());
+  const auto buffer = Buffer::Allocate(offset + x.size_bytes());
+  std::copy_n(x.raw_data(), x.size_bytes(), buffer->data() + offset);
+  return Tensor(x.dtype(), x.shape(), buffer, offset);
+}
+
 // Views of memory may begin anywhere; the order of sums must not depend on it.
+void ExpectSameIfNotAligned(const std::string& op, const Attributes& attributes,
+                            std::vector<Tensor> operands, int moved_operand) {
+  SCOPED_TRACE(op);
+  ASSERT_OK_AND_ASSIGN(const KernelSpec spec, SpecOf(op, attributes, operands));
+  ASSERT_OK_AND_ASSIGN(const auto kernel,
+                       SimulatedCudaKernels(/*seed=*/4).Create(spec, 1));
+  const std::vector<Tensor> wanted = RunKernel(kernel.get(), spec, operands);
+  operands[moved_operand] = NotAligned(operands[moved_operand]);
+  const std::vector<Tensor> got = RunKernel(kernel.get(), spec, operands);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(std::memcmp(got[i].raw_data(), wanted[i].raw_data(),
+                          wanted[i].size_bytes()),
+              0)
+        << "output " << i;
+  }
+}
+
 TEST(DeviceConformanceTest, BatchNormIsTheSameWhereVectorsAreNotAligned) {
   const Attributes epsilon = {{"epsilon", 1e-3}};
-  const KernelRegistry kernels = SimulatedCudaKernels(/*seed=*/4);
   RandomStream random(8);
   for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
     SCOPED_TRACE(DTypeName(dtype));
@@ -197,30 +221,31 @@ TEST(DeviceConformanceTest, BatchNormIsTheSameWhereVectorsAreNotAligned) {
     for (int i = 0; i < 3; ++i) {
       inputs.push_back(RandomTensor({wide, {12}, 0.5, 2}, &random));
     }
-    const Tensor& x = inputs[1];
-    const size_t offset = SizeOf(dtype);
-    const auto buffer = Buffer::Allocate(offset + x.size_bytes());
-    std::copy_n(x.raw_data(), x.size_bytes(), buffer->data() + offset);
-    const Tensor moved(dtype, x.shape(), buffer, offset);
-    const auto expect_same = [&](const std::string& op,
-                                 std::vector<Tensor> operands, int x_operand) {
-      SCOPED_TRACE(op);
-      ASSERT_OK_AND_ASSIGN(const KernelSpec spec,
-                           SpecOf(op, epsilon, operands));
-      ASSERT_OK_AND_ASSIGN(const auto kernel, kernels.Create(spec, 1));
-      const std::vector<Tensor> wanted =
-          RunKernel(kernel.get(), spec, operands);
-      operands[x_operand] = moved;
-      const std::vector<Tensor> got = RunKernel(kernel.get(), spec, operands);
-      for (size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_EQ(std::memcmp(got[i].raw_data(), wanted[i].raw_data(),
-                              wanted[i].size_bytes()),
-                  0)
-            << "output " << i;
+    ExpectSameIfNotAligned("BatchNormTraining", epsilon,
+                           {inputs[1], inputs[2], inputs[3]}, 0);
+    ExpectSameIfNotAligned("BatchNormTrainingGrad", epsilon, inputs, 1);
+  }
+}
+
+TEST(DeviceConformanceTest, DepthwiseIsTheSameWhereVectorsAreNotAligned) {
+  RandomStream random(9);
+  for (const DType dtype : {kF32, DType::kBfloat16, DType::kFloat16}) {
+    for (const int64_t window : {3, 5}) {
+      SCOPED_TRACE(absl::StrCat(DTypeName(dtype), ", window ", window));
+      const Attributes same = {{"padding", std::string("SAME")}};
+      const OpInput image = {dtype, {1, 9, 50, 64}, -1, 1};
+      const Tensor x = RandomTensor(image, &random);
+      const Tensor y = RandomTensor(image, &random);
+      const Tensor kernel =
+          RandomTensor({dtype, {window, window, 64, 1}, -1, 1}, &random);
+      for (const int moved : {0, 1}) {
+        ExpectSameIfNotAligned("DepthwiseConv2D", same, {x, kernel}, moved);
+        ExpectSameIfNotAligned("DepthwiseConv2DBackpropInput", same,
+                               {y, kernel, x}, moved);
+        ExpectSameIfNotAligned("DepthwiseConv2DBackpropKernel", same,
+                               {x, y, kernel}, moved);
       }
-    };
-    expect_same("BatchNormTraining", {x, inputs[2], inputs[3]}, 0);
-    expect_same("BatchNormTrainingGrad", inputs, 1);
+    }
   }
 }
 

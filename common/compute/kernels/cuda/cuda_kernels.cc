@@ -54,6 +54,7 @@ KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries) {
       LogUnusable(*device, "products of matrices", library.status());
     }
   }
+  internal::RegisterDepthwiseKernels(&registry, target);
   return registry;
 }
 
@@ -64,7 +65,9 @@ KernelRegistry CudaKernels(Device* device) {
 KernelRegistry SimulatedCudaKernels(uint64_t seed) {
   internal::KernelTarget target = {.simulated_seed = seed};
   if (seed != 0) target.grouped_count_min = 1;
-  return KernelsOf(target);
+  KernelRegistry registry = KernelsOf(target);
+  internal::RegisterDepthwiseKernels(&registry, target);
+  return registry;
 }
 
 }  // namespace muster
