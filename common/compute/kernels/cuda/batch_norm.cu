@@ -4,30 +4,13 @@
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/row_blocks.h"
 #include "common/core/device/device_language.h"
 
 namespace muster::internal {
 namespace {
 
 using Parameters = BatchNormParameters;
-
-template <typename T>
-struct ComputeTypeOfElement {
-  using type = float;
-};
-template <>
-struct ComputeTypeOfElement<double> {
-  using type = double;
-};
-// The type in which elements of T are computed.
-template <typename T>
-using ComputeOf = typename ComputeTypeOfElement<T>::type;
-
-// Elements of neighbouring channels, which one instruction loads or stores.
-template <typename T, int kVector>
-struct alignas(sizeof(T) * kVector) Pack {
-  T at[kVector];
-};
 
 // What a thread has of the part of its block: kVector channels from `channel`
 // on, of each blockDim.y-th row.
@@ -112,29 +95,6 @@ __device__ void StoreRun(T* to, int64_t stride, int count, bool is_aligned,
   }
 }
 
-// Adds up the values of the threads of a column of the block, in pairs; those
-// of row 0 get the sums. `shared` holds kValues numbers for each thread.
-template <int kValues>
-__device__ void SumLanes(double (&values)[kValues], double* shared) {
-  const uint32_t threads = blockDim.x * blockDim.y;
-  double* const own = shared + threadIdx.y * blockDim.x + threadIdx.x;
-  MUSTER_UNROLL
-  for (int i = 0; i < kValues; ++i) own[i * threads] = values[i];
-  for (uint32_t lanes = blockDim.y; lanes > 1;) {
-    const uint32_t half = (lanes + 1) / 2;
-    __syncthreads();
-    if (threadIdx.y + half < lanes) {
-      MUSTER_UNROLL
-      for (int i = 0; i < kValues; ++i) {
-        own[i * threads] += own[i * threads + half * blockDim.x];
-      }
-    }
-    lanes = half;
-  }
-  MUSTER_UNROLL
-  for (int i = 0; i < kValues; ++i) values[i] = own[i * threads];
-}
-
 __device__ double* PartValue(const Parameters& p, int which, int64_t part,
                              int64_t channel) {
   return p.part_values + (which * p.part_count + part) * p.channels + channel;
@@ -184,7 +144,7 @@ __device__ void SumMoments(const Parameters& p, double* shared) {
       }
     }
   }
-  SumLanes(sums, shared);
+  SumColumns(sums, shared);
   if (threadIdx.y != 0 || !share.is_channel) return;
   const double inverse_count = 1 / static_cast<double>(share.rows);
   MUSTER_UNROLL
@@ -268,7 +228,7 @@ __device__ void SumGradients(const Parameters& p, double* shared) {
       }
     }
   }
-  SumLanes(sums, shared);
+  SumColumns(sums, shared);
   if (threadIdx.y != 0 || !share.is_channel) return;
   MUSTER_UNROLL
   for (int v = 0; v < kVector; ++v) {
@@ -407,30 +367,6 @@ struct GradientsSummer {
   double* shared;
 };
 
-// Calls visit.operator()<T, kVector>() for the type of elements, in kernels
-// that compute in float.
-template <typename Visit>
-__device__ void VisitFloat(const Parameters& p, const Visit& visit) {
-  const bool is_vector = p.vector == 4;
-  switch (p.x.type) {
-    case ElementType::kBfloat16:
-      return is_vector ? visit.template operator()<bfloat16, 4>()
-                       : visit.template operator()<bfloat16, 1>();
-    case ElementType::kFloat16:
-      return is_vector ? visit.template operator()<float16, 4>()
-                       : visit.template operator()<float16, 1>();
-    default:
-      return is_vector ? visit.template operator()<float, 4>()
-                       : visit.template operator()<float, 1>();
-  }
-}
-
-template <typename Visit>
-__device__ void VisitDouble(const Parameters& p, const Visit& visit) {
-  return p.vector == 2 ? visit.template operator()<double, 2>()
-                       : visit.template operator()<double, 1>();
-}
-
 __device__ double RowsOfPart(const Parameters& p, int64_t part) {
   const int64_t rest = p.rows - part * p.part_rows;
   return static_cast<double>(rest < p.part_rows ? rest : p.part_rows);
@@ -444,25 +380,25 @@ using namespace muster::internal;  // NOLINT
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_moments_float(const __grid_constant__ BatchNormParameters p) {
   __shared__ double shared[Parameters::kThreads * 8];
-  VisitFloat(p, MomentsSummer{p, shared});
+  VisitFloat(p.x.type, p.vector, MomentsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_moments_double(const __grid_constant__ BatchNormParameters p) {
   __shared__ double shared[Parameters::kThreads * 4];
-  VisitDouble(p, MomentsSummer{p, shared});
+  VisitDouble(p.vector, MomentsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
     batch_norm_sums_float(const __grid_constant__ BatchNormParameters p) {
   __shared__ double shared[Parameters::kThreads * 8];
-  VisitFloat(p, GradientsSummer{p, shared});
+  VisitFloat(p.x.type, p.vector, GradientsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_sums_double(const __grid_constant__ BatchNormParameters p) {
   __shared__ double shared[Parameters::kThreads * 4];
-  VisitDouble(p, GradientsSummer{p, shared});
+  VisitDouble(p.vector, GradientsSummer{p, shared});
 }
 
 // Combines the moments of the parts: writes mean and variance, and the factors
@@ -479,7 +415,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
       sum[0] += RowsOfPart(p, i) * *PartValue(p, 0, i, c);
     }
   }
-  SumLanes(sum, shared);
+  SumColumns(sum, shared);
   __syncthreads();
   const double mean = shared[threadIdx.x] / count;
   __syncthreads();
@@ -491,7 +427,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
           *PartValue(p, 1, i, c) + RowsOfPart(p, i) * distance * distance;
     }
   }
-  SumLanes(squares, shared);
+  SumColumns(squares, shared);
   if (threadIdx.y != 0 || !is_channel) return;
   const double variance = squares[0] / count;
   StoreElement(p.mean, c, mean);
@@ -529,7 +465,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
       sums[1] += *PartValue(p, 1, i, c);
     }
   }
-  SumLanes(sums, shared);
+  SumColumns(sums, shared);
   if (threadIdx.y != 0 || !is_channel) return;
   const double inverse =
       1 / sqrt(LoadElement<double>(p.variance, c) + p.epsilon);
@@ -549,22 +485,24 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_apply_float(const __grid_constant__ BatchNormParameters p) {
-  VisitFloat(p, [&]<typename T, int kVector> { Apply<T, kVector>(p); });
+  VisitFloat(p.x.type, p.vector,
+             [&]<typename T, int kVector> { Apply<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_apply_double(const __grid_constant__ BatchNormParameters p) {
-  VisitDouble(p, [&]<typename T, int kVector> { Apply<T, kVector>(p); });
+  VisitDouble(p.vector, [&]<typename T, int kVector> { Apply<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
     batch_norm_gradient_float(const __grid_constant__ BatchNormParameters p) {
-  VisitFloat(p, [&]<typename T, int kVector> { ApplyGradient<T, kVector>(p); });
+  VisitFloat(p.x.type, p.vector,
+             [&]<typename T, int kVector> { ApplyGradient<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_gradient_double(const __grid_constant__ BatchNormParameters p) {
-  VisitDouble(p,
+  VisitDouble(p.vector,
               [&]<typename T, int kVector> { ApplyGradient<T, kVector>(p); });
 }
 
