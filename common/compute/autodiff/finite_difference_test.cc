@@ -303,6 +303,16 @@ void AddNormalizationCases(std::vector<Case>* cases) {
                       epsilon,
                       {x, scale, offset, offset, Positive({2})}});
   }
+  const Tensor x = Numbers({3, 2, 4});
+  for (const Shape& features : {Shape{4}, Shape{2, 4}, Shape{3, 2, 4}}) {
+    const Shape rows(x.shape().dims().subspan(0, 3 - features.rank()));
+    const Tensor scale = Numbers(features, 0.5, 1.5);
+    cases->push_back({"LayerNorm", epsilon, {x, scale, Numbers(features)}});
+    cases->push_back({"LayerNormGrad",
+                      epsilon,
+                      {Numbers(x.shape(), -2, 2, 1), x, scale,
+                       Numbers(rows, -1, 1), Positive(rows)}});
+  }
 }
 
 void AddRecurrence(const std::string& cell, const std::string& activation,

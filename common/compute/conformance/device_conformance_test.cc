@@ -184,6 +184,16 @@ TEST(DeviceConformanceTest, BatchNormIsAccurateFarFromZero) {
                   {{kF32, {1300, 32}, 1000, 1001}, any, any}});
 }
 
+TEST(DeviceConformanceTest, LayerNormIsAccurateFarFromZero) {
+  for (const int64_t features : {24, 200, 1540, 4116}) {
+    const OpInput any = {kF32, {features}, -1, 1};
+    ExpectConforms(SimulatedCudaKernels(/*seed=*/1),
+                   {"LayerNorm",
+                    {{"epsilon", 1e-3}},
+                    {{kF32, {6, features}, 1000, 1001}, any, any}});
+  }
+}
+
 // Returns the same elements in memory that is not aligned for vectors.
 Tensor NotAligned(const Tensor& x) {
   const size_t offset = SizeOf(x.dtype());
@@ -210,7 +220,7 @@ void ExpectSameIfNotAligned(const std::string& op, const Attributes& attributes,
   }
 }
 
-TEST(DeviceConformanceTest, BatchNormIsTheSameWhereVectorsAreNotAligned) {
+TEST(DeviceConformanceTest, NormalizationsAreTheSameWhereVectorsAreNotAligned) {
   const Attributes epsilon = {{"epsilon", 1e-3}};
   RandomStream random(8);
   for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
@@ -224,6 +234,14 @@ TEST(DeviceConformanceTest, BatchNormIsTheSameWhereVectorsAreNotAligned) {
     ExpectSameIfNotAligned("BatchNormTraining", epsilon,
                            {inputs[1], inputs[2], inputs[3]}, 0);
     ExpectSameIfNotAligned("BatchNormTrainingGrad", epsilon, inputs, 1);
+    ExpectSameIfNotAligned("LayerNorm", epsilon,
+                           {inputs[1], inputs[2], inputs[3]}, 0);
+    const OpInput of_rows = {wide, {700}, 0.5, 2};
+    ExpectSameIfNotAligned(
+        "LayerNormGrad", epsilon,
+        {inputs[0], inputs[1], inputs[2], RandomTensor(of_rows, &random),
+         RandomTensor(of_rows, &random)},
+        1);
   }
 }
 

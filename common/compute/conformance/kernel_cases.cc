@@ -435,6 +435,46 @@ void AddNormalizationCases(std::vector<OpCase>* cases) {
   }
 }
 
+// On devices: rows of one vector for each lane and of several, in vectors and
+// not, many to a block and split into parts that are not equal; and rows that
+// are too long for registers, in tiles.
+void AddLayerNormCases(std::vector<OpCase>* cases) {
+  struct Shapes {
+    Shape x;
+    int feature_rank;
+  };
+  for (const auto& [shape, feature_rank] : {Shapes{{64, 10}, 1},
+                                            {{3, 5, 7, 33}, 1},
+                                            {{2, 3, 4, 5}, 2},
+                                            {{7}, 1},
+                                            {{1300, 8}, 1},
+                                            {{5000, 3}, 1},
+                                            {{333, 136}, 1},
+                                            {{9, 1540}, 1},
+                                            {{70, 515}, 1},
+                                            {{17, 4, 1029}, 2},
+                                            {{5, 1027}, 1},
+                                            {{0, 8}, 1},
+                                            {{3, 0}, 1}}) {
+    const int row_rank = shape.rank() - feature_rank;
+    const Shape rows(shape.dims().subspan(0, row_rank));
+    const Shape features(shape.dims().subspan(row_rank));
+    for (const auto& [dtype, wide] : std::vector<std::pair<DType, DType>>{
+             {kF32, kF32},
+             {DType::kFloat64, DType::kFloat64},
+             {DType::kBfloat16, kF32},
+             {DType::kFloat16, kF32}}) {
+      const OpInput x = {dtype, shape, -2, 4};
+      const OpInput any = {wide, features, -1, 1};
+      cases->push_back({"LayerNorm", {{"epsilon", 1e-3}}, {x, any, any}});
+      cases->push_back(
+          {"LayerNormGrad",
+           {{"epsilon", 1e-3}},
+           {x, x, any, {wide, rows, -1, 1}, {wide, rows, 0.5, 2}}});
+    }
+  }
+}
+
 void AddSortCases(std::vector<OpCase>* cases) {
   for (const DType dtype : NumberTypes()) {
     // The last rows are longer than what devices sort at once.
@@ -541,6 +581,7 @@ std::vector<OpCase> AllKernelCases() {
   AddConvCases(&cases);
   AddPoolCases(&cases);
   AddNormalizationCases(&cases);
+  AddLayerNormCases(&cases);
   AddRandomCases(&cases);
   AddRecurrenceCases(&cases);
   AddControlFlowCases(&cases);

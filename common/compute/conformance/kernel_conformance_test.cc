@@ -101,7 +101,8 @@ TEST(KernelConformanceTest, LargeKernelsMatchTheReferenceOnSeveralThreads) {
       if (absl::StrContains(c.op, "Conv2D") ||
           absl::StrContains(c.op, "Pool2D") ||
           absl::StrContains(c.op, "Recurrence") ||
-          absl::StrContains(c.op, "BatchNorm")) {
+          absl::StrContains(c.op, "BatchNorm") ||
+          absl::StrContains(c.op, "LayerNorm")) {
         ExpectConforms(CpuKernels(), c, thread_count);
       }
     }

@@ -125,6 +125,41 @@ void AddNormalizations(std::vector<TypeCase>* cases) {
       "! must be equal");
 }
 
+void AddLayerNorms(std::vector<TypeCase>* cases) {
+  const Attributes epsilon = {{"epsilon", 1e-3}};
+  const TensorType x = {F, {-1, 5, 4}};
+  const TensorType half = {H, {-1, 5, 4}};
+  const TensorType f = {F, {4}};
+  const TensorType ff = {F, {5, 4}};
+  const TensorType rows = {F, {-1, 5}};
+  const auto add = [&](const char* op, std::vector<TensorType> inputs,
+                       const Attributes& attributes, const char* expected) {
+    cases->push_back({op, std::move(inputs), attributes, expected});
+  };
+  add("LayerNorm", {x, f, {F, {-1}}}, epsilon,
+      "float32[?,5,4] float32[?,5] float32[?,5]");
+  add("LayerNorm", {{F, {-1, -1, -1}}, {F, {5, -1}}, {F, {-1, 4}}}, epsilon,
+      "float32[?,5,4] float32[?] float32[?]");
+  add("LayerNorm", {half, ff, ff}, epsilon,
+      "bfloat16[?,5,4] float32[?] float32[?]");
+  add("LayerNorm", {f, f, f}, epsilon, "float32[4] float32[] float32[]");
+  add("LayerNorm", {x, {D, {4}}, {D, {4}}}, epsilon,
+      "! must be float32, not float64");
+  add("LayerNorm", {x, f, {D, {4}}}, epsilon, "! must be float32");
+  add("LayerNorm", {x, f, {F, {5}}}, epsilon, "! must be equal");
+  add("LayerNorm", {x, {F, {5}}, {F, {5}}}, epsilon, "! must be equal");
+  add("LayerNorm", {x, f, ff}, epsilon, "! must be equal");
+  add("LayerNorm", {f, ff, ff}, epsilon, "! rank 2 or more");
+  add("LayerNorm", {x, {F, {}}, {F, {}}}, epsilon, "! rank 1 or more");
+  add("LayerNorm", {x, f, f}, {}, "! attribute \"epsilon\"");
+  add("LayerNorm", {x, f, f}, {{"epsilon", -1.0}}, "! not negative");
+  add("LayerNormGrad", {half, half, f, rows, {F, {7, -1}}}, epsilon,
+      "bfloat16[7,5,4] float32[4] float32[4]");
+  add("LayerNormGrad", {{F, {1, 6, 4}}, x, f, rows, rows}, epsilon,
+      "! must be equal");
+  add("LayerNormGrad", {x, x, ff, rows, rows}, epsilon, "! must be equal");
+}
+
 void AddResizing(std::vector<TypeCase>* cases) {
   const Attributes resize = {{"height", int64_t{6}},
                              {"width", int64_t{5}},
@@ -155,6 +190,7 @@ std::vector<TypeCase> ImageTypeCases() {
   AddConvolutions(&cases);
   AddPoolings(&cases);
   AddNormalizations(&cases);
+  AddLayerNorms(&cases);
   AddResizing(&cases);
   return cases;
 }

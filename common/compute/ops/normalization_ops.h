@@ -3,12 +3,13 @@
 
 #include "common/compute/graph/graph_builder.h"
 
+namespace muster {
+
 // Batch normalization over the last axis: normalizes every channel by its mean
 // and variance (Ioffe and Szegedy, 2015).
 //
 // `x` is floating, of rank 2 or more. All other operands are [channels] of one
 // dtype: that of `x`, or float32 if `x` has 16 bits.
-namespace muster {
 
 struct BatchNormOptions {
   double epsilon = 1e-3;
@@ -29,6 +30,27 @@ BatchNormOutputs BatchNormTraining(Value x, Value scale, Value offset,
 // all operands.
 Value BatchNormInference(Value x, Value scale, Value offset, Value mean,
                          Value variance, const BatchNormOptions& options = {});
+
+// Layer normalization over the last axes: normalizes every row by its mean and
+// variance (Ba et al., 2016).
+//
+// `x` is floating. `scale` and `offset` have the shape of the last axes of `x`,
+// of which they have one or more, and one dtype: that of `x`, or float32 if `x`
+// has 16 bits. A row is what these axes span.
+struct LayerNormOptions {
+  double epsilon = 1e-3;
+};
+
+struct LayerNormOutputs {
+  Value y;  // (x - mean) * inverse * scale + offset, of the type of x.
+  // Of the dtype of `scale`, and the shape of the other axes of `x`.
+  Value mean;
+  Value inverse;  // 1 / sqrt(variance + epsilon)
+};
+
+// Can be differentiated any number of times.
+LayerNormOutputs LayerNorm(Value x, Value scale, Value offset,
+                           const LayerNormOptions& options = {});
 
 }  // namespace muster
 

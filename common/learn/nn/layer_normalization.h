@@ -31,8 +31,10 @@ struct LayerNormalizationOptions {
 
 //   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
 //
-// The mean and variance of each example are over `axis`, and computed in
-// float32 or wider. The output has the shape of the input. The extents along
+// The mean and variance of each example are over `axis`. All is computed in
+// float32 or wider; the output has the dtype of the policy, and the shape of
+// the input. One op computes it where `axis` has the last axes, and several do
+// where it has others, which takes more time and memory. The extents along
 // `axis` must be known. Weights, with the extents of `axis`: gamma if `scale`,
 // beta if `center`.
 //
@@ -47,11 +49,16 @@ class LayerNormalizationLayer : public Layer {
 
  protected:
   bool keeps_mask() const override { return true; }
-  Precision precision() const override { return Precision::kFloat32; }
+  // Elements of 16 bits are not cast before the op.
+  Precision precision() const override { return Precision::kAsTheyCome; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
+  // `features` is the shape of the last axes of x.
+  Value NormalizeRows(Value x, const Shape& features);
+  Value NormalizeAlong(Value x, const std::vector<int64_t>& axes);
+
   LayerNormalizationOptions options_;
   Weight gamma_;
   Weight beta_;

@@ -93,6 +93,44 @@ TEST_P(MixedPrecisionTest, LookupsReturnTheComputeDtype) {
             GetParam().compute);
 }
 
+// Of the input and the output, which take twice the memory.
+TEST_P(MixedPrecisionTest, LayerNormalizationMakesNoFloat32Copies) {
+  const DTypePolicyScope scope(GetParam());
+  for (const std::vector<int64_t>& axes :
+       std::vector<std::vector<int64_t>>{{-1}, {1, 2}}) {
+    const LayerPtr layer = LayerNormalization({.axis = axes});
+    layer->SetPath("layer");
+    GraphBuilder builder(&BuiltinOps(), "test");
+    const Shape shape = {Shape::kUnknown, 3, 4};
+    const Value x = builder.Parameter("x", {GetParam().compute, shape});
+    builder.AddResult((*layer)(x, kTraining));
+    ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Build());
+    for (const Node& node : graph.nodes) {
+      for (const TensorType& type : node.outputs) {
+        EXPECT_TRUE(type.dtype != DType::kFloat32 || type.shape != shape)
+            << node.name << " is " << type.ToString();
+      }
+    }
+  }
+}
+
+TEST_P(MixedPrecisionTest, LayerNormalizationReturnsTheComputeDtype) {
+  for (const DTypePolicy& policy : {kFloat32Policy, GetParam()}) {
+    const DTypePolicyScope scope(policy);
+    for (const std::vector<int64_t>& axes :
+         std::vector<std::vector<int64_t>>{{-1}, {1, 2}, {1}}) {
+      const LayerPtr layer = LayerNormalization({.axis = axes});
+      for (const DType input : {GetParam().compute, DType::kFloat32,
+                                DType::kFloat64, DType::kInt32}) {
+        const bool is_kept =
+            policy == kFloat32Policy && input == DType::kFloat64;
+        EXPECT_EQ(OutputDType(layer, {input, {Shape::kUnknown, 3, 4}}),
+                  is_kept ? DType::kFloat64 : policy.compute);
+      }
+    }
+  }
+}
+
 TEST_P(MixedPrecisionTest, ModelsDoNotCastTheirInputs) {
   const DTypePolicyScope scope(GetParam());
   const LayerPtr first = Dense(3);

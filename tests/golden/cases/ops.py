@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from cases import control_flow
+from cases import control_flow, layer_norm
 from cases.golden_format import case, normal, seeded, uniform
 
 WIDE = np.float32([-100, -20, -3, -1.5, -0.5, -0.001, 0, 0.001, 0.25, 1, 2.5, 6.5, 20, 80])
@@ -42,7 +42,7 @@ def cases():
     yield from _pool(seeded(609))
     yield from _batch_norm(seeded(610))
     yield from _resample(seeded(611))
-    yield from control_flow.cases()
+    yield from itertools.chain(control_flow.cases(), layer_norm.cases())
     # The cases of OneHot above, with ids in range.
     yield _run(
         "OneHot",

@@ -15,6 +15,7 @@ KernelRegistry* MakeCpuKernels() {
   internal::RegisterCpuImageKernels(registry);
   internal::RegisterCpuConvKernels(registry);
   internal::RegisterCpuConvWeightKernels(registry);
+  internal::RegisterCpuLayerNormKernels(registry);
   internal::RegisterCpuMatMulKernels(registry);
   internal::RegisterCpuNormalizationKernels(registry);
   internal::RegisterCpuPoolKernels(registry);

@@ -16,6 +16,7 @@ void RegisterCpuLowPrecisionKernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuConvKernels(KernelRegistry* registry);
 void RegisterCpuConvWeightKernels(KernelRegistry* registry);
+void RegisterCpuLayerNormKernels(KernelRegistry* registry);
 void RegisterCpuMatMulKernels(KernelRegistry* registry);
 void RegisterCpuNormalizationKernels(KernelRegistry* registry);
 void RegisterCpuPoolKernels(KernelRegistry* registry);

@@ -16,6 +16,7 @@ KernelRegistry KernelsOf(const internal::KernelTarget& target) {
   internal::RegisterCopyKernels(&registry, target);
   internal::RegisterElementwiseKernels(&registry, target);
   internal::RegisterImageKernels(&registry, target);
+  internal::RegisterLayerNormKernels(&registry, target);
   internal::RegisterMatMulKernels(&registry, target);
   internal::RegisterRandomKernels(&registry, target);
   internal::RegisterReductionKernels(&registry, target);

@@ -20,6 +20,8 @@ void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target);
 void RegisterElementwiseKernels(KernelRegistry* registry,
                                 const KernelTarget& target);
 void RegisterImageKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterLayerNormKernels(KernelRegistry* registry,
+                              const KernelTarget& target);
 void RegisterMatMulKernels(KernelRegistry* registry,
                            const KernelTarget& target);
 void RegisterRandomKernels(KernelRegistry* registry,

@@ -52,6 +52,36 @@ absl::Status SoftmaxToOnnx(OnnxNode& node) {
   return absl::OkStatus();
 }
 
+absl::Status LayerNormToOnnx(OnnxNode& node) {
+  const int64_t axis = node.input_rank(0) - node.input_rank(1);
+  const auto epsilon = node.Attribute<double>("epsilon");
+  const std::string x = node.Input(0);
+  const std::string scale = node.Input(1);
+  const std::string offset = node.Input(2);
+  const DType dtype = node.input_type(0).dtype;
+  if (dtype != DType::kFloat64) {
+    node.SetOutput(
+        0, node.Emit("LayerNormalization", {x, scale, offset},
+                     {OnnxInt("axis", axis), OnnxFloat("epsilon", epsilon)}));
+    return absl::OkStatus();
+  }
+  // Runtimes compute the operator in float32.
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < node.input_rank(0); ++i) axes.push_back(i);
+  const auto mean = [&](const std::string& of) {
+    return node.Emit("ReduceMean", {of},
+                     {OnnxInts("axes", axes), OnnxInt("keepdims", 1)});
+  };
+  const std::string centred = node.Emit("Sub", {x, mean(x)});
+  const std::string variance = mean(node.Emit("Mul", {centred, centred}));
+  const std::string deviation = node.Emit(
+      "Sqrt", {node.Emit("Add", {variance, node.Number(epsilon, dtype)})});
+  const std::string normalized = node.Emit("Div", {centred, deviation});
+  node.SetOutput(
+      0, node.Emit("Add", {node.Emit("Mul", {normalized, scale}), offset}));
+  return absl::OkStatus();
+}
+
 absl::Status ReduceToOnnx(OnnxNode& node) {
   const std::vector<int64_t> axes = node.Axes("axes", node.input_rank(0));
   if (axes.empty()) return ForwardToOnnx(node);

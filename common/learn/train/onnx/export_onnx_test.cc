@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -246,12 +247,31 @@ TEST(ExportOnnxTest, ExportsTheSignatureOfTheOptions) {
                HasSubstr("does not fit 4 channels")));
 }
 
-TEST(ExportOnnxTest, RecognizesLayerNormalization) {
-  Model model = Sequential({Input({3, 4}), LayerNormalization()});
+TEST(ExportOnnxTest, ExportsLayerNormalizationAsOneOperator) {
+  for (const auto& [axes, axis] :
+       std::vector<std::pair<std::vector<int64_t>, std::string>>{
+           {{-1}, "axis=2"}, {{1, 2}, "axis=1"}}) {
+    for (const bool has_weights : {true, false}) {
+      Model model = Sequential(
+          {Input({3, 4}),
+           LayerNormalization(
+               {.axis = axes, .center = has_weights, .scale = has_weights})});
+      ASSERT_OK(model.Compile({}));
+      ASSERT_OK_AND_ASSIGN(const proto::OnnxModel exported, Exported(model));
+      EXPECT_THAT(OpTypes(exported),
+                  ElementsAre("LayerNormalization", "Identity"));
+      EXPECT_THAT(Text(exported), HasSubstr(axis + " epsilon=0.001"));
+    }
+  }
+}
+
+TEST(ExportOnnxTest, ExportsLayerNormalizationOfFloat64InItsPrecision) {
+  Model model = Sequential(
+      {Input({4}, {.dtype = DType::kFloat64}), LayerNormalization()});
   ASSERT_OK(model.Compile({}));
   ASSERT_OK_AND_ASSIGN(const proto::OnnxModel exported, Exported(model));
-  EXPECT_THAT(OpTypes(exported), ElementsAre("LayerNormalization", "Identity"));
-  EXPECT_THAT(Text(exported), HasSubstr("axis=2 epsilon=0.001"));
+  EXPECT_THAT(OpTypes(exported), Not(Contains("LayerNormalization")));
+  EXPECT_THAT(OpTypes(exported), Contains("ReduceMean"));
 }
 
 // Muster's gates are input, forget, cell, output; ONNX's input, output, forget,

@@ -32,7 +32,7 @@ using Translation = OnnxTranslation;
 // Sorted by name.
 constexpr Translation kTranslations[] = {
     {.op = "Abs", .onnx_op = "Abs"},
-    {.op = "Add", .general = AddToOnnx},
+    {.op = "Add", .onnx_op = "Add"},
     {.op = "AddAlongRowsLike", .refusal = kTraining},
     {.op = "AllGather", .refusal = kReplicas},
     {.op = "AllReduce", .refusal = kReplicas},
@@ -91,6 +91,8 @@ constexpr Translation kTranslations[] = {
     {.op = "InTopK", .refusal = kTraining},
     {.op = "IsFinite", .elementwise = IsFiniteToOnnx},
     {.op = "IsNan", .onnx_op = "IsNaN"},
+    {.op = "LayerNorm", .general = LayerNormToOnnx},
+    {.op = "LayerNormGrad", .refusal = kTraining},
     {.op = "LeakyRelu", .elementwise = LeakyReluToOnnx},
     {.op = "LeakyReluGrad", .refusal = kTraining},
     {.op = "Less", .onnx_op = "Less"},
@@ -113,7 +115,7 @@ constexpr Translation kTranslations[] = {
     {.op = "Min", .general = ReduceToOnnx},
     {.op = "Minimum", .onnx_op = "Min"},
     {.op = "Mod", .elementwise = ModToOnnx},
-    {.op = "Mul", .general = MulToOnnx},
+    {.op = "Mul", .onnx_op = "Mul"},
     {.op = "Neg", .onnx_op = "Neg"},
     {.op = "NotEqual", .elementwise = NotEqualToOnnx},
     {.op = "OneHot", .general = OneHotToOnnx},

@@ -65,12 +65,9 @@ absl::Status CastToOnnx(OnnxNode& node);
 absl::Status ForwardToOnnx(OnnxNode& node);
 absl::Status FilledToOnnx(OnnxNode& node);  // ZerosLike and OnesLike.
 
-// layer_normalization.cc: recognize the nodes of LayerNormalization.
-absl::Status AddToOnnx(OnnxNode& node);
-absl::Status MulToOnnx(OnnxNode& node);
-
 // axes.cc: reductions and others along axes.
 absl::Status SoftmaxToOnnx(OnnxNode& node);  // LogSoftmax, too.
+absl::Status LayerNormToOnnx(OnnxNode& node);
 absl::Status ReduceToOnnx(OnnxNode& node);
 absl::Status ArgToOnnx(OnnxNode& node);
 absl::Status CumSumToOnnx(OnnxNode& node);
