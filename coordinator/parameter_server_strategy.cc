@@ -37,6 +37,7 @@ ParameterServerStrategy::Create(Task& task,
       task.options().recovery_count_max;
   connection_options.recovery.checkpoint_dir = options.checkpoint_dir;
   connection_options.recovery.checkpoint_interval = options.checkpoint_interval;
+  task.NoteConnecting();
   ASSIGN_OR_RETURN(std::shared_ptr<ClusterConnection> connection,
                    ClusterConnection::Open(
                        connection_options, task.network(), Clock::Real(),

@@ -11,15 +11,18 @@
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 #include "common/learn/train/random_seed.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/program.h"
+#include "common/net/process/task.h"
 #include "common/net/process/task_network.h"
 #include "common/net/process/train_task.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
+#include "coordinator/parameter_server_strategy.h"
 #include "ps/serve_parameters.h"
 #include "worker/serve_worker.h"
 
@@ -38,6 +41,15 @@ absl::Status CheckCluster(const TaskOptions& options) {
 bool Serves(const ClusterConfig& config) {
   return !config.IsAlone() && config.HasParameterServers() &&
          config.task.type != TaskType::kChief;
+}
+
+// Strategies tell the others about Task::failure() in place of training.
+void TellOthers(Task& task) {
+  if (task.options().config.HasParameterServers()) {
+    ParameterServerStrategy::Create(task).status().IgnoreError();
+  } else {
+    MultiWorkerMirroredStrategy::Create(task).status().IgnoreError();
+  }
 }
 
 }  // namespace
@@ -82,8 +94,8 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
   const absl::StatusOr<Network*> network = MakeTaskNetwork(options);
   if (!network.ok()) return FinishProgram(program, network.status());
   if (!Serves(options.config)) {
-    return FinishProgram(program,
-                         TrainTask(options, identity, *network, train));
+    return FinishProgram(
+        program, TrainTask(options, identity, *network, train, TellOthers));
   }
   const absl::Status status = task.type == TaskType::kPs
                                   ? ServeParameters(options, identity, *network)

@@ -22,6 +22,9 @@ namespace muster {
 //
 //   return RunTask(argc, argv, Train, {{"epochs", "5", "How many epochs."}});
 //
+// If `train` fails, the other tasks end too, with its reason, also when it
+// fails before it has made a strategy: they are told within a few seconds.
+//
 // Handles the flags of every role (--help), SIGTERM and SIGINT, prints errors,
 // and returns the exit code: 0; 1 when training failed; 2 for a mistake in
 // flags, settings or TF_CONFIG; 143 after SIGTERM.

@@ -8,6 +8,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 #include "common/learn/train/job/job_task.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/job/synchronous_job.h"
@@ -95,6 +96,10 @@ int WorkerMain(int argc, char** argv) {
   const auto train = [&](Task& task) {
     return TrainJob(task, *std::move(job), SynchronousStrategyFactory(&task));
   };
+  // The strategy tells the others about Task::failure() in place of training.
+  const auto tell_others = [](Task& task) {
+    MultiWorkerMirroredStrategy::Create(task).status().IgnoreError();
+  };
   const auto start = StartProgram(program, argc, argv, check);
   if (const auto* code = std::get_if<ExitCode>(&start)) {
     return static_cast<int>(*code);
@@ -108,10 +113,10 @@ int WorkerMain(int argc, char** argv) {
   if (!options.config.IsAlone()) SetLogPrefix(task.ToString());
   const auto network = MakeTaskNetwork(options);
   if (!network.ok()) return FinishProgram(program, network.status());
-  return FinishProgram(program,
-                       Serves(options.config)
-                           ? ServeWorker(options, identity, *network)
-                           : TrainTask(options, identity, *network, train));
+  return FinishProgram(program, Serves(options.config)
+                                    ? ServeWorker(options, identity, *network)
+                                    : TrainTask(options, identity, *network,
+                                                train, tell_others));
 }
 
 }  // namespace muster

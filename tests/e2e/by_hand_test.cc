@@ -143,6 +143,17 @@ TEST_F(ByHandTest, AFolderThatCannotBeWrittenEndsAllTasksAtOnce) {
   }
 }
 
+TEST_F(ByHandTest, AProgramThatFailsBeforeItsStrategyEndsAllTasksAtOnce) {
+  cluster_->set_program("tests/e2e/unready_program");
+  ASSERT_OK(cluster_->Start(kChief, {"--set", "data=/no/such.csv"}));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 1);
+    EXPECT_THAT(cluster_->process(task).output(),
+                HasSubstr("cannot read /no/such.csv"));
+  }
+}
+
 TEST_F(ByHandTest, AMistakeDoesNotEndTheJobOfAnotherChief) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->StartAll());

@@ -141,6 +141,19 @@ TEST_F(SynchronousTest, DataThatOneWorkerLacksEndAllWorkersAtOnce) {
   }
 }
 
+TEST_F(SynchronousTest, AProgramThatFailsBeforeItsStrategyEndsAllWorkers) {
+  cluster_->set_program("tests/e2e/unready_program");
+  for (const TaskId& failing : {kWorker0, kWorker1}) {
+    ASSERT_OK(cluster_->Start(failing, {"--set", "data=/no/such.csv"}));
+    ASSERT_OK(cluster_->Start(failing == kWorker0 ? kWorker1 : kWorker0));
+    for (const TaskId& task : {kWorker0, kWorker1}) {
+      ExpectEndsWith(task, 1);
+      EXPECT_THAT(process(task).output(),
+                  HasSubstr("cannot read /no/such.csv"));
+    }
+  }
+}
+
 TEST_F(SynchronousTest, WithoutARunDirAllLogsStandBesideTheResults) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "without_run_dir";

@@ -145,6 +145,7 @@ void TraceOthers(Task& task) {
 absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
     Task& task, const MultiWorkerMirroredStrategyOptions& options,
     const ReplicaDevices& devices, int replicas_per_task) {
+  task.NoteConnecting();
   absl::StatusOr<std::unique_ptr<PeerGroup>> joined =
       PeerGroup::Join(GroupOptions(task, options, devices, replicas_per_task),
                       task.network(), Clock::Real());

@@ -49,8 +49,13 @@ class Task {
   //                     it declares
   absl::StatusOr<std::string> flag(absl::string_view name) const;
 
-  // Sets why this process cannot train, before a strategy is made. The strategy
-  // then tells the other tasks of its cluster, and is an error.
+  // Strategies say here that they begin to connect to the other tasks, which
+  // are told from then on how training ends.
+  void NoteConnecting() { connects_ = true; }
+  bool connects() const { return connects_; }
+
+  // Sets why this process cannot train, before a strategy has connected. The
+  // strategy then tells the other tasks of its cluster, and is an error.
   void SetFailure(absl::Status failure) { failure_ = std::move(failure); }
   const absl::Status& failure() const { return failure_; }
 
@@ -92,6 +97,7 @@ class Task {
   const TaskIdentity identity_;
   const uint64_t seed_;
   Network* const network_;
+  bool connects_ = false;
   absl::Status failure_;
   std::vector<std::function<absl::Status(const absl::Status&)>> ends_;
   absl::Mutex mutex_;

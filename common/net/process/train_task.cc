@@ -94,6 +94,18 @@ absl::Status CheckTraceFile(const std::string& path) {
       ExitCode::kUsage);
 }
 
+// Where no strategy has connected to the others, none tells them.
+void TellIfOthersWait(Task& task, const absl::Status& trained,
+                      TellFunction tell_others) {
+  if (trained.ok() || task.connects() || task.options().config.IsAlone()) {
+    return;
+  }
+  LOG(WARNING) << "this task cannot train, and tells the others: "
+               << trained.message();
+  task.SetFailure(trained);
+  tell_others(task);
+}
+
 // Ends the trace of the job, and writes it.
 absl::Status WriteTrace(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string json, JobTrace::OfProcess().End());
@@ -112,7 +124,8 @@ absl::Status WriteTrace(const std::string& path) {
 }  // namespace
 
 absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
-                       Network* network, TrainFunction train) {
+                       Network* network, TrainFunction train,
+                       TellFunction tell_others) {
   ShutdownSignals signals({.grace_period = options.grace_period});
   const uint64_t seed = options.seed.value_or(RandomIdentity());
   // Without a job the program draws from it; a job has a seed of its own, and
@@ -157,6 +170,7 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
     });
     const StragglerLog stragglers;
     trained = AfterSignal(signals, train(task));
+    TellIfOthersWait(task, trained, tell_others);
     signals.SetHandler(nullptr);
   }
   absl::Status ended = AfterSignal(signals, task.EndJob(trained));

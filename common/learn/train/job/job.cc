@@ -296,11 +296,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                                   const RunJobOptions& given) {
   const absl::Time start = Clock::Real()->Now();
   const proto::TrainingJob& job = resolved.job();
-  const absl::StatusOr<JobCallbacks> callbacks = Prepare(resolved, given);
-  if (!callbacks.ok()) {
-    if (given.on_unready) given.on_unready(resolved, callbacks.status());
-    return callbacks.status();
-  }
+  ASSIGN_OR_RETURN(const JobCallbacks callbacks, Prepare(resolved, given));
   ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
                    make_strategy(resolved));
   RETURN_IF_ERROR(TellRunDir(given, strategy->agreement()));
@@ -323,7 +319,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(RestoreFirstWeights(resolved, options, &model));
   FitOptions fit = BuildFitOptions(job, datasets, options);
-  fit.callbacks = Borrow(*callbacks);
+  fit.callbacks = Borrow(callbacks);
   // Such a run fails too, but with its summary written.
   const bool fails_on_non_finite = std::exchange(fit.fail_on_non_finite, false);
   RETURN_IF_ERROR(Train(model, datasets.train, std::move(fit), resolved,

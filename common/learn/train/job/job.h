@@ -41,10 +41,6 @@ struct RunJobOptions {
   // In place of the job's own; drawn at random when neither is there, for all
   // processes that train in sync alike.
   std::optional<uint64_t> seed = std::nullopt;
-  // Gets why this process cannot train, before a strategy is made, so that the
-  // other processes can be told.
-  std::function<void(const ResolvedJob& job, const absl::Status& why)>
-      on_unready;
   // Gets the absolute path of the chief's `run_dir`, once it can be written to.
   std::function<void(const std::string& folder)> on_run_dir;
   std::string muster_version = "";

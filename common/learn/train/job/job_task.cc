@@ -83,16 +83,6 @@ absl::Status EvaluateJobFile(Task& task, ResolvedJob resolved,
   return EvaluateJob(std::move(resolved), options);
 }
 
-// Lets the other tasks know that this one cannot train, because of `why`.
-void TellOthers(Task& task, const ResolvedJob& job,
-                const StrategyFactory& make_strategy, const absl::Status& why) {
-  if (task.options().config.IsAlone()) return;
-  LOG(WARNING) << "this task cannot train, and tells the others: "
-               << why.message();
-  task.SetFailure(why);
-  make_strategy(job).status().IgnoreError();
-}
-
 // Removes the folder of a run if nothing but logs is in it.
 void RemoveIfNoResults(const std::string& run_dir) {
   namespace fs = std::filesystem;
@@ -141,21 +131,13 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
   if (options.config.task.type == TaskType::kEvaluator) {
     return EvaluateJobFile(task, std::move(resolved), run_options);
   }
-  run_options.on_unready = [&](const ResolvedJob& job,
-                               const absl::Status& why) {
-    TellOthers(task, job, make_strategy, why);
-  };
   run_options.on_run_dir = [&](const std::string& folder) {
     WriteLogBesideResults(options, is_chief, folder);
   };
   if (is_chief) {
     JobControl::OfProcess().SetCheckpointFolder(
         RequestedCheckpointFolder(resolved.run_dir()));
-    if (const absl::Status status = CheckRunIsNotOver(resolved.run_dir());
-        !status.ok()) {
-      TellOthers(task, resolved, make_strategy, status);
-      return status;
-    }
+    RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
     LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
                                   options.server_return_timeout);
   }

@@ -40,6 +40,9 @@ proto::PeerHello Admission::Hello(std::optional<TaskId> target) const {
   hello.set_replica_count(options_.replicas_per_task);
   options_.digest.EncodeTo(&hello);
   *hello.mutable_transports() = options_.transports;
+  if (!options_.failure.ok()) {
+    *hello.mutable_failure() = EncodeFailure(options_.failure, true);
+  }
   return hello;
 }
 
@@ -79,6 +82,8 @@ absl::Status Admission::CheckAgreement(TaskId peer,
         peer.ToString(), " is none of the tasks that train together: ",
         options_.cluster.ToString()));
   }
+  // A task that fails early does not know yet what it would train.
+  if (hello.has_failure() || !options_.failure.ok()) return absl::OkStatus();
   if (hello.replica_count() != options_.replicas_per_task) {
     return Disagreement(absl::StrCat(
         peer.ToString(), " and this task disagree about the replicas: ",

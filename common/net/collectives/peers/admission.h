@@ -34,6 +34,8 @@ class Admission {
     int replicas_per_task = 1;
     JobDigest digest;
     proto::TransportOffer transports;
+    // Why this task cannot train; it connects to tell the others.
+    absl::Status failure;
   };
 
   explicit Admission(Options options);
@@ -49,7 +51,8 @@ class Admission {
   //                        one (the hello is for another process)
   //   kFailedPrecondition  we disagree: about the cluster, the replicas or the
   //                        job. Says about what, and carries
-  //                        GroupErrorKind::kDisagreement
+  //                        GroupErrorKind::kDisagreement. Where one of the two
+  //                        cannot train, the cluster alone is compared
   absl::Status Check(const proto::PeerHello& hello, int rank) const;
 
  private:

@@ -46,7 +46,11 @@ Formation::Formation(const Options& options, PeerLinks* links,
       generation_(options.last_generation),
       present_(links->task_count()),
       missing_count_(links->task_count() - 1),
-      replies_(links->task_count()) {}
+      replies_(links->task_count()) {
+  for (int rank = 0; rank < links->task_count(); ++rank) {
+    if (rank != links->rank()) untold_.insert(rank);
+  }
+}
 
 void Formation::OnPresent(int rank) {
   absl::MutexLock lock(&mutex_);
@@ -69,6 +73,11 @@ void Formation::OnRefused(const absl::Status& why) {
   missing_.Fail(why);
   absl::MutexLock lock(&mutex_);
   refused_.Update(why);
+}
+
+void Formation::OnTold(int rank) {
+  absl::MutexLock lock(&mutex_);
+  untold_.erase(rank);
 }
 
 void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
@@ -94,17 +103,36 @@ void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
 absl::StatusOr<FormedGroup> Formation::Run(
     absl::Time deadline,
     absl::FunctionRef<void(absl::string_view line)> report) {
+  if (!options_.failure.ok()) return TellFailure(deadline);
   return links_->rank() == 0 ? Lead(deadline, report)
                              : Follow(deadline, report);
+}
+
+absl::Status Formation::TellFailure(absl::Time deadline) {
+  const auto are_told = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return untold_.empty();
+  };
+  std::set<int> untold;
+  {
+    absl::MutexLock lock(&mutex_);
+    clock_->AwaitWithDeadline(&mutex_, absl::Condition(&are_told), deadline);
+    untold = untold_;
+  }
+  for (const int rank : untold) {
+    LOG(WARNING) << links_->Describe(rank)
+                 << " could not be told that this task cannot train";
+  }
+  return options_.failure;
 }
 
 absl::StatusOr<FormedGroup> Formation::Lead(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report) {
   while (true) {
-    absl::Status complete = missing_.Await(deadline, report);
-    const bool has_waited = complete.ok() || absl::IsDeadlineExceeded(complete);
-    if (has_waited && !options_.failure.ok()) complete = options_.failure;
-    if (!complete.ok()) return has_waited ? GiveUp({}, complete) : complete;
+    const absl::Status complete = missing_.Await(deadline, report);
+    if (!complete.ok()) {
+      return absl::IsDeadlineExceeded(complete) ? GiveUp({}, complete)
+                                                : complete;
+    }
     {
       absl::MutexLock lock(&mutex_);
       somebody_left_ = missing_count_ > 0;

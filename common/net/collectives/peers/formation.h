@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,7 @@ class Formation {
     absl::Duration report_interval = absl::Seconds(5);
     // One transport's attempt to connect everyone.
     absl::Duration connect_timeout = absl::Seconds(10);
-    // Why this task cannot train. A leader tells it to those who are there, and
-    // forms no group.
+    // Why this task cannot train. Run() forms no group: see there.
     absl::Status failure;
     // The group before this one; its generation and all earlier are over.
     uint64_t last_generation = 0;
@@ -79,11 +79,13 @@ class Formation {
   void OnMissing(int rank, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRefused(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnTold(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnMessage(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for everyone and forms a group. `report` gets a line every report
-  // interval. Once.
+  // interval. Once. With Options::failure, waits until all others have been
+  // told, and returns it; logs those that were not by the deadline.
   //   kDeadlineExceeded  lists the missing tasks, and why
   //   as given to OnRefused(), and what the last transport to be tried said
   absl::StatusOr<FormedGroup> Run(
@@ -106,6 +108,8 @@ class Formation {
     FormedGroup group;
   };
 
+  // Returns Options::failure.
+  absl::Status TellFailure(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<FormedGroup> Lead(
       absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report);
   std::optional<GroupPlan> MakePlan();
@@ -170,6 +174,8 @@ class Formation {
   int missing_count_ ABSL_GUARDED_BY(mutex_);
   bool somebody_left_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refused_ ABSL_GUARDED_BY(mutex_);
+  // The tasks that do not know of Options::failure yet, by rank.
+  std::set<int> untold_ ABSL_GUARDED_BY(mutex_);
   // A member's: the leader's last word that was not heeded yet.
   std::optional<proto::PeerMessage> command_ ABSL_GUARDED_BY(mutex_);
   // The leader's: what it waits for, and what has come, by rank.

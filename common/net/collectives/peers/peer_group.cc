@@ -71,9 +71,6 @@ absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
   }
   std::unique_ptr<PeerGroup> group(new PeerGroup(checked, network, clock));
   const absl::Status formed = group->Form();
-  if (formed.ok() && !options.failure.ok()) {
-    return group->Leave(options.failure, absl::ZeroDuration());
-  }
   if (!formed.ok()) {
     absl::MutexLock lock(&group->mutex_);
     group->has_left_ = true;
@@ -119,6 +116,7 @@ PeerLinks::Options PeerGroup::LinkOptions(const Options& options) {
   links.self.replicas_per_task = options.replicas_per_task;
   links.self.digest = options.digest;
   links.self.transports = OfferTransports(options.transports);
+  links.self.failure = options.failure;
   links.health.heartbeat_interval = options.heartbeat_interval;
   links.health.heartbeat_timeout = options.heartbeat_timeout;
   links.occupied_timeout = 2 * options.heartbeat_timeout;
@@ -382,6 +380,8 @@ void PeerGroup::OnLost(int rank, const absl::Status& why) {
 void PeerGroup::OnRefused(const absl::Status& why) {
   formation_.OnRefused(why);
 }
+
+void PeerGroup::OnTold(int rank) { formation_.OnTold(rank); }
 
 void PeerGroup::OnMessage(int rank, const proto::PeerMessage& message) {
   formation_.OnMessage(rank, message);

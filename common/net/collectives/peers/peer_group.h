@@ -81,8 +81,9 @@ class PeerGroup : private PeerLinks::Listener {
     bool implementation_is_required = false;
 
     absl::Duration startup_timeout = absl::Minutes(10);
-    // Why this task cannot train. Join() waits for the others as always, tells
-    // them, and returns it.
+    // Why this task cannot train. Join() tells the others, which need not have
+    // the same job, and returns it; a task that is not there by the timeout is
+    // logged.
     absl::Status failure;
     absl::Duration heartbeat_interval = absl::Milliseconds(250);
     absl::Duration heartbeat_timeout = absl::Milliseconds(2250);
@@ -189,6 +190,7 @@ class PeerGroup : private PeerLinks::Listener {
   void OnMissing(int rank, absl::string_view reason) override;
   void OnLost(int rank, const absl::Status& why) override;
   void OnRefused(const absl::Status& why) override;
+  void OnTold(int rank) override;
   void OnMessage(int rank, const proto::PeerMessage& message) override;
   void OnTick() override;
 

@@ -18,6 +18,7 @@
 #include "common/net/collectives/peers/job_digest.h"
 #include "common/net/collectives/peers/peer_group.h"
 #include "common/net/collectives/peers/testing/peer_cluster.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/rpc/identity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -103,15 +104,11 @@ TEST_F(PeerGroupStartupTest, ATaskThatCannotTrainTellsTheOthers) {
   for (const int failing : {0, 1}) {
     std::vector<PeerGroup::Options> all = AllOptions();
     all[failing].failure = absl::InvalidArgumentError("the folder is a file");
-    auto results = TryJoinAll(all);
+    const auto results = TryJoinAll(all);
     EXPECT_THAT(results[failing].status(),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          testing::Eq("the folder is a file")));
-    auto& other = results[1 - failing];
-    // With a leader that fails there is no group; otherwise its end is near.
-    const absl::Status told =
-        other.ok() ? (*other)->Leave(absl::OkStatus(), absl::Minutes(1))
-                   : other.status();
+    const absl::Status told = results[1 - failing].status();
     EXPECT_THAT(told, StatusIs(absl::StatusCode::kInvalidArgument,
                                HasSubstr("the folder is a file")));
     EXPECT_EQ(GroupErrorKindOf(told), GroupErrorKind::kPeerFailed);
@@ -128,6 +125,40 @@ void ExpectBoth(
                                    HasSubstr(second)));
   EXPECT_EQ(GroupErrorKindOf(results[0].status()), kind);
   EXPECT_EQ(GroupErrorKindOf(results[1].status()), kind);
+}
+
+TEST_F(PeerGroupStartupTest, ATaskThatFailsEarlyNeedNotKnowTheJob) {
+  MakeCluster(2);
+  for (const int failing : {0, 1}) {
+    std::vector<PeerGroup::Options> all = AllOptions();
+    all[failing].failure = WithExitCode(
+        absl::NotFoundError("no such file: x.csv"), ExitCode::kUsage);
+    all[failing].digest = JobDigest();
+    all[1 - failing].replicas_per_task = 2;
+    const auto results = TryJoinAll(all);
+    EXPECT_THAT(results[failing].status(),
+                StatusIs(absl::StatusCode::kNotFound, "no such file: x.csv"));
+    const absl::Status told = results[1 - failing].status();
+    EXPECT_THAT(told, StatusIs(absl::StatusCode::kNotFound,
+                               AllOf(HasSubstr(absl::StrCat("worker ", failing,
+                                                            " (localhost:")),
+                                     HasSubstr("gave the group up: no such "
+                                               "file: x.csv"))));
+    EXPECT_EQ(GroupErrorKindOf(told), GroupErrorKind::kPeerFailed);
+    EXPECT_EQ(ExitCodeOf(told), ExitCode::kUsage);
+  }
+}
+
+TEST_F(PeerGroupStartupTest, AFailureIsToldBeforeAllTasksAreThere) {
+  MakeCluster(3);
+  PeerGroup::Options failing = OptionsOf(1);
+  failing.failure = absl::InvalidArgumentError("the folder is a file");
+  failing.startup_timeout = absl::Seconds(5);
+  const absl::Status told = ResultOfOneWhoIsTold(
+      failing, OptionsOf(2),
+      [](const auto& options) { return Join(options).status(); });
+  EXPECT_THAT(told, StatusIs(absl::StatusCode::kInvalidArgument,
+                             HasSubstr("the folder is a file")));
 }
 
 TEST_F(PeerGroupStartupTest, TasksWithDifferentPortsRefuseEachOther) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
 #include "common/core/base/log.h"
+#include "common/core/base/status_message.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/rpc/identity.h"
@@ -243,6 +244,7 @@ bool PeerLinks::Occupy(const std::shared_ptr<Conversation>& conversation,
   actions->push_back([conversation, answer] {
     conversation->stream().Send(ToMessage(answer)).IgnoreError();
   });
+  NoteFailure(rank, hello, actions);
   Settle(rank, actions);
   return true;
 }
@@ -335,7 +337,26 @@ void PeerLinks::OnWelcome(int rank, uint64_t session,
   streams_[rank]->MarkEstablished(session);
   peer.occupied_since = absl::InfiniteFuture();
   peer.health.OnWelcomed(clock_->Now());
+  NoteFailure(rank, hello, actions);
   Settle(rank, actions);
+}
+
+void PeerLinks::NoteFailure(int rank, const proto::PeerHello& hello,
+                            Actions* actions) {
+  if (watching_) return;
+  if (!options_.self.failure.ok()) {
+    actions->push_back([this, rank] { listener_->OnTold(rank); });
+    return;
+  }
+  if (!hello.has_failure()) return;
+  const absl::Status failure = DecodeFailure(hello.failure());
+  const absl::Status why = WithGroupErrorKind(
+      WithMessage(failure,
+                  absl::StrCat(DescribeProcess(tasks_[rank], addresses_[rank],
+                                               hello.incarnation()),
+                               " gave the group up: ", failure.message())),
+      GroupErrorKind::kPeerFailed);
+  actions->push_back([this, why] { listener_->OnRefused(why); });
 }
 
 void PeerLinks::OnRefusal(int rank, uint64_t session,

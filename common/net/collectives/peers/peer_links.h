@@ -65,8 +65,11 @@ class PeerLinks : private Conversation::Host,
     virtual void OnMissing(int rank, absl::string_view reason) = 0;
     // While watching, once for a rank. The status carries a TaskFailure.
     virtual void OnLost(int rank, const absl::Status& why) = 0;
-    // There can be no group with this task. Before watching only.
+    // There can be no group with this task, or with a peer that cannot train.
+    // Before watching only.
     virtual void OnRefused(const absl::Status& why) = 0;
+    // Of a task with Admission::Options::failure: the peer has been told it.
+    virtual void OnTold(int rank) = 0;
     virtual void OnMessage(int rank, const proto::PeerMessage& message) = 0;
     // Every heartbeat interval.
     virtual void OnTick() = 0;
@@ -176,6 +179,10 @@ class PeerLinks : private Conversation::Host,
                  Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Probe() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // After the peer's hello was accepted: tells the listener if one of the two
+  // tasks cannot train.
+  void NoteFailure(int rank, const proto::PeerHello& hello, Actions* actions)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status LossOf(int rank, absl::string_view reason) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // After anything that may have changed which peers are present.
