@@ -81,13 +81,20 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
   int64_t scheduled_count = 0;
   while (true) {
     if (kind_ == LoopKind::kTrainOnBatch) connection_->recovery().SaveIfDue();
-    while (!outcome.end_of_data && scheduled_count < step_count_max &&
-           MayAdd()) {
+    // One step at least, so that a caller that asks again makes progress.
+    if (outcome.step_count > 0 && is_to_stop_ && is_to_stop_()) {
+      RETURN_IF_ERROR(FinishBegun(on_step, &outcome));
+      return outcome;
+    }
+    while (!(pass_has_ended_ && put_back_.empty()) &&
+           scheduled_count < step_count_max && MayAdd()) {
       ASSIGN_OR_RETURN(const bool has_batch, AddBatch());
-      outcome.end_of_data = !has_batch;
       if (has_batch) ++scheduled_count;
     }
-    if (scheduled_.empty()) return outcome;
+    if (scheduled_.empty()) {
+      outcome.end_of_data = std::exchange(pass_has_ended_, false);
+      return outcome;
+    }
     const size_t front_bytes = SizeBytes(*scheduled_.front_work().arguments);
     ASSIGN_OR_RETURN(const ScheduledSteps::Results results,
                      scheduled_.TakeFront());
@@ -106,7 +113,33 @@ bool DispatchedStepLoop::MayAdd() const {
          bytes_ahead_ < options_.bytes_ahead_max && !scheduled_.is_front_done();
 }
 
+absl::Status DispatchedStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
+  RETURN_IF_ERROR(scheduled_.Settle());
+  std::deque<std::shared_ptr<const ClosureArguments>> put_back;
+  while (!scheduled_.empty()) {
+    const auto batch = scheduled_.front_work().arguments;
+    ASSIGN_OR_RETURN(const std::optional<ScheduledSteps::Results> results,
+                     scheduled_.TakeSettled());
+    bytes_ahead_ -= SizeBytes(*batch);
+    if (results.has_value()) {
+      ++outcome->step_count;
+      RETURN_IF_ERROR(on_step(results->tensors));
+    } else {
+      put_back.push_back(batch);
+    }
+  }
+  put_back_.insert(put_back_.begin(), put_back.begin(), put_back.end());
+  outcome->was_told_to_stop = true;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
+  if (!put_back_.empty()) {
+    const auto batch = std::move(put_back_.front());
+    put_back_.pop_front();
+    RETURN_IF_ERROR(Schedule(batch));
+    return true;
+  }
   if (iterator_ == nullptr) {
     ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, pass_));
   }
@@ -115,6 +148,7 @@ absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
   if (!has_batch) {
     iterator_ = nullptr;
     ++pass_;
+    pass_has_ended_ = true;
     return false;
   }
   auto arguments = std::make_shared<ClosureArguments>();
@@ -122,17 +156,23 @@ absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
     arguments->arguments.emplace_back().tensors.push_back(
         connection_->ShareWithWorkers(component));
   }
-  bytes_ahead_ += SizeBytes(*arguments);
-  RETURN_IF_ERROR(
-      scheduled_.Add({.function_id = function_id_,
-                      .arguments = std::move(arguments),
-                      .has_effects = kind_ == LoopKind::kTrainOnBatch}));
+  RETURN_IF_ERROR(Schedule(std::move(arguments)));
   return true;
+}
+
+absl::Status DispatchedStepLoop::Schedule(
+    std::shared_ptr<const ClosureArguments> batch) {
+  bytes_ahead_ += SizeBytes(*batch);
+  return scheduled_.Add({.function_id = function_id_,
+                         .arguments = std::move(batch),
+                         .has_effects = kind_ == LoopKind::kTrainOnBatch});
 }
 
 void DispatchedStepLoop::Forget() {
   scheduled_.Forget();
   bytes_ahead_ = 0;
+  put_back_.clear();
+  pass_has_ended_ = false;
   iterator_ = nullptr;
 }
 

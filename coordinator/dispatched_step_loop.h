@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,7 +31,9 @@ namespace muster {
 // is rolled back, Run() fails.
 //
 // Not thread-safe.
-class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
+class DispatchedStepLoop final : public StepLoop,
+                                 public StoppableLoop,
+                                 private SnapshotParticipant {
  public:
   struct Options {
     // Batches that are drawn before they are sent.
@@ -56,6 +61,18 @@ class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
 
   std::optional<DurationHistogram> StepDurations() const override;
 
+  // Evaluations only: one batch after another counts in training, and
+  // predictions are in the order of the data.
+  StoppableLoop* stoppable() override {
+    return kind_ == LoopKind::kEvaluate ? this : nullptr;
+  }
+  // Steps that have begun are the last. The batches of those scheduled after
+  // them are used by the next Run(), which may hand their results over after
+  // those of later batches.
+  void StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+  }
+
  private:
   DispatchedStepLoop(std::shared_ptr<ClusterConnection> connection,
                      const Dataset& dataset, LoopKind kind,
@@ -66,6 +83,10 @@ class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
   bool MayAdd() const;
   // Draws a batch and schedules its step. False: the data has ended.
   absl::StatusOr<bool> AddBatch();
+  absl::Status Schedule(std::shared_ptr<const ClosureArguments> batch);
+  // Waits for the steps that have begun, and puts the batches of the others
+  // back.
+  absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
   void Forget();
 
   std::shared_ptr<const void> OnSnapshot() override { return nullptr; }
@@ -79,9 +100,13 @@ class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
   // Null: a pass through the data begins with the next batch.
   std::unique_ptr<DatasetIterator> iterator_;
   int64_t pass_ = 0;
+  bool pass_has_ended_ = false;  // And Run() has not said so.
   ScheduledSteps scheduled_;
   size_t bytes_ahead_ = 0;  // Of the batches that are scheduled.
+  // Drawn, and not scheduled any more; they come before others.
+  std::deque<std::shared_ptr<const ClosureArguments>> put_back_;
   uint64_t loop_id_ = 0;
+  std::function<bool()> is_to_stop_;  // Or null.
 };
 
 }  // namespace muster

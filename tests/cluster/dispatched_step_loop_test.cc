@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -146,6 +147,34 @@ TEST_F(DispatchedStepLoopTest, ContinuesWhereItStopped) {
   ASSERT_OK_AND_ASSIGN(outcome, loop->Run(3, on_step));
   EXPECT_TRUE(outcome.end_of_data);
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST_F(DispatchedStepLoopTest, StopsBetweenStepsAndUsesEachBatchOnce) {
+  constexpr int64_t kBatches = 60;
+  const auto loop = Loop(ReadingStep(), Dataset::Range(kBatches).Batch(1),
+                         LoopKind::kEvaluate);
+  ASSERT_NE(loop->stoppable(), nullptr);
+  bool is_to_stop = false;
+  loop->stoppable()->StopWhen([&] { return is_to_stop; });
+  for (int pass = 0; pass < 2; ++pass) {
+    std::multiset<float> seen;
+    const auto on_step = [&](absl::Span<const Tensor> results) {
+      seen.insert(results[0].flat<float>()[0]);
+      is_to_stop = seen.size() % 10 == 5;
+      return absl::OkStatus();
+    };
+    StepLoop::Outcome outcome;
+    int stop_count = 0;
+    while (!outcome.end_of_data) {
+      ASSERT_OK_AND_ASSIGN(outcome, loop->Run(kAll, on_step));
+      EXPECT_NE(outcome.was_told_to_stop, outcome.end_of_data);
+      stop_count += outcome.was_told_to_stop;
+    }
+    EXPECT_GE(stop_count, 3);
+    std::multiset<float> wanted;
+    for (int64_t i = 0; i < kBatches; ++i) wanted.insert(i);
+    EXPECT_EQ(seen, wanted);
+  }
 }
 
 TEST_F(DispatchedStepLoopTest, BatchesGoThroughMemoryThatWorkersShare) {

@@ -1,6 +1,7 @@
 #include "common/learn/train/evaluate_run.h"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -65,6 +66,14 @@ EvaluateRun::EvaluateRun(Model* model, std::unique_ptr<StepLoop> loop,
       step_count_(step_count),
       options_(options) {}
 
+void EvaluateRun::ServeWhen(std::function<bool()> is_due,
+                            std::function<absl::Status()> serve) {
+  StoppableLoop* const stoppable = loop_->stoppable();
+  if (stoppable == nullptr) return;
+  stoppable->StopWhen(std::move(is_due));
+  serve_ = std::move(serve);
+}
+
 absl::StatusOr<Logs> EvaluateRun::Run() {
   ProgressBar bar({.target = step_count_,
                    .verbosity = ResolveVerbosity(
@@ -80,8 +89,13 @@ absl::StatusOr<Logs> EvaluateRun::Run() {
   const auto on_step = [&](absl::Span<const Tensor> results) {
     return OnStep(results, &bar);
   };
-  RETURN_IF_ERROR(
-      loop_->Run(std::numeric_limits<int64_t>::max(), on_step).status());
+  bool is_interrupted = true;
+  while (is_interrupted) {
+    ASSIGN_OR_RETURN(const StepLoop::Outcome outcome,
+                     loop_->Run(std::numeric_limits<int64_t>::max(), on_step));
+    is_interrupted = outcome.was_told_to_stop;
+    if (is_interrupted) RETURN_IF_ERROR(serve_());
+  }
   if (done_ == 0) {
     return absl::InvalidArgumentError("the data to evaluate on has no batches");
   }

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_TRAIN_EVALUATE_RUN_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -29,6 +30,14 @@ class EvaluateRun {
       Model* model, const CompiledModel& compiled, const Dataset& data,
       const EvaluateOptions& options);
 
+  // Sets what Run() does once `is_due` returns true, which is called before
+  // each step: it finishes the step and calls `serve`, whose error ends Run().
+  // Synchronous workers call `serve` after the same step, whichever of them
+  // asked for it; set it on all of them or on none. No effect on loops that
+  // cannot stop.
+  void ServeWhen(std::function<bool()> is_due,
+                 std::function<absl::Status()> serve);
+
   // Goes through the data once.
   absl::StatusOr<Logs> Run();
 
@@ -47,7 +56,8 @@ class EvaluateRun {
   MetricSums sums_;
   const std::optional<int64_t> step_count_;  // When known.
   const EvaluateOptions options_;
-  int64_t done_ = 0;  // Steps of this run.
+  int64_t done_ = 0;                     // Steps of this run.
+  std::function<absl::Status()> serve_;  // May be empty.
 };
 
 }  // namespace muster

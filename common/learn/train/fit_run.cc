@@ -28,6 +28,7 @@
 #include "common/learn/train/call_each.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/class_weights.h"
+#include "common/learn/train/epoch_plan.h"
 #include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
@@ -71,37 +72,6 @@ absl::Status CheckOptions(const FitOptions& options) {
 }
 
 }  // namespace
-
-absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
-                                     std::optional<int64_t> steps,
-                                     bool draws_from_copies) {
-  RETURN_IF_ERROR(data.status());
-  const int64_t cardinality = data.Cardinality();
-  EpochPlan plan{.data = data, .steps_max = steps, .steps_expected = steps};
-
-  if (draws_from_copies) {
-    // Each process goes through its own copy; an epoch is a number of steps of
-    // all of them together.
-    if (!steps.has_value() && cardinality == Dataset::kInfinite) {
-      return absl::InvalidArgumentError(
-          "steps_per_epoch is needed: workers draw from data that never ends");
-    }
-    if (!steps.has_value()) {
-      // A file does not say how long it is.
-      ASSIGN_OR_RETURN(const int64_t length, data.CountElements());
-      plan.steps_max = plan.steps_expected = length;
-    }
-    if (cardinality != Dataset::kInfinite) plan.data = data.Repeat();
-    return plan;
-  }
-  if (steps.has_value()) return plan;
-  if (cardinality == Dataset::kInfinite) {
-    return absl::InvalidArgumentError(
-        "steps_per_epoch is needed: the data never ends");
-  }
-  if (cardinality >= 0) plan.steps_expected = cardinality;
-  return plan;
-}
 
 FitRun::FitRun(Model* model, const CompiledModel& compiled,
                TrainingControl* control, const Dataset& data,
@@ -147,12 +117,8 @@ absl::StatusOr<History> FitRun::Run() {
   const bool is_watched = callbacks_watch || options_.on_preemption != nullptr;
   std::optional<PreemptionNotice::Watch> watch;
   std::optional<JobControl::Training> controlled;
-  if (StoppableLoop* const stoppable = loop_->stoppable();
-      stoppable != nullptr) {
-    stoppable->StopWhen([is_watched] {
-      return JobControl::OfProcess().has_request() ||
-             (is_watched && PreemptionNotice::OfProcess().has_come());
-    });
+  if (loop_->stoppable() != nullptr) {
+    WatchRequests(is_watched);
     if (is_watched) watch.emplace();
     if (strategy_.is_chief()) controlled.emplace(&JobControl::OfProcess());
   }
@@ -191,6 +157,20 @@ absl::StatusOr<History> FitRun::Run() {
   return std::move(history_);
 }
 
+void FitRun::WatchRequests(bool is_watched) {
+  const auto is_due = [is_watched] {
+    return JobControl::OfProcess().has_request() ||
+           (is_watched && PreemptionNotice::OfProcess().has_come());
+  };
+  loop_->stoppable()->StopWhen(is_due);
+  if (validation_ == nullptr) return;
+  validation_->ServeWhen(is_due, [this] { return ServeRequest(); });
+}
+
+absl::Status FitRun::ServeRequest() {
+  return requests_.Serve({.epoch = epoch_, .epoch_steps = epoch_steps_});
+}
+
 TrainingState FitRun::State() const {
   proto::TrainingState state;
   state.set_epoch(epoch_ + (epoch_has_ended_ ? 1 : 0));
@@ -202,14 +182,19 @@ TrainingState FitRun::State() const {
       state.add_metric_sums()->mutable_values()->Assign(sums.begin(),
                                                         sums.end());
     }
-    if (epoch_steps_ > 0) {
+    if (is_validating_) {
+      // They are counted when the steps of the epoch end, which happens again.
+      example_count -= sums_.example_count();
+    } else if (epoch_steps_ > 0) {
       seconds += absl::ToDoubleSeconds(options_.clock->Now() - epoch_start_);
     }
   }
   StepPosition position;
   if (const SeekableLoop* const seekable = loop_->seekable();
       seekable != nullptr) {
-    position = seekable->position();
+    // The loop may be at the next pass through the data already, of which the
+    // epoch would train on.
+    position = is_validating_ ? last_step_ : seekable->position();
   }
   state.mutable_position()->set_pass(position.pass);
   state.mutable_position()->set_element(position.element);
@@ -266,9 +251,10 @@ absl::Status FitRun::GoOn() {
   // Workers that draw from copies of the data have no common position in it.
   if (SeekableLoop* const seekable = loop_->seekable(); seekable != nullptr) {
     const proto::TrainingState::Position& position = state.position();
-    RETURN_IF_ERROR(seekable->Seek({.pass = position.pass(),
-                                    .element = position.element(),
-                                    .step = position.step()}));
+    last_step_ = {.pass = position.pass(),
+                  .element = position.element(),
+                  .step = position.step()};
+    RETURN_IF_ERROR(seekable->Seek(last_step_));
   }
   if (state.step_in_epoch() == 0) {
     RETURN_IF_ERROR(RestoreCallbacks());
@@ -476,8 +462,7 @@ absl::StatusOr<StepLoop::Outcome> FitRun::RunLoop(ProgressBar* bar) {
                                   return OnStep(results, bar);
                                 }));
     if (!outcome.was_told_to_stop) return outcome;
-    RETURN_IF_ERROR(
-        requests_.Serve({.epoch = epoch_, .epoch_steps = epoch_steps_}));
+    RETURN_IF_ERROR(ServeRequest());
     if (control_->stops) return outcome;
   }
 }
@@ -500,6 +485,10 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   ++history_.step_count;
   ++epoch_steps_;
   ++group_steps_;
+  if (const SeekableLoop* const seekable = loop_->seekable();
+      seekable != nullptr) {
+    last_step_ = seekable->position();
+  }
   RETURN_IF_ERROR(sums_.Add(results));
   if (const auto found = sums_.NonFinite()) {
     CheckFinite(found->first, found->second);
@@ -581,7 +570,10 @@ absl::StatusOr<Logs> FitRun::Validate(int epoch) {
   const bool is_due =
       validation_ != nullptr && options_.validation_freq.IsDue(epoch);
   if (!is_due) return Logs{};
-  return validation_->Run();
+  is_validating_ = true;
+  absl::StatusOr<Logs> logs = validation_->Run();
+  is_validating_ = false;
+  return logs;
 }
 
 }  // namespace muster

@@ -12,9 +12,11 @@
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/compiled_model.h"
+#include "common/learn/train/epoch_plan.h"
 #include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/loss_scale_monitor.h"
@@ -30,22 +32,6 @@ namespace muster {
 namespace proto {
 class TrainingState;
 }  // namespace proto
-
-// How the training data is divided into epochs.
-struct EpochPlan {
-  Dataset data;
-  // Steps that an epoch runs at most; unset: until the data ends.
-  std::optional<int64_t> steps_max;
-  // Steps that an epoch should have; unset when unknown.
-  std::optional<int64_t> steps_expected;
-};
-
-// `draws_from_copies` is what the strategy says. Where it does and the length
-// of the data is unknown, that is found by going through the data once.
-//   kInvalidArgument  the data never ends, and `steps` is not given
-absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
-                                     std::optional<int64_t> steps,
-                                     bool draws_from_copies);
 
 // One call of Model::Fit(). Used once.
 class FitRun final : public TrainingProgress {
@@ -66,6 +52,11 @@ class FitRun final : public TrainingProgress {
   absl::Status Start();
   // Where GoOnFrom() says, once callbacks know that training begins.
   absl::Status GoOn();
+  // Lets requests pause the steps, those of validations too; with `is_watched`
+  // also preemptions.
+  void WatchRequests(bool is_watched);
+  // Between two steps.
+  absl::Status ServeRequest();
   absl::Status RestoreCallbacks() const;
   // Lets callbacks and FitOptions::on_preemption save.
   absl::Status SaveBeforeEnd();
@@ -114,6 +105,9 @@ class FitRun final : public TrainingProgress {
   int64_t group_steps_ = 0;  // Of those, since the batch hooks were called.
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
+  // The steps of the epoch are done, and its validation is not.
+  bool is_validating_ = false;
+  StepPosition last_step_;  // Where the last step has left the loop.
   absl::Time epoch_start_;
   // Set until the epoch in which training continues has begun.
   std::unique_ptr<proto::TrainingState> go_on_from_;

@@ -38,7 +38,7 @@
 #include "common/learn/strategy/replica/strategy_scope.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callback.h"
-#include "common/learn/train/fit_run.h"
+#include "common/learn/train/epoch_plan.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"

@@ -88,6 +88,28 @@ class Trouble final : public Callback {
   int64_t steps_ = 0;
 };
 
+// Asks the process to end in the validation of an epoch.
+class PreemptedValidation final : public Callback {
+ public:
+  explicit PreemptedValidation(int epoch) : epoch_(epoch) {}
+
+  absl::Status OnEpochBegin(Model&, int epoch) override {
+    is_epoch_ = epoch == epoch_;
+    return absl::OkStatus();
+  }
+  absl::Status OnTestBatchEnd(Model&, int64_t, const Logs&) override {
+    if (!is_epoch_) return absl::OkStatus();
+    if (++steps_ == 1) PreemptionNotice::OfProcess().Deliver();
+    return absl::OkStatus();
+  }
+  int64_t steps() const { return steps_; }
+
+ private:
+  const int epoch_;
+  bool is_epoch_ = false;
+  int64_t steps_ = 0;
+};
+
 struct End {
   std::string sha256;
   History history;
@@ -127,7 +149,7 @@ absl::StatusOr<End> Train(Kind kind, BackupAndRestoreOptions options,
   LearningRateScheduler decay([](int, double rate) { return rate * 0.5; });
   EarlyStopping stopping({.patience = 100});
   FitOptions fit{.epochs = kEpochs,
-                 .validation_data = Rows(6).Batch(3),
+                 .validation_data = Rows(10).Batch(2),
                  .verbose = Verbosity::kSilent,
                  // The backup need not be listed last.
                  .callbacks = {&backup, &decay, &stopping}};
@@ -220,6 +242,28 @@ TEST(BackupAndRestoreTest, PreemptedTrainingIsSavedAtItsLastStep) {
                 StatusIs(absl::StatusCode::kCancelled,
                          HasSubstr("in epoch 1 after step 5")));
     PreemptionNotice::OfProcess().TakeBack();
+    ASSERT_OK_AND_ASSIGN(const End end, Train(kind, options, nullptr));
+    EXPECT_TRUE(end.restored.has_value());
+    ExpectSame(undisturbed, end);
+  }
+}
+
+TEST(BackupAndRestoreTest, PreemptedValidationsAreSavedBetweenTwoSteps) {
+  for (const Kind kind : {Kind::kDefault, Kind::kMirrored}) {
+    const End undisturbed = Undisturbed(kind);
+    const BackupAndRestoreOptions options = {.backup_dir = TestFolder(),
+                                             .save_each_epoch = false,
+                                             .save_before_preemption = true};
+    // The second process is told to end in the same validation.
+    for (int life = 0; life < 2; ++life) {
+      PreemptedValidation trouble(/*epoch=*/1);
+      EXPECT_THAT(Train(kind, options, &trouble),
+                  StatusIs(absl::StatusCode::kCancelled,
+                           HasSubstr("in epoch 2 after step 6")));
+      // The step after the notice is the last of five.
+      EXPECT_EQ(trouble.steps(), 2);
+      PreemptionNotice::OfProcess().TakeBack();
+    }
     ASSERT_OK_AND_ASSIGN(const End end, Train(kind, options, nullptr));
     EXPECT_TRUE(end.restored.has_value());
     ExpectSame(undisturbed, end);
