@@ -157,6 +157,7 @@ void ClosureDispatcher::Abort(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (is_aborted_) return;
   is_aborted_ = true;
+  why_aborted_ = why;
   queue_.Abort(why);
   loop_.Wake();
 }

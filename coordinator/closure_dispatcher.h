@@ -165,6 +165,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     absl::MutexLock lock(&mutex_);
     return is_aborted_;
   }
+  // What Abort() was given; OK before.
+  absl::Status why_aborted() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return why_aborted_;
+  }
 
   // Gives `worker` no more closures, has it finish those that it runs, and
   // tells it that its part of the job is over, so that its process ends with
@@ -346,6 +351,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   bool has_idle_worker_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status why_aborted_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;

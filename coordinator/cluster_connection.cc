@@ -11,8 +11,10 @@
 #include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/status_message.h"
 #include "common/net/cluster/name_lookup.h"
 #include "common/net/cluster/task_methods.h"
+#include "common/net/process/preemption_notice.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/status_detail.h"
@@ -393,6 +395,22 @@ void ClusterConnection::AddToTrace(TraceCollector* trace) const {
   for (const TaskId task : WorkersAndServers(options_.cluster)) {
     trace->Add(task.ToString(), network_->Connect(ChannelTo(task)));
   }
+}
+
+void ClusterConnection::Interrupt() {
+  dispatcher_->Abort(
+      absl::CancelledError("training was told to stop by a signal"));
+  recovery_->OnServerChange();
+}
+
+absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
+  const ExitCode code = ExitCodeOf(status);
+  const bool is_unsaved =
+      (code == ExitCode::kTerminated || code == ExitCode::kInterrupted) &&
+      !PreemptionNotice::OfProcess().was_obeyed();
+  const std::string loss = is_unsaved ? recovery_->DescribeLoss() : "";
+  if (loss.empty()) return status;
+  return WithMessage(status, absl::StrCat(status.message(), "; ", loss));
 }
 
 void ClusterConnection::EndJob(const absl::Status& status) {

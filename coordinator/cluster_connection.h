@@ -121,6 +121,13 @@ class ClusterConnection {
   // Adds all workers and parameter servers to `trace`.
   void AddToTrace(TraceCollector* trace) const;
 
+  // Ends training early: everything that waits returns an error. Does not wait.
+  void Interrupt();
+
+  // What the process is to end with, if it is `status`: more about it, if a
+  // signal ended training while a parameter server was lost.
+  absl::Status WithLoss(const absl::Status& status) const;
+
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
   // the coordinator ends with `status`. Logs tasks that cannot be reached
   // within a few seconds. Idempotent.

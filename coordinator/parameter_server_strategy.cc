@@ -49,13 +49,11 @@ ParameterServerStrategy::Create(Task& task,
     return status;
   });
   task.OnJobEnd([connection](const absl::Status& status) {
-    connection->EndJob(status);
-    return status;
+    const absl::Status end = connection->WithLoss(status);
+    connection->EndJob(end);
+    return end;
   });
-  task.OnInterrupt([connection] {
-    connection->dispatcher().Abort(
-        absl::CancelledError("training was told to stop by a signal"));
-  });
+  task.OnInterrupt([connection] { connection->Interrupt(); });
   return std::make_unique<ParameterServerStrategy>(std::move(connection),
                                                    options, Clock::Real());
 }

@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "common/io/checkpoint/bundle_files.h"
+#include "common/io/storage/disk.h"
+
 namespace muster {
+
+bool IsPublished(const std::string& prefix) {
+  return !absl::IsNotFound(
+      Disk::Real()->Open(BundleIndexPath(prefix)).status());
+}
 
 void RollbackPoints::Add(RollbackPoint point) {
   absl::MutexLock lock(&mutex_);

@@ -35,6 +35,9 @@ struct RollbackPoint {
   bool is_published = false;
 };
 
+// True if the checkpoint of `prefix` is there, or if that cannot be told now.
+bool IsPublished(const std::string& prefix);
+
 // The latest points of a job, to which training can be rolled back.
 // Thread-safe.
 class RollbackPoints {

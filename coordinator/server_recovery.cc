@@ -11,7 +11,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/net/rpc/fault_point.h"
@@ -182,10 +181,7 @@ absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
     }
     rollback_points_.Add(std::move(point));
   }
-  rollback_points_.DropDeleted([](const std::string& prefix) {
-    return !absl::IsNotFound(
-        Disk::Real()->Open(BundleIndexPath(prefix)).status());
-  });
+  rollback_points_.DropDeleted(IsPublished);
   return absl::OkStatus();
 }
 
@@ -325,7 +321,7 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
     const absl::Status& status) {
   Pending pending;
   std::map<uint64_t, SnapshotParticipant*> loops;
-  if (parts_.dispatcher->is_aborted()) return std::optional<Rollback>();
+  RETURN_IF_ERROR(parts_.dispatcher->why_aborted());
   {
     absl::MutexLock lock(&mutex_);
     if (MayBeOfALoss(status)) {
@@ -340,7 +336,10 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
           absl::StrCat("the recovery of parameter servers does not end: ",
                        status.message()));
     }
-    if (!pending_.has_value()) return std::optional<Rollback>();
+    if (!pending_.has_value()) {
+      RETURN_IF_ERROR(parts_.dispatcher->why_aborted());
+      return std::optional<Rollback>();
+    }
     pending = *std::exchange(pending_, std::nullopt);
     loops = loops_;
   }
@@ -379,34 +378,6 @@ void ServerRecovery::RunLoop() {
     absl::MutexLock lock(&mutex_);
     is_recovering_ = false;
   }
-}
-
-std::vector<RemoteVariableStore::ReturnedServer> ServerRecovery::Returned()
-    const {
-  std::vector<RemoteVariableStore::ReturnedServer> returned;
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  absl::MutexLock lock(&mutex_);
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].incarnation == holders_[i]) continue;
-    returned.push_back({static_cast<int>(i), states[i].incarnation});
-  }
-  return returned;
-}
-
-bool ServerRecovery::HasTrouble() const {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  return !Returned().empty() ||
-         std::any_of(states.begin(), states.end(),
-                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
-}
-
-std::vector<std::string> ServerRecovery::NamesOf(
-    const std::vector<RemoteVariableStore::ReturnedServer>& servers) const {
-  std::vector<std::string> names;
-  for (const auto& server : servers) {
-    names.push_back(parts_.watch->channel(server.server).peer());
-  }
-  return names;
 }
 
 void ServerRecovery::Recover() {

@@ -85,6 +85,10 @@ class ServerRecovery final : public TrainingRecovery {
   // True from the loss of a server until it has been recovered.
   bool is_recovering() const { return recovering_.load(); }
   int64_t recovery_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Names the lost servers and the newest checkpoint, for the end of a line
+  // about a training that ends without having been saved. Empty if no server is
+  // lost.
+  std::string DescribeLoss() const;
   // True if this process holds the server's current variables. False for a
   // replacement that has not been restored.
   bool IsHolder(int server, uint64_t incarnation) const

@@ -192,5 +192,39 @@ TEST_F(LostServerTest, NamesTheServerItWaitsFor) {
   EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
 }
 
+TEST_F(LostServerTest, ASignalMeanwhileNamesTheServerAndTheCheckpoint) {
+  for (const bool keeps_checkpoints : {true, false}) {
+    const std::string recovery = cluster_->run_dir() + "/recovery/";
+    Train(100000, keeps_checkpoints, {"--grace_period=10s"});
+    int epoch = 2;
+    do {
+      AwaitLine(absl::StrCat("Epoch ", ++epoch, "/"));
+    } while (keeps_checkpoints &&
+             !std::filesystem::exists(recovery + "checkpoint"));
+    cluster_->process(kPs1).SendSignal(SIGKILL);
+    ASSERT_OK(cluster_->process(kPs1).AwaitEnd());
+    AwaitLine("waiting for a parameter server to come back");
+    ProcessUnderTest& chief = cluster_->process(kChief);
+    chief.SendSignal(SIGTERM);
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, chief.AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
+    EXPECT_THAT(
+        chief.output(),
+        testing::AllOf(
+            HasSubstr("; the weights are not saved; started again, the job "
+                      "begins from the start"),
+            HasSubstr("nothing more could be saved, because ps 1 ("),
+            HasSubstr(" is lost, with the variables there; "),
+            HasSubstr(keeps_checkpoints
+                          ? absl::StrCat("the newest checkpoint is ", recovery)
+                          : "this run has written no checkpoint")));
+    for (const TaskId& task : {kPs0, kWorker0, kWorker1}) {
+      ASSERT_OK_AND_ASSIGN(const ProcessEnd other,
+                           cluster_->process(task).AwaitEnd());
+      EXPECT_EQ(other.ShellCode(), 138) << task;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -45,6 +45,7 @@ class TrainingRecovery {
   // in progress is complete. The caller resets its progress to the returned
   // state, and its loops continue from there.
   //   kDeadlineExceeded  the lost task does not return
+  //   others             training was ended meanwhile, with this error
   virtual absl::StatusOr<std::optional<Rollback>> AwaitRollback(
       const absl::Status& status) = 0;
 };

@@ -49,6 +49,7 @@
 #include "common/learn/train/report_page.h"
 #include "common/learn/train/run_summary.h"
 #include "common/learn/train/weights_hash.h"
+#include "common/net/process/preemption_notice.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -217,10 +218,19 @@ absl::Status WithSavedFiles(const absl::Status& trained,
   const std::string model =
       files.model.empty() ? ""
                           : absl::StrCat(", and the model in ", files.model);
+  return WithMessage(trained,
+                     absl::StrCat(trained.message(), "; the weights are in ",
+                                  files.weights, model, "; ",
+                                  DescribeResumption(job.job(), job.run_dir(),
+                                                     /*was_saved=*/true)));
+}
+
+absl::Status WithoutSavedFiles(const absl::Status& trained,
+                               const ResolvedJob& job) {
   return WithMessage(
-      trained,
-      absl::StrCat(trained.message(), "; the weights are in ", files.weights,
-                   model, "; ", DescribeResumption(job.job(), job.run_dir())));
+      trained, absl::StrCat(trained.message(), "; the weights are not saved; ",
+                            DescribeResumption(job.job(), job.run_dir(),
+                                               /*was_saved=*/false)));
 }
 
 bool SavesFinal(const proto::TrainingJob& job) {
@@ -246,10 +256,14 @@ absl::Status Train(Model& model, const Dataset& data, FitOptions fit,
         ASSIGN_OR_RETURN(*history, model.Fit(data, fit));
         return absl::OkStatus();
       });
-  const bool says_where = saved_on_signal.has_value() && strategy.is_chief();
-  return trained.ok() || !says_where
-             ? trained
-             : WithSavedFiles(trained, *saved_on_signal, resolved);
+  if (trained.ok() || !strategy.is_chief()) return trained;
+  if (saved_on_signal.has_value()) {
+    return WithSavedFiles(trained, *saved_on_signal, resolved);
+  }
+  const PreemptionNotice& notice = PreemptionNotice::OfProcess();
+  const bool is_unsaved =
+      absl::IsCancelled(trained) && notice.has_come() && !notice.was_obeyed();
+  return is_unsaved ? WithoutSavedFiles(trained, resolved) : trained;
 }
 
 // As SaveFinal().

@@ -106,16 +106,17 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
 }
 
 std::string DescribeResumption(const proto::TrainingJob& job,
-                               const std::string& run_dir) {
+                               const std::string& run_dir, bool was_saved) {
   const BackupAndRestore* const backup = FindBackup(job);
   if (backup == nullptr) {
     return "started again, the job begins from the start; with a "
            "backup_and_restore callback in the job file it would resume";
   }
-  return absl::StrCat(
-      "to resume from ",
-      backup->save_before_preemption() ? "there" : "its newest backup",
-      ", start the job again with --run_dir=", run_dir);
+  return absl::StrCat("to resume from ",
+                      was_saved && backup->save_before_preemption()
+                          ? "there"
+                          : "its newest backup",
+                      ", start the job again with --run_dir=", run_dir);
 }
 
 }  // namespace muster

@@ -22,9 +22,9 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
                              absl::Duration server_return_timeout);
 
 // Returns how a job continues that a signal has ended in training, for the end
-// of a line.
+// of a line. `was_saved`: callbacks could save before the end.
 std::string DescribeResumption(const proto::TrainingJob& job,
-                               const std::string& run_dir);
+                               const std::string& run_dir, bool was_saved);
 
 }  // namespace muster
 

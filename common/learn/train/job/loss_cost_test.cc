@@ -45,16 +45,18 @@ TEST(LossCostTest, WithoutABackupAllTrainingWouldBeRepeated) {
 
 TEST(LossCostTest, ASignalsLineSaysHowToResume) {
   proto::TrainingJob job;
-  EXPECT_EQ(DescribeResumption(job, "runs/1"),
+  EXPECT_EQ(DescribeResumption(job, "runs/1", /*was_saved=*/true),
             "started again, the job begins from the start; with a "
             "backup_and_restore callback in the job file it would resume");
   auto* const backup = job.add_callbacks()->mutable_backup_and_restore();
-  EXPECT_EQ(DescribeResumption(job, "runs/1"),
+  EXPECT_EQ(DescribeResumption(job, "runs/1", /*was_saved=*/true),
             "to resume from its newest backup, start the job again with "
             "--run_dir=runs/1");
   backup->set_save_before_preemption(true);
-  EXPECT_EQ(DescribeResumption(job, "runs/1"),
+  EXPECT_EQ(DescribeResumption(job, "runs/1", /*was_saved=*/true),
             "to resume from there, start the job again with --run_dir=runs/1");
+  EXPECT_THAT(DescribeResumption(job, "runs/1", /*was_saved=*/false),
+              StartsWith("to resume from its newest backup"));
 }
 
 TEST(LossCostTest, ABackupIsNamedWithItsFrequency) {
