@@ -86,7 +86,7 @@ Value GroupNormalizationLayer::Call(Value x, const CallContext&) {
         x.type().ToString())));
     return Value();
   }
-  if (x.dtype() != DType::kFloat64) x = Cast(x, DType::kFloat32);
+  if (x.dtype() != DType::kFloat32) x = Cast(x, DType::kFloat32);
 
   // The groups are at `axis`, followed by the channels of a group.
   std::vector<int64_t> reduced;

@@ -267,10 +267,7 @@ std::vector<Value> Layer::CastInputs(absl::Span<const Value> inputs,
   if (precision() == Precision::kAsTheyCome) return cast;
   const DType dtype = compute_dtype();
   for (Value& value : cast) {
-    // Layers handle float64 themselves; only conversions from or to 16 bits are
-    // done here.
-    const bool differs = value.dtype() != dtype && IsFloating(value.dtype());
-    if (differs && (SizeOf(value.dtype()) < 4 || SizeOf(dtype) < 4)) {
+    if (value.dtype() != dtype && IsFloating(value.dtype())) {
       const Value mask = masks->Find(value);
       value = Cast(value, dtype);
       masks->Set(value, mask);

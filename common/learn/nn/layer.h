@@ -186,10 +186,11 @@ class Layer {
  protected:
   // How the dtype policy applies to a layer.
   enum class Precision {
-    // Inputs and weights are cast to the policy's dtype.
+    // Floating-point inputs, float64 too, and weights are cast to the policy's
+    // dtype.
     kPolicy,
-    // The layer computes in float32. 16-bit inputs are cast to float32, and the
-    // outputs to the policy's dtype.
+    // The layer computes in float32. Other floating-point inputs are cast to
+    // float32, and the outputs to the policy's dtype.
     kFloat32,
     // Inputs and outputs are not cast: for layers that only call other layers,
     // or that choose the dtypes themselves.

@@ -76,29 +76,27 @@ Value LayerNormalizationLayer::Call(Value x, const CallContext&) {
         x.type().ToString())));
     return Value();
   }
-  const bool is_wide = x.dtype() == DType::kFloat64;
-  DType result = dtype_policy().compute;
-  if (is_wide && dtype_policy() == kFloat32Policy) result = DType::kFloat64;
+  const DType result = dtype_policy().compute;
   const int first = static_cast<int>(axes.front());
   const Shape features(x.shape().dims().subspan(first));
   const bool are_rows = features.rank() == static_cast<int>(axes.size()) &&
                         features.IsFullyKnown();
   // The op computes in float32 on elements of 16 bits.
-  const bool is_as_wanted = are_rows && x.dtype() == result;
-  if (!is_wide && !is_as_wanted) x = Cast(x, DType::kFloat32);
+  if (!are_rows || x.dtype() != result) x = Cast(x, DType::kFloat32);
   const Value y =
       are_rows ? NormalizeRows(x, features) : NormalizeAlong(x, axes);
   return Cast(y, result);
 }
 
 Value LayerNormalizationLayer::NormalizeRows(Value x, const Shape& features) {
-  const DType wide =
-      x.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const auto filled = [&](double value) {
-    return x.builder()->Constant(Tensor::Full(wide, features, value));
+    return x.builder()->Constant(
+        Tensor::Full(DType::kFloat32, features, value));
   };
-  const Value scale = options_.scale ? Cast(gamma_, wide) : filled(1);
-  const Value offset = options_.center ? Cast(beta_, wide) : filled(0);
+  const Value scale =
+      options_.scale ? Cast(gamma_, DType::kFloat32) : filled(1);
+  const Value offset =
+      options_.center ? Cast(beta_, DType::kFloat32) : filled(0);
   return LayerNorm(x, scale, offset, {.epsilon = options_.epsilon}).y;
 }
 

@@ -32,7 +32,7 @@ struct LayerNormalizationOptions {
 //   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
 //
 // The mean and variance of each example are over `axis`. All is computed in
-// float32 or wider; the output has the dtype of the policy, and the shape of
+// float32; the output has the dtype of the policy, and the shape of
 // the input. One op computes it where `axis` has the last axes, and several do
 // where it has others, which takes more time and memory. The extents along
 // `axis` must be known. Weights, with the extents of `axis`: gamma if `scale`,

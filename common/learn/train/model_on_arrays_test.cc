@@ -21,12 +21,14 @@
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/normalization.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/central_storage_strategy.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/strategy/synchronous/synchronous_strategy.h"
+#include "common/learn/train/adapt.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/history.h"
@@ -164,6 +166,50 @@ TEST_P(ModelOnArraysTest, TrainsAsOnTheBatchesThatTheyMake) {
   ExpectSame(got, wanted);
   EXPECT_EQ(got.history.example_count, 2 * kTrained);
   EXPECT_EQ(got.history.history.at("val_loss").size(), 2u);
+}
+
+Tensor Widened(const Tensor& narrow) {
+  Tensor wide(DType::kFloat64, narrow.shape());
+  for (int64_t i = 0; i < narrow.element_count(); ++i) {
+    wide.mutable_flat<double>()[i] = narrow.flat<float>()[i];
+  }
+  return wide;
+}
+
+// NumPy's arrays are float64 unless they are told otherwise.
+TEST_P(ModelOnArraysTest, Float64FeaturesAreNormalizedAsFloat32) {
+  const Tensor narrow = Arrays()[0];
+  std::vector<Tensor> predicted;
+  for (const Tensor& x : {narrow, Widened(narrow)}) {
+    const auto normalization = MakeLayer<NormalizationLayer>();
+    const LayerPtr layers = Sequential({normalization, Dense(3)});
+    ASSERT_OK(Adapt(layers, Dataset::FromTensorSlices({x}).Batch(kBatch)));
+    Model model(layers);
+    ASSERT_OK(model.Compile(*strategy_, ClassifierOptions()));
+    ASSERT_OK(model.Fit({x, Arrays()[1]}, ByTwoEpochs()).status());
+    ASSERT_OK_AND_ASSIGN(predicted.emplace_back(),
+                         model.Predict({x}, {.batch_size = kBatch}));
+  }
+  EXPECT_EQ(predicted[1].type(), predicted[0].type());
+  EXPECT_THAT(predicted[1].flat<float>(),
+              Pointwise(FloatNear(1e-5), predicted[0].flat<float>()));
+}
+
+TEST_P(ModelOnArraysTest, LabelsAndSampleWeightsMayBeFloat64) {
+  const Element arrays = Arrays();
+  std::vector<double> losses;
+  for (const bool are_wide : {false, true}) {
+    Element used = {arrays[0], arrays[0], arrays[2]};
+    if (are_wide) used = {arrays[0], Widened(used[1]), Widened(used[2])};
+    Model model = Classifier();
+    ASSERT_OK(model.Compile(*strategy_, {.optimizer = Sgd(),
+                                         .loss = MeanSquaredError(),
+                                         .metrics = {MeanAbsoluteError()},
+                                         .seed = 3}));
+    ASSERT_OK_AND_ASSIGN(const History history, model.Fit(used, ByTwoEpochs()));
+    losses.push_back(history.history.at("loss").back());
+  }
+  EXPECT_NEAR(losses[1], losses[0], 1e-5);
 }
 
 TEST_P(ModelOnArraysTest, ShufflesAllReplicasAlike) {
