@@ -145,6 +145,35 @@ TEST_F(StatusReportTest, ShowsTheActivityOfServers) {
   EXPECT_EQ(server.variable_bytes, 4);
 }
 
+// A large variable and several small ones, as most models have.
+TEST(DefaultPlacementTest, BalancesBytes) {
+  EXPECT_EQ(ParameterServerStrategyOptions().placement,
+            ClusterConnection::Options().placement);
+  TestCluster cluster(1, 2);
+  ASSERT_OK_AND_ASSIGN(const auto strategy, cluster.Connect());
+  int64_t bytes = 0;
+  for (const int64_t rows : {1000, 10, 601, 11, 300}) {
+    proto::VariableSpec spec;
+    spec.set_name(absl::StrCat("of_", rows));
+    spec.set_dtype(proto::DT_FLOAT);
+    spec.mutable_shape()->add_dim(rows);
+    spec.mutable_initializer()->mutable_constant()->set_value(0);
+    ASSERT_OK(strategy->variables().Create(spec));
+    bytes += rows * 4;
+  }
+  absl::Notification never;
+  const absl::Time deadline = Soon();
+  const auto bytes_of = [](absl::string_view task) {
+    return Find(task).variable_bytes.value_or(0);
+  };
+  while (bytes_of("ps 0") + bytes_of("ps 1") < bytes &&
+         absl::Now() < deadline) {
+    never.WaitForNotificationWithTimeout(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(bytes_of("ps 0"), 4000);
+  EXPECT_EQ(bytes_of("ps 1"), bytes - 4000);
+}
+
 TEST_F(StatusReportTest, ShowsALostWorkerAndItsReturn) {
   Train(10);
   const TaskStatus before = Find("worker 1");

@@ -188,6 +188,30 @@ TEST_F(ByHandTest, OneProcessSavesItsWeightsOnASignal) {
   }
 }
 
+TEST_F(ByHandTest, AFolderWithResultsIsNotTrainedInAgain) {
+  const std::string summary = cluster_->run_dir() + "/summary.json";
+  for (const int exit_code : {0, 2}) {
+    const auto written = exit_code == 0
+                             ? std::filesystem::file_time_type()
+                             : std::filesystem::last_write_time(summary);
+    ASSERT_OK_AND_ASSIGN(
+        const auto process,
+        ProcessUnderTest::Start(
+            {"coordinator/coordinator", "--job=examples/digits/digits.job",
+             "--set", "epochs=1",
+             absl::StrCat("--run_dir=", cluster_->run_dir())}));
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process->AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), exit_code) << process->output();
+    if (exit_code == 0) continue;
+    EXPECT_THAT(process->output(),
+                HasSubstr(absl::StrCat("--run_dir=", cluster_->run_dir(),
+                                       " holds the results of a run that is "
+                                       "over (",
+                                       summary, "); choose another folder")));
+    EXPECT_EQ(std::filesystem::last_write_time(summary), written);
+  }
+}
+
 TEST_F(ByHandTest, AChiefThatCannotSaveInTimeStillTellsTheOthers) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->StartAll({"--grace_period=8s"}));

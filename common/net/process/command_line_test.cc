@@ -7,6 +7,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
@@ -15,6 +16,7 @@
 ABSL_FLAG(int, test_count, 7, "How many.");
 ABSL_FLAG(std::string, test_name, "", "What it is called.");
 ABSL_FLAG(bool, test_loud, false, "Whether it is heard.");
+ABSL_FLAG(absl::Duration, test_wait, absl::Seconds(1), "How long it waits.");
 
 namespace muster {
 namespace {
@@ -108,6 +110,15 @@ TEST_F(CommandLineTest, AValueThatDoesNotFitIsRefused) {
   EXPECT_THAT(
       Parse({"--test_name"}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs a value")));
+}
+
+TEST_F(CommandLineTest, ADurationWithoutAUnitIsToldHowToWriteOne) {
+  EXPECT_OK(Parse({"--test_wait=10s"}));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_wait), absl::Seconds(10));
+  EXPECT_THAT(Parse({"--test_wait=10"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--test_wait=10: expected a duration with its unit, as "
+                       "in 500ms, 10s, 5m or 1h30m"));
 }
 
 TEST_F(CommandLineTest, HelpAndVersionAreAskedFor) {

@@ -27,6 +27,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 constexpr absl::Duration kTestTimeout = absl::Seconds(30);
 
@@ -238,6 +239,17 @@ TEST_F(NetworkTest, ALateAnswerNamesThePeerTheAttemptAndTheWait) {
   EXPECT_EQ(failure->task_index(), 1);
   EXPECT_EQ(failure->attempted(), "/test/Keep");
   EXPECT_GE(failure->waited_seconds(), 0.04);
+}
+
+TEST_F(NetworkTest, ARefusedConnectionIsOneLineThatNamesThePeerOnce) {
+  server_->Shutdown(absl::ZeroDuration());
+  server_ = nullptr;
+  const absl::Status status =
+      channel_->CallAndWait("/test/Drop", {}, {}).status();
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable,
+                       MatchesRegex("ps 1 \\(127\\.0\\.0\\.1:[0-9]+\\): "
+                                    "connection refused")));
 }
 
 TEST_F(NetworkTest, AForeignJobIsTurnedAway) {
