@@ -48,6 +48,17 @@ TEST(CoordinatorWaitTest, ReportsAtIntervalsAndEndsAtTheDeadline) {
                      HasSubstr("(chief h0:2222)"))));
 }
 
+TEST(CoordinatorWaitTest, IntervalsBetweenReportsGrow) {
+  CoordinatorWait wait(
+      {.coordinator = "the coordinator", .timeout = absl::Hours(1)}, kStart);
+  for (const int seconds : {5, 10, 20, 40, 80, 140, 200, 260}) {
+    EXPECT_EQ(wait.next_look(), At(seconds));
+    EXPECT_THAT(wait.Look(true, 0, At(seconds)),
+                IsOkAndHolds("waiting for the coordinator, " +
+                             std::to_string(seconds) + " s"));
+  }
+}
+
 TEST(CoordinatorWaitTest, DoesNotWaitWhileThereIsACoordinator) {
   CoordinatorWait wait = MakeWait();
   EXPECT_THAT(wait.Look(false, 0, At(1)), IsOkAndHolds(""));

@@ -1,11 +1,13 @@
 #include "common/net/cluster/missing_tasks.h"
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -84,6 +86,35 @@ TEST_F(MissingTasksTest, DeadlineErrorNamesAllTasks) {
       StatusIs(absl::StatusCode::kDeadlineExceeded,
                HasSubstr("waiting for worker 0 (localhost:20000: no such host),"
                          " worker 1 (localhost:20001: no answer yet); ")));
+}
+
+// Is at the end of each wait at once.
+class HastyClock final : public Clock {
+ public:
+  absl::Time Now() override { return now_; }
+  bool AwaitWithDeadline(absl::Mutex*, const absl::Condition& condition,
+                         absl::Time deadline) override {
+    if (condition.Eval()) return true;
+    now_ = std::max(now_, deadline);
+    return false;
+  }
+
+ private:
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST_F(MissingTasksTest, IntervalsBetweenReportsGrow) {
+  HastyClock clock;
+  MissingTasks missing(cluster_, {kWorker0}, &clock);
+  std::vector<std::string> waits;
+  EXPECT_THAT(
+      missing.Await(clock.Now() + absl::Seconds(270),
+                    [&](absl::string_view line) {
+                      waits.emplace_back(line.substr(line.rfind(',') + 2));
+                    }),
+      StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(waits, ElementsAre("5 s", "10 s", "20 s", "40 s", "80 s", "140 s",
+                                 "200 s", "260 s"));
 }
 
 TEST_F(MissingTasksTest, ReturningTaskEndsTheWait) {
