@@ -270,7 +270,11 @@ TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        process(kWorker0).AwaitEnd(absl::Seconds(10)));
   EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
-  EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
+  EXPECT_THAT(process(kWorker0).output(),
+              testing::AllOf(HasSubstr("worker 1"),
+                             HasSubstr("; started again, the job begins from "
+                                       "the start; with a backup_and_restore "
+                                       "callback in the job file")));
 }
 
 TEST_F(SynchronousTest, DetectsAStoppedWorker) {

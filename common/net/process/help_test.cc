@@ -5,6 +5,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/program_info.h"
@@ -49,6 +50,13 @@ TEST(HelpTest, ASwitchThatIsOnReadsForwards) {
   EXPECT_THAT(help, AllOf(HasSubstr("  --[no]shared_memory\n      Lets tasks "
                                     "of one machine"),
                           Not(HasSubstr("--noshared_memory"))));
+  // However the lines are broken.
+  const std::string words = absl::StrJoin(
+      absl::StrSplit(help, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+  EXPECT_THAT(words, HasSubstr("parameter servers with their clients. On by "
+                               "default. --"));
+  EXPECT_THAT(words, HasSubstr("every process that reaches their ports. Off by "
+                               "default. --"));
 }
 
 TEST(HelpTest, AnExecutableHasOnlyTheFlagsThatItUses) {

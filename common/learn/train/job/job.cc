@@ -49,6 +49,7 @@
 #include "common/learn/train/report_page.h"
 #include "common/learn/train/run_summary.h"
 #include "common/learn/train/weights_hash.h"
+#include "common/net/collectives/peers/group_error.h"
 #include "common/net/process/preemption_notice.h"
 #include "proto/training_job.pb.h"
 
@@ -259,6 +260,12 @@ absl::Status Train(Model& model, const Dataset& data, FitOptions fit,
   if (trained.ok() || !strategy.is_chief()) return trained;
   if (saved_on_signal.has_value()) {
     return WithSavedFiles(trained, *saved_on_signal, resolved);
+  }
+  if (GroupErrorKindOf(trained) == GroupErrorKind::kPeerLost) {
+    return WithMessage(trained,
+                       absl::StrCat(trained.message(), "; ",
+                                    DescribeResumption(job, options.run_dir,
+                                                       /*was_saved=*/false)));
   }
   const PreemptionNotice& notice = PreemptionNotice::OfProcess();
   const bool is_unsaved =
