@@ -267,6 +267,21 @@ TEST(DeviceConformanceTest, DepthwiseIsTheSameWhereVectorsAreNotAligned) {
   }
 }
 
+TEST(DeviceConformanceTest, SoftmaxIsTheSameWhereVectorsAreNotAligned) {
+  RandomStream random(10);
+  for (const DType dtype : {kF32, DType::kBfloat16, DType::kFloat16}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    const Tensor x = RandomTensor({dtype, {9, 264}, -2, 2}, &random);
+    const Tensor labels = RandomTensor({dtype, {9, 264}, 0, 1}, &random);
+    const Tensor gradient = RandomTensor({dtype, {9}, -1, 1}, &random);
+    ExpectSameIfNotAligned("Softmax", {}, {x}, 0);
+    for (const int moved : {0, 1}) {
+      ExpectSameIfNotAligned("SoftmaxCrossEntropyGrad", {},
+                             {x, labels, gradient}, moved);
+    }
+  }
+}
+
 // The fusion of the runtime: a matrix product, a bias row and an activation.
 TEST(DeviceConformanceTest, FusedProductsMatchTheirParts) {
   RandomStream random(3);

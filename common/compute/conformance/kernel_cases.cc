@@ -102,7 +102,11 @@ void AddRowCases(std::vector<OpCase>* cases) {
                                {0, 4},
                                {3, 1},
                                {2, 257},
-                               {3, 1000}}) {
+                               {9, 264},
+                               {9, 512},
+                               {3, 1000},
+                               {2, 1024},
+                               {2, 1032}}) {
       cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
@@ -110,12 +114,13 @@ void AddRowCases(std::vector<OpCase>* cases) {
     }
   }
   for (const Shape& logits :
-       {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}, {3, 300}}) {
+       {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}, {9, 264}, {3, 1000}}) {
     Shape rows = logits;
     rows.RemoveDim(logits.rank() - 1);
     const double classes = static_cast<double>(logits.dim(logits.rank() - 1));
-    for (const DType dtype : {kF32, DType::kFloat64}) {
-      const OpInput x = {dtype, logits, -9, 9};
+    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+      const double bound = dtype == DType::kBfloat16 ? 2 : 9;
+      const OpInput x = {dtype, logits, -bound, bound};
       const OpInput dense = {dtype, logits, 0, 1};
       cases->push_back({"SoftmaxCrossEntropy", {}, {x, dense}});
       cases->push_back(

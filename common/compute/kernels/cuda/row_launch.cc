@@ -7,16 +7,36 @@
 namespace muster::internal {
 namespace {
 
-// A warp, or less, has a row that its lanes read in few steps.
-LaunchShape ShapeOf(const RowParameters& parameters) {
-  constexpr int64_t kLanesOfShortRows = 32;
-  constexpr int64_t kShortRow = 8 * kLanesOfShortRows;
+// How rows are computed: by which kernel, and by how many lanes, of up to
+// lanes_max, with lane_elements each.
+struct RowPlan {
+  const char* function;
+  int64_t lanes_max;
+  int64_t lane_elements;
+};
+
+RowPlan PlanRows(const KernelSpec& spec, RowFunction row_function,
+                 int64_t classes) {
+  constexpr int64_t kWarp = 32;
+  constexpr int64_t kShortRow = 8 * kWarp;
+  constexpr int64_t kAccessBytes = 16;
+  const DType dtype = spec.inputs[0].dtype;
+  const bool is_dense = row_function == RowFunction::kCrossEntropy ||
+                        row_function == RowFunction::kCrossEntropyGrad;
+  const int64_t vector = kAccessBytes / static_cast<int64_t>(SizeOf(dtype));
+  if (dtype != DType::kFloat64 && classes % vector == 0 && classes <= 1024 &&
+      (!is_dense || spec.inputs[1].dtype == dtype)) {
+    return {classes <= 512 ? "rows_held_512" : "rows_held_1024", kWarp, vector};
+  }
+  // A warp, or less, has a row that its lanes read in few steps.
+  return {dtype == DType::kFloat64 ? "rows_double" : "rows_float",
+          classes > kShortRow ? int64_t{RowParameters::kThreads} : kWarp, 1};
+}
+
+LaunchShape ShapeOf(const RowParameters& parameters, const RowPlan& plan) {
   LaunchShape shape;
-  const int64_t lanes_max = parameters.classes > kShortRow
-                                ? int64_t{RowParameters::kThreads}
-                                : kLanesOfShortRows;
-  while (shape.block[0] < lanes_max &&
-         int64_t{shape.block[0]} < parameters.classes) {
+  while (shape.block[0] < plan.lanes_max &&
+         shape.block[0] * plan.lane_elements < parameters.classes) {
     shape.block[0] *= 2;
   }
   shape.block[1] = RowParameters::kThreads / shape.block[0];
@@ -35,16 +55,15 @@ KernelOr MakeRows(const KernelSpec& spec, const KernelTarget& target,
       spec.inputs[1].dtype != DType::kInt64) {
     return Unsupported(spec);
   }
-  ASSIGN_OR_RETURN(
-      const DeviceFunction function,
-      FindFunction(target, softmax_image(),
-                   dtype == DType::kFloat64 ? "rows_double" : "rows_float"));
   const Shape& logits = spec.inputs[0].shape;
   RowParameters parameters = {};
   parameters.function = row_function;
   parameters.classes = logits.dim(logits.rank() - 1);
   parameters.rows = logits.ElementCountInRange(0, logits.rank() - 1);
-  const LaunchShape shape = ShapeOf(parameters);
+  const RowPlan plan = PlanRows(spec, row_function, parameters.classes);
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindFunction(target, softmax_image(), plan.function));
+  const LaunchShape shape = ShapeOf(parameters, plan);
   const bool is_softmax = row_function == RowFunction::kSoftmax ||
                           row_function == RowFunction::kLogSoftmax ||
                           row_function == RowFunction::kSoftmaxGrad;

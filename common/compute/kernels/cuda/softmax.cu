@@ -1,6 +1,7 @@
 // Softmax over rows, cross-entropies and their gradients.
 
 #include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/element_group.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/core/device/device_language.h"
 
@@ -148,6 +149,143 @@ __device__ void RunRow(const RowParameters& p) {
   }
 }
 
+// Loads neighbouring elements, by one instruction if they are aligned.
+template <typename T, int kVector>
+__device__ __forceinline__ void LoadVector(const T* from, bool is_aligned,
+                                           float (&values)[kVector]) {
+  if (is_aligned) {
+    const auto group = *reinterpret_cast<const ElementGroup<T, kVector>*>(from);
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) {
+      values[v] = static_cast<float>(group.values[v]);
+    }
+  } else {
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) values[v] = static_cast<float>(from[v]);
+  }
+}
+
+template <typename T, int kVector>
+__device__ __forceinline__ void StoreVector(T* to, bool is_aligned,
+                                            const float (&values)[kVector]) {
+  ElementGroup<T, kVector> group;
+  MUSTER_UNROLL
+  for (int v = 0; v < kVector; ++v) {
+    group.values[v] = ConvertNumber<T>(values[v]);
+  }
+  if (is_aligned) {
+    *reinterpret_cast<ElementGroup<T, kVector>*>(to) = group;
+  } else {
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) to[v] = group.values[v];
+  }
+}
+
+// Computes the gradient of a row's logits from probabilities.
+template <typename T, int kVector>
+__device__ void ToGradient(const RowParameters& p, int64_t row, int64_t label,
+                           int64_t c, bool is_aligned,
+                           float (&values)[kVector]) {
+  const float gradient = LoadElement<float>(p.gradient, row);
+  float labels[kVector];
+  if (p.function == RowFunction::kCrossEntropyGrad) {
+    LoadVector(static_cast<const T*>(p.labels.data) + row * p.classes + c,
+               is_aligned, labels);
+  } else {
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) labels[v] = c + v == label ? 1.0f : 0.0f;
+  }
+  MUSTER_UNROLL
+  for (int v = 0; v < kVector; ++v) {
+    values[v] = gradient * (values[v] - labels[v]);
+  }
+}
+
+// As RunRow(), for rows that the registers of up to 32 lanes hold: kSlots
+// vectors in each lane. The row is read once, and has one exponential for each
+// element.
+template <typename T, int kVector, int kSlots>
+__device__ void RunHeldRow(const RowParameters& p) {
+  using Group = ElementGroup<T, kVector>;
+  const int64_t row =
+      static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const int64_t begin = row * p.classes;
+  const int32_t classes = row < p.rows ? static_cast<int32_t>(p.classes) : 0;
+  const int32_t first = static_cast<int32_t>(threadIdx.x) * kVector;
+  const int32_t step = static_cast<int32_t>(blockDim.x) * kVector;
+  const T* const logits = static_cast<const T*>(p.logits.data) + begin;
+  bool is_aligned = IsAlignedFor<Group>(p.logits.data);
+  float values[kSlots][kVector];
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots; ++i) {
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) {
+      values[i][v] = static_cast<float>(-INFINITY);
+    }
+    const int32_t c = first + i * step;
+    if (c < classes) LoadVector(logits + c, is_aligned, values[i]);
+  }
+  float max = static_cast<float>(-INFINITY);
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    max = Larger()(max, values[i / kVector][i % kVector]);
+  }
+  max = CombineLanes(max, Larger());
+  const bool is_loss = p.function == RowFunction::kCrossEntropy ||
+                       p.function == RowFunction::kSparseCrossEntropy;
+  const bool has_logarithms = p.function == RowFunction::kLogSoftmax;
+  float sum = 0;
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    float& value = values[i / kVector][i % kVector];
+    value -= max;
+    const float power = exp(value);
+    sum += power;
+    if (!has_logarithms) value = power;
+  }
+  sum = CombineLanes(sum, Sum());
+  const bool is_sparse = p.function == RowFunction::kSparseCrossEntropy ||
+                         p.function == RowFunction::kSparseCrossEntropyGrad;
+  const int64_t label = is_sparse && row < p.rows ? LabelOf(p, row) : -1;
+  const float log_sum = log(sum);
+  if (is_loss) {
+    WriteLoss(p, ShiftedRow<float>{p, begin, classes, max, log_sum}, row,
+              label);
+    return;
+  }
+  const float inverse = 1 / sum;
+  is_aligned = IsAlignedFor<Group>(p.to.data) &&
+               (p.function != RowFunction::kCrossEntropyGrad ||
+                IsAlignedFor<Group>(p.labels.data));
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots; ++i) {
+    const int32_t c = first + i * step;
+    if (c >= classes) continue;
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) {
+      values[i][v] =
+          has_logarithms ? values[i][v] - log_sum : values[i][v] * inverse;
+    }
+    if (p.function == RowFunction::kCrossEntropyGrad || is_sparse) {
+      ToGradient<T>(p, row, label, c, is_aligned, values[i]);
+    }
+    StoreVector(static_cast<T*>(p.to.data) + begin + c, is_aligned, values[i]);
+  }
+}
+
+// Of rows of kValues elements for each of 32 lanes, or fewer.
+template <int kValues>
+__device__ void VisitHeldRow(const RowParameters& p) {
+  switch (p.logits.type) {
+    case ElementType::kBfloat16:
+      return RunHeldRow<bfloat16, 8, kValues / 8>(p);
+    case ElementType::kFloat16:
+      return RunHeldRow<float16, 8, kValues / 8>(p);
+    default:
+      return RunHeldRow<float, 4, kValues / 4>(p);
+  }
+}
+
 }  // namespace
 }  // namespace muster::internal
 
@@ -162,5 +300,18 @@ extern "C" __global__ void rows_double(
   RunRow<double>(p);
 }
 
+// Rows of up to 512, and up to 1024, elements, a multiple of 16 bytes.
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
+    rows_held_512(const __grid_constant__ RowParameters p) {
+  VisitHeldRow<16>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
+    rows_held_1024(const __grid_constant__ RowParameters p) {
+  VisitHeldRow<32>(p);
+}
+
 MUSTER_SIMULATED_KERNELS(softmax, MUSTER_BARRIER_KERNEL(rows_float),
-                         MUSTER_BARRIER_KERNEL(rows_double))
+                         MUSTER_BARRIER_KERNEL(rows_double),
+                         MUSTER_BARRIER_KERNEL(rows_held_512),
+                         MUSTER_BARRIER_KERNEL(rows_held_1024))
