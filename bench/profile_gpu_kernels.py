@@ -5,7 +5,8 @@
         gpu_model_benchmark mobilenet_v2 mixed_bfloat16 256
 
 The profiler runs kernels one after another, so gaps between kernels do not show. Kernels of
-the first steps choose algorithms and fill caches: skip them.
+the first steps choose algorithms and fill caches: skip them. With --bytes, kernels run more
+than once, and what they overwrite is saved and restored: for small models only.
 """
 
 import argparse
@@ -16,10 +17,8 @@ import shutil
 import subprocess
 import sys
 
-METRICS = {
-    "gpu__time_duration.sum": "us",
-    "dram__bytes.sum": "bytes",
-}
+TIME = "gpu__time_duration.sum"
+BYTES = "dram__bytes.sum"
 
 
 def short(name):
@@ -43,11 +42,10 @@ def by_kernel(rows):
     kernels = collections.defaultdict(lambda: collections.defaultdict(float))
     for row in rows:
         kernel = kernels[short(row["Kernel Name"])]
-        metric = METRICS.get(row["Metric Name"])
-        if metric is None:
-            continue
-        kernel[metric] += number(row)
-        if metric == "us":
+        if row["Metric Name"] == BYTES:
+            kernel["bytes"] += number(row)
+        elif row["Metric Name"] == TIME:
+            kernel["us"] += number(row)
             kernel["count"] += 1
     return kernels
 
@@ -59,14 +57,16 @@ def main():
     parser.add_argument("--count", type=int, default=200, help="kernels to measure")
     parser.add_argument("--lines", type=int, default=25, help="kernels to print")
     parser.add_argument("--seconds", type=int, default=120, help="limit of the run")
+    parser.add_argument("--bytes", action="store_true", help="also the bytes of memory moved")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     if shutil.which("ncu") is None:
         sys.exit("ncu is not installed: it is part of NVIDIA Nsight Compute")
+    metrics = f"{TIME},{BYTES}" if arguments.bytes else TIME
     run = subprocess.run(
-        ["ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--metrics", ",".join(METRICS),
-         "--launch-skip", str(arguments.skip), "--launch-count", str(arguments.count),
-         "--kill", "yes"] + arguments.command,
+        ["ncu", "--csv", "--print-units", "base", "--clock-control", "none",
+         "--metrics", metrics, "--launch-skip", str(arguments.skip),
+         "--launch-count", str(arguments.count), "--kill", "yes"] + arguments.command,
         capture_output=True, text=True, timeout=arguments.seconds)
     kernels = by_kernel(rows_of(run.stdout))
     if not kernels:

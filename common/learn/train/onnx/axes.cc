@@ -58,27 +58,34 @@ absl::Status LayerNormToOnnx(OnnxNode& node) {
   const std::string x = node.Input(0);
   const std::string scale = node.Input(1);
   const std::string offset = node.Input(2);
-  const DType dtype = node.input_type(0).dtype;
-  if (dtype != DType::kFloat64) {
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < node.input_rank(0); ++i) axes.push_back(i);
+  const auto mean_of = [&](const std::string& value) {
+    return node.Emit("ReduceMean", {value},
+                     {OnnxInts("axes", axes), OnnxInt("keepdims", 1)});
+  };
+  const std::string mean = mean_of(x);
+  const std::string centred = node.Emit("Sub", {x, mean});
+  const std::string variance = mean_of(node.Emit("Mul", {centred, centred}));
+  const std::string inverse = node.Emit(
+      "Reciprocal",
+      {node.Emit(
+          "Sqrt",
+          {node.Emit(
+              "Add",
+              {variance, node.Number(epsilon, node.output_type(1).dtype)})})});
+  node.SetOutput(1, node.Emit("Squeeze", {mean, node.Ints(axes)}));
+  node.SetOutput(2, node.Emit("Squeeze", {inverse, node.Ints(axes)}));
+  // Runtimes compute the operator in float32.
+  if (node.input_type(0).dtype == DType::kFloat64) {
+    const std::string normalized = node.Emit("Mul", {centred, inverse});
+    const std::string scaled = node.Emit("Mul", {normalized, scale});
+    node.SetOutput(0, node.Emit("Add", {scaled, offset}));
+  } else {
     node.SetOutput(
         0, node.Emit("LayerNormalization", {x, scale, offset},
                      {OnnxInt("axis", axis), OnnxFloat("epsilon", epsilon)}));
-    return absl::OkStatus();
   }
-  // Runtimes compute the operator in float32.
-  std::vector<int64_t> axes;
-  for (int64_t i = axis; i < node.input_rank(0); ++i) axes.push_back(i);
-  const auto mean = [&](const std::string& of) {
-    return node.Emit("ReduceMean", {of},
-                     {OnnxInts("axes", axes), OnnxInt("keepdims", 1)});
-  };
-  const std::string centred = node.Emit("Sub", {x, mean(x)});
-  const std::string variance = mean(node.Emit("Mul", {centred, centred}));
-  const std::string deviation = node.Emit(
-      "Sqrt", {node.Emit("Add", {variance, node.Number(epsilon, dtype)})});
-  const std::string normalized = node.Emit("Div", {centred, deviation});
-  node.SetOutput(
-      0, node.Emit("Add", {node.Emit("Mul", {normalized, scale}), offset}));
   return absl::OkStatus();
 }
 
