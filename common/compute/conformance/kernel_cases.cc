@@ -87,8 +87,16 @@ void AddBroadcastCases(std::vector<OpCase>* cases) {
 }
 
 void AddRowCases(std::vector<OpCase>* cases) {
-  for (const Shape& shape :
-       {Shape{5}, {64, 10}, {3, 100}, {0, 4}, {3, 1}, {2, 257}, {3, 1000}}) {
+  for (const Shape& shape : {Shape{5},
+                             {64, 10},
+                             {3, 100},
+                             {0, 4},
+                             {3, 1},
+                             {2, 257},
+                             {3, 1000},
+                             {9, 512},
+                             {5, 64},
+                             {7, 1024}}) {
     for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
       cases->push_back(
           {"SoftmaxGrad", {}, {{dtype, shape, -2, 2}, {dtype, shape, 0, 0.1}}});

@@ -26,6 +26,10 @@ RowPlan PlanRows(const KernelSpec& spec, RowFunction row_function,
   const int64_t vector = kAccessBytes / static_cast<int64_t>(SizeOf(dtype));
   if (dtype != DType::kFloat64 && classes % vector == 0 && classes <= 1024 &&
       (!is_dense || spec.inputs[1].dtype == dtype)) {
+    if (row_function == RowFunction::kSoftmaxGrad) {
+      return {classes <= 512 ? "gradients_held_512" : "gradients_held_1024",
+              kWarp, vector};
+    }
     return {classes <= 512 ? "rows_held_512" : "rows_held_1024", kWarp, vector};
   }
   // A warp, or less, has a row that its lanes read in few steps.

@@ -273,16 +273,73 @@ __device__ void RunHeldRow(const RowParameters& p) {
   }
 }
 
+// As WriteSoftmaxGradient(), for the rows of RunHeldRow().
+template <typename T, int kVector, int kSlots>
+__device__ void WriteHeldGradient(const RowParameters& p) {
+  using Group = ElementGroup<T, kVector>;
+  const int64_t row =
+      static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const int64_t begin = row * p.classes;
+  const int32_t classes = row < p.rows ? static_cast<int32_t>(p.classes) : 0;
+  const int32_t first = static_cast<int32_t>(threadIdx.x) * kVector;
+  const int32_t step = static_cast<int32_t>(blockDim.x) * kVector;
+  const T* const gradient = static_cast<const T*>(p.logits.data) + begin;
+  const T* const y = static_cast<const T*>(p.labels.data) + begin;
+  const bool is_aligned = IsAlignedFor<Group>(p.logits.data) &&
+                          IsAlignedFor<Group>(p.labels.data) &&
+                          IsAlignedFor<Group>(p.to.data);
+  float gradients[kSlots][kVector] = {};
+  float values[kSlots][kVector] = {};
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots; ++i) {
+    const int32_t c = first + i * step;
+    if (c >= classes) continue;
+    LoadVector(gradient + c, is_aligned, gradients[i]);
+    LoadVector(y + c, is_aligned, values[i]);
+  }
+  float sum = 0;
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    sum +=
+        gradients[i / kVector][i % kVector] * values[i / kVector][i % kVector];
+  }
+  sum = CombineLanes(sum, Sum());
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots; ++i) {
+    const int32_t c = first + i * step;
+    if (c >= classes) continue;
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) values[i][v] *= gradients[i][v] - sum;
+    StoreVector(static_cast<T*>(p.to.data) + begin + c, is_aligned, values[i]);
+  }
+}
+
+// What VisitHeldRow() calls.
+struct HeldRow {
+  template <typename T, int kVector, int kSlots>
+  __device__ void operator()() const {
+    RunHeldRow<T, kVector, kSlots>(p);
+  }
+  const RowParameters& p;
+};
+struct HeldGradient {
+  template <typename T, int kVector, int kSlots>
+  __device__ void operator()() const {
+    WriteHeldGradient<T, kVector, kSlots>(p);
+  }
+  const RowParameters& p;
+};
+
 // Of rows of kValues elements for each of 32 lanes, or fewer.
-template <int kValues>
-__device__ void VisitHeldRow(const RowParameters& p) {
-  switch (p.logits.type) {
+template <int kValues, typename Visit>
+__device__ void VisitHeldRow(const Visit& visit) {
+  switch (visit.p.logits.type) {
     case ElementType::kBfloat16:
-      return RunHeldRow<bfloat16, 8, kValues / 8>(p);
+      return visit.template operator()<bfloat16, 8, kValues / 8>();
     case ElementType::kFloat16:
-      return RunHeldRow<float16, 8, kValues / 8>(p);
+      return visit.template operator()<float16, 8, kValues / 8>();
     default:
-      return RunHeldRow<float, 4, kValues / 4>(p);
+      return visit.template operator()<float, 4, kValues / 4>();
   }
 }
 
@@ -303,15 +360,27 @@ extern "C" __global__ void rows_double(
 // Rows of up to 512, and up to 1024, elements, a multiple of 16 bytes.
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
     rows_held_512(const __grid_constant__ RowParameters p) {
-  VisitHeldRow<16>(p);
+  VisitHeldRow<16>(HeldRow{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
     rows_held_1024(const __grid_constant__ RowParameters p) {
-  VisitHeldRow<32>(p);
+  VisitHeldRow<32>(HeldRow{p});
+}
+
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
+    gradients_held_512(const __grid_constant__ RowParameters p) {
+  VisitHeldRow<16>(HeldGradient{p});
+}
+
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
+    gradients_held_1024(const __grid_constant__ RowParameters p) {
+  VisitHeldRow<32>(HeldGradient{p});
 }
 
 MUSTER_SIMULATED_KERNELS(softmax, MUSTER_BARRIER_KERNEL(rows_float),
                          MUSTER_BARRIER_KERNEL(rows_double),
+                         MUSTER_BARRIER_KERNEL(gradients_held_512),
+                         MUSTER_BARRIER_KERNEL(gradients_held_1024),
                          MUSTER_BARRIER_KERNEL(rows_held_512),
                          MUSTER_BARRIER_KERNEL(rows_held_1024))
