@@ -82,8 +82,8 @@ class Communicator {
 
   // Memory that collectives of this group move fastest: gradients are packed
   // into it. Zeroed. It begins at a page, and no other memory is on its pages.
-  // The buffer may outlive the communicator. Every rank allocates the same sizes in the same order, as
-  // if this were a collective.
+  // The buffer may outlive the communicator. Every rank allocates the same
+  // sizes in the same order, as if this were a collective.
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(
       size_t size_bytes, const CollectiveCall& call) = 0;
 

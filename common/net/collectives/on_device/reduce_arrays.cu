@@ -40,8 +40,8 @@ __device__ void ReduceElements(const ReduceArraysParameters& p) {
       const int64_t i = first + e * kThreads;
       if (i >= p.count) continue;
       const C element = static_cast<C>(input[i]);
-      values[e] = k == 0 ? element
-                         : Combine<C, Bits>(p.reduction, values[e], element);
+      values[e] =
+          k == 0 ? element : Combine<C, Bits>(p.reduction, values[e], element);
     }
   }
   for (int e = 0; e < kElements; ++e) {
