@@ -10,6 +10,7 @@ import sys
 import time
 
 import measure
+import torch_graph
 
 BATCH = 64
 WIDTHS = (784, 256, 256, 10)
@@ -124,14 +125,7 @@ def _torch_step(torch, device, optimizer_name, mode):
         return loss
 
     if mode == "graph":
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            for _ in range(5):
-                train()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            loss = train()
+        graph, loss = torch_graph.captured(torch, train)
 
         def replay():
             x_device.copy_(x)

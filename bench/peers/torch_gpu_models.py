@@ -10,6 +10,7 @@ import sys
 import time
 
 import measure
+import torch_graph
 
 POSITIONS, FEATURES, HEADS, CLASSES = 512, 1024, 16, 1000
 
@@ -83,14 +84,7 @@ def make_step(torch, name, precision, batch, mode):
 
     if mode != "graph":
         return train
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            train()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = train()
+    graph, loss = torch_graph.captured(torch, train)
 
     def replay():
         graph.replay()

@@ -31,6 +31,7 @@ FILES = {
     "bench/peers/measure.py": "peers/measure.py",
     "bench/peers/torch_gpu.py": "peers/torch_gpu.py",
     "bench/peers/torch_gpu_models.py": "peers/torch_gpu_models.py",
+    "bench/peers/torch_graph.py": "peers/torch_graph.py",
     "deploy/bundle/digits.job": "digits.job",
     "deploy/bundle/run.py": "run.py",
     "examples/data/digits/LICENSE": "digits/LICENSE",

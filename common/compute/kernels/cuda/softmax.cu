@@ -201,18 +201,30 @@ __device__ void ToGradient(const RowParameters& p, int64_t row, int64_t label,
   }
 }
 
-// As RunRow(), for rows that the registers of up to 32 lanes hold: kSlots
-// vectors in each lane. The row is read once, and has one exponential for each
-// element.
+// A row that the registers of up to 32 lanes hold: vectors at first, first +
+// step, ... of it in each lane.
+template <int kVector>
+struct HeldPlace {
+  __device__ explicit HeldPlace(const RowParameters& p)
+      : row(static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y),
+        begin(row * p.classes),
+        classes(row < p.rows ? static_cast<int32_t>(p.classes) : 0),
+        first(static_cast<int32_t>(threadIdx.x) * kVector),
+        step(static_cast<int32_t>(blockDim.x) * kVector) {}
+
+  int64_t row;
+  int64_t begin;
+  int32_t classes;
+  int32_t first;
+  int32_t step;
+};
+
+// As RunRow(), for rows of HeldPlace, of kSlots vectors in each lane. The row
+// is read once, and has one exponential for each element.
 template <typename T, int kVector, int kSlots>
 __device__ void RunHeldRow(const RowParameters& p) {
   using Group = ElementGroup<T, kVector>;
-  const int64_t row =
-      static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  const int64_t begin = row * p.classes;
-  const int32_t classes = row < p.rows ? static_cast<int32_t>(p.classes) : 0;
-  const int32_t first = static_cast<int32_t>(threadIdx.x) * kVector;
-  const int32_t step = static_cast<int32_t>(blockDim.x) * kVector;
+  const auto [row, begin, classes, first, step] = HeldPlace<kVector>(p);
   const T* const logits = static_cast<const T*>(p.logits.data) + begin;
   bool is_aligned = IsAlignedFor<Group>(p.logits.data);
   float values[kSlots][kVector];
@@ -277,12 +289,7 @@ __device__ void RunHeldRow(const RowParameters& p) {
 template <typename T, int kVector, int kSlots>
 __device__ void WriteHeldGradient(const RowParameters& p) {
   using Group = ElementGroup<T, kVector>;
-  const int64_t row =
-      static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  const int64_t begin = row * p.classes;
-  const int32_t classes = row < p.rows ? static_cast<int32_t>(p.classes) : 0;
-  const int32_t first = static_cast<int32_t>(threadIdx.x) * kVector;
-  const int32_t step = static_cast<int32_t>(blockDim.x) * kVector;
+  const auto [row, begin, classes, first, step] = HeldPlace<kVector>(p);
   const T* const gradient = static_cast<const T*>(p.logits.data) + begin;
   const T* const y = static_cast<const T*>(p.labels.data) + begin;
   const bool is_aligned = IsAlignedFor<Group>(p.logits.data) &&
