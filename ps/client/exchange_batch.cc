@@ -58,7 +58,7 @@ ServerExchange& ExchangeBatch::Open(int server, size_t size_bytes) {
   return open_[server];
 }
 
-void ExchangeBatch::Close(int server) {
+void ExchangeBatch::Close(int server, std::optional<uint32_t> exchange_index) {
   ServerExchange& exchange = open_[server];
   if (exchange.IsEmpty()) return;
   exchange.server = server;
@@ -66,7 +66,8 @@ void ExchangeBatch::Close(int server) {
   // Only updates are numbered: a second attempt at a step makes the same ones,
   // but may have to ask for values that the first one held.
   if (!exchange.request.update_handles().empty()) {
-    exchange.request.set_exchange_index((*exchange_index_)++);
+    exchange.request.set_exchange_index(
+        exchange_index.has_value() ? *exchange_index : (*exchange_index_)++);
   }
   exchange.request.set_generation(servers_->generation());
   exchange.request.set_low_water_mark(
@@ -86,6 +87,12 @@ void ExchangeBatch::AllowSplit() {
     if (open_[server].size_bytes >= kMessageBytes) {
       Close(static_cast<int>(server));
     }
+  }
+}
+
+void ExchangeBatch::SplitAs(uint32_t exchange_index) {
+  for (size_t server = 0; server < open_.size(); ++server) {
+    Close(static_cast<int>(server), exchange_index);
   }
 }
 

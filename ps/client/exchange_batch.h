@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,6 +64,11 @@ class ExchangeBatch {
   // order does not matter.
   void AllowSplit();
 
+  // What was added since the last message goes in one of its own to each
+  // server, with the number `exchange_index`, which no other message of the
+  // step has.
+  void SplitAs(uint32_t exchange_index);
+
   // As ServerGroup::Exchange().
   //   kInternal  a server's answer does not fit the question
   absl::Status Send();
@@ -95,7 +101,8 @@ class ExchangeBatch {
 
   // The message to `server` that is being put together.
   ServerExchange& Open(int server, size_t size_bytes);
-  void Close(int server);
+  // Without a number: the next one.
+  void Close(int server, std::optional<uint32_t> exchange_index = {});
   // Servers write to shared memory by themselves, but not all do, and not
   // always: copies what came otherwise.
   absl::Status TakeAnswers();

@@ -83,6 +83,7 @@ RemoteVariableSession::RemoteVariableSession(ServerGroup* servers,
 absl::Status RemoteVariableSession::BeginPart(uint64_t step_id, int part) {
   step_id_ = step_id;
   exchange_index_ = static_cast<uint32_t>(part) * kExchangesPerPartMax;
+  exchange_index_end_ = exchange_index_ + kExchangesPerPartMax;
   pending_.clear();
   std::fill(values_.begin(), values_.end(), Tensor());
   std::vector<RemoteVariable*> stale;
@@ -198,9 +199,35 @@ absl::Status RemoteVariableSession::AddUpdate(const Pending& update,
   return absl::OkStatus();
 }
 
+absl::Status RemoteVariableSession::AddLossScale(
+    const Pending& update, std::vector<RemoteVariable*>* pulls,
+    ExchangeBatch* batch) {
+  RETURN_IF_ERROR(AddUpdate(update, batch));
+  const auto pull = std::find(pulls->begin(), pulls->end(),
+                              entries_[update.variable].variable);
+  if (pull != pulls->end()) {
+    batch->AddPull(*pull);
+    pulls->erase(pull);
+  }
+  // A number that does not depend on how many messages the gradients take: an
+  // attempt that drops them has none. The step would count twice.
+  batch->SplitAs(exchange_index_end_ - 1 -
+                 static_cast<uint32_t>(update.variable));
+  return absl::OkStatus();
+}
+
 absl::Status RemoteVariableSession::AddPending(
     std::vector<RemoteVariable*> pulls, ExchangeBatch* batch) {
-  const std::vector<Pending> pending = std::exchange(pending_, {});
+  std::vector<Pending> pending = std::exchange(pending_, {});
+  const auto scales = std::stable_partition(
+      pending.begin(), pending.end(), [this](const Pending& update) {
+        return entries_[update.variable].is_loss_scale;
+      });
+  for (auto scale = pending.begin(); scale != scales; ++scale) {
+    values_[scale->variable] = Tensor();
+    RETURN_IF_ERROR(AddLossScale(*scale, &pulls, batch));
+  }
+  pending.erase(pending.begin(), scales);
   // With one update for each variable, each can be dealt with by itself: its
   // new value asked for in the message that changes it.
   size_t pending_bytes = 0;

@@ -25,6 +25,9 @@ class RemoteVariableSession final : public VariableSession {
   struct Entry {
     RemoteVariable* variable;
     bool is_read;
+    // Its update tells whether the gradients of the step were applied, which
+    // another attempt at the step may find otherwise: WithLossScale().
+    bool is_loss_scale = false;
   };
 
   RemoteVariableSession(ServerGroup* servers, const StepMarks* marks,
@@ -60,6 +63,10 @@ class RemoteVariableSession final : public VariableSession {
   absl::Status AddPending(std::vector<RemoteVariable*> pulls,
                           ExchangeBatch* batch);
   absl::Status AddUpdate(const Pending& update, ExchangeBatch* batch);
+  // Adds an update of a loss scale, and the variable if it is among `pulls`.
+  absl::Status AddLossScale(const Pending& update,
+                            std::vector<RemoteVariable*>* pulls,
+                            ExchangeBatch* batch);
   absl::Status AddSparse(const Pending& update, ExchangeBatch* batch);
   // Asks for whole values, after what is pending.
   absl::Status Exchange(const std::vector<RemoteVariable*>& pulls);
@@ -70,7 +77,8 @@ class RemoteVariableSession final : public VariableSession {
 
   uint64_t step_id_ = 0;
   uint32_t exchange_index_ = 0;
-  std::vector<Tensor> values_;  // Of this step, by variable.
+  uint32_t exchange_index_end_ = 0;  // Of this part of the step.
+  std::vector<Tensor> values_;       // Of this step, by variable.
   std::vector<Pending> pending_;
   RowPlan plan_;
 };

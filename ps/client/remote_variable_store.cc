@@ -347,9 +347,15 @@ absl::StatusOr<std::unique_ptr<VariableSession>>
 RemoteVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
   std::vector<RemoteVariableSession::Entry> entries;
   entries.reserve(uses.size());
+  absl::flat_hash_set<absl::string_view> loss_scales;
+  for (const VariableUse& use : uses) {
+    for (const VariableUse::PlannedUpdate& update : use.updates) {
+      if (!update.loss_scale.empty()) loss_scales.insert(update.loss_scale);
+    }
+  }
   for (const VariableUse& use : uses) {
     ASSIGN_OR_RETURN(RemoteVariable * variable, directory_->Find(use.name));
-    entries.push_back({variable, use.is_read});
+    entries.push_back({variable, use.is_read, loss_scales.contains(use.name)});
   }
   return WithLossScale(
       WithClipping(std::make_unique<RemoteVariableSession>(
