@@ -76,16 +76,9 @@ absl::Status LayerNormToOnnx(OnnxNode& node) {
               {variance, node.Number(epsilon, node.output_type(1).dtype)})})});
   node.SetOutput(1, node.Emit("Squeeze", {mean, node.Ints(axes)}));
   node.SetOutput(2, node.Emit("Squeeze", {inverse, node.Ints(axes)}));
-  // Runtimes compute the operator in float32.
-  if (node.input_type(0).dtype == DType::kFloat64) {
-    const std::string normalized = node.Emit("Mul", {centred, inverse});
-    const std::string scaled = node.Emit("Mul", {normalized, scale});
-    node.SetOutput(0, node.Emit("Add", {scaled, offset}));
-  } else {
-    node.SetOutput(
-        0, node.Emit("LayerNormalization", {x, scale, offset},
-                     {OnnxInt("axis", axis), OnnxFloat("epsilon", epsilon)}));
-  }
+  node.SetOutput(
+      0, node.Emit("LayerNormalization", {x, scale, offset},
+                   {OnnxInt("axis", axis), OnnxFloat("epsilon", epsilon)}));
   return absl::OkStatus();
 }
 

@@ -35,7 +35,6 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -263,15 +262,6 @@ TEST(ExportOnnxTest, ExportsLayerNormalizationAsOneOperator) {
       EXPECT_THAT(Text(exported), HasSubstr(axis + " epsilon=0.001"));
     }
   }
-}
-
-TEST(ExportOnnxTest, ExportsLayerNormalizationOfFloat64InItsPrecision) {
-  Model model = Sequential(
-      {Input({4}, {.dtype = DType::kFloat64}), LayerNormalization()});
-  ASSERT_OK(model.Compile({}));
-  ASSERT_OK_AND_ASSIGN(const proto::OnnxModel exported, Exported(model));
-  EXPECT_THAT(OpTypes(exported), Not(Contains("LayerNormalization")));
-  EXPECT_THAT(OpTypes(exported), Contains("ReduceMean"));
 }
 
 // Muster's gates are input, forget, cell, output; ONNX's input, output, forget,

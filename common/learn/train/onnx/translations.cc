@@ -164,6 +164,7 @@ constexpr Translation kTranslations[] = {
     {.op = "Softmax", .general = SoftmaxToOnnx},
     {.op = "SoftmaxCrossEntropy", .refusal = kTraining},
     {.op = "SoftmaxCrossEntropyGrad", .refusal = kTraining},
+    {.op = "SoftmaxGrad", .refusal = kTraining},
     {.op = "Softplus", .onnx_op = "Softplus"},
     {.op = "Softsign", .onnx_op = "Softsign"},
     {.op = "SparseSoftmaxCrossEntropy", .refusal = kTraining},
