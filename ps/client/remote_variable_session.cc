@@ -200,7 +200,7 @@ absl::Status RemoteVariableSession::AddUpdate(const Pending& update,
 }
 
 absl::Status RemoteVariableSession::AddLossScale(
-    const Pending& update, std::vector<RemoteVariable*>* pulls,
+    const Pending& update, uint32_t number, std::vector<RemoteVariable*>* pulls,
     ExchangeBatch* batch) {
   RETURN_IF_ERROR(AddUpdate(update, batch));
   const auto pull = std::find(pulls->begin(), pulls->end(),
@@ -211,8 +211,7 @@ absl::Status RemoteVariableSession::AddLossScale(
   }
   // A number that does not depend on how many messages the gradients take: an
   // attempt that drops them has none. The step would count twice.
-  batch->SplitAs(exchange_index_end_ - 1 -
-                 static_cast<uint32_t>(update.variable));
+  batch->SplitAs(exchange_index_end_ - 1 - number);
   return absl::OkStatus();
 }
 
@@ -225,7 +224,9 @@ absl::Status RemoteVariableSession::AddPending(
       });
   for (auto scale = pending.begin(); scale != scales; ++scale) {
     values_[scale->variable] = Tensor();
-    RETURN_IF_ERROR(AddLossScale(*scale, &pulls, batch));
+    // Every attempt updates all of them, in the same order.
+    const auto number = static_cast<uint32_t>(scale - pending.begin());
+    RETURN_IF_ERROR(AddLossScale(*scale, number, &pulls, batch));
   }
   pending.erase(pending.begin(), scales);
   // With one update for each variable, each can be dealt with by itself: its

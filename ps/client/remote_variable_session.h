@@ -63,8 +63,9 @@ class RemoteVariableSession final : public VariableSession {
   absl::Status AddPending(std::vector<RemoteVariable*> pulls,
                           ExchangeBatch* batch);
   absl::Status AddUpdate(const Pending& update, ExchangeBatch* batch);
-  // Adds an update of a loss scale, and the variable if it is among `pulls`.
-  absl::Status AddLossScale(const Pending& update,
+  // Adds the update of a loss scale, of which the step has several: the
+  // `number`-th; and the variable if it is among `pulls`.
+  absl::Status AddLossScale(const Pending& update, uint32_t number,
                             std::vector<RemoteVariable*>* pulls,
                             ExchangeBatch* batch);
   absl::Status AddSparse(const Pending& update, ExchangeBatch* batch);

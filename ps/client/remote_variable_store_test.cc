@@ -1,5 +1,6 @@
 #include "ps/client/remote_variable_store.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -7,11 +8,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/fault_point.h"
@@ -201,6 +204,48 @@ TEST_P(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
   ASSERT_OK_AND_ASSIGN(read, session->Read(0));
   EXPECT_THAT(Flat(read), Each(2.0f));
   ASSERT_OK(session->Commit());
+}
+
+// One attempt finds a gradient infinite, the other does not, in either order:
+// the loss scale takes one update, the weights one or none.
+TEST_P(RemoteVariableStoreTest, AttemptsThatDifferInAppliedGradientsCountOnce) {
+  ASSERT_OK(store_->SetOptimizer(Sgd(1)));
+  const std::vector<std::string> names = {"w", "v", "scale"};
+  for (const std::string& name : names) {
+    ASSERT_OK(store_->Create(Spec(name, DType::kFloat32,
+                                  name == "scale" ? Shape() : Shape({3, 1}))));
+  }
+  const auto use = [](const std::string& name, int position) {
+    return VariableUse{.name = name,
+                       .is_read = true,
+                       .is_updated = true,
+                       .updates = {{.position = position,
+                                    .kind = UpdateKind::kApplyGradient,
+                                    .loss_scale = "scale"}}};
+  };
+  ASSERT_OK_AND_ASSIGN(
+      auto session,
+      store_->OpenSession(
+          {use("w", 0), use("v", 1), {.name = "scale", .is_read = true}}));
+  const auto attempt = [&](uint64_t step, float gradient) -> absl::Status {
+    RETURN_IF_ERROR(session->Begin(step));
+    for (const int variable : {0, 1}) {
+      RETURN_IF_ERROR(session->Update(
+          variable, UpdateKind::kApplyGradient,
+          Tensor::Full(DType::kFloat32, Shape({3, 1}), gradient), Tensor()));
+    }
+    return session->Commit();
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  ASSERT_OK(attempt(1, infinity));
+  ASSERT_OK(attempt(1, 1));
+  EXPECT_THAT(store_->UpdateCounts(names), IsOkAndHolds(ElementsAre(1, 1, 1)));
+  ASSERT_OK(attempt(2, 1));
+  ASSERT_OK(attempt(2, infinity));
+  EXPECT_THAT(store_->UpdateCounts(names), IsOkAndHolds(ElementsAre(2, 2, 2)));
+  ASSERT_OK(attempt(3, infinity));
+  ASSERT_OK(attempt(3, infinity));
+  EXPECT_THAT(store_->UpdateCounts(names), IsOkAndHolds(ElementsAre(2, 2, 3)));
 }
 
 // A read of x also sends what is pending for y.
