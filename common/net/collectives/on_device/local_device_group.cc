@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -362,7 +363,7 @@ absl::Status LocalDeviceCommunicator::RunTask(const Task& task, ReduceOp op,
   }
   ASSIGN_OR_RETURN(uint8_t * next,
                    Scratch((task.sources.size() - 1) * size_bytes));
-  std::vector<const void*> inputs;
+  absl::InlinedVector<const void*, kLocalDeviceRanksMax> inputs;
   for (const int r : task.sources) {
     const Exchange::Entry& source = exchange_->entries[r];
     if (IsHere(source)) {
@@ -373,7 +374,7 @@ absl::Status LocalDeviceCommunicator::RunTask(const Task& task, ReduceOp op,
     inputs.push_back(next);
     next += size_bytes;
   }
-  std::vector<void*> outputs = {output};
+  absl::InlinedVector<void*, kLocalDeviceRanksMax> outputs = {output};
   if (task.is_for_all) {
     outputs.clear();
     for (const Exchange::Entry& entry : exchange_->entries) {
