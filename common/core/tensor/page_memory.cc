@@ -2,23 +2,24 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <new>
 
 namespace muster {
 
 std::shared_ptr<Buffer> AllocatePages(size_t size_bytes) {
   const auto page_bytes = static_cast<size_t>(getpagesize());
   const size_t pages_bytes =
-      (std::max<size_t>(size_bytes, 1) + page_bytes - 1) / page_bytes *
-      page_bytes;
-  const std::align_val_t alignment{page_bytes};
-  void* const data = ::operator new(pages_bytes, alignment);
-  std::memset(data, 0, pages_bytes);
-  return Buffer::Wrap(data, size_bytes, [data, alignment] {
-    ::operator delete(data, alignment);
-  });
+      (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
+  // Room for the pages wherever the memory begins. Large memory begins at a
+  // page already, and has the large pages that Buffer asks for.
+  std::shared_ptr<Buffer> memory = Buffer::Allocate(pages_bytes + page_bytes);
+  const size_t misaligned =
+      reinterpret_cast<uintptr_t>(memory->data()) % page_bytes;
+  uint8_t* const begin =
+      memory->data() + (misaligned == 0 ? 0 : page_bytes - misaligned);
+  std::memset(begin, 0, pages_bytes);
+  return Buffer::Wrap(begin, size_bytes, [memory] {});
 }
 
 }  // namespace muster
