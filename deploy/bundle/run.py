@@ -77,6 +77,10 @@ class Run:
             "machine": self.machine,
             "device conformance":
                 lambda: self.conformance("device_conformance_test", driver, 60),
+            # Steps captured as CUDA graphs. The others are for simulated drivers only.
+            "graph conformance": lambda: self.conformance(
+                "step_graphs_test",
+                f"{driver}-*SteadyStep*:*DriverRefuses*:*AnErrorOfAKernel*", 60),
             "kernel conformance": lambda: self.conformance("kernels_on_gpu_test", "*", 60),
             "training conformance": lambda: self.conformance("device_training_test", "*", 90),
             "NCCL": lambda: self.conformance("nccl_process_test", "-*Expires*", 60),
