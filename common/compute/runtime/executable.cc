@@ -301,7 +301,8 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   };
   FuseMatMulBias(&typed, ops_, is_supported);
   FuseImageOps(&typed, ops_, is_supported);
-  FuseElementwise(&typed, ops_, is_supported);
+  // No kernel of the host knows the outcome.
+  if (options_.device != nullptr) FuseElementwise(&typed, ops_, is_supported);
   return DropDeadNodes(typed, ops_);
 }
 
