@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "common/compute/kernels/cuda/copy_image.h"
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
@@ -39,9 +38,8 @@ class Transposition {
   static absl::StatusOr<Transposition> Create(const KernelTarget& target,
                                               int64_t rows, int64_t columns,
                                               DType dtype) {
-    ASSIGN_OR_RETURN(const DeviceFunction function,
-                     FindFunction(target, copy_image(), "copy_words"));
-    return Transposition(function, rows, columns, dtype);
+    ASSIGN_OR_RETURN(WordCopy copy, CopyingWords(target));
+    return Transposition(std::move(copy), rows, columns, dtype);
   }
 
   // True if both layouts are the same.
@@ -59,9 +57,8 @@ class Transposition {
   }
 
  private:
-  Transposition(const DeviceFunction& function, int64_t rows, int64_t columns,
-                DType dtype)
-      : function_(function), rows_(rows), columns_(columns), dtype_(dtype) {}
+  Transposition(WordCopy copy, int64_t rows, int64_t columns, DType dtype)
+      : copy_(std::move(copy)), rows_(rows), columns_(columns), dtype_(dtype) {}
 
   absl::Status Copy(const DeviceRun& run, const void* from, void* to,
                     int64_t rows, int64_t columns) const {
@@ -78,10 +75,10 @@ class Transposition {
                       .offset = 0,
                       .extents = {rows * columns},
                       .strides = {1}}};
-    return run.Launch(function_, ThreadForEach(parameters.count), parameters);
+    return copy_(run, parameters);
   }
 
-  DeviceFunction function_;
+  WordCopy copy_;
   int64_t rows_;
   int64_t columns_;
   DType dtype_;
