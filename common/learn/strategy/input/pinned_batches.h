@@ -10,8 +10,9 @@ namespace muster {
 // which it copies by itself while the host continues. Strings stay where they
 // are. Memory of elements that are no longer used is used again.
 //
-// Elements are copied by the thread that draws them: Prefetch() behind this
-// takes the copies off the thread that trains.
+// Elements are copied by the thread that draws them, and large ones by others
+// beside it: Prefetch() behind this takes the copies off the thread that
+// trains.
 //
 // `device` is borrowed, and outlives the elements.
 //   errors  as of the dataset, and as PinnedMemory::Allocate()

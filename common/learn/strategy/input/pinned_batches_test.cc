@@ -49,6 +49,23 @@ TEST_F(PinnedBatchesTest, ElementsAreThoseOfTheDatasetInPinnedMemory) {
   EXPECT_THAT(pinned->Next(&none), IsOkAndHolds(false));
 }
 
+// No multiple of what a thread copies.
+TEST_F(PinnedBatchesTest, LargeElementsAreCopiedWhole) {
+  Tensor numbers(DType::kInt64, {(5 << 20) / 8 + 3});
+  int64_t next = 0;
+  for (int64_t& number : numbers.mutable_flat<int64_t>()) number = next++;
+  ASSERT_OK_AND_ASSIGN(
+      const auto pinned,
+      InPinnedMemory(Dataset::FromTensors({numbers}).Repeat(2), device_.get())
+          .MakeIterator());
+  for (int i = 0; i < 2; ++i) {
+    Element element;
+    ASSERT_THAT(pinned->Next(&element), IsOkAndHolds(true));
+    EXPECT_EQ(element[0].place().kind, PlaceKind::kPinnedHost);
+    EXPECT_TRUE(BitwiseEqual(element[0], numbers));
+  }
+}
+
 TEST_F(PinnedBatchesTest, StringsStayWhereTheyAre) {
   const Dataset words = Dataset::FromTensors(
       {Tensor::FromValues<std::string>({2}, {"one", "two"})});
