@@ -44,6 +44,8 @@ constexpr int64_t kLength = 4;
 constexpr int64_t kWidth = 3;
 constexpr int64_t kClasses = 5;
 constexpr int64_t kRows = 6;
+// Of numbers that are uploaded, of which the step uses the first columns.
+constexpr int64_t kManyColumns = 1 << 16;
 
 const std::vector<VariableHandle> &Variables() {
   static const auto *const kVariables = new std::vector<VariableHandle>{
@@ -54,16 +56,17 @@ const std::vector<VariableHandle> &Variables() {
 }
 
 // A dense layer, on rows of a table or, without one, on numbers.
-Graph TraceStep(bool has_table) {
+Graph TraceStep(bool has_table, int64_t columns = kLength * kWidth) {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x =
       builder.Parameter("x", {has_table ? DType::kInt64 : DType::kFloat32,
-                              {kRows, has_table ? kLength : kLength * kWidth}});
+                              {kRows, has_table ? kLength : columns}});
   const Value labels = builder.Parameter("labels", {DType::kInt64, {kRows}});
   const auto &variables = Variables();
-  const Value features = has_table ? Reshape(GatherVariable(variables[0], x),
-                                             {kRows, kLength * kWidth})
-                                   : x;
+  const Value features =
+      has_table
+          ? Reshape(GatherVariable(variables[0], x), {kRows, kLength * kWidth})
+          : Slice(x, {0, 0}, {kRows, kLength * kWidth});
   const Value logits = MatMul(features, ReadVariable(builder, variables[1])) +
                        ReadVariable(builder, variables[2]);
   const Value loss = Mean(SparseSoftmaxCrossEntropy(logits, labels));
@@ -88,7 +91,7 @@ Graph TraceStep(bool has_table) {
   return *std::move(graph);
 }
 
-std::vector<Tensor> Batch(bool has_table) {
+std::vector<Tensor> Batch(bool has_table, int64_t columns = kLength * kWidth) {
   Tensor labels(DType::kInt64, {kRows});
   for (int64_t i = 0; i < kRows; ++i) {
     labels.mutable_flat<int64_t>()[i] = i % kClasses;
@@ -101,7 +104,7 @@ std::vector<Tensor> Batch(bool has_table) {
     }
     return {words, labels};
   }
-  Tensor x(DType::kFloat32, {kRows, kLength * kWidth});
+  Tensor x(DType::kFloat32, {kRows, columns});
   for (int64_t i = 0; i < x.element_count(); ++i) {
     x.mutable_flat<float>()[i] =
         static_cast<float>(FoldIn(6, i) % 2001) / 1000 - 1;
@@ -146,14 +149,16 @@ class DeviceStepTest
 
   static bool has_graphs() { return std::get<1>(GetParam()); }
 
-  absl::StatusOr<std::unique_ptr<Executable>> CompileOnDevice(bool has_table) {
+  absl::StatusOr<std::unique_ptr<Executable>> CompileOnDevice(
+      bool has_table, int64_t columns = kLength * kWidth) {
     return Executable::Compile(
-        TraceStep(has_table), BuiltinOps(), kernels_, on_device_.get(),
+        TraceStep(has_table, columns), BuiltinOps(), kernels_, on_device_.get(),
         {.device = device_.get(), .host_kernels = &CpuKernels()});
   }
-  absl::StatusOr<std::unique_ptr<Executable>> CompileOnHost(bool has_table) {
-    return Executable::Compile(TraceStep(has_table), BuiltinOps(), CpuKernels(),
-                               &on_host_);
+  absl::StatusOr<std::unique_ptr<Executable>> CompileOnHost(
+      bool has_table, int64_t columns = kLength * kWidth) {
+    return Executable::Compile(TraceStep(has_table, columns), BuiltinOps(),
+                               CpuKernels(), &on_host_);
   }
 
   // The calls of the driver that `work` makes, by function.
@@ -319,6 +324,38 @@ TEST_P(DeviceStepTest, StepsUnderWayGiveTheResultsOfTheHost) {
     ASSERT_OK(on_host->Run(last, {}, &wanted));
     ExpectSameVariables(1e-5);
   }
+}
+
+// While the step before computes. Each has other data.
+TEST_P(DeviceStepTest, LargeArgumentsAreCopiedBesideTheStepBefore) {
+  ASSERT_OK_AND_ASSIGN(const auto on_device,
+                       CompileOnDevice(false, kManyColumns));
+  ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(false, kManyColumns));
+  const auto batch = [](int step) {
+    std::vector<Tensor> arguments = Batch(false, kManyColumns);
+    for (float &element : arguments[0].mutable_flat<float>()) {
+      element *= static_cast<float>(1 + step);
+    }
+    return arguments;
+  };
+  constexpr int kSteps = 6;
+  std::vector<Tensor> results;
+  std::vector<Tensor> wanted;
+  std::map<std::string, int64_t> calls;
+  for (int step = 0; step <= kSteps; ++step) {
+    if (step < kSteps) {
+      calls = CallsOf([&] { ASSERT_OK(on_device->Start(batch(step), {})); });
+    }
+    if (step == 0) continue;
+    ASSERT_OK(on_device->Finish(&results));
+    ASSERT_OK(on_host->Run(batch(step - 1), {}, &wanted));
+    EXPECT_NEAR(results[0].scalar<float>(), wanted[0].scalar<float>(), 1e-4);
+  }
+  ExpectSameVariables(1e-4);
+  // The upload; without graphs also its copy in the step, the labels, the loss.
+  EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 1 : 4);
+  EXPECT_EQ(calls["cuStreamWaitEvent"], 1);
+  EXPECT_EQ(calls["cuMemCreate"], 0);
 }
 
 TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {

@@ -240,10 +240,11 @@ absl::Status Executable::StartPlan(Plan* plan,
   if (session_ != nullptr) {
     RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
   }
+  RETURN_IF_ERROR(plan->Stage(arguments));
   if (clock_ != nullptr) RETURN_IF_ERROR(clock_->BeginStep());
   StepGraphs* const graphs = plan->graphs();
   if (graphs != nullptr) graphs->BeginStep();
-  absl::Status status = plan->Start(arguments, options, session_.get());
+  absl::Status status = plan->Start(options, session_.get());
   const bool has_begun = status.ok();
   if (status.ok() && session_ != nullptr) status = session_->Commit();
   if (graphs != nullptr) status.Update(graphs->EndStep());

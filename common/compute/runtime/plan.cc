@@ -14,10 +14,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/base/trace.h"
-#include "common/core/device/pinned_memory.h"
 #include "common/core/tensor/check_numerics.h"
 #include "common/core/tensor/dtype.h"
-#include "common/core/tensor/place.h"
 
 namespace muster {
 namespace {
@@ -103,11 +101,13 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   return status;
 }
 
-absl::Status Plan::Start(absl::Span<const Tensor> arguments,
-                         const RunOptions& options, VariableSession* session) {
+absl::Status Plan::Stage(absl::Span<const Tensor> arguments) {
   MUSTER_CHECK(can_start_ && started_count_ < kStartedMax);
+  return StartedAt(started_count_).arguments->Stage(arguments);
+}
+
+absl::Status Plan::Start(const RunOptions& options, VariableSession* session) {
   Started& started = StartedAt(started_count_);
-  RETURN_IF_ERROR(StageArguments(arguments, &started));
   UseHostValues(started);
   const TraceSpan span("step", trace_name_);
   ASSIGN_OR_RETURN(started.number, gate_->BeginStep());
@@ -119,36 +119,13 @@ absl::Status Plan::Start(absl::Span<const Tensor> arguments,
   return status;
 }
 
-absl::Status Plan::StageArguments(absl::Span<const Tensor> arguments,
-                                  Started* started) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (argument_slots_[i] < 0) continue;
-    const Tensor& argument = arguments[i];
-    if (argument.dtype() == DType::kString ||
-        argument.place().kind == PlaceKind::kPinnedHost) {
-      started->arguments[i] = argument;
-      continue;
-    }
-    Tensor& staging = started->staging[i];
-    if (!staging.IsValid()) {
-      ASSIGN_OR_RETURN(
-          std::shared_ptr<Buffer> buffer,
-          device_->pinned_memory().Allocate(argument.size_bytes()));
-      staging = Tensor(argument.dtype(), argument.shape(), std::move(buffer));
-    }
-    CopyElements(argument, &staging);
-    started->arguments[i] = staging;
-  }
-  return absl::OkStatus();
-}
-
 void Plan::UseHostValues(const Started& started) {
   for (size_t i = 0; i < host_slots_.size(); ++i) {
     slots_[host_slots_[i]] = started.host_values[i];
   }
   for (size_t i = 0; i < argument_slots_.size(); ++i) {
     if (argument_slots_[i] >= 0) {
-      slots_[argument_slots_[i]] = started.arguments[i];
+      slots_[argument_slots_[i]] = (*started.arguments)[i];
     }
   }
 }
@@ -198,7 +175,7 @@ absl::Status Plan::Finish(VariableSession* session,
     }
   }
   // Memory of the caller, which may release it.
-  for (Tensor& argument : started.arguments) argument = Tensor();
+  started.arguments->Release();
   first_started_ = (first_started_ + 1) % kStartedMax;
   --started_count_;
   return status;
@@ -210,15 +187,13 @@ void Plan::CancelLast(VariableSession* session) {
   // The step has failed for another reason, which the caller knows.
   (void)AwaitDevice();
   if (gate_->closed_by() == last.number) (void)FindDataError(session);
-  for (Tensor& argument : last.arguments) argument = Tensor();
+  last.arguments->Release();
   --started_count_;
 }
 
 void Plan::ForgetStarted() {
   for (; started_count_ > 0; --started_count_) {
-    for (Tensor& argument : StartedAt(started_count_ - 1).arguments) {
-      argument = Tensor();
-    }
+    StartedAt(started_count_ - 1).arguments->Release();
   }
 }
 

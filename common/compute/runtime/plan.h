@@ -13,6 +13,7 @@
 #include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/run_options.h"
+#include "common/compute/runtime/step_arguments.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/device/device.h"
 #include "common/core/device/step_graphs.h"
@@ -52,13 +53,17 @@ class Plan {
   // updates.
   bool can_start() const { return can_start_; }
 
+  // Takes the arguments of the step that Start() begins next, before what
+  // records or times its work. Those that are not in pinned memory are copied.
+  // Fewer than kStartedMax steps have begun.
+  //   errors  as StepArguments::Stage()
+  absl::Status Stage(absl::Span<const Tensor> arguments);
+
   // Begins a step between Begin() and Commit() of `session`, as Run() does, and
-  // returns without waiting for the device. Arguments that are not in pinned
-  // memory are copied. Fewer than kStartedMax steps have begun.
+  // returns without waiting for the device. Its arguments are staged.
   //   errors  as Run(), but for what the device finds in the data. The step has
   //           not begun, and the device is idle.
-  absl::Status Start(absl::Span<const Tensor> arguments,
-                     const RunOptions& options, VariableSession* session);
+  absl::Status Start(const RunOptions& options, VariableSession* session);
 
   // Sets `results` to those of the last step that has begun: memory of the host
   // that its work writes.
@@ -123,11 +128,10 @@ class Plan {
     int host_value = -1;  // Of Started; -1: the slot has it.
   };
 
-  // The memory of the host that a step which has begun uses until it is done.
+  // What a step that has begun uses until it is done.
   struct Started {
     std::vector<Tensor> host_values;  // Of host_slots_.
-    std::vector<Tensor> staging;      // Pinned copies of arguments.
-    std::vector<Tensor> arguments;    // While the step is under way.
+    std::unique_ptr<StepArguments> arguments;
     std::unique_ptr<Event> done;
     int32_t number = 0;  // Of the gate.
   };
@@ -144,8 +148,6 @@ class Plan {
   absl::Status CheckNumerics(const Step& step) const;
   // Hands on a weight that the host has not seen.
   absl::Status WeighLater(const Step& step, VariableSession* session);
-  absl::Status StageArguments(absl::Span<const Tensor> arguments,
-                              Started* started);
   Started& StartedAt(int i) {
     return started_[(first_started_ + i) % kStartedMax];
   }
@@ -184,6 +186,9 @@ class Plan {
   bool checks_numerics_ = false;
   std::vector<int> host_slots_;  // Whose values are in the arena of the host.
   std::array<Started, kStartedMax> started_;
+  // Of arguments; null if none is uploaded. Waits for its copies before the
+  // memory of arguments goes.
+  std::unique_ptr<DeviceStream> uploads_;
   int first_started_ = 0;
   int started_count_ = 0;
   std::string graph_name_;

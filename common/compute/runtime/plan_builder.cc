@@ -1,6 +1,7 @@
 #include "common/compute/runtime/plan_builder.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -591,10 +592,50 @@ absl::Status PlanBuilder::PrepareStarts() {
     }
     arena = nullptr;
     ASSIGN_OR_RETURN(started.done, options_.device->CreateEvent());
-    started.staging.resize(graph_.parameters.size());
-    started.arguments.resize(graph_.parameters.size());
+  }
+  return PrepareArguments();
+}
+
+absl::Status PlanBuilder::PrepareArguments() {
+  std::vector<StepArguments::Use> uses = UsesOfArguments();
+  if (std::count(uses.begin(), uses.end(), StepArguments::Use::kUpload) > 0) {
+    ASSIGN_OR_RETURN(plan_->uploads_, options_.device->CreateStream());
+  }
+  for (Plan::Started& started : plan_->started_) {
+    ASSIGN_OR_RETURN(
+        started.arguments,
+        StepArguments::Create(plan_->argument_types_, uses, graph_.name,
+                              options_.device, options_.stream,
+                              plan_->uploads_.get()));
   }
   return absl::OkStatus();
+}
+
+std::vector<StepArguments::Use> PlanBuilder::UsesOfArguments() const {
+  using Use = StepArguments::Use;
+  std::map<int, Use> uses;  // By root.
+  for (size_t i = 0; i < plan_->argument_types_.size(); ++i) {
+    const int slot = plan_->argument_slots_[i];
+    if (slot < 0) continue;
+    const TensorType& type = plan_->argument_types_[i];
+    const bool may_upload =
+        type.dtype != DType::kString &&
+        SizeBytes(type) >= static_cast<size_t>(StepArguments::kUploadBytesMin);
+    uses[slot] = may_upload ? Use::kUpload : Use::kHost;
+  }
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    if (schemas_[i]->is_view || node.op == kCopyToDeviceOp) continue;
+    for (const NodeOutput& input : node.inputs) {
+      const auto use = uses.find(RootOf(input));
+      if (use != uses.end()) use->second = Use::kHost;
+    }
+  }
+  std::vector<Use> in_order;
+  for (const int slot : plan_->argument_slots_) {
+    in_order.push_back(slot < 0 ? Use::kNone : uses.at(slot));
+  }
+  return in_order;
 }
 
 }  // namespace muster
