@@ -45,6 +45,7 @@
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/train/callback.h"
+#include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 
@@ -58,7 +59,8 @@ constexpr int64_t kHeads = 16;
 constexpr int64_t kWarmUpSteps = 10;
 constexpr int64_t kTimedSteps = 30;
 
-// Times steps from the end of one to the end of the next.
+// Times steps from the end of one to the end of the next. Steps overlap, as
+// they do without callbacks.
 class StepTimes : public Callback {
  public:
   absl::Status OnTrainBatchEnd(Model&, int64_t step, const Logs&) override {
@@ -71,6 +73,7 @@ class StepTimes : public Callback {
     last_ = now;
     return absl::OkStatus();
   }
+  bool watches_steps() const override { return false; }
 
   double Median() const { return muster::Median(micros_); }
   std::chrono::steady_clock::time_point first() const { return first_; }
@@ -146,22 +149,21 @@ int Main(const MeasuredModel& measured, absl::string_view precision,
   dims.insert(dims.end(), measured.input.dims().begin(),
               measured.input.dims().end());
   StepTimes times;
-  OkOrDie(model
-              .Fit(Batches(Shape(dims)),
-                   {.steps_per_epoch = kWarmUpSteps + kTimedSteps,
-                    .verbose = Verbosity::kSilent,
-                    .callbacks = {&times}})
-              .status());
+  const History history = OrDie(model.Fit(
+      Batches(Shape(dims)), {.steps_per_epoch = kWarmUpSteps + kTimedSteps,
+                             .verbose = Verbosity::kSilent,
+                             .callbacks = {&times}}));
   const auto memory = OrDie(devices.GetMemoryInfo(0));
   std::printf(R"({"bench": "gpu.%s.%s.batch_%lld%s", "peer": "muster", )"
               R"("unit": "us", "median": %.5g, "peak_mib": %lld, )"
-              R"("first_step_seconds": %.3g})"
+              R"("first_step_seconds": %.3g, "device_idle_share": %.2f})"
               "\n",
               std::string(measured.name).c_str(),
               std::string(precision).c_str(), static_cast<long long>(batch),
               with_graphs ? ".graphs" : "", times.Median(),
               static_cast<long long>(memory.peak_bytes >> 20),
-              std::chrono::duration<double>(times.first() - begin).count());
+              std::chrono::duration<double>(times.first() - begin).count(),
+              history.device_idle_share.value_or(-1));
   return 0;
 }
 

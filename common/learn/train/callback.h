@@ -59,6 +59,10 @@ class Callback {
     return absl::OkStatus();
   }
 
+  // False if the two hooks above neither read nor change the model. If that is
+  // so of all callbacks, a device begins a step before the last one has ended.
+  virtual bool watches_steps() const { return true; }
+
   // The state to save in a checkpoint, for training that continues from there
   // with a callback of the same kind in the same place: epochs without
   // improvement, for example. RestoreState() comes after OnTrainBegin(), and,

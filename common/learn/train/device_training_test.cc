@@ -41,6 +41,7 @@
 #include "common/learn/strategy/one_device_strategy.h"
 #include "common/learn/strategy/replica/cross_device_ops.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
@@ -51,7 +52,9 @@
 namespace muster {
 namespace {
 
+using ::testing::DoubleNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 constexpr int64_t kFeatures = 36;
 constexpr int64_t kWords = 12;  // Of the embedding.
@@ -119,6 +122,7 @@ struct TrainOptions {
   Kind kind = Kind::kMlp;
   Optimizer optimizer = Adam({.learning_rate = 0.01});
   int epochs = kEpochs;
+  std::vector<Callback*> callbacks = {};
   // Checkpoints before and after training; empty: none.
   std::string restored = "";
   std::string saved = "";
@@ -145,7 +149,8 @@ absl::StatusOr<Trained> Train(Strategy& strategy,
   Trained trained;
   ASSIGN_OR_RETURN(trained.history,
                    model.Fit(data, {.epochs = options.epochs,
-                                    .verbose = Verbosity::kSilent}));
+                                    .verbose = Verbosity::kSilent,
+                                    .callbacks = options.callbacks}));
   if (!options.saved.empty()) {
     RETURN_IF_ERROR(model.SaveCheckpoint(options.saved));
   }
@@ -327,6 +332,48 @@ TEST(DeviceTrainingTest, DefaultStrategyUsesTheFirstGpu) {
   EXPECT_GT(after.peak_bytes, before.current_bytes);
   ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0"));
   ExpectNear(by_default, on_cpu);
+}
+
+// Takes down one weight at the end of each step and of each epoch.
+class WeightsSeen : public Callback {
+ public:
+  explicit WeightsSeen(bool watches_steps) : watches_steps_(watches_steps) {}
+
+  absl::Status OnTrainBatchEnd(Model& model, int64_t, const Logs&) override {
+    return Add(model, &of_steps);
+  }
+  absl::Status OnEpochEnd(Model& model, int, const Logs&) override {
+    return Add(model, &of_epochs);
+  }
+  bool watches_steps() const override { return watches_steps_; }
+
+  std::vector<double> of_steps;
+  std::vector<double> of_epochs;
+
+ private:
+  static absl::Status Add(const Model& model, std::vector<double>* to) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
+    to->push_back(weights[0].ElementAsDouble(0));
+    return absl::OkStatus();
+  }
+
+  const bool watches_steps_;
+};
+
+TEST(DeviceTrainingTest, StepsOverlapUnlessACallbackWatchesThem) {
+  WeightsSeen on_cpu(/*watches_steps=*/true);
+  ASSERT_OK(TrainOn("cpu:0", {.epochs = 2, .callbacks = {&on_cpu}}));
+  WeightsSeen of_each_step(/*watches_steps=*/true);
+  ASSERT_OK(TrainOn("gpu:0", {.epochs = 2, .callbacks = {&of_each_step}}));
+  EXPECT_THAT(of_each_step.of_steps,
+              Pointwise(DoubleNear(1e-5), on_cpu.of_steps));
+
+  WeightsSeen overlapped(/*watches_steps=*/false);
+  ASSERT_OK(TrainOn("gpu:0", {.epochs = 2, .callbacks = {&overlapped}}));
+  EXPECT_THAT(overlapped.of_epochs,
+              Pointwise(DoubleNear(1e-5), on_cpu.of_epochs));
+  // At the end of the first step the second one has begun.
+  EXPECT_THAT(overlapped.of_steps[0], DoubleNear(on_cpu.of_steps[1], 1e-5));
 }
 
 TEST(DeviceTrainingTest, DataErrorsHaveTheTextOfTheCpu) {

@@ -335,6 +335,9 @@ absl::Status FitRun::Start() {
   if (GroupingLoop* const grouping = loop_->grouping(); grouping != nullptr) {
     grouping->GroupSteps(steps_per_execution_);
   }
+  callbacks_watch_steps_ = std::any_of(
+      options_.callbacks.begin(), options_.callbacks.end(),
+      [](const Callback* callback) { return callback->watches_steps(); });
   if (OverlappingLoop* const overlapping = loop_->overlapping();
       overlapping != nullptr) {
     overlapping->OverlapWhen([this](int64_t unfinished_count) {
@@ -505,11 +508,14 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   return AnnounceStep();
 }
 
-// Callbacks see the variables of the step after which they are called.
+// Callbacks see the variables of the step after which they are called, which is
+// the last of its group or of its epoch.
 bool FitRun::MayOverlap(int64_t unfinished_count) const {
   if (options_.callbacks.empty()) return true;
-  return group_steps_ + unfinished_count < steps_per_execution_ &&
-         epoch_steps_ + unfinished_count != plan_.steps_expected;
+  const bool ends_group =
+      callbacks_watch_steps_ &&
+      group_steps_ + unfinished_count >= steps_per_execution_;
+  return !ends_group && epoch_steps_ + unfinished_count != plan_.steps_expected;
 }
 
 absl::Status FitRun::EndGroup(ProgressBar* bar) {

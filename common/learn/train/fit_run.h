@@ -107,6 +107,7 @@ class FitRun final : public TrainingProgress {
   bool epoch_has_ended_ = false;
   // The steps of the epoch are done, and its validation is not.
   bool is_validating_ = false;
+  bool callbacks_watch_steps_ = false;
   StepPosition last_step_;  // Where the last step has left the loop.
   absl::Time epoch_start_;
   // Set until the epoch in which training continues has begun.

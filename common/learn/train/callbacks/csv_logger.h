@@ -45,6 +45,7 @@ class CsvLogger final : public Callback {
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
+  bool watches_steps() const override { return false; }
   std::vector<std::string> output_folders() const override;
 
  private:

@@ -51,6 +51,8 @@ class EarlyStopping final : public Callback {
   // Saves everything except the weights of the best epoch. If training resumes
   // and does not improve further, the weights of the first epoch after the
   // resumption are restored instead.
+  bool watches_steps() const override { return false; }
+
   std::string SaveState() const override;
   absl::Status RestoreState(const std::string& state) override;
 

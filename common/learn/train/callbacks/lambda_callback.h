@@ -68,6 +68,10 @@ class LambdaCallback final : public Callback {
                                const Logs& logs) override {
     return Call(options_.on_train_batch_end, model, step, logs);
   }
+  bool watches_steps() const override {
+    return options_.on_train_batch_begin != nullptr ||
+           options_.on_train_batch_end != nullptr;
+  }
   absl::Status OnTestBegin(Model& model) override {
     return Call(options_.on_test_begin, model);
   }

@@ -32,6 +32,7 @@ class LearningRateScheduler final : public Callback {
   //   kFailedPrecondition  the optimizer's learning rate is a schedule
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status AddEpochLogs(Model& model, Logs* logs) override;
+  bool watches_steps() const override { return false; }
 
  private:
   const Schedule schedule_;

@@ -47,6 +47,8 @@ class ReduceLROnPlateau final : public Callback {
   absl::Status AddEpochLogs(Model& model, Logs* logs) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
 
+  bool watches_steps() const override { return false; }
+
   std::string SaveState() const override;
   absl::Status RestoreState(const std::string& state) override;
 

@@ -42,6 +42,7 @@ class SwapEmaWeights final : public Callback {
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTestBegin(Model& model) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
+  bool watches_steps() const override { return false; }
 
  private:
   absl::Status UseAverages(Model& model);

@@ -78,6 +78,7 @@ class TensorBoard final : public Callback {
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
+  bool watches_steps() const override { return options_.profile_batch != 0; }
   std::vector<std::string> output_folders() const override {
     return {options_.log_dir};
   }

@@ -65,6 +65,7 @@ class BackupAndRestore final : public Callback {
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnPreemption(Model& model) override;
+  bool watches_steps() const override { return options_.save_freq.has_value(); }
   bool watches_preemption() const override {
     return options_.save_before_preemption;
   }

@@ -88,6 +88,7 @@ class ModelCheckpoint final : public Callback {
 
   std::string SaveState() const override;
   absl::Status RestoreState(const std::string& state) override;
+  bool watches_steps() const override { return options_.save_freq.has_value(); }
   std::vector<std::string> output_folders() const override;
   int turn() const override { return 1; }
 
