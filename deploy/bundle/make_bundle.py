@@ -23,6 +23,7 @@ EXECUTABLES = ("bench/gpu_all_reduce_benchmark", "bench/gpu_benchmark",
                "deploy/musterctl/musterctl", "ps/ps", "worker/worker")
 TESTS = ("common/core/device/conformance/device_conformance_test",
          "common/core/device/conformance/step_graphs_test",
+         "common/learn/train/device_graphs_test",
          "common/learn/train/device_training_test",
          "common/net/collectives/nccl/nccl_process_test", "tests/gpu/kernels_on_gpu_test")
 # Executables hold the same device code, which is far from one to the next.

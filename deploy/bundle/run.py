@@ -83,6 +83,8 @@ class Run:
                 f"{driver}-*SteadyStep*:*DriverRefuses*:*AnErrorOfAKernel*", 60),
             "kernel conformance": lambda: self.conformance("kernels_on_gpu_test", "*", 60),
             "training conformance": lambda: self.conformance("device_training_test", "*", 90),
+            # The bits of steps with graphs and without them.
+            "graph training": lambda: self.conformance("device_graphs_test", "*", 90),
             "NCCL": lambda: self.conformance("nccl_process_test", "-*Expires*", 60),
             "accuracy": self.accuracy,
             "benchmark": self.benchmark,

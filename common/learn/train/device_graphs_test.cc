@@ -1,5 +1,5 @@
 // Training whose steps are captured as CUDA graphs gives the bits of training
-// without graphs. On simulated GPUs.
+// without graphs. MUSTER_TEST_GPU=real takes the GPU of the machine.
 
 #include <cstdint>
 #include <cstring>
@@ -17,6 +17,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
+#include "common/core/device/testing/gpus_under_test.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -75,6 +76,9 @@ std::vector<Case> Cases() {
        .optimizer = Sgd({.learning_rate = schedule, .momentum = 0.9},
                         {.global_clipnorm = 0.5})},
       {.name = "MixedFloat16", .policy = kMixedFloat16Policy},
+      {.name = "ConvolutionMixedBfloat16",
+       .kind = Kind::kConvolution,
+       .policy = kMixedBfloat16Policy},
       {.name = "Averages",
        .optimizer = Adam({.learning_rate = 0.01},
                          {.use_ema = true, .ema_overwrite_frequency = 4})},
@@ -182,12 +186,14 @@ absl::StatusOr<Trained> Train(const Case& wanted, bool with_graphs) {
   return trained;
 }
 
-class DeviceGraphsTest : public ::testing::TestWithParam<Case> {
- protected:
-  static void SetUpTestSuite() {
-    ASSERT_OK(DeviceSet::OfProcess().UseSimulatedDevices(2));
-  }
+// Settings of the process: before any test.
+class TwoGpus : public ::testing::Environment {
+ public:
+  void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }
 };
+const auto* const kGpus = ::testing::AddGlobalTestEnvironment(new TwoGpus);
+
+class DeviceGraphsTest : public ::testing::TestWithParam<Case> {};
 
 INSTANTIATE_TEST_SUITE_P(Cases, DeviceGraphsTest, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
