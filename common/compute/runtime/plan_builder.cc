@@ -1,14 +1,15 @@
 #include "common/compute/runtime/plan_builder.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/runtime/argument_uses.h"
 #include "common/compute/runtime/copy_kernel.h"
 #include "common/compute/runtime/graph_rewrites.h"
+#include "common/compute/runtime/planned_subgraph.h"
 #include "common/compute/runtime/replica_kernels.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_uses.h"
@@ -28,25 +29,6 @@ size_t SizeBytes(const TensorType& type) {
 std::string Describe(const Node& node) {
   return absl::StrCat(node.op, " \"", node.name, "\"");
 }
-
-// A subgraph as a plan that is run by the kernel of its node.
-class PlannedSubgraph : public CompiledSubgraph {
- public:
-  explicit PlannedSubgraph(std::unique_ptr<Plan> plan)
-      : plan_(std::move(plan)) {}
-
-  absl::Status Run(absl::Span<const Tensor> arguments,
-                   const KernelArguments& step,
-                   std::vector<Tensor>* results) override {
-    return plan_->Run(
-        arguments,
-        {.step_seed = step.step_seed, .example_offset = step.example_offset},
-        /*session=*/nullptr, results);
-  }
-
- private:
-  const std::unique_ptr<Plan> plan_;
-};
 
 }  // namespace
 
@@ -597,7 +579,7 @@ absl::Status PlanBuilder::PrepareStarts() {
 }
 
 absl::Status PlanBuilder::PrepareArguments() {
-  std::vector<StepArguments::Use> uses = UsesOfArguments();
+  std::vector<StepArguments::Use> uses = UsesOfArguments(graph_, options_.ops);
   if (std::count(uses.begin(), uses.end(), StepArguments::Use::kUpload) > 0) {
     ASSIGN_OR_RETURN(plan_->uploads_, options_.device->CreateStream());
   }
@@ -609,33 +591,6 @@ absl::Status PlanBuilder::PrepareArguments() {
                               plan_->uploads_.get()));
   }
   return absl::OkStatus();
-}
-
-std::vector<StepArguments::Use> PlanBuilder::UsesOfArguments() const {
-  using Use = StepArguments::Use;
-  std::map<int, Use> uses;  // By root.
-  for (size_t i = 0; i < plan_->argument_types_.size(); ++i) {
-    const int slot = plan_->argument_slots_[i];
-    if (slot < 0) continue;
-    const TensorType& type = plan_->argument_types_[i];
-    const bool may_upload =
-        type.dtype != DType::kString &&
-        SizeBytes(type) >= static_cast<size_t>(StepArguments::kUploadBytesMin);
-    uses[slot] = may_upload ? Use::kUpload : Use::kHost;
-  }
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const Node& node = graph_.nodes[i];
-    if (schemas_[i]->is_view || node.op == kCopyToDeviceOp) continue;
-    for (const NodeOutput& input : node.inputs) {
-      const auto use = uses.find(RootOf(input));
-      if (use != uses.end()) use->second = Use::kHost;
-    }
-  }
-  std::vector<Use> in_order;
-  for (const int slot : plan_->argument_slots_) {
-    in_order.push_back(slot < 0 ? Use::kNone : uses.at(slot));
-  }
-  return in_order;
 }
 
 }  // namespace muster

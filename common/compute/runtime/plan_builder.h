@@ -17,7 +17,6 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/placement.h"
 #include "common/compute/runtime/plan.h"
-#include "common/compute/runtime/step_arguments.h"
 #include "common/compute/runtime/replica_link.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/base/arena_planner.h"
@@ -104,7 +103,6 @@ class PlanBuilder {
   // Gives each of the steps that may be under way memory of its own.
   absl::Status PrepareStarts();
   absl::Status PrepareArguments();
-  std::vector<StepArguments::Use> UsesOfArguments() const;
 
   int SlotOf(NodeOutput output) const {
     return first_slots_[output.node] + output.output;
