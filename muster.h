@@ -16,6 +16,7 @@
 #include "common/dataset/files/sources.h"
 #include "common/dataset/group_by_window.h"
 #include "common/dataset/images/image_folder.h"
+#include "common/dataset/registered_function.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/applications/efficientnet.h"
 #include "common/learn/nn/applications/mobilenet.h"

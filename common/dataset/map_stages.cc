@@ -29,8 +29,8 @@ absl::Status HostFunctionError(const char* stage) {
   return absl::FailedPreconditionError(absl::StrCat(
       stage,
       ": a dataset with a C++ function cannot be sent; trace the function (",
-      stage, "() in place of ", stage,
-      "Elements()), or make the dataset in each process"));
+      stage, "() in place of ", stage, "Elements()), ",
+      "register it (MapRegistered()), or make the dataset in each process"));
 }
 
 // Prefixes the errors of a function with the stage and the element.

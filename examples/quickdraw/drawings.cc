@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "nlohmann/json.hpp"
 
 namespace quickdraw {
@@ -18,6 +20,8 @@ using muster::Dataset;
 using muster::DType;
 using muster::Element;
 using muster::Tensor;
+using muster::TensorType;
+using muster::Value;
 
 // One drawing in this many is for tests.
 constexpr int64_t kTestPeriod = 10;
@@ -105,27 +109,49 @@ absl::StatusOr<std::vector<std::string>> ListClasses(
   return classes;
 }
 
+// Makes what turns (line, its number from 0, file, label) into (image, label),
+// for images of the size that `argument` says. It has a name, so that workers
+// of parameter servers, which run the same program, draw their own batches.
+absl::StatusOr<muster::RegisteredFunction> MakeDraw(
+    absl::string_view argument, absl::Span<const TensorType> elements) {
+  int64_t size = 0;
+  if (!absl::SimpleAtoi(argument, &size) || size < 1 || elements.size() != 4) {
+    return absl::InvalidArgumentError(
+        "expected the size of images, and elements (line, number, file, "
+        "label)");
+  }
+  const auto draw = [size](Element line) -> absl::StatusOr<Element> {
+    const auto strokes = ParseStrokes(line[0].scalar<std::string>());
+    if (!strokes.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          line[2].scalar<std::string>(), ", line ",
+          line[1].scalar<int64_t>() + 1, ": ", strokes.status().message()));
+    }
+    return Element{Rasterize(*strokes, size), line[3]};
+  };
+  return muster::RegisteredFunction{
+      draw, {{DType::kFloat32, {size, size, 1}}, elements[3]}};
+}
+
+const bool kIsRegistered =
+    muster::RegisterElementFunction("quickdraw_draw", MakeDraw);
+
 // The drawings of one file that are, or are not, for tests.
 Dataset DrawingsOf(const std::string& path, int64_t label, int64_t size,
                    bool is_test) {
-  return Dataset::Zip({muster::TextLineDataset({path}),
-                       Dataset::Range(std::numeric_limits<int64_t>::max())})
-      .FilterElements([is_test](const Element& line) -> absl::StatusOr<bool> {
-        return (line[1].scalar<int64_t>() % kTestPeriod == 0) == is_test;
-      })
-      .MapElements(
-          [path, label, size](Element line) -> absl::StatusOr<Element> {
-            const auto strokes = ParseStrokes(line[0].scalar<std::string>());
-            if (!strokes.ok()) {
-              return absl::InvalidArgumentError(
-                  absl::StrCat(path, ", line ", line[1].scalar<int64_t>() + 1,
-                               ": ", strokes.status().message()));
-            }
-            return Element{Rasterize(*strokes, size),
-                           Tensor::FromValues<int64_t>({}, {label})};
-          },
-          {{DType::kFloat32, {size, size, 1}}, {DType::kInt64, {}}},
-          {.thread_count = muster::kAutotune});
+  const Dataset lines = Dataset::Zip(
+      {muster::TextLineDataset({path}),
+       Dataset::Range(std::numeric_limits<int64_t>::max()),
+       Dataset::FromTensors({Tensor::FromValues<std::string>({}, {path}),
+                             Tensor::FromValues<int64_t>({}, {label})})
+           .Repeat()});
+  const Dataset chosen = lines.Filter([is_test](absl::Span<const Value> line) {
+    const Value is_tenth = Equal(Mod(line[1], ScalarLike(line[1], kTestPeriod)),
+                                 ScalarLike(line[1], 0));
+    return std::vector<Value>{is_test ? is_tenth : LogicalNot(is_tenth)};
+  });
+  return MapRegistered(chosen, "quickdraw_draw", absl::StrCat(size),
+                       {.thread_count = muster::kAutotune});
 }
 
 }  // namespace

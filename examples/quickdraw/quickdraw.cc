@@ -1,8 +1,10 @@
 // Recognizes drawings, the Keras way: Compile(), Fit() and Evaluate() on all
-// GPUs of this process, or of all workers.
+// GPUs of this process, on those of synchronous workers, or on parameter
+// servers.
 //
 //   quickdraw --set data_dir=examples/data/quickdraw
 //   launch --workers=2 --ps=0 --program=quickdraw -- --set data_dir=...
+//   launch --workers=2 --ps=1 --program=quickdraw -- --set data_dir=...
 //
 // data_dir has one file CLASS.ndjson for each class, as those of Quick, Draw!
 // (github.com/googlecreativelab/quickdraw-dataset, simplified drawings). The
@@ -10,10 +12,12 @@
 
 #include <cstdint>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "examples/quickdraw/drawings.h"
 #include "examples/quickdraw/options.h"
 #include "muster.h"
@@ -22,11 +26,22 @@ namespace {
 
 using namespace muster;  // NOLINT: as in a user's program.
 
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(
+    Task& task, const std::vector<std::string>& devices) {
+  std::unique_ptr<Strategy> strategy;
+  if (task.options().config.cluster.Has(TaskType::kPs)) {
+    ASSIGN_OR_RETURN(strategy, ParameterServerStrategy::Create(task));
+  } else {
+    ASSIGN_OR_RETURN(strategy, MultiWorkerMirroredStrategy::Create(
+                                   task, {.devices = devices}));
+  }
+  return strategy;
+}
+
 absl::Status Train(Task& task) {
   ASSIGN_OR_RETURN(const quickdraw::Options options,
                    quickdraw::ReadOptions(task));
-  ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(
-                                      task, {.devices = options.devices}));
+  ASSIGN_OR_RETURN(const auto strategy, MakeStrategy(task, options.devices));
   ASSIGN_OR_RETURN(
       const quickdraw::Drawings drawings,
       quickdraw::OpenDrawings(options.data_dir, options.image_size));

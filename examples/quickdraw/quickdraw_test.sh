@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Both programs learn the drawings that are shipped: alone, on two replicas of
-# one process, on two GPUs (simulated), and on two workers.
+# one process, on two GPUs (simulated), and on two workers; with Fit() also on a
+# parameter server.
 set -euo pipefail
 
 folder=examples/quickdraw
@@ -27,3 +28,5 @@ for program in quickdraw quickdraw_custom_loop; do
   expect_learns deploy/launch/launch --workers=2 --ps=0 \
     --run_dir="$run_dir/$program.workers" --program="$folder/$program"
 done
+expect_learns deploy/launch/launch --workers=2 --ps=1 \
+  --run_dir="$run_dir/servers" --program="$folder/quickdraw"

@@ -21,6 +21,7 @@
 #include "common/dataset/images/image_listing.h"
 #include "common/dataset/images/image_options.h"
 #include "common/dataset/map_stages.h"
+#include "common/dataset/registered_function.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_format.h"
 #include "proto/dataset.pb.h"
@@ -153,6 +154,11 @@ absl::StatusOr<NodePointer> DecodeBuiltInMap(const NodePointer& input,
   std::shared_ptr<const ElementFunctionFactory> function;
   if (map.has_image()) {
     ASSIGN_OR_RETURN(function, DecodeImageFunction(input, map.image()));
+  } else if (map.has_registered()) {
+    ASSIGN_OR_RETURN(function,
+                     MakeRegisteredFunction(map.registered().name(),
+                                            map.registered().argument(),
+                                            input->element_types()));
   } else {
     ASSIGN_OR_RETURN(function, DecodeExampleFunction(input, map.example()));
   }
