@@ -15,18 +15,6 @@ __device__ bool IsIn(int32_t i, int32_t extent) {
   return static_cast<uint32_t>(i) < static_cast<uint32_t>(extent);
 }
 
-// float16.h converts by functions that hosts have, too, of many instructions.
-__device__ float Widened(bfloat16 value) { return static_cast<float>(value); }
-__device__ float Widened(float16 value) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-  float wide;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
-  return wide;
-#else
-  return static_cast<float>(value);
-#endif
-}
-
 // Neighbouring channels of a pixel, in words: compilers take elements of 16
 // bits apart, into a register for each.
 template <typename T, int kVector>

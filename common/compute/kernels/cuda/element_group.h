@@ -19,6 +19,56 @@ struct alignas(sizeof(E) * kCount < kAccessBytesMax
   E values[kCount];
 };
 
+// float16.h converts by functions that hosts have, too, of many instructions.
+__device__ float Widened(bfloat16 value) { return static_cast<float>(value); }
+__device__ float Widened(float16 value) {
+#if defined(__CUDA_ARCH__)
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+  return wide;
+#else
+  return static_cast<float>(value);
+#endif
+}
+
+// Rounds two numbers to a format of 16 bits: the lower half of the word, and
+// the upper half. The format's NaN is the result for any NaN.
+template <typename E>
+__device__ uint32_t RoundedPair(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  if constexpr (kIsSame<E, bfloat16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+#else
+  return uint32_t{E(high).bits} << 16 | E(low).bits;
+#endif
+}
+
+// Copies kBytes, 4, 8 or 16, from global to shared memory. The thread does not
+// wait for them until AwaitCopies(); others may not read them.
+template <int kBytes>
+__device__ __forceinline__ void CopyToShared(void* to, const void* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+               :
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(__cvta_generic_to_global(from)), "n"(kBytes)
+               : "memory");
+#else
+  __builtin_memcpy(to, from, kBytes);
+#endif
+}
+
+__device__ __forceinline__ void AwaitCopies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
 // True if a Group may be at the address.
 template <typename Group>
 __device__ bool IsAlignedFor(const void* address) {
@@ -53,12 +103,12 @@ __device__ __forceinline__ int64_t OffsetOf(const DeviceLayout& layout,
   int64_t offset = layout.offset;
   uint32_t rest = static_cast<uint32_t>(position);
   MUSTER_KEEP_LOOP
-  for (int axis = layout.rank - 1; axis >= 0; --axis) {
+  for (int axis = layout.rank - 1; axis > 0; --axis) {
     const uint32_t extent = static_cast<uint32_t>(layout.extents[axis]);
     offset += static_cast<int64_t>(rest % extent) * layout.strides[axis];
     rest /= extent;
   }
-  return offset;
+  return offset + static_cast<int64_t>(rest) * layout.strides[0];
 }
 
 // Sets offsets[k] = layout(first + k), for positions below 2^32: one loop over

@@ -11,6 +11,7 @@
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/cuda/tape.h"
 #include "common/compute/kernels/cuda/tape_image.h"
+#include "common/compute/kernels/cuda/tape_plan.h"
 #include "common/compute/kernels/elementwise_program.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
@@ -27,29 +28,40 @@ struct OpFunction {
   int typed_input = 0;
 };
 
-absl::StatusOr<DeviceFunction> FindTape(const KernelTarget& target,
-                                        DType dtype) {
+// A kernel that interprets tapes.
+struct TapeKernel {
+  DeviceFunction function;
+  ElementType compute_type;
+  int32_t group;  // The positions of a thread if it computes several.
+};
+
+absl::StatusOr<TapeKernel> FindTape(const KernelTarget& target, DType dtype) {
+  TapeKernel kernel = {};
+  const char* name = nullptr;
   switch (ComputeTypeOf(dtype)) {
     case ComputeType::kFloat:
-      return FindFunction(target, tape_image(), "tape_float");
+      name = "tape_float";
+      kernel = {{}, ElementType::kFloat32, Tape::kGroup<float>};
+      break;
     case ComputeType::kDouble:
-      return FindFunction(target, tape_image(), "tape_double");
+      name = "tape_double";
+      kernel = {{}, ElementType::kFloat64, Tape::kGroup<double>};
+      break;
     case ComputeType::kInt64:
-      return FindFunction(target, tape_image(), "tape_int64");
+      name = "tape_int64";
+      kernel = {{}, ElementType::kInt64, Tape::kGroup<int64_t>};
+      break;
   }
-  return absl::InternalError("no compute type");
+  ASSIGN_OR_RETURN(kernel.function, FindFunction(target, tape_image(), name));
+  return kernel;
 }
 
-absl::Status LaunchTape(const DeviceRun& run, const DeviceFunction& function,
+absl::Status LaunchTape(const DeviceRun& run, const TapeKernel& kernel,
                         Tape& tape) {
   tape.positions_per_thread =
-      ElementsPerThread(function, tape.count, Tape::kGroup);
-  const int64_t per_block = int64_t{Tape::kThreads} * tape.positions_per_thread;
-  LaunchShape shape;
-  shape.grid[0] =
-      static_cast<uint32_t>((tape.count + per_block - 1) / per_block);
-  shape.block[0] = Tape::kThreads;
-  return run.Launch(function, shape, tape);
+      ElementsPerThread(kernel.function, tape.count, kernel.group);
+  const LaunchShape shape = PlaceSlots(kernel.compute_type, &tape);
+  return run.Launch(kernel.function, shape, tape);
 }
 
 // Gelu and GeluGrad have two forms, and all others one.
@@ -75,7 +87,7 @@ KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
     if (input.dtype == DType::kString) return Unsupported(spec);
   }
   if (op.is_for_floats && !IsFloating(dtype)) return Unsupported(spec);
-  ASSIGN_OR_RETURN(const DeviceFunction function, FindTape(target, dtype));
+  ASSIGN_OR_RETURN(const TapeKernel kernel, FindTape(target, dtype));
   Tape tape = {};
   const Shape& shape = spec.outputs[0].shape;
   tape.count = shape.element_count();
@@ -83,26 +95,26 @@ KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
   Tape::Instruction& instruction = tape.instructions[0];
   instruction = {
       FormOf(spec.attributes.GetOr("approximate", false), op.function),
-      {Tape::kImmediate, Tape::kImmediate, Tape::kImmediate},
+      {Tape::kNone, Tape::kNone, Tape::kNone},
       -1,
       spec.attributes.GetOr<double>("alpha", 0)};
+  tape.operand_count = op.operand_count;
   for (int i = 0; i < op.operand_count; ++i) {
     instruction.sources[i] = static_cast<uint8_t>(i);
     tape.operands[i].layout =
         DeviceLayoutOf(BroadcastIndex(spec.inputs[i].shape, shape));
   }
-  return MakeDeviceKernel(
-      target,
-      [tape, function, count = op.operand_count](const DeviceRun& run) mutable {
-        tape.output = run.output(0);
-        tape.fault = run.fault;
-        for (int i = 0; i < count; ++i) {
-          tape.operands[i].elements = run.input(i);
-        }
-        return LaunchTape(run, function, tape);
-      },
-      {.shared_inputs = ElementwiseSharing(spec),
-       .has_data_errors = MayFail(op.function, dtype)});
+  return MakeDeviceKernel(target,
+                          [tape, kernel](const DeviceRun& run) mutable {
+                            tape.output = run.output(0);
+                            tape.fault = run.fault;
+                            for (int i = 0; i < tape.operand_count; ++i) {
+                              tape.operands[i].elements = run.input(i);
+                            }
+                            return LaunchTape(run, kernel, tape);
+                          },
+                          {.shared_inputs = ElementwiseSharing(spec),
+                           .has_data_errors = MayFail(op.function, dtype)});
 }
 
 // The ops that tapes compute, by their names.
@@ -197,7 +209,7 @@ absl::StatusOr<Tape> TapeOf(const ElementwiseProgram& program) {
     const int i = tape.instruction_count++;
     Tape::Instruction& instruction = tape.instructions[i];
     instruction = {FormOf(step.approximate, found->second.function),
-                   {Tape::kImmediate, Tape::kImmediate, Tape::kImmediate},
+                   {Tape::kNone, Tape::kNone, Tape::kNone},
                    static_cast<int8_t>(places[i]),
                    step.alpha,
                    ElementTypeOf(step.dtype)};
@@ -209,6 +221,7 @@ absl::StatusOr<Tape> TapeOf(const ElementwiseProgram& program) {
     for (size_t k = 0; k < source_count; ++k) {
       const int64_t source = step.sources[k];
       if (source == ElementwiseProgram::kImmediate) {
+        instruction.sources[k] = Tape::kImmediate;
         instruction.parameter = step.immediate;
         continue;
       }
@@ -223,6 +236,9 @@ absl::StatusOr<Tape> TapeOf(const ElementwiseProgram& program) {
       }
     }
   }
+  // The output rounds the last result.
+  tape.instructions[tape.instruction_count - 1].rounded_to =
+      ElementType::kFloat64;
   return tape;
 }
 
@@ -240,8 +256,7 @@ KernelOr MakeFused(const KernelSpec& spec, const KernelTarget& target) {
   for (const ElementwiseProgram::Step& step : program.steps) {
     if (!IsComputedInFloat(step.dtype)) return Unsupported(spec);
   }
-  ASSIGN_OR_RETURN(const DeviceFunction function,
-                   FindTape(target, DType::kFloat32));
+  ASSIGN_OR_RETURN(const TapeKernel kernel, FindTape(target, DType::kFloat32));
   ASSIGN_OR_RETURN(Tape tape, TapeOf(program));
   const Shape& shape = spec.outputs[0].shape;
   tape.count = shape.element_count();
@@ -251,20 +266,20 @@ KernelOr MakeFused(const KernelSpec& spec, const KernelTarget& target) {
         absl::StrCat(spec.op, " has ", operand_count, " inputs, and a program ",
                      "of ", program.input_count));
   }
+  tape.operand_count = static_cast<int32_t>(operand_count);
   for (size_t i = 0; i < operand_count; ++i) {
     tape.operands[i].layout =
         DeviceLayoutOf(BroadcastIndex(spec.inputs[i].shape, shape));
   }
-  return MakeDeviceKernel(
-      target,
-      [tape, function, operand_count](const DeviceRun& run) mutable {
-        tape.output = run.output(0);
-        for (size_t i = 0; i < operand_count; ++i) {
-          tape.operands[i].elements = run.input(i);
-        }
-        return LaunchTape(run, function, tape);
-      },
-      {.shared_inputs = ElementwiseSharing(spec)});
+  return MakeDeviceKernel(target,
+                          [tape, kernel](const DeviceRun& run) mutable {
+                            tape.output = run.output(0);
+                            for (int i = 0; i < tape.operand_count; ++i) {
+                              tape.operands[i].elements = run.input(i);
+                            }
+                            return LaunchTape(run, kernel, tape);
+                          },
+                          {.shared_inputs = ElementwiseSharing(spec)});
 }
 
 KernelOr MakeFill(const KernelSpec& spec, const KernelTarget& target,
@@ -279,35 +294,35 @@ KernelOr MakeFill(const KernelSpec& spec, const KernelTarget& target,
 
 absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
     const KernelTarget& target, const KernelSpec& spec, double value) {
-  ASSIGN_OR_RETURN(const DeviceFunction function,
+  ASSIGN_OR_RETURN(const TapeKernel kernel,
                    FindTape(target, spec.outputs[0].dtype));
   Tape tape = {};
   tape.count = spec.outputs[0].shape.element_count();
   tape.instruction_count = 1;
-  tape.instructions[0] = {
-      TapeFunction::kCopy,
-      {Tape::kImmediate, Tape::kImmediate, Tape::kImmediate},
-      -1,
-      value};
-  return [tape, function](const DeviceRun& run) mutable {
+  tape.instructions[0] = {TapeFunction::kCopy,
+                          {Tape::kImmediate, Tape::kNone, Tape::kNone},
+                          -1,
+                          value};
+  return [tape, kernel](const DeviceRun& run) mutable {
     tape.output = run.output(0);
-    return LaunchTape(run, function, tape);
+    return LaunchTape(run, kernel, tape);
   };
 }
 
 absl::StatusOr<Conversion> Converting(const KernelTarget& target) {
-  ASSIGN_OR_RETURN(const DeviceFunction function,
-                   FindTape(target, DType::kFloat32));
+  ASSIGN_OR_RETURN(const TapeKernel kernel, FindTape(target, DType::kFloat32));
   Tape tape = {};
+  tape.operand_count = 1;
   tape.instruction_count = 1;
   tape.instructions[0] = {
-      TapeFunction::kCopy, {0, Tape::kImmediate, Tape::kImmediate}, -1, 0};
-  return [tape, function](const DeviceRun& run, int64_t count,
-                          DeviceElements from, DeviceElements to) mutable {
+      TapeFunction::kCopy, {0, Tape::kNone, Tape::kNone}, -1, 0};
+  return [tape, kernel](const DeviceRun& run, int64_t count,
+                        DeviceElements from, DeviceElements to) mutable {
     tape.count = count;
-    tape.operands[0] = {from, DeviceLayoutOf(DenseIndex(Shape({count})))};
+    tape.operands[0].elements = from;
+    tape.operands[0].layout = DeviceLayoutOf(DenseIndex(Shape({count})));
     tape.output = to;
-    return LaunchTape(run, function, tape);
+    return LaunchTape(run, kernel, tape);
   };
 }
 

@@ -48,26 +48,51 @@ enum class TapeFunction : uint8_t {
 };
 
 struct Tape {
-  static constexpr int kThreads = 128;
-  // The positions of a thread if it computes several: neighbours, the first a
-  // multiple of kGroup.
-  static constexpr int kGroup = 4;
+  static constexpr int kThreads = 64;
+  // The positions of a thread if it computes several in C, in runs of kRun
+  // neighbours.
+  template <typename C>
+  static constexpr int kGroup = 64 / static_cast<int>(sizeof(C));
+  static constexpr int kRun = 4;
   static constexpr int kOperandsMax = 6;
   static constexpr int kInstructionsMax = 16;
   static constexpr int kTemporariesMax = 4;
 
   // The source of an instruction: the number of an operand, or one of these.
+  static constexpr uint8_t kTemporary = kOperandsMax;  // 0, and so on.
   static constexpr uint8_t kImmediate = 64;    // The instruction's parameter.
   static constexpr uint8_t kAccumulator = 65;  // The last result.
-  static constexpr uint8_t kTemporary = 128;   // Temporary 0, and so on.
+  static constexpr uint8_t kNone = 66;  // The function has no such operand.
+
+  // How a thread reads an operand for its positions.
+  enum class Access : uint8_t {
+    kEach,    // One by one.
+    kScalar,  // All are the same element.
+    // Those of a run are neighbours, and aligned for accesses of 16 bytes, or
+    // of the whole run ...
+    kRuns,
+    // ... and runs follow each other in the operand as they do in the output.
+    kDense,
+  };
 
   struct Operand {
     DeviceElements elements;
     DeviceLayout layout;  // Of the output's positions.
+    // PlaceSlots() sets these.
+    Access access;
+    uint8_t element_bytes;
+  };
+
+  // Where a thread keeps an operand or a temporary in shared memory, in units
+  // of 16 bytes for each thread of the block.
+  static constexpr int kUnitBytes = 16;
+  struct Slot {
+    ElementType type;
+    uint8_t first_unit;
   };
 
   // accumulator = function(sources), rounded to a type that is no wider than
-  // the computation; sources that the function does not have are kImmediate.
+  // the computation; sources that the function does not have are kNone.
   // Then temporaries[kept] = accumulator if `kept` is not negative.
   struct Instruction {
     TapeFunction function;
@@ -82,7 +107,9 @@ struct Tape {
   DeviceElements output;
   FaultRecord* fault;
   int32_t positions_per_thread = 1;  // Or kGroup.
+  int32_t operand_count;
   int32_t instruction_count;
+  Slot slots[kOperandsMax + kTemporariesMax];  // By source. Of PlaceSlots().
   Operand operands[kOperandsMax];
   Instruction instructions[kInstructionsMax];
 };

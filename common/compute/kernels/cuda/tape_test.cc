@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cuda/tape_image.h"
+#include "common/compute/kernels/cuda/tape_plan.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
@@ -18,7 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr uint8_t kNone = Tape::kImmediate;
+constexpr uint8_t kNone = Tape::kNone;
 
 // A layout of the same element for each position, or of all in order.
 DeviceLayout Layout(int64_t stride, int64_t count) {
@@ -29,19 +30,30 @@ DeviceLayout Layout(int64_t stride, int64_t count) {
   return layout;
 }
 
-void RunTape(absl::string_view name, Tape tape) {
+// Runs the kernel that computes in C.
+template <typename C>
+void RunTape(Tape tape) {
+  constexpr ElementType kType = kIsInteger<C>    ? ElementType::kInt64
+                                : sizeof(C) == 8 ? ElementType::kFloat64
+                                                 : ElementType::kFloat32;
+  const absl::string_view name = kIsInteger<C>    ? "tape_int64"
+                                 : sizeof(C) == 8 ? "tape_double"
+                                                  : "tape_float";
   for (const SimulatedKernel& kernel : tape_image().simulated) {
     if (kernel.name != name) continue;
+    const LaunchShape shape = PlaceSlots(kType, &tape);
     void* arguments[] = {&tape};
-    const int64_t per_block = Tape::kThreads * tape.positions_per_thread;
-    LaunchShape shape;
-    shape.grid[0] =
-        static_cast<uint32_t>((tape.count + per_block - 1) / per_block);
-    shape.block[0] = Tape::kThreads;
     ASSERT_OK(RunSimulatedGrid(kernel, shape, arguments, /*seed=*/1));
     return;
   }
   FAIL() << "no kernel " << name;
+}
+
+void SetOperand(int i, void* data, ElementType type, const DeviceLayout& layout,
+                Tape* tape) {
+  tape->operands[i].elements = {data, type};
+  tape->operands[i].layout = layout;
+  tape->operand_count = i + 1;
 }
 
 TEST(TapeTest, InstructionsReadOperandsImmediatesAndEarlierResults) {
@@ -51,8 +63,8 @@ TEST(TapeTest, InstructionsReadOperandsImmediatesAndEarlierResults) {
   Tape tape = {};
   tape.count = 4;
   tape.output = {y.data(), ElementType::kFloat32};
-  tape.operands[0] = {{x.data(), ElementType::kFloat32}, Layout(1, 4)};
-  tape.operands[1] = {{&scale, ElementType::kFloat32}, Layout(0, 4)};
+  SetOperand(0, x.data(), ElementType::kFloat32, Layout(1, 4), &tape);
+  SetOperand(1, &scale, ElementType::kFloat32, Layout(0, 4), &tape);
   // Keeps x * scale, subtracts 25 from it, and rectifies; then multiplies with
   // what was kept.
   tape.instruction_count = 4;
@@ -67,7 +79,7 @@ TEST(TapeTest, InstructionsReadOperandsImmediatesAndEarlierResults) {
                           {Tape::kAccumulator, Tape::kTemporary + 2, kNone},
                           -1,
                           0};
-  RunTape("tape_float", tape);
+  RunTape<float>(tape);
   EXPECT_THAT(y, ElementsAre(0, 0, 150, 600));
 }
 
@@ -78,11 +90,11 @@ TEST(TapeTest, TypesOfOperandsAndResultsAreIndependent) {
   Tape tape = {};
   tape.count = 2;
   tape.output = {y.data(), ElementType::kInt32};
-  tape.operands[0] = {{x.data(), ElementType::kUint8}, Layout(1, 2)};
-  tape.operands[1] = {{z.data(), ElementType::kInt64}, Layout(1, 2)};
+  SetOperand(0, x.data(), ElementType::kUint8, Layout(1, 2), &tape);
+  SetOperand(1, z.data(), ElementType::kInt64, Layout(1, 2), &tape);
   tape.instruction_count = 1;
   tape.instructions[0] = {TapeFunction::kAdd, {0, 1, kNone}, -1, 0};
-  RunTape("tape_int64", tape);
+  RunTape<int64_t>(tape);
   // Wraps to the lower 32 bits.
   EXPECT_THAT(y, ElementsAre(200, 99));
 }
@@ -96,11 +108,11 @@ TEST(TapeTest, FirstFaultIsRecordedAndTheKernelGoesOn) {
   tape.count = 4;
   tape.output = {y.data(), ElementType::kInt64};
   tape.fault = &fault;
-  tape.operands[0] = {{x.data(), ElementType::kInt64}, Layout(1, 4)};
-  tape.operands[1] = {{z.data(), ElementType::kInt64}, Layout(1, 4)};
+  SetOperand(0, x.data(), ElementType::kInt64, Layout(1, 4), &tape);
+  SetOperand(1, z.data(), ElementType::kInt64, Layout(1, 4), &tape);
   tape.instruction_count = 1;
   tape.instructions[0] = {TapeFunction::kDiv, {0, 1, kNone}, -1, 0};
-  RunTape("tape_int64", tape);
+  RunTape<int64_t>(tape);
   EXPECT_THAT(y, ElementsAre(3, 0, 2, 0));
   EXPECT_EQ(fault.code, static_cast<int32_t>(FaultCode::kDivisionByZero));
   EXPECT_TRUE(fault.element == 1 || fault.element == 3);
@@ -141,10 +153,10 @@ void ExpectComputesViews(ElementType type, int64_t rows, int64_t columns,
   tape.count = count;
   tape.positions_per_thread = positions_per_thread;
   tape.output = {y.data() + shift, ElementType::kFloat32};
-  tape.operands[0] = {{x.data() + shift, type}, Layout(1, count)};
-  tape.operands[1] = {{row.data() + shift, ElementType::kFloat32},
-                      MatrixLayout(rows, columns, 0, 1)};
-  tape.operands[2] = {{&scalar, ElementType::kFloat64}, {}};
+  SetOperand(0, x.data() + shift, type, Layout(1, count), &tape);
+  SetOperand(1, row.data() + shift, ElementType::kFloat32,
+             MatrixLayout(rows, columns, 0, 1), &tape);
+  SetOperand(2, &scalar, ElementType::kFloat64, {}, &tape);
   constexpr uint8_t kLast = Tape::kAccumulator;
   tape.instruction_count = 4;
   tape.instructions[0] = {TapeFunction::kMul, {0, 1, kNone}, 1, 0};
@@ -155,7 +167,7 @@ void ExpectComputesViews(ElementType type, int64_t rows, int64_t columns,
                           2};
   tape.instructions[3] = {
       TapeFunction::kSub, {Tape::kTemporary + 3, kLast, kNone}, -1, 0};
-  RunTape("tape_float", tape);
+  RunTape<float>(tape);
   for (int64_t i = 0; i < count; ++i) {
     const float product =
         static_cast<float>(i % 101) * (2 * (i % columns % 11));
@@ -170,11 +182,11 @@ void ExpectComputesViews(ElementType type, int64_t rows, int64_t columns,
 
 template <typename E>
 void ExpectComputesAllViews(ElementType type) {
-  for (const int positions_per_thread : {1, Tape::kGroup}) {
+  for (const int positions_per_thread : {1, Tape::kGroup<float>}) {
     for (const int shift : {0, 1, 2}) {
       // Rows of whole groups, and others; with a last group that is not whole.
-      for (const int64_t columns : {1, 3, 4, 10, 64}) {
-        for (const int64_t rows : {1, 2, 7, 103}) {
+      for (const int64_t columns : {1, 3, 8, 12, 64}) {
+        for (const int64_t rows : {1, 2, 7, 64, 103}) {
           ExpectComputesViews<E>(type, rows, columns, shift,
                                  positions_per_thread);
         }
@@ -199,13 +211,13 @@ TEST(TapeTest, PositionsBeyondTheEndHaveNoFaults) {
   FaultRecord fault = {};
   Tape tape = {};
   tape.count = 5;
-  tape.positions_per_thread = Tape::kGroup;
+  tape.positions_per_thread = Tape::kGroup<int64_t>;
   tape.output = {y.data(), ElementType::kInt64};
   tape.fault = &fault;
-  tape.operands[0] = {{x.data(), ElementType::kInt64}, Layout(1, 5)};
+  SetOperand(0, x.data(), ElementType::kInt64, Layout(1, 5), &tape);
   tape.instruction_count = 1;
   tape.instructions[0] = {TapeFunction::kDiv, {0, 0, kNone}, -1, 0};
-  RunTape("tape_int64", tape);
+  RunTape<int64_t>(tape);
   EXPECT_THAT(y, ElementsAre(1, 1, 1, 1, 1, -1, -1, -1));
   EXPECT_EQ(fault.code, static_cast<int32_t>(FaultCode::kNone));
 }
@@ -216,15 +228,15 @@ TEST(TapeTest, SelectsForSeveralPositions) {
   std::vector<float> y(6);
   Tape tape = {};
   tape.count = 6;
-  tape.positions_per_thread = Tape::kGroup;
+  tape.positions_per_thread = Tape::kGroup<float>;
   tape.output = {y.data(), ElementType::kFloat32};
-  tape.operands[0] = {{const_cast<bool*>(condition), ElementType::kBool},
-                      Layout(1, 6)};
-  tape.operands[1] = {{x.data(), ElementType::kFloat32}, Layout(1, 6)};
-  tape.operands[2] = {{x.data() + 5, ElementType::kFloat32}, Layout(-1, 6)};
+  SetOperand(0, const_cast<bool*>(condition), ElementType::kBool, Layout(1, 6),
+             &tape);
+  SetOperand(1, x.data(), ElementType::kFloat32, Layout(1, 6), &tape);
+  SetOperand(2, x.data() + 5, ElementType::kFloat32, Layout(-1, 6), &tape);
   tape.instruction_count = 1;
   tape.instructions[0] = {TapeFunction::kSelect, {0, 1, 2}, -1, 0};
-  RunTape("tape_float", tape);
+  RunTape<float>(tape);
   EXPECT_THAT(y, ElementsAre(1, 5, 4, 4, 5, 1));
 }
 

@@ -125,23 +125,76 @@ struct Softsign {
   }
 };
 
+// 2^x and 1 / x within 2 units in the last place, by one instruction of a GPU.
+// There, results below 2^-126 are 0.
+MUSTER_HOST_DEVICE inline float QuickExp2(float x) {
+#if defined(__CUDA_ARCH__)
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return exp2(x);
+#endif
+}
+MUSTER_HOST_DEVICE inline float QuickReciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float reciprocal;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(x));
+  return reciprocal;
+#else
+  return 1 / x;
+#endif
+}
+
 inline constexpr double kSqrtHalf = 0.70710678118654752440;
 inline constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 inline constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 inline constexpr double kGeluCubic = 0.044715;
 
+// Of the standard normal distribution at one number.
+template <typename C>
+struct Normal {
+  C cdf;
+  C exponential;  // exp(-x * x / 2): the density times sqrt(2 pi).
+};
+
+template <typename C>
+MUSTER_HOST_DEVICE Normal<C> NormalAt(C x) {
+  return {C(0.5) * erfc(-x * C(kSqrtHalf)), exp(C(-0.5) * x * x)};
+}
+
+// The tail beyond |x| is k * P(k) * exp(-x * x / 2), k = 1 / (1 + 0.3 |x|), as
+// in formula 7.1.26 of Abramowitz and Stegun. P is fitted to a relative error
+// of 1.5e-7, so the tail's error is that of the argument of exp. erfc() and
+// exp() take four times as many instructions.
+MUSTER_HOST_DEVICE inline Normal<float> NormalAt(float x) {
+  constexpr float kHalfLog2E = 0.72134752044448170368f;
+  const float k = QuickReciprocal(1 + 0.3f * fabs(x));
+  float sum = 0.0356748812f;
+  sum = sum * k - 0.157203496f;
+  sum = sum * k + 0.206354156f;
+  sum = sum * k - 0.0536842085f;
+  sum = sum * k + 0.128561899f;
+  sum = sum * k + 0.0999134183f;
+  sum = sum * k + 0.120753974f;
+  sum = sum * k + 0.119629301f;
+  const float exponential = QuickExp2(x * (-kHalfLog2E * x));
+  const float tail = sum * k * exponential;
+  return {x > 0 ? 1 - tail : tail, exponential};
+}
+
 struct Gelu {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C x) const {
-    return C(0.5) * x * erfc(-x * C(kSqrtHalf));
+    return x * NormalAt(x).cdf;
   }
 };
 
 struct GeluGrad {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C g, C x) const {
-    return g * (C(0.5) * erfc(-x * C(kSqrtHalf)) +
-                x * C(kInvSqrtTwoPi) * exp(C(-0.5) * x * x));
+    const Normal<C> normal = NormalAt(x);
+    return g * (normal.cdf + x * C(kInvSqrtTwoPi) * normal.exponential);
   }
 };
 

@@ -1,0 +1,19 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_TAPE_PLAN_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_TAPE_PLAN_H_
+
+#include <cstdint>
+
+#include "common/compute/kernels/cuda/tape.h"
+#include "common/core/device/launch_shape.h"
+
+namespace muster::internal {
+
+// Decides how the threads of the kernel that computes in `compute_type` read
+// the operands of a complete tape, and where they keep what they read: sets
+// `access` and `element_bytes` of the operands, and `slots`. Returns the shape
+// of the launch.
+LaunchShape PlaceSlots(ElementType compute_type, Tape* tape);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_TAPE_PLAN_H_
