@@ -93,7 +93,7 @@ class DeviceSet {
   absl::Status EnableTensorFloat32(bool enabled);
 
   // Whether steps that repeat their work are captured as CUDA graphs, where
-  // that is possible: StepGraphs. False by default. Also while devices are in
+  // that is possible: StepGraphs. True by default. Also while devices are in
   // use, for steps that are prepared from now on.
   void CaptureSteps(bool enabled);
 
@@ -140,7 +140,7 @@ class DeviceSet {
   std::vector<Physical> physical_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> visible_ ABSL_GUARDED_BY(mutex_);  // Physical indices.
   bool tensor_float_32_ ABSL_GUARDED_BY(mutex_) = false;
-  bool captures_steps_ ABSL_GUARDED_BY(mutex_) = false;
+  bool captures_steps_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Logical> logical_ ABSL_GUARDED_BY(mutex_);  // When in use.
 };

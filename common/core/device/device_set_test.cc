@@ -152,15 +152,15 @@ TEST_F(DeviceSetTest, DevicesKnowWhetherTensorFloat32IsEnabled) {
   EXPECT_FALSE(device->tensor_float_32());
 }
 
-TEST_F(DeviceSetTest, StepsAreCapturedWhenThatIsSwitchedOn) {
+TEST_F(DeviceSetTest, StepsAreCapturedUnlessThatIsSwitchedOff) {
   ASSERT_OK_AND_ASSIGN(Device* const used, devices_.FindDevice(0));
-  EXPECT_FALSE(used->captures_steps());
-  devices_.CaptureSteps(true);
   EXPECT_TRUE(used->captures_steps());
-  ASSERT_OK_AND_ASSIGN(Device* const other, devices_.FindDevice(1));
-  EXPECT_TRUE(other->captures_steps());
   devices_.CaptureSteps(false);
+  EXPECT_FALSE(used->captures_steps());
+  ASSERT_OK_AND_ASSIGN(Device* const other, devices_.FindDevice(1));
   EXPECT_FALSE(other->captures_steps());
+  devices_.CaptureSteps(true);
+  EXPECT_TRUE(other->captures_steps());
 }
 
 TEST_F(DeviceSetTest, TensorFloat32IsEnabledForAllDevices) {

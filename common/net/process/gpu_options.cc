@@ -13,7 +13,7 @@ ABSL_FLAG(bool, tensor_float_32, false,
           "Lets GPUs round float32 operands of products and convolutions to "
           "TF32, 10 bits of mantissa, which tensor cores compute faster.");
 ABSL_FLAG(
-    std::string, gpu_graphs, "off",
+    std::string, gpu_graphs, "auto",
     "auto: steps that GPUs repeat become CUDA graphs where they can. off: "
     "each kernel is launched by itself.");
 

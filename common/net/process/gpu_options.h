@@ -9,7 +9,7 @@ namespace muster {
 struct GpuOptions {
   int simulated_count = 0;       // Of --gpu_simulated; 0: those of the machine.
   bool tensor_float_32 = false;  // As DeviceSet::EnableTensorFloat32().
-  bool captures_steps = false;   // As DeviceSet::CaptureSteps().
+  bool captures_steps = true;    // As DeviceSet::CaptureSteps().
 };
 
 // Reads --gpu_simulated, --tensor_float_32 and --gpu_graphs.

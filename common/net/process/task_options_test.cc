@@ -149,13 +149,15 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
           "--tf_config is not");
 }
 
-TEST_F(TaskOptionsTest, TensorFloat32IsOffUnlessItIsAskedFor) {
+TEST_F(TaskOptionsTest, OptionsOfGpusHaveTheirDefaults) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
   EXPECT_FALSE(options.gpus.tensor_float_32);
   EXPECT_FALSE(options.check_numerics);
+  EXPECT_TRUE(options.gpus.captures_steps);
+  ASSERT_OK_AND_ASSIGN(
+      options,
+      Resolve({"--tensor_float_32", "--check_numerics", "--gpu_graphs=off"}));
   EXPECT_FALSE(options.gpus.captures_steps);
-  ASSERT_OK_AND_ASSIGN(options,
-                       Resolve({"--tensor_float_32", "--check_numerics"}));
   EXPECT_TRUE(options.check_numerics);
   EXPECT_TRUE(options.gpus.tensor_float_32);
 }
