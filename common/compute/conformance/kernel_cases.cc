@@ -277,6 +277,9 @@ void AddShapeCases(std::vector<OpCase>* cases) {
       {{2, 3, 4, 5}, {3, 1, 0, 2}},
       {{3, 37, 20}, {0, 2, 1}},
       {{20, 3, 2, 37}, {3, 2, 1, 0}},
+      // Rows of words of 4, 8 and 16 bytes.
+      {{2, 37, 5, 6}, {0, 2, 1, 3}},
+      {{2, 37, 5, 16}, {0, 2, 1, 3}},
       {{1, 5, 1, 7}, {3, 2, 1, 0}},
       {{0, 4}, {1, 0}},
       {{3, 4}, {-1, 0}},
@@ -314,6 +317,14 @@ void AddShapeCases(std::vector<OpCase>* cases) {
         {"Slice", {{"begin", Axes{1, 2}}, {"size", Axes{3, -1}}}, {x}});
     cases->push_back(
         {"SliceLike", {{"begin", Axes{1, 2}}}, {x, {dtype, {3, 2}}}});
+    for (const int64_t begin : {0, 2, 4, 16}) {
+      cases->push_back({"Slice",
+                        {{"begin", Axes{3, begin}}, {"size", Axes{9, 16}}},
+                        {{dtype, {13, 48}}}});
+    }
+    cases->push_back({"Concat",
+                      {{"axis", int64_t{1}}},
+                      {{dtype, {6, 16}}, {dtype, {6, 32}}}});
     cases->push_back(
         {"Pad", {{"paddings", Axes{1, 0, 2, 3}}, {"value", 1.0}}, {x}});
     cases->push_back(

@@ -63,6 +63,42 @@ __device__ void CopyGroup(const CopyParameters& p) {
   }
 }
 
+// Returns layout(position). Positions are below 2^32 unless kCount is 1.
+template <int kCount>
+__device__ int64_t OffsetOfWord(const DeviceLayout& layout, int64_t position) {
+  if constexpr (kCount == 1) {
+    return layout(position);
+  } else {
+    return OffsetOf(layout, position);
+  }
+}
+
+// Copies kCount words of 16 bytes, which are neighbours of those of the block's
+// other threads. All loads are on their way before the first store.
+template <int kCount>
+__device__ void CopyWideWords(const CopyParameters& p) {
+  using Word = ElementGroup<uint32_t, 4>;
+  const Word* const from = static_cast<const Word*>(p.from);
+  Word* const to = static_cast<Word*>(p.to);
+  const int64_t first =
+      static_cast<int64_t>(blockIdx.x) * blockDim.x * kCount + threadIdx.x;
+  Word words[kCount];
+  MUSTER_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    const int64_t position = first + static_cast<int64_t>(k) * blockDim.x;
+    if (position < p.count) {
+      words[k] = from[OffsetOfWord<kCount>(p.from_layout, position)];
+    }
+  }
+  MUSTER_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    const int64_t position = first + static_cast<int64_t>(k) * blockDim.x;
+    if (position < p.count) {
+      to[OffsetOfWord<kCount>(p.to_layout, position)] = words[k];
+    }
+  }
+}
+
 template <typename Word>
 __device__ void CopyWords(const CopyParameters& p) {
   if (p.words_per_thread == CopyParameters::kGroup) {
@@ -152,8 +188,12 @@ extern "C" __global__ void copy_words(
       return CopyWords<uint16_t>(p);
     case 4:
       return CopyWords<uint32_t>(p);
-    default:
+    case 8:
       return CopyWords<uint64_t>(p);
+    default:
+      return p.words_per_thread == CopyParameters::kGroup
+                 ? CopyWideWords<CopyParameters::kGroup>(p)
+                 : CopyWideWords<1>(p);
   }
 }
 

@@ -81,6 +81,45 @@ std::optional<TransposeParameters> AsTransposition(const CopyParameters& copy) {
   return transpose;
 }
 
+// True if each row of the layout's innermost axis is a number of groups of
+// `factor` words that are neighbours, and aligned as groups.
+bool HasGroups(const DeviceLayout& layout, int64_t factor) {
+  const int last = layout.rank - 1;
+  if (last < 0 || layout.strides[last] != 1) return false;
+  bool has_groups =
+      layout.extents[last] % factor == 0 && layout.offset % factor == 0;
+  for (int axis = 0; axis < last; ++axis) {
+    has_groups &= layout.strides[axis] % factor == 0;
+  }
+  return has_groups;
+}
+
+void DivideWords(int64_t factor, DeviceLayout* layout) {
+  const int last = layout->rank - 1;
+  layout->extents[last] /= factor;
+  layout->offset /= factor;
+  for (int axis = 0; axis < last; ++axis) layout->strides[axis] /= factor;
+}
+
+// Makes the words as wide as both layouts and the addresses allow.
+void WidenWords(CopyParameters* copy) {
+  const auto addresses = reinterpret_cast<uintptr_t>(copy->from) |
+                         reinterpret_cast<uintptr_t>(copy->to);
+  for (int32_t bytes = 16; bytes > copy->word_bytes; bytes /= 2) {
+    const int64_t factor = bytes / copy->word_bytes;
+    if (addresses % static_cast<uintptr_t>(bytes) != 0 ||
+        !HasGroups(copy->from_layout, factor) ||
+        !HasGroups(copy->to_layout, factor)) {
+      continue;
+    }
+    DivideWords(factor, &copy->from_layout);
+    DivideWords(factor, &copy->to_layout);
+    copy->count /= factor;
+    copy->word_bytes = bytes;
+    return;
+  }
+}
+
 absl::Status LaunchTransposition(const DeviceRun& run,
                                  const DeviceFunction& function, int64_t count,
                                  const TransposeParameters& transpose) {
@@ -315,6 +354,7 @@ absl::StatusOr<WordCopy> CopyingWords(const KernelTarget& target) {
                    FindFunction(target, copy_image(), "transpose_words"));
   return [=](const DeviceRun& run, const CopyParameters& what) {
     CopyParameters copy = what;
+    WidenWords(&copy);
     copy.words_per_thread =
         ElementsPerThread(copy_words, copy.count, CopyParameters::kGroup);
     if (copy.words_per_thread > 1) {

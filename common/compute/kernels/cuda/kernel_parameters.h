@@ -13,14 +13,15 @@ namespace muster::internal {
 // --- copy.cu ---
 
 // to[to_layout(i)] = from[from_layout(i)], for words of word_bytes. A thread
-// for each words_per_thread positions, which are neighbours.
+// for each words_per_thread positions, which are neighbours; if word_bytes is
+// 16, they are as far from each other as the block has threads.
 struct CopyParameters {
   static constexpr int kGroup = 4;
 
   int64_t count;
   const void* from;
   void* to;
-  int32_t word_bytes;            // 1, 2, 4 or 8.
+  int32_t word_bytes;            // 1, 2, 4, 8 or 16.
   int32_t words_per_thread = 1;  // Or kGroup.
   DeviceLayout from_layout;
   DeviceLayout to_layout;
