@@ -48,6 +48,34 @@ __device__ uint32_t RoundedPair(float low, float high) {
 #endif
 }
 
+// The element at k of words. Compilers take arrays of elements of 16 bits
+// apart, into a register for each.
+template <typename E>
+__device__ __forceinline__ float ElementOfWords(const uint32_t* words, int k) {
+  if constexpr (sizeof(E) == 4) {
+    return BitCast<float>(words[k]);
+  } else {
+    return Widened(
+        BitCast<E>(static_cast<uint16_t>(words[k / 2] >> (k % 2 * 16))));
+  }
+}
+
+// Returns the values as elements of E.
+template <typename E, int kCount>
+__device__ __forceinline__ auto WordsOf(const float (&values)[kCount]) {
+  constexpr int kPerWord = 4 / sizeof(E);
+  ElementGroup<uint32_t, kCount / kPerWord> group;
+  MUSTER_UNROLL
+  for (int i = 0; i < kCount / kPerWord; ++i) {
+    if constexpr (kPerWord == 1) {
+      group.values[i] = BitCast<uint32_t>(values[i]);
+    } else {
+      group.values[i] = RoundedPair<E>(values[2 * i], values[2 * i + 1]);
+    }
+  }
+  return group;
+}
+
 // Copies kBytes, 4, 8 or 16, from global to shared memory. The thread does not
 // wait for them until AwaitCopies(); others may not read them.
 template <int kBytes>

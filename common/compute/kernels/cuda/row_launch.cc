@@ -30,6 +30,10 @@ RowPlan PlanRows(const KernelSpec& spec, RowFunction row_function,
       return {classes <= 512 ? "gradients_held_512" : "gradients_held_1024",
               kWarp, vector};
     }
+    if (row_function == RowFunction::kSoftmax) {
+      return {classes <= 512 ? "softmax_held_512" : "softmax_held_1024", kWarp,
+              vector};
+    }
     return {classes <= 512 ? "rows_held_512" : "rows_held_1024", kWarp, vector};
   }
   // A warp, or less, has a row that its lanes read in few steps.

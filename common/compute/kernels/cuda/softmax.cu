@@ -8,10 +8,11 @@
 namespace muster::internal {
 namespace {
 
+// Of numbers: a row with a NaN becomes NaN when its maximum is subtracted.
 struct Larger {
   template <typename C>
   __device__ C operator()(C a, C b) const {
-    return b > a ? b : a;
+    return fmax(a, b);
   }
 };
 
@@ -149,62 +150,12 @@ __device__ void RunRow(const RowParameters& p) {
   }
 }
 
-// Loads neighbouring elements, by one instruction if they are aligned.
-template <typename T, int kVector>
-__device__ __forceinline__ void LoadVector(const T* from, bool is_aligned,
-                                           float (&values)[kVector]) {
-  if (is_aligned) {
-    const auto group = *reinterpret_cast<const ElementGroup<T, kVector>*>(from);
-    MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) {
-      values[v] = static_cast<float>(group.values[v]);
-    }
-  } else {
-    MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) values[v] = static_cast<float>(from[v]);
-  }
-}
-
-template <typename T, int kVector>
-__device__ __forceinline__ void StoreVector(T* to, bool is_aligned,
-                                            const float (&values)[kVector]) {
-  ElementGroup<T, kVector> group;
-  MUSTER_UNROLL
-  for (int v = 0; v < kVector; ++v) {
-    group.values[v] = ConvertNumber<T>(values[v]);
-  }
-  if (is_aligned) {
-    *reinterpret_cast<ElementGroup<T, kVector>*>(to) = group;
-  } else {
-    MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) to[v] = group.values[v];
-  }
-}
-
-// Computes the gradient of a row's logits from probabilities.
-template <typename T, int kVector>
-__device__ void ToGradient(const RowParameters& p, int64_t row, int64_t label,
-                           int64_t c, bool is_aligned,
-                           float (&values)[kVector]) {
-  const float gradient = LoadElement<float>(p.gradient, row);
-  float labels[kVector];
-  if (p.function == RowFunction::kCrossEntropyGrad) {
-    LoadVector(static_cast<const T*>(p.labels.data) + row * p.classes + c,
-               is_aligned, labels);
-  } else {
-    MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) labels[v] = c + v == label ? 1.0f : 0.0f;
-  }
-  MUSTER_UNROLL
-  for (int v = 0; v < kVector; ++v) {
-    values[v] = gradient * (values[v] - labels[v]);
-  }
-}
-
-// A row that the registers of up to 32 lanes hold: vectors at first, first +
-// step, ... of it in each lane.
-template <int kVector>
+// A row that the registers of up to 32 lanes hold: vectors of 16 bytes at
+// first, first + step, ... of it in each lane.
+template <typename T>
 struct HeldPlace {
+  static constexpr int kVector = kAccessBytesMax / sizeof(T);
+
   __device__ explicit HeldPlace(const RowParameters& p)
       : row(static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y),
         begin(row * p.classes),
@@ -219,120 +170,234 @@ struct HeldPlace {
   int32_t step;
 };
 
-// As RunRow(), for rows of HeldPlace, of kSlots vectors in each lane. The row
-// is read once, and has one exponential for each element.
-template <typename T, int kVector, int kSlots>
-__device__ void RunHeldRow(const RowParameters& p) {
-  using Group = ElementGroup<T, kVector>;
-  const auto [row, begin, classes, first, step] = HeldPlace<kVector>(p);
-  const T* const logits = static_cast<const T*>(p.logits.data) + begin;
-  bool is_aligned = IsAlignedFor<Group>(p.logits.data);
-  float values[kSlots][kVector];
+// The elements of a lane, of kSlots vectors.
+template <typename T, int kSlots>
+using HeldValues = float[kSlots][HeldPlace<T>::kVector];
+
+// As CombineLanes() for 32 lanes or fewer.
+template <typename Combine>
+__device__ float CombineHeldLanes(float value, Combine combine) {
+  if (blockDim.x == 32) {
+    MUSTER_UNROLL
+    for (uint32_t i = 16; i > 0; i /= 2) {
+      value = combine(value, __shfl_xor_sync(~0u, value, i));
+    }
+  } else {
+    for (uint32_t i = blockDim.x / 2; i > 0; i /= 2) {
+      value = combine(value, __shfl_xor_sync(~0u, value, i));
+    }
+  }
+  return value;
+}
+
+// Loads the lane's elements of a row; those behind its end become `fill`. All
+// loads are on their way before the first conversion.
+template <typename T, int kSlots>
+__device__ __forceinline__ void LoadHeld(const DeviceElements& from,
+                                         const HeldPlace<T>& at, float fill,
+                                         HeldValues<T, kSlots>& values) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  using Group = ElementGroup<uint32_t, 4>;
+  using Elements = ElementGroup<T, kVector>;
+  const T* const row = static_cast<const T*>(from.data) + at.begin;
+  Group groups[kSlots] = {};
+  if (IsAlignedFor<Group>(from.data)) {
+    MUSTER_UNROLL
+    for (int i = 0; i < kSlots; ++i) {
+      const int32_t c = at.first + i * at.step;
+      if (c < at.classes) groups[i] = *reinterpret_cast<const Group*>(row + c);
+    }
+  } else {
+    MUSTER_UNROLL
+    for (int i = 0; i < kSlots; ++i) {
+      const int32_t c = at.first + i * at.step;
+      Elements elements = {};
+      MUSTER_UNROLL
+      for (int v = 0; v < kVector; ++v) {
+        if (c < at.classes) elements.values[v] = row[c + v];
+      }
+      groups[i] = BitCast<Group>(elements);
+    }
+  }
   MUSTER_UNROLL
   for (int i = 0; i < kSlots; ++i) {
+    const bool is_inside = at.first + i * at.step < at.classes;
     MUSTER_UNROLL
     for (int v = 0; v < kVector; ++v) {
-      values[i][v] = static_cast<float>(-INFINITY);
+      values[i][v] = is_inside ? ElementOfWords<T>(groups[i].values, v) : fill;
     }
-    const int32_t c = first + i * step;
-    if (c < classes) LoadVector(logits + c, is_aligned, values[i]);
   }
+}
+
+// Stores what lies in the row.
+template <typename T, int kSlots>
+__device__ __forceinline__ void StoreHeld(const HeldValues<T, kSlots>& values,
+                                          const HeldPlace<T>& at,
+                                          const DeviceElements& to) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  using Group = ElementGroup<uint32_t, 4>;
+  T* const row = static_cast<T*>(to.data) + at.begin;
+  const bool is_aligned = IsAlignedFor<Group>(to.data);
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots; ++i) {
+    const int32_t c = at.first + i * at.step;
+    if (c >= at.classes) continue;
+    const Group group = WordsOf<T>(values[i]);
+    if (is_aligned) {
+      *reinterpret_cast<Group*>(row + c) = group;
+      continue;
+    }
+    const auto elements = BitCast<ElementGroup<T, kVector>>(group);
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) row[c + v] = elements.values[v];
+  }
+}
+
+// Computes the gradient of a row's logits from probabilities.
+template <typename T, int kSlots>
+__device__ __forceinline__ void ToGradient(const RowParameters& p,
+                                           const HeldPlace<T>& at,
+                                           int64_t label,
+                                           HeldValues<T, kSlots>& values) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  if (at.classes == 0) return;
+  const float gradient = LoadElement<float>(p.gradient, at.row);
+  HeldValues<T, kSlots> labels;
+  if (p.function == RowFunction::kCrossEntropyGrad) {
+    LoadHeld<T>(p.labels, at, 0.0f, labels);
+  } else {
+    MUSTER_UNROLL
+    for (int i = 0; i < kSlots * kVector; ++i) {
+      const int32_t c = at.first + i / kVector * at.step + i % kVector;
+      labels[i / kVector][i % kVector] = c == label ? 1.0f : 0.0f;
+    }
+  }
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    float& value = values[i / kVector][i % kVector];
+    value = gradient * (value - labels[i / kVector][i % kVector]);
+  }
+}
+
+struct Exponentials {
+  float max;
+  float sum;
+};
+
+// Loads a row, subtracts its maximum, and adds up the exponentials, which
+// replace the differences unless `keeps_logits`. The row is read once, and has
+// one exponential for each element.
+template <typename T, int kSlots>
+__device__ __forceinline__ Exponentials
+ReadHeldRow(const RowParameters& p, const HeldPlace<T>& at, bool keeps_logits,
+            HeldValues<T, kSlots>& values) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  constexpr float kLog2E = 1.44269504088896340736f;
+  LoadHeld<T>(p.logits, at, static_cast<float>(-INFINITY), values);
   float max = static_cast<float>(-INFINITY);
   MUSTER_UNROLL
   for (int i = 0; i < kSlots * kVector; ++i) {
     max = Larger()(max, values[i / kVector][i % kVector]);
   }
-  max = CombineLanes(max, Larger());
-  const bool is_loss = p.function == RowFunction::kCrossEntropy ||
-                       p.function == RowFunction::kSparseCrossEntropy;
-  const bool has_logarithms = p.function == RowFunction::kLogSoftmax;
+  max = CombineHeldLanes(max, Larger());
   float sum = 0;
   MUSTER_UNROLL
   for (int i = 0; i < kSlots * kVector; ++i) {
     float& value = values[i / kVector][i % kVector];
     value -= max;
-    const float power = exp(value);
+    const float power = QuickExp2(kLog2E * value);
     sum += power;
-    if (!has_logarithms) value = power;
+    if (!keeps_logits) value = power;
   }
-  sum = CombineLanes(sum, Sum());
-  const bool is_sparse = p.function == RowFunction::kSparseCrossEntropy ||
-                         p.function == RowFunction::kSparseCrossEntropyGrad;
-  const int64_t label = is_sparse && row < p.rows ? LabelOf(p, row) : -1;
-  const float log_sum = log(sum);
-  if (is_loss) {
-    WriteLoss(p, ShiftedRow<float>{p, begin, classes, max, log_sum}, row,
-              label);
-    return;
-  }
-  const float inverse = 1 / sum;
-  is_aligned = IsAlignedFor<Group>(p.to.data) &&
-               (p.function != RowFunction::kCrossEntropyGrad ||
-                IsAlignedFor<Group>(p.labels.data));
-  MUSTER_UNROLL
-  for (int i = 0; i < kSlots; ++i) {
-    const int32_t c = first + i * step;
-    if (c >= classes) continue;
-    MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) {
-      values[i][v] =
-          has_logarithms ? values[i][v] - log_sum : values[i][v] * inverse;
-    }
-    if (p.function == RowFunction::kCrossEntropyGrad || is_sparse) {
-      ToGradient<T>(p, row, label, c, is_aligned, values[i]);
-    }
-    StoreVector(static_cast<T*>(p.to.data) + begin + c, is_aligned, values[i]);
-  }
+  return {max, CombineHeldLanes(sum, Sum())};
 }
 
-// As WriteSoftmaxGradient(), for the rows of RunHeldRow().
-template <typename T, int kVector, int kSlots>
-__device__ void WriteHeldGradient(const RowParameters& p) {
-  using Group = ElementGroup<T, kVector>;
-  const auto [row, begin, classes, first, step] = HeldPlace<kVector>(p);
-  const T* const gradient = static_cast<const T*>(p.logits.data) + begin;
-  const T* const y = static_cast<const T*>(p.labels.data) + begin;
-  const bool is_aligned = IsAlignedFor<Group>(p.logits.data) &&
-                          IsAlignedFor<Group>(p.labels.data) &&
-                          IsAlignedFor<Group>(p.to.data);
-  float gradients[kSlots][kVector] = {};
-  float values[kSlots][kVector] = {};
+// For rows of HeldPlace, of kSlots vectors in each lane.
+template <typename T, int kSlots>
+__device__ void WriteHeldSoftmax(const RowParameters& p) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  const HeldPlace<T> at(p);
+  HeldValues<T, kSlots> values;
+  const float sum = ReadHeldRow<T>(p, at, false, values).sum;
+  const float inverse = QuickReciprocal(sum);
   MUSTER_UNROLL
-  for (int i = 0; i < kSlots; ++i) {
-    const int32_t c = first + i * step;
-    if (c >= classes) continue;
-    LoadVector(gradient + c, is_aligned, gradients[i]);
-    LoadVector(y + c, is_aligned, values[i]);
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    values[i / kVector][i % kVector] *= inverse;
   }
+  StoreHeld<T>(values, at, p.to);
+}
+
+// As RunRow(), for the rows of WriteHeldSoftmax(), and the other functions.
+template <typename T, int kSlots>
+__device__ void RunHeldRow(const RowParameters& p) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  const HeldPlace<T> at(p);
+  const bool has_logarithms = p.function == RowFunction::kLogSoftmax;
+  HeldValues<T, kSlots> values;
+  const auto [max, sum] = ReadHeldRow<T>(p, at, has_logarithms, values);
+  const bool is_sparse = p.function == RowFunction::kSparseCrossEntropy ||
+                         p.function == RowFunction::kSparseCrossEntropyGrad;
+  const int64_t label = is_sparse && at.row < p.rows ? LabelOf(p, at.row) : -1;
+  const float log_sum = log(sum);
+  if (p.function == RowFunction::kCrossEntropy ||
+      p.function == RowFunction::kSparseCrossEntropy) {
+    WriteLoss(p, ShiftedRow<float>{p, at.begin, at.classes, max, log_sum},
+              at.row, label);
+    return;
+  }
+  const float inverse = QuickReciprocal(sum);
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    float& value = values[i / kVector][i % kVector];
+    value = has_logarithms ? value - log_sum : value * inverse;
+  }
+  if (!has_logarithms) ToGradient<T>(p, at, label, values);
+  StoreHeld<T>(values, at, p.to);
+}
+
+// As WriteSoftmaxGradient(), for the rows of WriteHeldSoftmax().
+template <typename T, int kSlots>
+__device__ void WriteHeldGradient(const RowParameters& p) {
+  constexpr int kVector = HeldPlace<T>::kVector;
+  const HeldPlace<T> at(p);
+  HeldValues<T, kSlots> gradients;
+  HeldValues<T, kSlots> values;
+  LoadHeld<T>(p.logits, at, 0.0f, gradients);
+  LoadHeld<T>(p.labels, at, 0.0f, values);
   float sum = 0;
   MUSTER_UNROLL
   for (int i = 0; i < kSlots * kVector; ++i) {
     sum +=
         gradients[i / kVector][i % kVector] * values[i / kVector][i % kVector];
   }
-  sum = CombineLanes(sum, Sum());
+  sum = CombineHeldLanes(sum, Sum());
   MUSTER_UNROLL
-  for (int i = 0; i < kSlots; ++i) {
-    const int32_t c = first + i * step;
-    if (c >= classes) continue;
-    MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) values[i][v] *= gradients[i][v] - sum;
-    StoreVector(static_cast<T*>(p.to.data) + begin + c, is_aligned, values[i]);
+  for (int i = 0; i < kSlots * kVector; ++i) {
+    values[i / kVector][i % kVector] *=
+        gradients[i / kVector][i % kVector] - sum;
   }
+  StoreHeld<T>(values, at, p.to);
 }
 
 // What VisitHeldRow() calls.
 struct HeldRow {
-  template <typename T, int kVector, int kSlots>
+  template <typename T, int kSlots>
   __device__ void operator()() const {
-    RunHeldRow<T, kVector, kSlots>(p);
+    RunHeldRow<T, kSlots>(p);
+  }
+  const RowParameters& p;
+};
+struct HeldSoftmax {
+  template <typename T, int kSlots>
+  __device__ void operator()() const {
+    WriteHeldSoftmax<T, kSlots>(p);
   }
   const RowParameters& p;
 };
 struct HeldGradient {
-  template <typename T, int kVector, int kSlots>
+  template <typename T, int kSlots>
   __device__ void operator()() const {
-    WriteHeldGradient<T, kVector, kSlots>(p);
+    WriteHeldGradient<T, kSlots>(p);
   }
   const RowParameters& p;
 };
@@ -342,11 +407,11 @@ template <int kValues, typename Visit>
 __device__ void VisitHeldRow(const Visit& visit) {
   switch (visit.p.logits.type) {
     case ElementType::kBfloat16:
-      return visit.template operator()<bfloat16, 8, kValues / 8>();
+      return visit.template operator()<bfloat16, kValues / 8>();
     case ElementType::kFloat16:
-      return visit.template operator()<float16, 8, kValues / 8>();
+      return visit.template operator()<float16, kValues / 8>();
     default:
-      return visit.template operator()<float, 4, kValues / 4>();
+      return visit.template operator()<float, kValues / 4>();
   }
 }
 
@@ -365,7 +430,7 @@ extern "C" __global__ void rows_double(
 }
 
 // Rows of up to 512, and up to 1024, elements, a multiple of 16 bytes.
-extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 3)
     rows_held_512(const __grid_constant__ RowParameters p) {
   VisitHeldRow<16>(HeldRow{p});
 }
@@ -373,6 +438,16 @@ extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
     rows_held_1024(const __grid_constant__ RowParameters p) {
   VisitHeldRow<32>(HeldRow{p});
+}
+
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 6)
+    softmax_held_512(const __grid_constant__ RowParameters p) {
+  VisitHeldRow<16>(HeldSoftmax{p});
+}
+
+extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 3)
+    softmax_held_1024(const __grid_constant__ RowParameters p) {
+  VisitHeldRow<32>(HeldSoftmax{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
@@ -389,5 +464,7 @@ MUSTER_SIMULATED_KERNELS(softmax, MUSTER_BARRIER_KERNEL(rows_float),
                          MUSTER_BARRIER_KERNEL(rows_double),
                          MUSTER_BARRIER_KERNEL(gradients_held_512),
                          MUSTER_BARRIER_KERNEL(gradients_held_1024),
+                         MUSTER_BARRIER_KERNEL(softmax_held_512),
+                         MUSTER_BARRIER_KERNEL(softmax_held_1024),
                          MUSTER_BARRIER_KERNEL(rows_held_512),
                          MUSTER_BARRIER_KERNEL(rows_held_1024))

@@ -125,27 +125,6 @@ struct Softsign {
   }
 };
 
-// 2^x and 1 / x within 2 units in the last place, by one instruction of a GPU.
-// There, results below 2^-126 are 0.
-MUSTER_HOST_DEVICE inline float QuickExp2(float x) {
-#if defined(__CUDA_ARCH__)
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#else
-  return exp2(x);
-#endif
-}
-MUSTER_HOST_DEVICE inline float QuickReciprocal(float x) {
-#if defined(__CUDA_ARCH__)
-  float reciprocal;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(x));
-  return reciprocal;
-#else
-  return 1 / x;
-#endif
-}
-
 inline constexpr double kSqrtHalf = 0.70710678118654752440;
 inline constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 inline constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
