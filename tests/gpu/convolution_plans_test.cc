@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
-#include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,9 +15,7 @@
 #include "absl/strings/match.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/kernels/cuda/cudnn/convolution_plan.h"
-#include "common/compute/kernels/cuda/cudnn/cudnn_api.h"
-#include "common/compute/kernels/cuda/cudnn/descriptor.h"
-#include "common/compute/kernels/cuda/cudnn/real_cudnn.h"
+#include "common/compute/kernels/cuda/cudnn/execution_plan.h"
 #include "common/compute/kernels/image_geometry.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/ops/builtin_ops.h"
@@ -38,13 +32,12 @@
 #include "common/learn/nn/losses.h"
 #include "common/learn/train/step_graphs.h"
 #include "gtest/gtest.h"
+#include "tests/gpu/described_gpu.h"
 
 namespace muster {
 namespace {
 
 constexpr int64_t kBatch = 32;
-// The oldest version that takes descriptions of GPUs.
-constexpr size_t kDescribingVersion = 90800;
 
 // The convolutions of a training step by their types, so that each is there
 // once.
@@ -80,30 +73,8 @@ std::map<std::string, KernelSpec> ConvolutionsOf(const LayerPtr& layer) {
   return specs;
 }
 
-class ConvolutionPlansTest : public ::testing::Test {
+class ConvolutionPlansTest : public DescribedGpuTest {
  protected:
-  void SetUp() override {
-    const absl::StatusOr<const cudnn::CudnnApi*> api = RealCudnn();
-    if (!api.ok()) GTEST_SKIP() << api.status();
-    if ((*api)->version < kDescribingVersion) {
-      GTEST_SKIP() << "cuDNN " << cudnn::VersionString((*api)->version)
-                   << " takes no descriptions of GPUs: "
-                   << cudnn::VersionString(kDescribingVersion) << " does";
-    }
-    target_.api = *api;
-    std::ifstream file("tests/gpu/h100.json");
-    const std::string json((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
-    auto properties =
-        CudnnDescriptor::Create(*api, cudnn::DescriptorType::kDeviceProperties);
-    ASSERT_OK(properties);
-    properties->SetList<char>(cudnn::AttributeName::kDevicePropertiesJson,
-                              json);
-    ASSERT_OK(properties->Finalize());
-    properties_ = *std::move(properties);
-    target_.device_properties = &*properties_;
-  }
-
   void ExpectPlansForAll(const std::map<std::string, KernelSpec>& specs,
                          DType dtype, size_t count) {
     EXPECT_EQ(specs.size(), count);
@@ -114,8 +85,8 @@ class ConvolutionPlansTest : public ::testing::Test {
       ASSERT_EQ(spec.outputs[0].dtype, dtype);
       ASSERT_OK_AND_ASSIGN(const internal::ConvGeometry geometry,
                            internal::ConvGeometry::Of(spec));
-      const absl::StatusOr<ConvolutionPlan> plan = ConvolutionPlan::Create(
-          target_, {.dtype = dtype, .geometry = geometry});
+      const absl::StatusOr<CudnnPlan> plan = MakeCudnnPlan(
+          target_, ConvolutionProblem{.dtype = dtype, .geometry = geometry});
       ASSERT_OK(plan);
       workspace_bytes_max =
           std::max(workspace_bytes_max, plan->workspace_bytes());
@@ -125,9 +96,6 @@ class ConvolutionPlansTest : public ::testing::Test {
               << " by engines that are compiled, at most "
               << workspace_bytes_max << " bytes of workspace" << std::endl;
   }
-
-  CudnnTarget target_;
-  std::optional<CudnnDescriptor> properties_;
 };
 
 TEST_F(ConvolutionPlansTest, MobileNetV2InFloat32) {

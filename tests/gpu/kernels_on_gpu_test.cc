@@ -3,6 +3,7 @@
 // MUSTER_TEST_GPU=real takes the GPU of the machine.
 
 #include <cstdint>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/autodiff/gradients.h"
+#include "common/compute/conformance/attention_cases.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/graph/graph_builder.h"
@@ -23,6 +25,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/testing/op_cases.h"
+#include "common/compute/runtime/attention_fusion.h"
 #include "common/compute/runtime/executable.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -179,6 +182,68 @@ TEST(KernelsOnGpuTest, ActivationsAfterBatchNormalizationAreFused) {
         }
       }
     }
+  }
+}
+
+// The results on the device of attention, and whether it is one op there.
+struct AttentionOnDevice {
+  std::vector<Tensor> results;
+  bool is_fused = false;
+};
+
+absl::StatusOr<AttentionOnDevice> RunAttention(const AttentionCase& one,
+                                               const AttentionTracing& tracing,
+                                               Device* device) {
+  ASSIGN_OR_RETURN(Graph graph, TraceAttention(one, tracing));
+  const KernelRegistry kernels = CudaKernels(device);
+  const std::vector<Tensor> inputs = AttentionInputs(one);
+  Graph typed = graph;
+  AttentionOnDevice run;
+  FuseAttention(&typed, BuiltinOps(), [&](const KernelSpec& spec) {
+    run.is_fused = kernels.Create(spec, 1).ok();
+    return run.is_fused;
+  });
+  ASSIGN_OR_RETURN(const auto executable,
+                   Executable::Compile(std::move(graph), BuiltinOps(), kernels,
+                                       /*variables=*/nullptr,
+                                       {.device = device,
+                                        .host_kernels = &CpuKernels(),
+                                        .soft_placement = false}));
+  RETURN_IF_ERROR(executable->Run(inputs, {}, &run.results));
+  std::vector<Tensor> again;
+  RETURN_IF_ERROR(executable->Run(inputs, {}, &again));
+  for (size_t i = 0; i < again.size(); ++i) {
+    EXPECT_EQ(std::memcmp(again[i].raw_data(), run.results[i].raw_data(),
+                          again[i].size_bytes()),
+              0)
+        << "the bits of result " << i << " differ from run to run";
+  }
+  return run;
+}
+
+TEST(KernelsOnGpuTest, AttentionAndItsGradientConform) {
+  ASSERT_OK_AND_ASSIGN(Device* const device,
+                       DeviceSet::OfProcess().FindDevice(0));
+  int fused_count = 0;
+  for (const AttentionCase& one : AttentionCases()) {
+    SCOPED_TRACE(Describe(one));
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                         WantedAttention(one));
+    for (const bool has_gradients : {false, true}) {
+      ASSERT_OK_AND_ASSIGN(
+          const AttentionOnDevice run,
+          RunAttention(one, {.has_gradients = has_gradients}, device));
+      ExpectAttentionClose(one, run.results, wanted);
+      if (run.is_fused) ++fused_count;
+      std::cout << Describe(one) << (has_gradients ? " with gradients" : "")
+                << (run.is_fused ? ": fused" : ": not fused") << std::endl;
+    }
+  }
+  RecordProperty("fused", fused_count);
+  const DeviceDescription& description = device->description();
+  if (description.compute_capability == 90 &&
+      FindCudaLibraries(*device).cudnn != nullptr) {
+    EXPECT_GT(fused_count, 0);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/compute/graph/graph_verifier.h"
 #include "common/compute/kernels/cuda/step_gate.h"
+#include "common/compute/runtime/attention_fusion.h"
 #include "common/compute/runtime/elementwise_fusion.h"
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/compute/runtime/image_fusion.h"
@@ -300,9 +301,10 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   const auto is_supported = [&](const KernelSpec& spec) {
     return kernels.Create(spec, options_.intra_op_thread_count).ok();
   };
+  // No kernel of the host knows the outcome of these fusions of devices.
+  if (options_.device != nullptr) FuseAttention(&typed, ops_, is_supported);
   FuseMatMulBias(&typed, ops_, is_supported);
   FuseImageOps(&typed, ops_, is_supported);
-  // No kernel of the host knows the outcome.
   if (options_.device != nullptr) FuseElementwise(&typed, ops_, is_supported);
   return DropDeadNodes(typed, ops_);
 }

@@ -42,6 +42,7 @@ KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries) {
     const auto library = Cudnn::Create(libraries.cudnn, device);
     if (library.ok()) {
       internal::RegisterCudnnKernels(&registry, target, *library);
+      internal::RegisterCudnnAttentionKernels(&registry, target, *library);
     } else {
       LogUnusable(*device, "convolutions", library.status());
     }

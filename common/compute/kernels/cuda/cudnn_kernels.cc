@@ -1,3 +1,4 @@
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,20 +16,20 @@
 namespace muster::internal {
 namespace {
 
-CudnnConvolution::Operands OperandsOf(const KernelArguments& arguments,
-                                      ConvPart part, void* kernel,
-                                      void* workspace) {
+// x, the kernel and y.
+std::array<void*, 3> OperandsOf(const KernelArguments& arguments, ConvPart part,
+                                void* kernel) {
   const auto input = [&](int i) { return arguments.inputs[i]->address(); };
   void* const output = arguments.outputs[0]->address();
   switch (part) {
     case ConvPart::kForward:
-      return {input(0), kernel, output, workspace};
+      return {input(0), kernel, output};
     case ConvPart::kBackpropInput:
-      return {output, kernel, input(0), workspace};
+      return {output, kernel, input(0)};
     case ConvPart::kBackpropKernel:
       break;
   }
-  return {input(0), kernel, input(1), workspace};
+  return {input(0), kernel, input(1)};
 }
 
 // Transposes kernels: ours are matrices of [height * width * inputs, outputs],
@@ -93,11 +94,12 @@ KernelOr MakeConvolution(const KernelSpec& spec, const KernelTarget& target,
   }
   ASSIGN_OR_RETURN(const ConvGeometry geometry, ConvGeometry::Of(spec));
   ASSIGN_OR_RETURN(
-      std::shared_ptr<CudnnConvolution> convolution,
-      CudnnConvolution::Create(
-          library, {.dtype = dtype,
-                    .geometry = geometry,
-                    .tensor_float_32 = target.device->tensor_float_32()}));
+      std::shared_ptr<CudnnExecution> convolution,
+      CudnnExecution::Create(
+          library, ConvolutionProblem{
+                       .dtype = dtype,
+                       .geometry = geometry,
+                       .tensor_float_32 = target.device->tensor_float_32()}));
   ASSIGN_OR_RETURN(const Transposition transposition,
                    Transposition::Create(target,
                                          geometry.height.window_extent *
@@ -125,7 +127,7 @@ KernelOr MakeConvolution(const KernelSpec& spec, const KernelTarget& target,
         }
         RETURN_IF_ERROR(
             convolution->Run(run.arguments.stream,
-                             OperandsOf(run.arguments, part, theirs, scratch)));
+                             OperandsOf(run.arguments, part, theirs), scratch));
         if (ours == theirs || !is_result) return absl::OkStatus();
         return transposition.FromCudnn(run, theirs, ours);
       },

@@ -40,6 +40,9 @@ void RegisterCublasLtKernels(KernelRegistry* registry,
                              const std::shared_ptr<CublasLt>& library);
 void RegisterCudnnKernels(KernelRegistry* registry, const KernelTarget& target,
                           const std::shared_ptr<Cudnn>& library);
+void RegisterCudnnAttentionKernels(KernelRegistry* registry,
+                                   const KernelTarget& target,
+                                   const std::shared_ptr<Cudnn>& library);
 // Registered after cuDNN, which computes what these kernels refuse: depthwise
 // convolutions of several outputs for each channel, dilated ones, and float64.
 void RegisterDepthwiseKernels(KernelRegistry* registry,

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/compute/kernels/image_geometry.h"
-#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/window.h"
 
@@ -19,19 +18,10 @@ using cudnn::DescriptorType;
 // outputs, inputs of a group, height, width.
 using Axes = std::array<int64_t, 4>;
 
-cudnn::CudnnDataType DataTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return cudnn::CudnnDataType::kFloat64;
-    case DType::kFloat16:
-      return cudnn::CudnnDataType::kFloat16;
-    case DType::kBfloat16:
-      return cudnn::CudnnDataType::kBfloat16;
-    default:
-      MUSTER_CHECK(dtype == DType::kFloat32);
-      return cudnn::CudnnDataType::kFloat32;
-  }
-}
+// The unique ids of the operands.
+constexpr int64_t kX = 'x';
+constexpr int64_t kKernel = 'w';
+constexpr int64_t kY = 'y';
 
 absl::StatusOr<CudnnDescriptor> MakeTensor(const CudnnTarget& target,
                                            DType dtype, int64_t id,
@@ -40,12 +30,11 @@ absl::StatusOr<CudnnDescriptor> MakeTensor(const CudnnTarget& target,
   ASSIGN_OR_RETURN(
       CudnnDescriptor tensor,
       CudnnDescriptor::Create(target.api, DescriptorType::kTensor));
-  tensor.Set(AttributeName::kTensorDataType, DataTypeOf(dtype));
+  tensor.Set(AttributeName::kTensorDataType, CudnnDataTypeOf(dtype));
   tensor.SetList<int64_t>(AttributeName::kTensorDimensions, extents);
   tensor.SetList<int64_t>(AttributeName::kTensorStrides, strides);
   tensor.Set(AttributeName::kTensorUniqueId, id);
-  tensor.Set(AttributeName::kTensorByteAlignment,
-             int64_t{ConvolutionPlan::kAlignmentBytes});
+  tensor.Set(AttributeName::kTensorByteAlignment, CudnnPlan::kAlignmentBytes);
   RETURN_IF_ERROR(tensor.Finalize());
   return tensor;
 }
@@ -65,8 +54,7 @@ absl::StatusOr<CudnnDescriptor> MakeKernel(const CudnnTarget& target,
   const int64_t inputs = geometry.group_inputs();
   const int64_t height = geometry.height.window_extent;
   const int64_t width = geometry.width.window_extent;
-  return MakeTensor(target, dtype, kCudnnKernel,
-                    {outputs, inputs, height, width},
+  return MakeTensor(target, dtype, kKernel, {outputs, inputs, height, width},
                     {height * width * inputs, 1, width * inputs, inputs});
 }
 
@@ -80,9 +68,9 @@ absl::StatusOr<CudnnDescriptor> MakeConvolution(const CudnnTarget& target,
     const int64_t values[] = {geometry.height.*field, geometry.width.*field};
     convolution.SetList<int64_t>(attribute, values);
   };
-  convolution.Set(
-      AttributeName::kConvolutionComputeType,
-      DataTypeOf(dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32));
+  convolution.Set(AttributeName::kConvolutionComputeType,
+                  CudnnDataTypeOf(dtype == DType::kFloat64 ? DType::kFloat64
+                                                           : DType::kFloat32));
   convolution.Set(AttributeName::kConvolutionMode,
                   cudnn::ConvolutionMode::kCrossCorrelation);
   convolution.Set(AttributeName::kConvolutionSpatialDimensions, int64_t{2});
@@ -139,19 +127,19 @@ void SetFactors(const OperationNames& names, CudnnDescriptor* operation) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<CudnnDescriptor>> MakeConvolutionGraph(
+absl::StatusOr<CudnnGraph> MakeConvolutionGraph(
     const CudnnTarget& target, const ConvolutionProblem& problem) {
   const ConvGeometry& geometry = problem.geometry;
   const DType dtype = problem.dtype;
   ASSIGN_OR_RETURN(
       CudnnDescriptor x,
-      MakeImages(target, dtype, kCudnnX, geometry.batch,
+      MakeImages(target, dtype, kX, geometry.batch,
                  geometry.height.input_extent, geometry.width.input_extent,
                  geometry.input_channels));
   ASSIGN_OR_RETURN(CudnnDescriptor kernel, MakeKernel(target, dtype, geometry));
   ASSIGN_OR_RETURN(
       CudnnDescriptor y,
-      MakeImages(target, dtype, kCudnnY, geometry.batch,
+      MakeImages(target, dtype, kY, geometry.batch,
                  geometry.height.output_extent, geometry.width.output_extent,
                  geometry.output_channels));
   ASSIGN_OR_RETURN(CudnnDescriptor convolution,
@@ -169,20 +157,14 @@ absl::StatusOr<std::vector<CudnnDescriptor>> MakeConvolutionGraph(
   operation.Set(names.kernel, kernel);
   operation.Set(names.y, y);
   RETURN_IF_ERROR(operation.Finalize());
-  ASSIGN_OR_RETURN(
-      CudnnDescriptor graph,
-      CudnnDescriptor::Create(target.api, DescriptorType::kOperationGraph));
-  if (target.handle != nullptr) {
-    graph.Set(AttributeName::kGraphHandle, target.handle);
+  CudnnGraph graph;
+  graph.operand_ids = {kX, kKernel, kY};
+  const cudnn::Descriptor operations[] = {operation.handle()};
+  for (CudnnDescriptor* one : {&x, &kernel, &y, &convolution, &operation}) {
+    graph.descriptors.push_back(std::move(*one));
   }
-  graph.Set(AttributeName::kGraphOperations, operation);
-  RETURN_IF_ERROR(graph.Finalize());
-  std::vector<CudnnDescriptor> all;
-  for (CudnnDescriptor* one :
-       {&x, &kernel, &y, &convolution, &operation, &graph}) {
-    all.push_back(std::move(*one));
-  }
-  return all;
+  RETURN_IF_ERROR(FinishCudnnGraph(target, operations, &graph.descriptors));
+  return graph;
 }
 
 }  // namespace muster::internal

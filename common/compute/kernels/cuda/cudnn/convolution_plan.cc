@@ -1,7 +1,6 @@
 #include "common/compute/kernels/cuda/cudnn/convolution_plan.h"
 
-#include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/kernels/cuda/cudnn/convolution_graph.h"
@@ -9,121 +8,6 @@
 #include "common/core/tensor/window.h"
 
 namespace muster {
-
-using cudnn::AttributeName;
-using cudnn::DescriptorType;
-using cudnn::NumericalNote;
-
-namespace {
-
-// Engines that want more are left out: a step's workspace is a part of its
-// arena.
-constexpr int64_t kWorkspaceBytesMax = int64_t{1} << 30;
-
-template <typename T>
-bool Contains(const std::vector<T>& notes, T note) {
-  return std::find(notes.begin(), notes.end(), note) != notes.end();
-}
-
-// What is known of an engine's configuration.
-struct Candidate {
-  CudnnDescriptor config;
-  bool is_compiled = false;
-};
-
-// True if the engine computes what the problem allows.
-bool IsAllowed(const ConvolutionProblem& problem,
-               const std::vector<NumericalNote>& notes) {
-  for (const NumericalNote note :
-       {NumericalNote::kNondeterministic, NumericalNote::kDownConvertInputs,
-        NumericalNote::kReducedPrecisionReduction}) {
-    if (Contains(notes, note)) return false;
-  }
-  // Tensor cores take float32 as TF32.
-  return problem.dtype != DType::kFloat32 || problem.tensor_float_32 ||
-         !Contains(notes, NumericalNote::kTensorCore);
-}
-
-// Absent if the configuration is not allowed.
-absl::StatusOr<std::optional<Candidate>> Examine(
-    const ConvolutionProblem& problem, CudnnDescriptor config) {
-  ASSIGN_OR_RETURN(const std::vector<CudnnDescriptor> engines,
-                   config.GetDescriptors(AttributeName::kEngineConfigEngine,
-                                         DescriptorType::kEngine));
-  if (engines.size() != 1) return std::nullopt;
-  ASSIGN_OR_RETURN(
-      const auto numerical,
-      engines[0].GetList<NumericalNote>(AttributeName::kEngineNumericalNotes));
-  if (!IsAllowed(problem, numerical)) return std::nullopt;
-  ASSIGN_OR_RETURN(const auto behavior,
-                   engines[0].GetList<cudnn::BehaviorNote>(
-                       AttributeName::kEngineBehaviorNotes));
-  return Candidate{
-      std::move(config),
-      Contains(behavior, cudnn::BehaviorNote::kRuntimeCompilation)};
-}
-
-// Appends the allowed configurations, the best first.
-absl::Status AddCandidates(const CudnnTarget& target,
-                           const ConvolutionProblem& problem,
-                           const CudnnDescriptor& graph,
-                           cudnn::HeuristicMode mode,
-                           std::vector<Candidate>* candidates) {
-  ASSIGN_OR_RETURN(
-      CudnnDescriptor heuristic,
-      CudnnDescriptor::Create(target.api, DescriptorType::kEngineHeuristic));
-  heuristic.Set(AttributeName::kHeuristicOperationGraph, graph);
-  heuristic.Set(AttributeName::kHeuristicMode, mode);
-  if (target.device_properties != nullptr) {
-    heuristic.Set(AttributeName::kHeuristicDeviceProperties,
-                  *target.device_properties);
-  }
-  RETURN_IF_ERROR(heuristic.Finalize());
-  ASSIGN_OR_RETURN(std::vector<CudnnDescriptor> configs,
-                   heuristic.GetDescriptors(AttributeName::kHeuristicResults,
-                                            DescriptorType::kEngineConfig));
-  for (CudnnDescriptor& config : configs) {
-    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                     Examine(problem, std::move(config)));
-    if (candidate.has_value()) candidates->push_back(*std::move(candidate));
-  }
-  return absl::OkStatus();
-}
-
-// Returns the configurations that may be tried, in this order.
-absl::StatusOr<std::vector<Candidate>> FindCandidates(
-    const CudnnTarget& target, const ConvolutionProblem& problem,
-    const CudnnDescriptor& graph) {
-  std::vector<Candidate> candidates;
-  for (const cudnn::HeuristicMode mode :
-       {cudnn::HeuristicMode::kA, cudnn::HeuristicMode::kFallback}) {
-    const absl::Status status =
-        AddCandidates(target, problem, graph, mode, &candidates);
-    if (!status.ok() && !absl::IsUnimplemented(status)) return status;
-  }
-  std::stable_partition(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& candidate) { return !candidate.is_compiled; });
-  return candidates;
-}
-
-absl::StatusOr<CudnnDescriptor> MakePlan(const CudnnTarget& target,
-                                         const CudnnDescriptor& config) {
-  ASSIGN_OR_RETURN(
-      CudnnDescriptor plan,
-      CudnnDescriptor::Create(target.api, DescriptorType::kExecutionPlan));
-  if (target.handle != nullptr) {
-    plan.Set(AttributeName::kPlanHandle, target.handle);
-  }
-  if (target.device_properties != nullptr) {
-    plan.Set(AttributeName::kPlanDeviceProperties, *target.device_properties);
-  }
-  plan.Set(AttributeName::kPlanEngineConfig, config);
-  RETURN_IF_ERROR(plan.Finalize());
-  return plan;
-}
-
-}  // namespace
 
 std::string Describe(const ConvolutionProblem& problem) {
   const internal::ConvGeometry& geometry = problem.geometry;
@@ -141,34 +25,16 @@ std::string Describe(const ConvolutionProblem& problem) {
   return text;
 }
 
-absl::StatusOr<ConvolutionPlan> ConvolutionPlan::Create(
-    const CudnnTarget& target, const ConvolutionProblem& problem) {
-  ASSIGN_OR_RETURN(std::vector<CudnnDescriptor> graph,
+absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
+                                        const ConvolutionProblem& problem) {
+  ASSIGN_OR_RETURN(CudnnGraph graph,
                    internal::MakeConvolutionGraph(target, problem));
-  ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
-                   FindCandidates(target, problem, graph.back()));
-  absl::Status refusal =
-      absl::UnimplementedError("cuDNN has no engine for a convolution");
-  for (Candidate& candidate : candidates) {
-    absl::StatusOr<CudnnDescriptor> plan = MakePlan(target, candidate.config);
-    if (!plan.ok()) {
-      // An engine may find that it does not support a problem, or cannot be
-      // compiled here.
-      refusal = absl::UnimplementedError(plan.status().message());
-      continue;
-    }
-    ASSIGN_OR_RETURN(const std::vector<int64_t> workspace_bytes,
-                     plan->GetList<int64_t>(AttributeName::kPlanWorkspaceSize));
-    if (workspace_bytes.size() != 1 ||
-        workspace_bytes[0] > kWorkspaceBytesMax) {
-      continue;
-    }
-    graph.push_back(std::move(candidate.config));
-    return ConvolutionPlan(std::move(graph), *std::move(plan),
-                           static_cast<size_t>(workspace_bytes[0]),
-                           candidate.is_compiled);
-  }
-  return refusal;
+  // Tensor cores take float32 as TF32.
+  return CudnnPlan::Create(
+      target, std::move(graph),
+      {.what = "a convolution",
+       .allows_tensor_cores =
+           problem.dtype != DType::kFloat32 || problem.tensor_float_32});
 }
 
 }  // namespace muster

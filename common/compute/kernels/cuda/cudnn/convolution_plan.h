@@ -1,16 +1,10 @@
 #ifndef COMMON_COMPUTE_KERNELS_CUDA_CUDNN_CONVOLUTION_PLAN_H_
 #define COMMON_COMPUTE_KERNELS_CUDA_CUDNN_CONVOLUTION_PLAN_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/compute/kernels/cuda/cudnn/cudnn_api.h"
-#include "common/compute/kernels/cuda/cudnn/descriptor.h"
+#include "common/compute/kernels/cuda/cudnn/execution_plan.h"
 #include "common/compute/kernels/image_geometry.h"
 #include "common/core/tensor/dtype.h"
 
@@ -30,53 +24,11 @@ struct ConvolutionProblem {
 // Returns a text that no other problem has.
 std::string Describe(const ConvolutionProblem& problem);
 
-// The GPU that plans are for.
-struct CudnnTarget {
-  const cudnn::CudnnApi* api = nullptr;
-  // Of a GPU of this process.
-  cudnn::Handle* handle = nullptr;
-  // Without a handle: of a GPU that need not exist.
-  const CudnnDescriptor* device_properties = nullptr;
-};
-
-// The unique ids of the operands of a plan.
-inline constexpr int64_t kCudnnX = 'x';
-inline constexpr int64_t kCudnnKernel = 'w';
-inline constexpr int64_t kCudnnY = 'y';
-
-// An execution plan, with the engine that it runs. The descriptors to which it
-// refers live as long as it.
-class ConvolutionPlan {
- public:
-  // Addresses of operands and of the workspace are multiples of this.
-  static constexpr int64_t kAlignmentBytes = 16;
-
-  // Takes the first engine of cuDNN's heuristics whose results are reproducible
-  // and not less precise than the problem allows. One that has to be compiled
-  // when the plan is made, which takes seconds, is taken if there is no other.
-  //   kUnimplemented  there is no such engine
-  //   others          as CudnnStatus()
-  static absl::StatusOr<ConvolutionPlan> Create(
-      const CudnnTarget& target, const ConvolutionProblem& problem);
-
-  const CudnnDescriptor& plan() const { return plan_; }
-  size_t workspace_bytes() const { return workspace_bytes_; }
-  // True if the engine was compiled for this plan.
-  bool was_compiled() const { return was_compiled_; }
-
- private:
-  ConvolutionPlan(std::vector<CudnnDescriptor> graph, CudnnDescriptor plan,
-                  size_t workspace_bytes, bool was_compiled)
-      : graph_(std::move(graph)),
-        plan_(std::move(plan)),
-        workspace_bytes_(workspace_bytes),
-        was_compiled_(was_compiled) {}
-
-  std::vector<CudnnDescriptor> graph_;
-  CudnnDescriptor plan_;
-  size_t workspace_bytes_;
-  bool was_compiled_;
-};
+// Returns a plan whose operands are x, the kernel and y. The plan of a gradient
+// writes x or the kernel.
+//   errors  as CudnnPlan::Create()
+absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
+                                        const ConvolutionProblem& problem);
 
 }  // namespace muster
 

@@ -10,12 +10,16 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/compute/kernels/cuda/cudnn/attention_plan.h"
 #include "common/compute/kernels/cuda/cudnn/convolution_plan.h"
 #include "common/compute/kernels/cuda/cudnn/cudnn_api.h"
 #include "common/compute/kernels/cuda/cudnn/descriptor.h"
+#include "common/compute/kernels/cuda/cudnn/execution_plan.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 
@@ -35,10 +39,16 @@ class Cudnn {
   const cudnn::CudnnApi& api() const { return api_; }
   Device& device() const { return device_; }
 
-  // Returns the plan of the problem, which all of its convolutions share.
-  //   errors  as ConvolutionPlan::Create()
-  absl::StatusOr<std::shared_ptr<const ConvolutionPlan>> FindPlan(
-      const ConvolutionProblem& problem);
+  // Returns the plan of a ConvolutionProblem or an AttentionProblem, which all
+  // equal ones share.
+  //   errors  as CudnnPlan::Create()
+  template <typename Problem>
+  absl::StatusOr<std::shared_ptr<const CudnnPlan>> FindPlan(
+      const Problem& problem) {
+    return FindPlan(Describe(problem), [&](const CudnnTarget& target) {
+      return MakeCudnnPlan(target, problem);
+    });
+  }
 
   // Enqueues the plan with the addresses of `pack`.
   //   errors  as CudnnStatus(), and kUnavailable if the GPU is lost
@@ -50,52 +60,67 @@ class Cudnn {
   Cudnn(const cudnn::CudnnApi* api, Device* device)
       : api_(*api), device_(*device) {}
 
+  using Maker =
+      absl::FunctionRef<absl::StatusOr<CudnnPlan>(const CudnnTarget& target)>;
+  absl::StatusOr<std::shared_ptr<const CudnnPlan>> FindPlan(
+      const std::string& description, Maker make);
+
   const cudnn::CudnnApi& api_;
   Device& device_;
   absl::Mutex mutex_;  // The handle has the stream of one call.
   cudnn::Handle* handle_ ABSL_GUARDED_BY(mutex_) = nullptr;
   // Those in use, by Describe().
-  std::map<std::string, std::weak_ptr<const ConvolutionPlan>> plans_
+  std::map<std::string, std::weak_ptr<const CudnnPlan>> plans_
       ABSL_GUARDED_BY(mutex_);
+  // The last ones that took long to make. Graphs are rewritten for kernels that
+  // can be made, and these kernels are made again later.
+  std::array<std::shared_ptr<const CudnnPlan>, 8> compiled_plans_
+      ABSL_GUARDED_BY(mutex_);
+  size_t next_compiled_plan_ ABSL_GUARDED_BY(mutex_) = 0;  // The oldest one.
 };
 
-// A convolution that runs. Not thread-safe.
-class CudnnConvolution {
+// A plan that runs. Not thread-safe.
+class CudnnExecution {
  public:
-  // Addresses of the device. The plan of a gradient writes x or kernel.
-  struct Operands {
-    void* x = nullptr;
-    void* kernel = nullptr;
-    void* y = nullptr;
-    void* workspace = nullptr;  // Of workspace_bytes().
-    bool operator==(const Operands&) const = default;
-  };
+  static constexpr size_t kOperandsMax = 10;
 
-  //   errors  as ConvolutionPlan::Create()
-  static absl::StatusOr<std::unique_ptr<CudnnConvolution>> Create(
-      std::shared_ptr<Cudnn> library, const ConvolutionProblem& problem);
+  // A `problem` as that of Cudnn::FindPlan().
+  //   errors  as CudnnPlan::Create()
+  template <typename Problem>
+  static absl::StatusOr<std::unique_ptr<CudnnExecution>> Create(
+      std::shared_ptr<Cudnn> library, const Problem& problem) {
+    auto plan = library->FindPlan(problem);
+    if (!plan.ok()) return plan.status();
+    return std::unique_ptr<CudnnExecution>(
+        new CudnnExecution(std::move(library), *std::move(plan)));
+  }
 
   size_t workspace_bytes() const { return plan_->workspace_bytes(); }
 
-  // Enqueues the work.
+  // Enqueues the work. `operands` are addresses of the device in the order of
+  // CudnnPlan::operand_ids(); the workspace has workspace_bytes().
   //   kInternal  an address is not aligned
   //   others     as Cudnn::Execute()
-  absl::Status Run(DeviceStream* stream, const Operands& operands);
+  absl::Status Run(DeviceStream* stream, absl::Span<void* const> operands,
+                   void* workspace);
 
  private:
-  CudnnConvolution(std::shared_ptr<Cudnn> library,
-                   std::shared_ptr<const ConvolutionPlan> plan)
+  // The operands, and the workspace behind them. The others are null.
+  using Addresses = std::array<void*, kOperandsMax + 1>;
+
+  CudnnExecution(std::shared_ptr<Cudnn> library,
+                 std::shared_ptr<const CudnnPlan> plan)
       : library_(std::move(library)), plan_(std::move(plan)) {}
 
-  absl::StatusOr<const CudnnDescriptor*> PackOf(const Operands& operands);
+  absl::StatusOr<const CudnnDescriptor*> PackOf(const Addresses& addresses);
 
   const std::shared_ptr<Cudnn> library_;
-  const std::shared_ptr<const ConvolutionPlan> plan_;
+  const std::shared_ptr<const CudnnPlan> plan_;
 
   // Descriptors of addresses. Steps have few sets of them, so a step makes no
   // descriptor once these are made.
   struct Pack {
-    Operands operands;
+    Addresses addresses = {};
     std::optional<CudnnDescriptor> descriptor;
   };
   std::array<Pack, 4> packs_;

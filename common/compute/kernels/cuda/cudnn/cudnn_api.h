@@ -41,6 +41,19 @@ enum class CudnnDataType : int {
 // cudnnConvolutionMode_t.
 enum class ConvolutionMode : int { kCrossCorrelation = 1 };
 
+// cudnnPointwiseMode_t.
+enum class PointwiseMode : int {
+  kAdd = 0,
+  kMul = 1,
+  kDiv = 6,
+  kSub = 9,
+  kExp = 13,
+  kLog = 15,
+};
+
+// cudnnReduceTensorOp_t.
+enum class ReductionOperator : int { kAdd = 0, kMax = 3 };
+
 // cudnnBackendHeurMode_t: which configurations of engines are returned.
 enum class HeuristicMode : int { kFallback = 2, kA = 3 };
 
@@ -57,6 +70,7 @@ enum class BehaviorNote : int { kRuntimeCompilation = 0 };
 
 // cudnnBackendDescriptorType_t.
 enum class DescriptorType : int {
+  kPointwise = 0,
   kConvolution = 1,
   kEngine = 2,
   kEngineConfig = 3,
@@ -65,9 +79,15 @@ enum class DescriptorType : int {
   kConvolutionForward = 10,
   kConvolutionBackwardFilter = 11,
   kConvolutionBackwardData = 12,
+  kPointwiseOperation = 13,
   kOperationGraph = 15,
   kVariantPack = 16,
   kTensor = 17,
+  kMatMul = 18,
+  kMatMulOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
+  kReshapeOperation = 31,
   kDeviceProperties = 38,
 };
 
@@ -83,13 +103,18 @@ enum class AttributeType : int {
   kConvolutionMode = 7,
   kHeuristicMode = 8,
   kNumericalNote = 11,
+  kPointwiseMode = 14,
   kDescriptor = 15,
+  kReductionOperator = 18,
   kBehaviorNote = 19,
   kChar = 24,
 };
 
 // cudnnBackendAttributeName_t.
 enum class AttributeName : int {
+  kPointwiseMode = 0,
+  kPointwiseComputeType = 1,
+
   kConvolutionComputeType = 100,
   kConvolutionMode = 101,
   kConvolutionDilations = 102,
@@ -129,6 +154,11 @@ enum class AttributeName : int {
   kBackwardFilterX = 716,
   kBackwardFilterDy = 717,
 
+  kPointwiseOperationPointwise = 750,
+  kPointwiseOperationX = 751,
+  kPointwiseOperationB = 752,
+  kPointwiseOperationY = 753,
+
   kGraphHandle = 800,
   kGraphOperations = 801,
 
@@ -137,6 +167,8 @@ enum class AttributeName : int {
   kTensorDimensions = 902,
   kTensorStrides = 903,
   kTensorUniqueId = 906,
+  kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
 
   kPackUniqueIds = 1000,
   kPackDataPointers = 1001,
@@ -144,6 +176,21 @@ enum class AttributeName : int {
 
   kEngineNumericalNotes = 1303,
   kEngineBehaviorNotes = 1305,
+
+  kMatMulComputeType = 1500,
+  kMatMulOperationA = 1520,
+  kMatMulOperationB = 1521,
+  kMatMulOperationC = 1522,
+  kMatMulOperationMatMul = 1523,
+
+  kReductionOperator = 1600,
+  kReductionComputeType = 1601,
+  kReductionOperationX = 1610,
+  kReductionOperationY = 1611,
+  kReductionOperationReduction = 1612,
+
+  kReshapeOperationX = 2200,
+  kReshapeOperationY = 2201,
 
   kDevicePropertiesJson = 2702,
 };

@@ -40,6 +40,14 @@ MUSTER_SAME(CudnnDataType::kFloat64, CUDNN_DATA_DOUBLE);
 MUSTER_SAME(CudnnDataType::kFloat16, CUDNN_DATA_HALF);
 MUSTER_SAME(CudnnDataType::kBfloat16, CUDNN_DATA_BFLOAT16);
 MUSTER_SAME(ConvolutionMode::kCrossCorrelation, CUDNN_CROSS_CORRELATION);
+MUSTER_SAME(PointwiseMode::kAdd, CUDNN_POINTWISE_ADD);
+MUSTER_SAME(PointwiseMode::kMul, CUDNN_POINTWISE_MUL);
+MUSTER_SAME(PointwiseMode::kDiv, CUDNN_POINTWISE_DIV);
+MUSTER_SAME(PointwiseMode::kSub, CUDNN_POINTWISE_SUB);
+MUSTER_SAME(PointwiseMode::kExp, CUDNN_POINTWISE_EXP);
+MUSTER_SAME(PointwiseMode::kLog, CUDNN_POINTWISE_LOG);
+MUSTER_SAME(ReductionOperator::kAdd, CUDNN_REDUCE_TENSOR_ADD);
+MUSTER_SAME(ReductionOperator::kMax, CUDNN_REDUCE_TENSOR_MAX);
 MUSTER_SAME(HeuristicMode::kFallback, CUDNN_HEUR_MODE_FALLBACK);
 MUSTER_SAME(HeuristicMode::kA, CUDNN_HEUR_MODE_A);
 MUSTER_SAME(NumericalNote::kTensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
@@ -52,6 +60,17 @@ MUSTER_SAME(NumericalNote::kNondeterministic,
 MUSTER_SAME(BehaviorNote::kRuntimeCompilation,
             CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
 
+MUSTER_SAME(DescriptorType::kPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+MUSTER_SAME(DescriptorType::kPointwiseOperation,
+            CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+MUSTER_SAME(DescriptorType::kMatMul, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+MUSTER_SAME(DescriptorType::kMatMulOperation,
+            CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+MUSTER_SAME(DescriptorType::kReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+MUSTER_SAME(DescriptorType::kReductionOperation,
+            CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+MUSTER_SAME(DescriptorType::kReshapeOperation,
+            CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
 MUSTER_SAME(DescriptorType::kConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
 MUSTER_SAME(DescriptorType::kEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
 MUSTER_SAME(DescriptorType::kEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -81,10 +100,46 @@ MUSTER_SAME(AttributeType::kVoidPointer, CUDNN_TYPE_VOID_PTR);
 MUSTER_SAME(AttributeType::kConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE);
 MUSTER_SAME(AttributeType::kHeuristicMode, CUDNN_TYPE_HEUR_MODE);
 MUSTER_SAME(AttributeType::kNumericalNote, CUDNN_TYPE_NUMERICAL_NOTE);
+MUSTER_SAME(AttributeType::kPointwiseMode, CUDNN_TYPE_POINTWISE_MODE);
+MUSTER_SAME(AttributeType::kReductionOperator,
+            CUDNN_TYPE_REDUCTION_OPERATOR_TYPE);
 MUSTER_SAME(AttributeType::kDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
 MUSTER_SAME(AttributeType::kBehaviorNote, CUDNN_TYPE_BEHAVIOR_NOTE);
 MUSTER_SAME(AttributeType::kChar, CUDNN_TYPE_CHAR);
 
+MUSTER_SAME(AttributeName::kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE);
+MUSTER_SAME(AttributeName::kPointwiseComputeType,
+            CUDNN_ATTR_POINTWISE_MATH_PREC);
+MUSTER_SAME(AttributeName::kPointwiseOperationPointwise,
+            CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+MUSTER_SAME(AttributeName::kPointwiseOperationX,
+            CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+MUSTER_SAME(AttributeName::kPointwiseOperationB,
+            CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+MUSTER_SAME(AttributeName::kPointwiseOperationY,
+            CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+MUSTER_SAME(AttributeName::kMatMulComputeType, CUDNN_ATTR_MATMUL_COMP_TYPE);
+MUSTER_SAME(AttributeName::kMatMulOperationA,
+            CUDNN_ATTR_OPERATION_MATMUL_ADESC);
+MUSTER_SAME(AttributeName::kMatMulOperationB,
+            CUDNN_ATTR_OPERATION_MATMUL_BDESC);
+MUSTER_SAME(AttributeName::kMatMulOperationC,
+            CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+MUSTER_SAME(AttributeName::kMatMulOperationMatMul,
+            CUDNN_ATTR_OPERATION_MATMUL_DESC);
+MUSTER_SAME(AttributeName::kReductionOperator, CUDNN_ATTR_REDUCTION_OPERATOR);
+MUSTER_SAME(AttributeName::kReductionComputeType,
+            CUDNN_ATTR_REDUCTION_COMP_TYPE);
+MUSTER_SAME(AttributeName::kReductionOperationX,
+            CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+MUSTER_SAME(AttributeName::kReductionOperationY,
+            CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+MUSTER_SAME(AttributeName::kReductionOperationReduction,
+            CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+MUSTER_SAME(AttributeName::kReshapeOperationX,
+            CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
+MUSTER_SAME(AttributeName::kReshapeOperationY,
+            CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
 MUSTER_SAME(AttributeName::kConvolutionComputeType,
             CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
 MUSTER_SAME(AttributeName::kConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
@@ -159,6 +214,8 @@ MUSTER_SAME(AttributeName::kTensorDataType, CUDNN_ATTR_TENSOR_DATA_TYPE);
 MUSTER_SAME(AttributeName::kTensorDimensions, CUDNN_ATTR_TENSOR_DIMENSIONS);
 MUSTER_SAME(AttributeName::kTensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
 MUSTER_SAME(AttributeName::kTensorUniqueId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+MUSTER_SAME(AttributeName::kTensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+MUSTER_SAME(AttributeName::kTensorIsByValue, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 MUSTER_SAME(AttributeName::kPackUniqueIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 MUSTER_SAME(AttributeName::kPackDataPointers,
             CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);

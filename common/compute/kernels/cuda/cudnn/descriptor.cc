@@ -38,10 +38,15 @@ absl::StatusOr<CudnnDescriptor> CudnnDescriptor::Create(
 
 void CudnnDescriptor::Set(cudnn::AttributeName attribute,
                           const CudnnDescriptor& value) {
-  const cudnn::Descriptor descriptor = value.handle();
-  Note(api_->cudnnBackendSetAttribute(handle(), attribute,
-                                      cudnn::AttributeType::kDescriptor, 1,
-                                      &descriptor),
+  SetDescriptors(attribute, {value.handle()});
+}
+
+void CudnnDescriptor::SetDescriptors(
+    cudnn::AttributeName attribute,
+    absl::Span<const cudnn::Descriptor> values) {
+  Note(api_->cudnnBackendSetAttribute(
+           handle(), attribute, cudnn::AttributeType::kDescriptor,
+           static_cast<int64_t>(values.size()), values.data()),
        "cudnnBackendSetAttribute");
 }
 

@@ -44,6 +44,14 @@ template <>
 inline constexpr auto kCudnnTypeOf<cudnn::ConvolutionMode> =
     cudnn::AttributeType::kConvolutionMode;
 template <>
+inline constexpr auto kCudnnTypeOf<bool> = cudnn::AttributeType::kBoolean;
+template <>
+inline constexpr auto kCudnnTypeOf<cudnn::PointwiseMode> =
+    cudnn::AttributeType::kPointwiseMode;
+template <>
+inline constexpr auto kCudnnTypeOf<cudnn::ReductionOperator> =
+    cudnn::AttributeType::kReductionOperator;
+template <>
 inline constexpr auto kCudnnTypeOf<cudnn::HeuristicMode> =
     cudnn::AttributeType::kHeuristicMode;
 template <>
@@ -82,6 +90,8 @@ class CudnnDescriptor {
     SetList(attribute, absl::Span<const T>(&value, 1));
   }
   void Set(cudnn::AttributeName attribute, const CudnnDescriptor& value);
+  void SetDescriptors(cudnn::AttributeName attribute,
+                      absl::Span<const cudnn::Descriptor> values);
 
   absl::Status Finalize();
 

@@ -1,0 +1,38 @@
+#include "common/compute/kernels/attention.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+absl::StatusOr<AttentionGeometry> AttentionGeometry::Of(const TensorType& q,
+                                                        const TensorType& k,
+                                                        const TensorType& v) {
+  const int rank = q.shape.rank();
+  // True if the axes before the features are those of `like`.
+  const auto fits = [&](const TensorType& other, const TensorType& like,
+                        bool has_own_time) {
+    if (other.dtype != q.dtype || other.shape.rank() != rank) return false;
+    for (int axis = 0; axis < rank - 1; ++axis) {
+      if (axis == 1 && has_own_time) continue;
+      if (other.shape.dim(axis) != like.shape.dim(axis)) return false;
+    }
+    return true;
+  };
+  if ((rank != 3 && rank != 4) || !fits(k, q, true) || !fits(v, k, false) ||
+      k.shape.dim(rank - 1) != q.shape.dim(rank - 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "attention expects a query [batch, time, heads, features], or without "
+        "heads, a key that differs from it in time only, and a value that "
+        "differs from the key in features only; got ",
+        q.ToString(), ", ", k.ToString(), " and ", v.ToString()));
+  }
+  return AttentionGeometry{.batch = q.shape.dim(0),
+                           .heads = rank == 4 ? q.shape.dim(2) : 1,
+                           .query_count = q.shape.dim(1),
+                           .key_count = k.shape.dim(1),
+                           .key_dim = q.shape.dim(rank - 1),
+                           .value_dim = v.shape.dim(rank - 1)};
+}
+
+}  // namespace muster

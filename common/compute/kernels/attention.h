@@ -1,0 +1,50 @@
+#ifndef COMMON_COMPUTE_KERNELS_ATTENTION_H_
+#define COMMON_COMPUTE_KERNELS_ATTENTION_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// Ops that only kernels know: scaled dot-product attention as one op, which
+// keeps no scores in memory.
+//
+// FusedAttention(q, k, v) gives
+//   o           softmax(scale q k') v, for each example and head
+//   statistics  float32[batch, heads, time]: the logarithm of the sum of the
+//               exponentials of each row of scale q k'
+// FusedAttentionGrad(do, q, k, v, o, statistics) gives dq, dk and dv.
+//
+// q, o and their gradients are [batch, time, heads, features], k and v [batch,
+// source time, heads, features]; without the axis of heads there is one head. k
+// has the features of q, and o those of v. `scale` is a double.
+//
+// Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and
+// Work Partitioning", 2023.
+inline constexpr absl::string_view kFusedAttentionOp = "FusedAttention";
+inline constexpr absl::string_view kFusedAttentionGradOp = "FusedAttentionGrad";
+inline constexpr absl::string_view kAttentionScaleAttribute = "scale";
+
+struct AttentionGeometry {
+  int64_t batch = 0;
+  int64_t heads = 1;
+  int64_t query_count = 0;  // The time of the query.
+  int64_t key_count = 0;    // That of key and value.
+  int64_t key_dim = 0;      // The features of a head of query and key.
+  int64_t value_dim = 0;    // Those of value and output.
+
+  //   kInvalidArgument  the types are not those of q, k and v above
+  static absl::StatusOr<AttentionGeometry> Of(const TensorType& q,
+                                              const TensorType& k,
+                                              const TensorType& v);
+
+  Shape StatisticsShape() const { return {batch, heads, query_count}; }
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_KERNELS_ATTENTION_H_

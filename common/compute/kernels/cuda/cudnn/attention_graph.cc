@@ -1,0 +1,305 @@
+#include "common/compute/kernels/cuda/cudnn/attention_graph.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster::internal {
+namespace {
+
+using cudnn::AttributeName;
+using cudnn::DescriptorType;
+using cudnn::PointwiseMode;
+using cudnn::ReductionOperator;
+
+// Batch, heads, rows, columns.
+using Axes = std::array<int64_t, 4>;
+
+Axes RowOrder(const Axes& extents) {
+  return {extents[1] * extents[2] * extents[3], extents[2] * extents[3],
+          extents[3], 1};
+}
+
+Axes Transposed(Axes axes) {
+  std::swap(axes[2], axes[3]);
+  return axes;
+}
+
+// Makes the descriptors of one graph. The first error is that of Finish().
+// Tensors are named by their handles.
+class GraphMaker {
+ public:
+  using Tensor = cudnn::Descriptor;
+
+  GraphMaker(const CudnnTarget& target, DType dtype)
+      : target_(target), dtype_(dtype) {}
+
+  // [batch, time, heads, features] in memory.
+  Tensor Operand(int64_t batch, int64_t time, int64_t heads, int64_t features) {
+    return InMemory(dtype_, {batch, heads, time, features},
+                    {time * heads * features, features, heads * features, 1});
+  }
+  // The same memory as [batch, heads, features, time], which is how cuDNN's
+  // engines want the right operand of a product of rows with rows.
+  Tensor TransposedOperand(int64_t batch, int64_t time, int64_t heads,
+                           int64_t features) {
+    return InMemory(
+        dtype_, {batch, heads, features, time},
+        Transposed({time * heads * features, features, heads * features, 1}));
+  }
+  // float32[batch, heads, time] in memory.
+  Tensor RowOperand(int64_t batch, int64_t heads, int64_t time) {
+    const Axes extents = {batch, heads, time, 1};
+    return InMemory(DType::kFloat32, extents, RowOrder(extents));
+  }
+  // A number that the host passes with the addresses.
+  Tensor Scalar(double value) {
+    const Axes ones = {1, 1, 1, 1};
+    graph_.scalars.push_back({next_id_, static_cast<float>(value)});
+    return MakeTensor(DType::kFloat32, ones, ones, Kind::kByValue);
+  }
+  // A float32 tensor that is in no memory.
+  Tensor Virtual(const Axes& extents) {
+    return MakeTensor(DType::kFloat32, extents, RowOrder(extents),
+                      Kind::kVirtual);
+  }
+  // One that is the operand of a product. The strides tell a transposed one.
+  Tensor VirtualOperand(const Axes& extents, const Axes& strides) {
+    return MakeTensor(dtype_, extents, strides, Kind::kVirtual);
+  }
+
+  void MatMul(Tensor a, Tensor b, Tensor c) {
+    Operation(DescriptorType::kMatMulOperation,
+              {{AttributeName::kMatMulOperationA, a},
+               {AttributeName::kMatMulOperationB, b},
+               {AttributeName::kMatMulOperationC, c},
+               {AttributeName::kMatMulOperationMatMul,
+                Make(DescriptorType::kMatMul, [](CudnnDescriptor* matmul) {
+                  matmul->Set(AttributeName::kMatMulComputeType,
+                              cudnn::CudnnDataType::kFloat32);
+                })}});
+  }
+
+  // y = x op b; `b` is null for functions of x.
+  void Pointwise(PointwiseMode mode, Tensor x, Tensor b, Tensor y) {
+    const Tensor function =
+        Make(DescriptorType::kPointwise, [mode](CudnnDescriptor* pointwise) {
+          pointwise->Set(AttributeName::kPointwiseMode, mode);
+          pointwise->Set(AttributeName::kPointwiseComputeType,
+                         cudnn::CudnnDataType::kFloat32);
+        });
+    std::vector<Member> members = {
+        {AttributeName::kPointwiseOperationPointwise, function},
+        {AttributeName::kPointwiseOperationX, x},
+        {AttributeName::kPointwiseOperationY, y}};
+    if (b != nullptr) {
+      members.push_back({AttributeName::kPointwiseOperationB, b});
+    }
+    Operation(DescriptorType::kPointwiseOperation, members);
+  }
+
+  // Reduces the axes in which y has the extent 1.
+  void Reduce(ReductionOperator op, Tensor x, Tensor y) {
+    Operation(
+        DescriptorType::kReductionOperation,
+        {{AttributeName::kReductionOperationX, x},
+         {AttributeName::kReductionOperationY, y},
+         {AttributeName::kReductionOperationReduction,
+          Make(DescriptorType::kReduction, [op](CudnnDescriptor* reduction) {
+            reduction->Set(AttributeName::kReductionOperator, op);
+            reduction->Set(AttributeName::kReductionComputeType,
+                           cudnn::CudnnDataType::kFloat32);
+          })}});
+  }
+
+  // y is x with other extents and strides.
+  void Reshape(Tensor x, Tensor y) {
+    Operation(DescriptorType::kReshapeOperation,
+              {{AttributeName::kReshapeOperationX, x},
+               {AttributeName::kReshapeOperationY, y}});
+  }
+
+  absl::StatusOr<CudnnGraph> Finish() {
+    RETURN_IF_ERROR(status_);
+    RETURN_IF_ERROR(
+        FinishCudnnGraph(target_, operations_, &graph_.descriptors));
+    return std::move(graph_);
+  }
+
+ private:
+  enum class Kind { kInMemory, kVirtual, kByValue };
+  struct Member {
+    AttributeName attribute;
+    cudnn::Descriptor descriptor;
+  };
+
+  // Null after an error.
+  template <typename SetAttributes>
+  cudnn::Descriptor Make(DescriptorType type, SetAttributes set) {
+    if (!status_.ok()) return nullptr;
+    auto made = CudnnDescriptor::Create(target_.api, type);
+    if (made.ok()) {
+      set(&*made);
+      status_ = made->Finalize();
+    } else {
+      status_ = made.status();
+    }
+    if (!status_.ok()) return nullptr;
+    graph_.descriptors.push_back(*std::move(made));
+    return graph_.descriptors.back().handle();
+  }
+
+  Tensor InMemory(DType dtype, const Axes& extents, const Axes& strides) {
+    graph_.operand_ids.push_back(next_id_);
+    return MakeTensor(dtype, extents, strides, Kind::kInMemory);
+  }
+
+  Tensor MakeTensor(DType dtype, const Axes& extents, const Axes& strides,
+                    Kind kind) {
+    const int64_t id = next_id_++;
+    return Make(DescriptorType::kTensor, [&](CudnnDescriptor* tensor) {
+      tensor->Set(AttributeName::kTensorDataType, CudnnDataTypeOf(dtype));
+      tensor->SetList<int64_t>(AttributeName::kTensorDimensions, extents);
+      tensor->SetList<int64_t>(AttributeName::kTensorStrides, strides);
+      tensor->Set(AttributeName::kTensorUniqueId, id);
+      tensor->Set(AttributeName::kTensorByteAlignment,
+                  CudnnPlan::kAlignmentBytes);
+      tensor->Set(AttributeName::kTensorIsVirtual, kind == Kind::kVirtual);
+      tensor->Set(AttributeName::kTensorIsByValue, kind == Kind::kByValue);
+    });
+  }
+
+  void Operation(DescriptorType type, const std::vector<Member>& members) {
+    operations_.push_back(Make(type, [&](CudnnDescriptor* operation) {
+      for (const Member& member : members) {
+        operation->SetDescriptors(member.attribute, {member.descriptor});
+      }
+    }));
+  }
+
+  const CudnnTarget target_;
+  const DType dtype_;
+  CudnnGraph graph_;
+  std::vector<cudnn::Descriptor> operations_;
+  int64_t next_id_ = 1;
+  absl::Status status_;
+};
+
+using Tensor = GraphMaker::Tensor;
+
+// o = softmax(scale q k') v. The softmax is one of the rows less their maximum.
+absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
+                                       const AttentionProblem& problem) {
+  const auto& [batch, heads, time, source_time, key_dim, value_dim] =
+      problem.geometry;
+  GraphMaker make(target, problem.dtype);
+  const Tensor q = make.Operand(batch, time, heads, key_dim);
+  const Tensor k = make.TransposedOperand(batch, source_time, heads, key_dim);
+  const Tensor v = make.Operand(batch, source_time, heads, value_dim);
+  const Tensor o = make.Operand(batch, time, heads, value_dim);
+  const Tensor statistics = make.RowOperand(batch, heads, time);
+  const Axes scores = {batch, heads, time, source_time};
+  const Axes rows = {batch, heads, time, 1};
+
+  const Tensor products = make.Virtual(scores);
+  make.MatMul(q, k, products);
+  const Tensor scaled = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kMul, products, make.Scalar(problem.scale),
+                 scaled);
+  const Tensor maximum = make.Virtual(rows);
+  make.Reduce(ReductionOperator::kMax, scaled, maximum);
+  const Tensor shifted = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kSub, scaled, maximum, shifted);
+  const Tensor exponentials = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kExp, shifted, nullptr, exponentials);
+  const Tensor sum = make.Virtual(rows);
+  make.Reduce(ReductionOperator::kAdd, exponentials, sum);
+  const Tensor logarithm = make.Virtual(rows);
+  make.Pointwise(PointwiseMode::kLog, sum, nullptr, logarithm);
+  make.Pointwise(PointwiseMode::kAdd, maximum, logarithm, statistics);
+  const Tensor p = make.VirtualOperand(scores, RowOrder(scores));
+  make.Pointwise(PointwiseMode::kDiv, exponentials, sum, p);
+  make.MatMul(p, v, o);
+  return make.Finish();
+}
+
+// With p = exp(scale q k' - statistics):
+//   dv = p' do
+//   ds = scale p (do v' - sum(do o))
+//   dk = ds' q, dq = ds k
+// ds is in no operand, and cuDNN keeps it in its workspace. In the other graph
+// that its engines know, parts of dq are added up in float32 in the order in
+// which they are ready, so that bits differ from run to run.
+absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
+                                        const AttentionProblem& problem) {
+  const auto& [batch, heads, time, source_time, key_dim, value_dim] =
+      problem.geometry;
+  GraphMaker make(target, problem.dtype);
+  const Tensor d_o = make.Operand(batch, time, heads, value_dim);
+  const Tensor q = make.Operand(batch, time, heads, key_dim);
+  const Tensor k = make.TransposedOperand(batch, source_time, heads, key_dim);
+  const Tensor v = make.TransposedOperand(batch, source_time, heads, value_dim);
+  const Tensor o = make.Operand(batch, time, heads, value_dim);
+  const Tensor statistics = make.RowOperand(batch, heads, time);
+  const Tensor dq = make.Operand(batch, time, heads, key_dim);
+  const Tensor dk = make.Operand(batch, source_time, heads, key_dim);
+  const Tensor dv = make.Operand(batch, source_time, heads, value_dim);
+  const Tensor sums = make.RowOperand(batch, heads, time);
+  const Tensor scale = make.Scalar(problem.scale);
+  const Axes scores = {batch, heads, time, source_time};
+  const Axes outputs = {batch, heads, time, value_dim};
+  const Axes rows = {batch, heads, time, 1};
+
+  const Tensor shares = make.Virtual(outputs);
+  make.Pointwise(PointwiseMode::kMul, d_o, o, shares);
+  const Tensor row_sums = make.Virtual(rows);
+  make.Reduce(ReductionOperator::kAdd, shares, row_sums);
+  // Engines want the factor of a dropout here.
+  make.Pointwise(PointwiseMode::kMul, row_sums, make.Scalar(1), sums);
+
+  const Tensor products = make.Virtual(scores);
+  make.MatMul(q, k, products);
+  const Tensor scaled = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kMul, products, scale, scaled);
+  const Tensor shifted = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kSub, scaled, statistics, shifted);
+  const Tensor p = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kExp, shifted, nullptr, p);
+  const Tensor p_transposed =
+      make.VirtualOperand(Transposed(scores), Transposed(RowOrder(scores)));
+  make.Reshape(p, p_transposed);
+  make.MatMul(p_transposed, d_o, dv);
+
+  const Tensor dp = make.Virtual(scores);
+  make.MatMul(d_o, v, dp);
+  const Tensor centered = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kSub, dp, sums, centered);
+  const Tensor weighted = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kMul, centered, p, weighted);
+  const Tensor ds = make.Virtual(scores);
+  make.Pointwise(PointwiseMode::kMul, weighted, scale, ds);
+  const Tensor ds_transposed =
+      make.VirtualOperand(Transposed(scores), Transposed(RowOrder(scores)));
+  make.Reshape(ds, ds_transposed);
+  make.MatMul(ds_transposed, q, dk);
+  const Tensor k_rows = make.VirtualOperand(
+      {batch, heads, source_time, key_dim},
+      {source_time * heads * key_dim, key_dim, heads * key_dim, 1});
+  make.Reshape(k, k_rows);
+  make.MatMul(ds, k_rows, dq);
+  return make.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<CudnnGraph> MakeAttentionGraph(const CudnnTarget& target,
+                                              const AttentionProblem& problem) {
+  return problem.is_gradient ? MakeGradient(target, problem)
+                             : MakeForward(target, problem);
+}
+
+}  // namespace muster::internal

@@ -1,0 +1,66 @@
+#include "common/compute/kernels/cuda/cudnn/attention_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/kernels/cuda/cudnn/attention_graph.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// Source: the notes on versions in cudnn-frontend, "Attention".
+absl::Status CheckIsSupported(size_t version, const AttentionProblem& problem) {
+  const auto refuse = [](absl::string_view why) {
+    return absl::UnimplementedError(absl::StrCat("attention by cuDNN: ", why));
+  };
+  const AttentionGeometry& geometry = problem.geometry;
+  if (problem.dtype != DType::kBfloat16 && problem.dtype != DType::kFloat16) {
+    return refuse(absl::StrCat("expected bfloat16 or float16, got ",
+                               DTypeName(problem.dtype)));
+  }
+  if (std::min({geometry.batch, geometry.heads, geometry.query_count,
+                geometry.key_count, geometry.key_dim, geometry.value_dim}) <
+      1) {
+    return refuse("there is nothing to compute");
+  }
+  // Rows are read in units of 16 bytes.
+  if (geometry.key_dim % 8 != 0 || geometry.value_dim % 8 != 0) {
+    return refuse("the features of a head are no multiple of 8");
+  }
+  if (version == 91000 || version == 91001) {
+    return refuse("9.10.0 and 9.10.1 compute wrong results");
+  }
+  // Until then, gradients need a mask where the keys do not fill the last tile.
+  if (problem.is_gradient && version <= 91500 &&
+      geometry.key_count % 128 != 0) {
+    return refuse(
+        "gradients of keys whose number is no multiple of 128 need 9.15.1 or "
+        "later");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Describe(const AttentionProblem& problem) {
+  const AttentionGeometry& geometry = problem.geometry;
+  return absl::StrCat(
+      problem.is_gradient ? "gradient of attention " : "attention ",
+      DTypeString(problem.dtype), " batch ", geometry.batch, " heads ",
+      geometry.heads, " time ", geometry.query_count, " ", geometry.key_count,
+      " features ", geometry.key_dim, " ", geometry.value_dim, " scale ",
+      problem.scale);
+}
+
+absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
+                                        const AttentionProblem& problem) {
+  RETURN_IF_ERROR(CheckIsSupported(target.api->version, problem));
+  ASSIGN_OR_RETURN(CudnnGraph graph,
+                   internal::MakeAttentionGraph(target, problem));
+  return CudnnPlan::Create(target, std::move(graph), {.what = "attention"});
+}
+
+}  // namespace muster

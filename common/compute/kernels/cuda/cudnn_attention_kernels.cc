@@ -1,0 +1,106 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "common/compute/kernels/attention.h"
+#include "common/compute/kernels/cuda/cudnn/cudnn.h"
+#include "common/compute/kernels/cuda/launch.h"
+#include "common/compute/kernels/cuda/register_cuda_kernels.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device_memory.h"
+
+// Attention and its gradient by cuDNN.
+namespace muster::internal {
+namespace {
+
+// `first_input` is the position of q; k and v follow.
+absl::StatusOr<AttentionProblem> ProblemOf(const KernelSpec& spec,
+                                           size_t first_input) {
+  const TensorType& q = spec.inputs[first_input];
+  ASSIGN_OR_RETURN(const AttentionGeometry geometry,
+                   AttentionGeometry::Of(q, spec.inputs[first_input + 1],
+                                         spec.inputs[first_input + 2]));
+  return AttentionProblem{
+      .dtype = q.dtype,
+      .geometry = geometry,
+      .scale = spec.attributes.GetOr<double>(kAttentionScaleAttribute, 1)};
+}
+
+KernelOr MakeAttention(const KernelSpec& spec, const KernelTarget& target,
+                       const std::shared_ptr<Cudnn>& library) {
+  ASSIGN_OR_RETURN(const AttentionProblem problem, ProblemOf(spec, 0));
+  ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> attention,
+                   CudnnExecution::Create(library, problem));
+  const size_t scratch_bytes = attention->workspace_bytes();
+  return MakeDeviceKernel(
+      target,
+      [attention = std::move(attention)](const DeviceRun& run) {
+        const KernelArguments& arguments = run.arguments;
+        const std::array<void*, 5> operands = {
+            arguments.inputs[0]->address(), arguments.inputs[1]->address(),
+            arguments.inputs[2]->address(), arguments.outputs[0]->address(),
+            arguments.outputs[1]->address()};
+        return attention->Run(arguments.stream, operands,
+                              arguments.scratch.data());
+      },
+      {.scratch_bytes = scratch_bytes});
+}
+
+// True if cuDNN's heuristics choose engines whose results are reproducible. Its
+// notes on engines do not tell. On later GPUs other engines have to be asked
+// for.
+bool HasReproducibleGradient(const Device& device) {
+  const int generation = device.description().compute_capability / 10;
+  return generation == 8 || generation == 9;
+}
+
+KernelOr MakeAttentionGrad(const KernelSpec& spec, const KernelTarget& target,
+                           const std::shared_ptr<Cudnn>& library) {
+  if (!HasReproducibleGradient(*target.device)) return Unsupported(spec);
+  ASSIGN_OR_RETURN(AttentionProblem problem, ProblemOf(spec, 1));
+  problem.is_gradient = true;
+  ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> gradient,
+                   CudnnExecution::Create(library, problem));
+  // The sums of the rows lie behind the workspace.
+  constexpr size_t kAlignment = DeviceMemory::kAlignmentBytes;
+  const size_t workspace_bytes =
+      (gradient->workspace_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t sums_bytes =
+      static_cast<size_t>(problem.geometry.StatisticsShape().element_count()) *
+      sizeof(float);
+  return MakeDeviceKernel(
+      target,
+      [gradient = std::move(gradient), workspace_bytes](const DeviceRun& run) {
+        const KernelArguments& arguments = run.arguments;
+        uint8_t* const scratch = arguments.scratch.data();
+        std::array<void*, 10> operands = {};
+        for (size_t i = 0; i < 6; ++i) {
+          operands[i] = arguments.inputs[i]->address();
+        }
+        for (size_t i = 0; i < 3; ++i) {
+          operands[6 + i] = arguments.outputs[i]->address();
+        }
+        operands[9] = scratch + workspace_bytes;
+        return gradient->Run(arguments.stream, operands, scratch);
+      },
+      {.scratch_bytes = workspace_bytes + sums_bytes});
+}
+
+}  // namespace
+
+void RegisterCudnnAttentionKernels(KernelRegistry* registry,
+                                   const KernelTarget& target,
+                                   const std::shared_ptr<Cudnn>& library) {
+  RegisterDevice(registry, target, kFusedAttentionOp,
+                 [library](const KernelSpec& spec, const KernelTarget& where) {
+                   return MakeAttention(spec, where, library);
+                 });
+  RegisterDevice(registry, target, kFusedAttentionGradOp,
+                 [library](const KernelSpec& spec, const KernelTarget& where) {
+                   return MakeAttentionGrad(spec, where, library);
+                 });
+}
+
+}  // namespace muster::internal

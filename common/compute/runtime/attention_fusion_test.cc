@@ -1,0 +1,252 @@
+#include "common/compute/runtime/attention_fusion.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/compute/autodiff/gradients.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/attention.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/runtime/graph_rewrites.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+constexpr DType kBf16 = DType::kBfloat16;
+constexpr double kScale = 0.125;
+
+// Attention with heads as MultiHeadAttention traces it, and what a test adds.
+class AttentionFusionTest : public ::testing::Test {
+ protected:
+  AttentionFusionTest()
+      : builder_(&BuiltinOps(), "test"),
+        q_(Parameter("q", {2, 5, 3, 64})),
+        k_(Parameter("k", {2, 7, 3, 64})),
+        v_(Parameter("v", {2, 7, 3, 32})) {}
+
+  Value Parameter(const std::string& name, const Shape& shape) {
+    return builder_.Parameter(name, {kBf16, shape});
+  }
+
+  static Value Swap(Value x) { return Transpose(x, {0, 2, 1, 3}); }
+
+  Value Scores() {
+    return MatMul(Swap(q_) * kScale, Swap(k_), {.transpose_b = true});
+  }
+
+  Value Output(Value p) { return Swap(MatMul(p, Swap(v_))); }
+
+  // Adds the gradients of the sum of `y` times a parameter.
+  void AddGradients(Value y, const std::vector<Value>& sources) {
+    const Value weights = builder_.Parameter("weights", y.type());
+    const std::vector<Gradient> gradients =
+        Gradients(Sum(y * weights), sources);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      builder_.AddResult(DenseGradient(gradients[i], sources[i]));
+    }
+  }
+
+  Graph Fuse(const std::function<bool(const KernelSpec&)>& is_supported =
+                 [](const KernelSpec&) { return true; }) {
+    auto built = std::move(builder_).Build();
+    EXPECT_OK(built);
+    Graph graph = *std::move(built);
+    BypassNoOps(&graph, BuiltinOps());
+    FuseAttention(&graph, BuiltinOps(), is_supported);
+    return graph;
+  }
+
+  static std::vector<std::string> Ops(const Graph& graph) {
+    std::vector<std::string> ops;
+    for (const Node& node : graph.nodes) {
+      if (node.op != kParameterOp) ops.push_back(node.op);
+    }
+    return ops;
+  }
+
+  static const Node& Find(const Graph& graph, absl::string_view op) {
+    const auto found =
+        std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return node.op == op; });
+    static const Node* const kMissing = new Node();
+    EXPECT_NE(found, graph.nodes.end()) << graph.ToString();
+    return found == graph.nodes.end() ? *kMissing : *found;
+  }
+
+  GraphBuilder builder_;
+  Value q_, k_, v_;
+};
+
+TEST_F(AttentionFusionTest, AttentionOfAnInferenceIsOneOp) {
+  builder_.AddResult(Output(Softmax(Scores())));
+  const Graph graph = Fuse();
+  ASSERT_THAT(Ops(graph), ElementsAre(kFusedAttentionOp));
+  const Node& fused = graph.nodes.back();
+  EXPECT_EQ(fused.inputs, (std::vector<NodeOutput>{{0, 0}, {1, 0}, {2, 0}}));
+  EXPECT_EQ(fused.attributes.GetOr<double>(kAttentionScaleAttribute, 0),
+            kScale);
+  EXPECT_THAT(fused.outputs,
+              ElementsAre(TensorType{kBf16, {2, 5, 3, 32}},
+                          TensorType{DType::kFloat32, {2, 3, 5}}));
+}
+
+TEST_F(AttentionFusionTest, AttentionAndItsGradientAreTwoOps) {
+  const Value y = Output(Softmax(Scores()));
+  builder_.AddResult(y);
+  AddGradients(y, {q_, k_, v_});
+  const Graph graph = Fuse();
+  const Node& forward = Find(graph, kFusedAttentionOp);
+  const auto output = static_cast<int>(&forward - graph.nodes.data());
+  const Node& gradient = Find(graph, kFusedAttentionGradOp);
+  const auto position = static_cast<int>(&gradient - graph.nodes.data());
+  for (const char* op : {"Transpose", "Softmax", "SoftmaxGrad", "MatMul"}) {
+    EXPECT_THAT(Ops(graph), Not(Contains(op)));
+  }
+  ASSERT_EQ(gradient.inputs.size(), 6u);
+  EXPECT_EQ(graph.TypeOf(gradient.inputs[0]),
+            (TensorType{kBf16, {2, 5, 3, 32}}));
+  EXPECT_EQ(std::vector<NodeOutput>(gradient.inputs.begin() + 1,
+                                    gradient.inputs.end()),
+            (std::vector<NodeOutput>{
+                {0, 0}, {1, 0}, {2, 0}, {output, 0}, {output, 1}}));
+  EXPECT_EQ(gradient.attributes.GetOr<double>(kAttentionScaleAttribute, 0),
+            kScale);
+  EXPECT_EQ(graph.results,
+            (std::vector<NodeOutput>{
+                {output, 0}, {position, 0}, {position, 1}, {position, 2}}));
+  EXPECT_THAT(gradient.outputs, ElementsAre(TensorType{kBf16, {2, 5, 3, 64}},
+                                            TensorType{kBf16, {2, 7, 3, 64}},
+                                            TensorType{kBf16, {2, 7, 3, 32}}));
+}
+
+TEST_F(AttentionFusionTest, OperandsWithoutHeadsAndScaleAreFused) {
+  const Value q = Parameter("q3", {2, 5, 16});
+  const Value k = Parameter("k3", {2, 7, 16});
+  const Value v = Parameter("v3", {2, 7, 8});
+  const Value y = MatMul(Softmax(MatMul(q, k, {.transpose_b = true})), v);
+  AddGradients(y, {q, k, v});
+  const Graph graph = Fuse();
+  EXPECT_THAT(Ops(graph), Not(Contains("MatMul")));
+  const Node& gradient = Find(graph, kFusedAttentionGradOp);
+  const auto position = static_cast<int>(&gradient - graph.nodes.data());
+  EXPECT_EQ(gradient.attributes.GetOr<double>(kAttentionScaleAttribute, 0), 1);
+  EXPECT_EQ(graph.results, (std::vector<NodeOutput>{
+                               {position, 0}, {position, 1}, {position, 2}}));
+}
+
+TEST_F(AttentionFusionTest, OneValueMayBeKeyAndValue) {
+  const Value q = Parameter("q3", {2, 5, 16});
+  const Value k = Parameter("k3", {2, 7, 16});
+  AddGradients(MatMul(Softmax(MatMul(q, k, {.transpose_b = true})), k), {q, k});
+  const Graph graph = Fuse();
+  EXPECT_THAT(Ops(graph), Not(Contains("MatMul")));
+  // The gradients of the key and of the value are added.
+  EXPECT_THAT(Ops(graph), Contains(kFusedAttentionGradOp));
+}
+
+TEST_F(AttentionFusionTest, LayersOnEachOtherAreFused) {
+  const auto attend = [](Value x) {
+    const Value scores =
+        MatMul(Swap(x) * kScale, Swap(x), {.transpose_b = true});
+    return Swap(MatMul(Softmax(scores), Swap(x)));
+  };
+  AddGradients(attend(attend(q_)), {q_});
+  const std::vector<std::string> ops = Ops(Fuse());
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), kFusedAttentionOp), 2);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), kFusedAttentionGradOp), 2);
+  EXPECT_THAT(ops, Not(Contains("MatMul")));
+}
+
+TEST_F(AttentionFusionTest, WhatTheDeviceRefusesStays) {
+  builder_.AddResult(Output(Softmax(Scores())));
+  EXPECT_THAT(Ops(Fuse([](const KernelSpec&) { return false; })),
+              Contains("Softmax"));
+}
+
+TEST_F(AttentionFusionTest, ARefusedGradientKeepsTheAttention) {
+  const Value y = Output(Softmax(Scores()));
+  builder_.AddResult(y);
+  AddGradients(y, {q_, k_, v_});
+  const Graph graph = Fuse(
+      [](const KernelSpec& spec) { return spec.op != kFusedAttentionGradOp; });
+  EXPECT_THAT(Ops(graph), Not(Contains(kFusedAttentionOp)));
+  EXPECT_EQ(Find(graph, "Transpose").outputs.size(), 1u);
+}
+
+TEST_F(AttentionFusionTest, ProbabilitiesThatAreAResultStay) {
+  const Value p = Softmax(Scores());
+  builder_.AddResult(Output(p));
+  builder_.AddResult(p);
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, ProbabilitiesThatAreAResultOfATrainingStepStay) {
+  const Value p = Softmax(Scores());
+  const Value y = Output(p);
+  AddGradients(y, {q_, k_, v_});
+  builder_.AddResult(p);
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, ScoresThatOthersReadStay) {
+  const Value scores = Scores();
+  builder_.AddResult(Output(Softmax(scores)));
+  builder_.AddResult(Sum(scores));
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, MaskedScoresStay) {
+  const Value mask = builder_.Parameter("mask", {DType::kBool, {5, 7}});
+  const Value scores = Scores();
+  builder_.AddResult(
+      Output(Softmax(Select(mask, scores, ScalarLike(scores, -1e9)))));
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, DroppedProbabilitiesStay) {
+  const Value kept = builder_.Parameter("kept", {kBf16, {2, 3, 5, 7}});
+  const Value y = Output(Softmax(Scores()) * kept);
+  AddGradients(y, {q_, k_, v_});
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, SomeOfTheGradientsOnlyStay) {
+  AddGradients(Output(Softmax(Scores())), {q_, k_});
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, AScaleThatIsNoConstantIsLeftBeforeTheAttention) {
+  const Value scale = builder_.Parameter("scale", {kBf16, {}});
+  const Value scores =
+      MatMul(Swap(q_ * scale), Swap(k_), {.transpose_b = true});
+  builder_.AddResult(Output(Softmax(scores)));
+  EXPECT_THAT(Ops(Fuse()), ElementsAre("Mul", kFusedAttentionOp));
+}
+
+TEST_F(AttentionFusionTest, OtherOrdersOfAxesStay) {
+  const Value scores =
+      MatMul(Swap(q_) * kScale, Swap(k_), {.transpose_b = true});
+  builder_.AddResult(
+      Transpose(MatMul(Softmax(scores), Swap(v_)), {2, 0, 1, 3}));
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+}  // namespace
+}  // namespace muster
