@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "common/compute/kernels/cuda/cudnn/fake/fake_attention.h"
 #include "common/compute/kernels/cuda/cudnn/fake/fake_convolution.h"
 #include "common/compute/kernels/cuda/cudnn/fake/fake_descriptor.h"
 #include "common/core/base/check.h"
@@ -64,27 +66,90 @@ Result Return(const std::vector<T>& values, int64_t wanted_count,
   return cudnn::kSuccess;
 }
 
-// The operation of what was made from a graph.
-FakeDescriptor& OperationOf(const FakeDescriptor& descriptor) {
-  return *descriptor.graph->Descriptor(AttributeName::kGraphOperations);
+std::vector<FakeDescriptor*> OperationsOf(const FakeDescriptor& graph) {
+  return graph.List<FakeDescriptor*>(AttributeName::kGraphOperations);
+}
+
+bool IsConvolution(const FakeDescriptor& operation) {
+  return operation.type() == DescriptorType::kConvolutionForward ||
+         operation.type() == DescriptorType::kConvolutionBackwardData ||
+         operation.type() == DescriptorType::kConvolutionBackwardFilter;
+}
+
+// Returns the address that a pack gives to a tensor. Absent if it has none, or
+// one that does not fit.
+std::optional<void*> AddressOf(const FakeDescriptor& pack,
+                               const FakeTensor& tensor) {
+  const auto ids = pack.List<int64_t>(AttributeName::kPackUniqueIds);
+  const auto addresses = pack.List<void*>(AttributeName::kPackDataPointers);
+  const auto found = std::find(ids.begin(), ids.end(), tensor.id);
+  if (found == ids.end() || ids.size() != addresses.size()) return std::nullopt;
+  void* const address = addresses[found - ids.begin()];
+  if (reinterpret_cast<uintptr_t>(address) % tensor.alignment_bytes != 0 ||
+      !SimulatedMachine::IsDeviceMemory(address, tensor.size_bytes())) {
+    return std::nullopt;
+  }
+  return address;
+}
+
+// Returns the number that a pack gives to a tensor in the memory of the host.
+std::optional<float> NumberOf(const FakeDescriptor& pack, int64_t id) {
+  const auto ids = pack.List<int64_t>(AttributeName::kPackUniqueIds);
+  const auto addresses = pack.List<void*>(AttributeName::kPackDataPointers);
+  const auto found = std::find(ids.begin(), ids.end(), id);
+  if (found == ids.end() || ids.size() != addresses.size()) return std::nullopt;
+  const void* const address = addresses[found - ids.begin()];
+  if (SimulatedMachine::IsDeviceMemory(address, sizeof(float))) {
+    return std::nullopt;
+  }
+  return *static_cast<const float*>(address);
 }
 
 // Gives the tensors the addresses of a pack. False if they do not fit.
 bool SetAddresses(const FakeDescriptor& pack, FakeConvolution* convolution) {
-  const auto ids = pack.List<int64_t>(AttributeName::kPackUniqueIds);
-  const auto addresses = pack.List<void*>(AttributeName::kPackDataPointers);
   for (FakeTensor* tensor :
        {&convolution->x, &convolution->w, &convolution->y}) {
-    const auto found = std::find(ids.begin(), ids.end(), tensor->id);
-    if (found == ids.end()) return false;
-    tensor->data = addresses[found - ids.begin()];
-    if (reinterpret_cast<uintptr_t>(tensor->data) % tensor->alignment_bytes !=
-            0 ||
-        !SimulatedMachine::IsDeviceMemory(tensor->data, tensor->size_bytes())) {
-      return false;
-    }
+    const std::optional<void*> address = AddressOf(pack, *tensor);
+    if (!address.has_value()) return false;
+    tensor->data = *address;
   }
   return true;
+}
+
+bool SetAddresses(const FakeDescriptor& pack, FakeAttention* attention) {
+  for (auto& [id, operand] : attention->operands()) {
+    if (operand.is_virtual) continue;
+    if (operand.is_by_value) {
+      const std::optional<float> number = NumberOf(pack, id);
+      if (!number.has_value()) return false;
+      operand.value = *number;
+      continue;
+    }
+    const std::optional<void*> address = AddressOf(pack, operand.tensor);
+    if (!address.has_value()) return false;
+    operand.tensor.data = *address;
+  }
+  return true;
+}
+
+// The computation of a plan with the addresses of a pack; null if these do not
+// fit.
+std::function<void()> ComputationOf(const FakeDescriptor& plan,
+                                    const FakeDescriptor& pack) {
+  const std::vector<FakeDescriptor*> operations = OperationsOf(*plan.graph);
+  if (!IsConvolution(*operations[0])) {
+    std::optional<FakeAttention> attention = FakeAttention::Of(operations);
+    if (!attention.has_value() || !SetAddresses(pack, &*attention)) return {};
+    return
+        [attention = *std::move(attention)]() mutable { attention.Compute(); };
+  }
+  std::optional<FakeConvolution> convolution =
+      FakeConvolution::Of(*operations[0]);
+  if (!convolution.has_value() || !SetAddresses(pack, &*convolution)) return {};
+  convolution->rounds_to_tensor_float_32 =
+      static_cast<FakeEngine>(plan.engine) == FakeEngine::kTensorCore &&
+      convolution->x.type == cudnn::CudnnDataType::kFloat32;
+  return [convolution = *convolution]() mutable { convolution.Compute(); };
 }
 
 }  // namespace
@@ -155,7 +220,8 @@ class FakeCudnn::State {
     if (attribute == AttributeName::kEngineBehaviorNotes &&
         type == AttributeType::kBehaviorNote) {
       std::vector<cudnn::BehaviorNote> notes;
-      if (engine == FakeEngine::kCompiled) {
+      if (engine == FakeEngine::kCompiled ||
+          !IsConvolution(*OperationsOf(*descriptor.graph)[0])) {
         notes.push_back(cudnn::BehaviorNote::kRuntimeCompilation);
       }
       return Return(notes, wanted_count, count, elements);
@@ -178,27 +244,22 @@ class FakeCudnn::State {
         pack->type() != DescriptorType::kVariantPack || !IsUsable(*plan)) {
       return cudnn::kBadParam;
     }
-    std::optional<FakeConvolution> convolution =
-        FakeConvolution::Of(OperationOf(*plan));
     void* const workspace = pack->Get<void*>(AttributeName::kPackWorkspace);
-    if (!convolution.has_value() || !SetAddresses(*pack, &*convolution) ||
+    std::function<void()> compute = ComputationOf(*plan, *pack);
+    if (compute == nullptr ||
         reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignmentBytes !=
             0 ||
         !SimulatedMachine::IsDeviceMemory(workspace, kWorkspaceBytes)) {
       return cudnn::kBadParam;
     }
-    const auto engine = static_cast<FakeEngine>(plan->engine);
-    convolution->rounds_to_tensor_float_32 =
-        engine == FakeEngine::kTensorCore &&
-        convolution->x.type == cudnn::CudnnDataType::kFloat32;
     {
       const absl::MutexLock lock(&mutex_);
-      ++engine_counts_[engine];
+      ++engine_counts_[static_cast<FakeEngine>(plan->engine)];
     }
     const driver::Result result = SimulatedMachine::Enqueue(
-        handle->stream, [convolution = *convolution, workspace]() mutable {
+        handle->stream, [compute = std::move(compute), workspace] {
           std::memset(workspace, 0xff, kWorkspaceBytes);
-          convolution.Compute();
+          compute();
           return driver::kSuccess;
         });
     return result == driver::kSuccess ? cudnn::kSuccess
@@ -241,6 +302,14 @@ class FakeCudnn::State {
       case DescriptorType::kConvolutionBackwardFilter:
         return FakeConvolution::Of(*descriptor).has_value() ? cudnn::kSuccess
                                                             : cudnn::kBadParam;
+      case DescriptorType::kOperationGraph: {
+        const std::vector<FakeDescriptor*> operations =
+            OperationsOf(*descriptor);
+        const bool is_known = IsConvolution(*operations[0])
+                                  ? operations.size() == 1
+                                  : FakeAttention::Of(operations).has_value();
+        return is_known ? cudnn::kSuccess : cudnn::kBadParam;
+      }
       case DescriptorType::kEngineHeuristic:
         descriptor->graph =
             descriptor->Descriptor(AttributeName::kHeuristicOperationGraph);

@@ -18,21 +18,23 @@ enum class FakeEngine : int {
   kDownConverting,
   kReducingImprecisely,
   kTensorCore,  // Rounds float32 operands to TF32.
-  kCompiled,
-  kRefusing,  // Its plans cannot be finalized.
-  kHungry,    // Its workspace is larger than GPUs.
-  kPlain,     // The only one of HeuristicMode::kFallback.
+  kCompiled,    // As all engines of attention.
+  kRefusing,    // Its plans cannot be finalized.
+  kHungry,      // Its workspace is larger than GPUs.
+  kPlain,       // The only one of HeuristicMode::kFallback.
 };
 
 // cuDNN's backend API on simulated GPUs, for graphs of one convolution or of
-// one of its gradients. Plans are work of a stream, on the memory of the GPU,
-// computed in double precision from cuDNN's definition.
+// one of its gradients, and for the graphs of attention and of its gradient.
+// Plans are work of a stream, on the memory of the GPU, computed in double
+// precision from cuDNN's definition.
 //
 // It is stricter than the library. These are kBadParam:
 // * attributes that a descriptor does not have, or of another type or number,
 // * descriptors that are not complete, that do not fit each other, or that
 //   refer to one that is destroyed or not finalized,
 // * tensors whose elements overlap or leave gaps,
+// * a number of the host that is in the memory of the GPU,
 // * an address that is less aligned than its descriptor says, or memory that is
 //   not the GPU's whose context is current.
 //

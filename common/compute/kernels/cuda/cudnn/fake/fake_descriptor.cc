@@ -10,19 +10,26 @@ using cudnn::DescriptorType;
 
 namespace {
 
-// An attribute that descriptors of a type have to have. Factors are float or
-// double.
+// A number of values that is not fixed.
+constexpr int64_t kAny = -1;
+
+// An attribute of the descriptors of a type. Factors are float or double.
 struct Rule {
   DescriptorType descriptor;
   AttributeName attribute;
   AttributeType type;
   int64_t count;
+  bool is_optional = false;
 };
 
 constexpr auto kConvolution = DescriptorType::kConvolution;
 constexpr auto kForward = DescriptorType::kConvolutionForward;
 constexpr auto kData = DescriptorType::kConvolutionBackwardData;
 constexpr auto kFilter = DescriptorType::kConvolutionBackwardFilter;
+constexpr auto kPointwise = DescriptorType::kPointwiseOperation;
+constexpr auto kMatMul = DescriptorType::kMatMulOperation;
+constexpr auto kReduction = DescriptorType::kReductionOperation;
+constexpr auto kReshape = DescriptorType::kReshapeOperation;
 constexpr auto kGraph = DescriptorType::kOperationGraph;
 constexpr auto kHeuristic = DescriptorType::kEngineHeuristic;
 constexpr auto kPlan = DescriptorType::kExecutionPlan;
@@ -35,6 +42,10 @@ constexpr Rule kRules[] = {
     {kTensor, AttributeName::kTensorStrides, AttributeType::kInt64, 4},
     {kTensor, AttributeName::kTensorUniqueId, AttributeType::kInt64, 1},
     {kTensor, AttributeName::kTensorByteAlignment, AttributeType::kInt64, 1},
+    {kTensor, AttributeName::kTensorIsVirtual, AttributeType::kBoolean, 1,
+     /*is_optional=*/true},
+    {kTensor, AttributeName::kTensorIsByValue, AttributeType::kBoolean, 1,
+     /*is_optional=*/true},
 
     {kConvolution, AttributeName::kConvolutionComputeType,
      AttributeType::kDataType, 1},
@@ -75,8 +86,45 @@ constexpr Rule kRules[] = {
     {kFilter, AttributeName::kBackwardFilterDw, AttributeType::kDescriptor, 1},
     {kFilter, AttributeName::kBackwardFilterDy, AttributeType::kDescriptor, 1},
 
+    {DescriptorType::kPointwise, AttributeName::kPointwiseMode,
+     AttributeType::kPointwiseMode, 1},
+    {DescriptorType::kPointwise, AttributeName::kPointwiseComputeType,
+     AttributeType::kDataType, 1},
+    {kPointwise, AttributeName::kPointwiseOperationPointwise,
+     AttributeType::kDescriptor, 1},
+    {kPointwise, AttributeName::kPointwiseOperationX,
+     AttributeType::kDescriptor, 1},
+    {kPointwise, AttributeName::kPointwiseOperationB,
+     AttributeType::kDescriptor, 1, /*is_optional=*/true},
+    {kPointwise, AttributeName::kPointwiseOperationY,
+     AttributeType::kDescriptor, 1},
+
+    {DescriptorType::kMatMul, AttributeName::kMatMulComputeType,
+     AttributeType::kDataType, 1},
+    {kMatMul, AttributeName::kMatMulOperationMatMul, AttributeType::kDescriptor,
+     1},
+    {kMatMul, AttributeName::kMatMulOperationA, AttributeType::kDescriptor, 1},
+    {kMatMul, AttributeName::kMatMulOperationB, AttributeType::kDescriptor, 1},
+    {kMatMul, AttributeName::kMatMulOperationC, AttributeType::kDescriptor, 1},
+
+    {DescriptorType::kReduction, AttributeName::kReductionOperator,
+     AttributeType::kReductionOperator, 1},
+    {DescriptorType::kReduction, AttributeName::kReductionComputeType,
+     AttributeType::kDataType, 1},
+    {kReduction, AttributeName::kReductionOperationReduction,
+     AttributeType::kDescriptor, 1},
+    {kReduction, AttributeName::kReductionOperationX,
+     AttributeType::kDescriptor, 1},
+    {kReduction, AttributeName::kReductionOperationY,
+     AttributeType::kDescriptor, 1},
+
+    {kReshape, AttributeName::kReshapeOperationX, AttributeType::kDescriptor,
+     1},
+    {kReshape, AttributeName::kReshapeOperationY, AttributeType::kDescriptor,
+     1},
+
     {kGraph, AttributeName::kGraphHandle, AttributeType::kHandle, 1},
-    {kGraph, AttributeName::kGraphOperations, AttributeType::kDescriptor, 1},
+    {kGraph, AttributeName::kGraphOperations, AttributeType::kDescriptor, kAny},
 
     {kHeuristic, AttributeName::kHeuristicMode, AttributeType::kHeuristicMode,
      1},
@@ -86,8 +134,9 @@ constexpr Rule kRules[] = {
     {kPlan, AttributeName::kPlanHandle, AttributeType::kHandle, 1},
     {kPlan, AttributeName::kPlanEngineConfig, AttributeType::kDescriptor, 1},
 
-    {kPack, AttributeName::kPackUniqueIds, AttributeType::kInt64, 3},
-    {kPack, AttributeName::kPackDataPointers, AttributeType::kVoidPointer, 3},
+    {kPack, AttributeName::kPackUniqueIds, AttributeType::kInt64, kAny},
+    {kPack, AttributeName::kPackDataPointers, AttributeType::kVoidPointer,
+     kAny},
     {kPack, AttributeName::kPackWorkspace, AttributeType::kVoidPointer, 1},
 };
 
@@ -122,8 +171,8 @@ cudnn::Result FakeDescriptor::Set(AttributeName attribute,
         return one.descriptor == type_ && one.attribute == attribute;
       });
   if (is_finalized_ || rule == std::end(kRules) ||
-      !IsTaken(*rule, value_type) || count != rule->count ||
-      values == nullptr) {
+      !IsTaken(*rule, value_type) || count < 1 ||
+      (count != rule->count && rule->count != kAny) || values == nullptr) {
     return cudnn::kBadParam;
   }
   const auto* const begin = static_cast<const uint8_t*>(values);
@@ -135,7 +184,8 @@ cudnn::Result FakeDescriptor::Set(AttributeName attribute,
 bool FakeDescriptor::IsComplete() const {
   return std::all_of(std::begin(kRules), std::end(kRules),
                      [&](const Rule& rule) {
-                       return rule.descriptor != type_ || Has(rule.attribute);
+                       return rule.descriptor != type_ || rule.is_optional ||
+                              Has(rule.attribute);
                      });
 }
 
@@ -143,7 +193,9 @@ std::vector<FakeDescriptor*> FakeDescriptor::References() const {
   std::vector<FakeDescriptor*> references;
   for (const auto& [attribute, value] : values_) {
     if (value.type == AttributeType::kDescriptor) {
-      references.push_back(Descriptor(attribute));
+      for (FakeDescriptor* one : List<FakeDescriptor*>(attribute)) {
+        references.push_back(one);
+      }
     }
   }
   return references;
