@@ -147,6 +147,26 @@ __device__ __forceinline__ void FetchAnyRun(const Tape::Operand& operand,
   });
 }
 
+// Begins to copy a row that is repeated: the place in it is divided once.
+template <int kCount>
+__device__ __forceinline__ void FetchRow(const Tape::Operand& operand,
+                                         const Positions<kCount>& at,
+                                         Unit* to) {
+  constexpr int kRun = Positions<kCount>::kRun;
+  const uint32_t row = static_cast<uint32_t>(operand.layout.extents[1]);
+  const uint32_t first = static_cast<uint32_t>(at.first) % row;
+  VisitWords(operand, [&](const auto* from) {
+    uint32_t place = first;
+    MUSTER_UNROLL
+    for (int run = 0; run < kCount / kRun; ++run) {
+      FetchRun<RemoveConst<decltype(*from)>, kRun>(
+          from + operand.layout.offset + place, run, to);
+      place += operand.row_step;
+      if (place >= row) place -= row;
+    }
+  });
+}
+
 // Begins to copy an operand to its slot.
 template <int kCount>
 __device__ __forceinline__ void FetchOperand(const Tape::Operand& operand,
@@ -163,6 +183,9 @@ __device__ __forceinline__ void FetchOperand(const Tape::Operand& operand,
               from + offset + at[run * kRun], run, to);
         }
       });
+    }
+    if (operand.access == Tape::Access::kRow && at.is_whole) {
+      return FetchRow(operand, at, to);
     }
     if (operand.access == Tape::Access::kScalar) {
       return VisitWords(operand, [&](const auto* from) {

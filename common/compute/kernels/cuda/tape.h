@@ -71,7 +71,9 @@ struct Tape {
     // Those of a run are neighbours, and aligned for accesses of 16 bytes, or
     // of the whole run ...
     kRuns,
-    // ... and runs follow each other in the operand as they do in the output.
+    // ... and the operand is one row, of the output's last axis ...
+    kRow,
+    // ... or has the output's order.
     kDense,
   };
 
@@ -81,6 +83,7 @@ struct Tape {
     // PlaceSlots() sets these.
     Access access;
     uint8_t element_bytes;
+    uint32_t row_step;  // Of kRow: from a run to the thread's next one.
   };
 
   // Where a thread keeps an operand or a temporary in shared memory, in units

@@ -33,8 +33,9 @@ Tape::Access AccessOf(const Tape::Operand& operand) {
   }
   if (!is_run) return Tape::Access::kEach;
   if (last == 0) return Tape::Access::kDense;
-  return IsMultiple(layout.extents[last], Tape::kRun) ? Tape::Access::kRuns
-                                                      : Tape::Access::kEach;
+  if (!IsMultiple(layout.extents[last], Tape::kRun)) return Tape::Access::kEach;
+  return last == 1 && layout.strides[0] == 0 ? Tape::Access::kRow
+                                             : Tape::Access::kRuns;
 }
 
 }  // namespace
@@ -52,6 +53,11 @@ LaunchShape PlaceSlots(ElementType compute_type, Tape* tape) {
     const ElementType type = operand.elements.type;
     operand.element_bytes = static_cast<uint8_t>(BytesOf(type));
     operand.access = AccessOf(operand);
+    if (operand.access == Tape::Access::kRow) {
+      constexpr int64_t kRunStride = Tape::kRun * Tape::kThreads;
+      operand.row_step =
+          static_cast<uint32_t>(kRunStride % operand.layout.extents[1]);
+    }
     place(i, type);
   }
   int temporary_count = 0;

@@ -10,8 +10,8 @@ namespace muster::internal {
 
 // Decides how the threads of the kernel that computes in `compute_type` read
 // the operands of a complete tape, and where they keep what they read: sets
-// `access` and `element_bytes` of the operands, and `slots`. Returns the shape
-// of the launch.
+// `access`, `element_bytes` and `row_step` of the operands, and `slots`.
+// Returns the shape of the launch.
 LaunchShape PlaceSlots(ElementType compute_type, Tape* tape);
 
 }  // namespace muster::internal

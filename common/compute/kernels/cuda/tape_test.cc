@@ -205,6 +205,92 @@ TEST(TapeTest, ThreadsComputeOneOrSeveralPositionsOfAnyView) {
   ExpectComputesAllViews<int64_t>(ElementType::kInt64);
 }
 
+constexpr ElementType kTypes[] = {
+    ElementType::kFloat32,  ElementType::kFloat64, ElementType::kInt32,
+    ElementType::kUint8,    ElementType::kInt64,   ElementType::kBool,
+    ElementType::kBfloat16, ElementType::kFloat16};
+
+// Two blocks of threads of several positions, and a third that is not whole.
+constexpr int64_t kSeveralBlocks = 2 * 1024 + 64;
+
+// Memory of elements of any type.
+using Memory = std::vector<uint64_t>;
+
+// Returns 1, 2, 3, 1, 2, 3, ... as elements of a type.
+Memory Counting(ElementType type) {
+  std::vector<float> numbers(kSeveralBlocks);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<float>(i % 3 + 1);
+  }
+  Memory memory(kSeveralBlocks);
+  Tape tape = {};
+  tape.count = kSeveralBlocks;
+  tape.output = {memory.data(), type};
+  SetOperand(0, numbers.data(), ElementType::kFloat32,
+             Layout(1, kSeveralBlocks), &tape);
+  tape.instruction_count = 1;
+  tape.instructions[0] = {TapeFunction::kCopy, {0, kNone, kNone}, -1, 0};
+  RunTape<float>(tape);
+  return memory;
+}
+
+// Computes function(dense, row, scalar) of the type, rounded and kept, plus a
+// matrix whose rows overlap.
+template <typename C>
+Memory Computed(TapeFunction function, ElementType type, ElementType output,
+                int positions_per_thread) {
+  constexpr int64_t kColumns = kSeveralBlocks / 4;
+  Memory numbers = Counting(type);
+  Memory memory(kSeveralBlocks, ~uint64_t{0});
+  FaultRecord fault = {};
+  Tape tape = {};
+  tape.count = kSeveralBlocks;
+  tape.positions_per_thread = positions_per_thread;
+  tape.output = {memory.data(), output};
+  tape.fault = &fault;
+  SetOperand(0, numbers.data(), type, Layout(1, kSeveralBlocks), &tape);
+  SetOperand(1, numbers.data(), type, MatrixLayout(4, kColumns, 0, 1), &tape);
+  SetOperand(2, numbers.data(), type, {}, &tape);
+  SetOperand(3, numbers.data(), type,
+             MatrixLayout(4, kColumns, kColumns / 2, 1), &tape);
+  tape.instruction_count = 2;
+  tape.instructions[0] = {function, {0, 1, 2}, 1, 0.25, ElementType::kBfloat16};
+  tape.instructions[1] = {
+      TapeFunction::kAdd, {3, Tape::kTemporary + 1, kNone}, -1, 0};
+  RunTape<C>(tape);
+  EXPECT_EQ(fault.code, static_cast<int32_t>(FaultCode::kNone));
+  return memory;
+}
+
+template <typename C>
+void ExpectSameBitsOfSeveralPositions(TapeFunction function, ElementType type,
+                                      ElementType output) {
+  EXPECT_EQ(Computed<C>(function, type, output, 1),
+            Computed<C>(function, type, output, Tape::kGroup<C>))
+      << "function " << static_cast<int>(function) << " of type "
+      << static_cast<int>(type) << " to " << static_cast<int>(output);
+}
+
+TEST(TapeTest, SeveralPositionsHaveTheBitsOfOne) {
+  for (int i = 0; i <= static_cast<int>(TapeFunction::kSelect); ++i) {
+    const auto function = static_cast<TapeFunction>(i);
+    ExpectSameBitsOfSeveralPositions<float>(function, ElementType::kFloat16,
+                                            ElementType::kFloat32);
+    ExpectSameBitsOfSeveralPositions<double>(function, ElementType::kFloat64,
+                                             ElementType::kFloat64);
+    ExpectSameBitsOfSeveralPositions<int64_t>(function, ElementType::kUint8,
+                                              ElementType::kInt64);
+  }
+  for (const ElementType type : kTypes) {
+    for (const ElementType output : kTypes) {
+      const TapeFunction function = TapeFunction::kMul;
+      ExpectSameBitsOfSeveralPositions<float>(function, type, output);
+      ExpectSameBitsOfSeveralPositions<double>(function, type, output);
+      ExpectSameBitsOfSeveralPositions<int64_t>(function, type, output);
+    }
+  }
+}
+
 TEST(TapeTest, PositionsBeyondTheEndHaveNoFaults) {
   std::vector<int64_t> x = {6, 7, 8, 9, 10, 0, 0, 0};
   std::vector<int64_t> y(8, -1);
