@@ -262,6 +262,22 @@ void AddMatMulCases(std::vector<OpCase>* cases) {
   add(kF32, {0, 3, 4}, {4, 2});
 }
 
+// Copies of rows that are contiguous words of 2 to 16 bytes.
+void AddRowCopyCases(DType dtype, std::vector<OpCase>* cases) {
+  for (const int64_t columns : {6, 16}) {
+    cases->push_back({"Transpose",
+                      {{"permutation", Axes{0, 2, 1, 3}}},
+                      {{dtype, {2, 37, 5, columns}}}});
+  }
+  for (const int64_t begin : {0, 2, 4, 16}) {
+    cases->push_back({"Slice",
+                      {{"begin", Axes{3, begin}}, {"size", Axes{9, 16}}},
+                      {{dtype, {13, 48}}}});
+  }
+  cases->push_back(
+      {"Concat", {{"axis", int64_t{1}}}, {{dtype, {6, 16}}, {dtype, {6, 32}}}});
+}
+
 void AddShapeCases(std::vector<OpCase>* cases) {
   const std::vector<DType> dtypes = {kF32, DType::kFloat64, DType::kBool,
                                      DType::kFloat16};
@@ -277,14 +293,12 @@ void AddShapeCases(std::vector<OpCase>* cases) {
       {{2, 3, 4, 5}, {3, 1, 0, 2}},
       {{3, 37, 20}, {0, 2, 1}},
       {{20, 3, 2, 37}, {3, 2, 1, 0}},
-      // Rows of words of 4, 8 and 16 bytes.
-      {{2, 37, 5, 6}, {0, 2, 1, 3}},
-      {{2, 37, 5, 16}, {0, 2, 1, 3}},
       {{1, 5, 1, 7}, {3, 2, 1, 0}},
       {{0, 4}, {1, 0}},
       {{3, 4}, {-1, 0}},
       {{}, {}}};
   for (const DType dtype : dtypes) {
+    AddRowCopyCases(dtype, cases);
     for (const auto& [shape, permutation] : transposes) {
       cases->push_back(
           {"Transpose", {{"permutation", permutation}}, {{dtype, shape}}});
@@ -317,14 +331,6 @@ void AddShapeCases(std::vector<OpCase>* cases) {
         {"Slice", {{"begin", Axes{1, 2}}, {"size", Axes{3, -1}}}, {x}});
     cases->push_back(
         {"SliceLike", {{"begin", Axes{1, 2}}}, {x, {dtype, {3, 2}}}});
-    for (const int64_t begin : {0, 2, 4, 16}) {
-      cases->push_back({"Slice",
-                        {{"begin", Axes{3, begin}}, {"size", Axes{9, 16}}},
-                        {{dtype, {13, 48}}}});
-    }
-    cases->push_back({"Concat",
-                      {{"axis", int64_t{1}}},
-                      {{dtype, {6, 16}}, {dtype, {6, 32}}}});
     cases->push_back(
         {"Pad", {{"paddings", Axes{1, 0, 2, 3}}, {"value", 1.0}}, {x}});
     cases->push_back(
