@@ -190,41 +190,55 @@ __device__ float CombineHeldLanes(float value, Combine combine) {
   return value;
 }
 
-// Loads the lane's elements of a row; those behind its end become `fill`. All
-// loads are on their way before the first conversion.
+// The lane's elements of a row as the memory holds them. Their conversion waits
+// for the memory.
+template <int kSlots>
+struct HeldWords {
+  ElementGroup<uint32_t, 4> groups[kSlots];
+};
+
 template <typename T, int kSlots>
-__device__ __forceinline__ void LoadHeld(const DeviceElements& from,
-                                         const HeldPlace<T>& at, float fill,
-                                         HeldValues<T, kSlots>& values) {
+__device__ __forceinline__ HeldWords<kSlots> LoadHeld(
+    const DeviceElements& from, const HeldPlace<T>& at) {
   constexpr int kVector = HeldPlace<T>::kVector;
   using Group = ElementGroup<uint32_t, 4>;
-  using Elements = ElementGroup<T, kVector>;
   const T* const row = static_cast<const T*>(from.data) + at.begin;
-  Group groups[kSlots] = {};
+  HeldWords<kSlots> words = {};
   if (IsAlignedFor<Group>(from.data)) {
     MUSTER_UNROLL
     for (int i = 0; i < kSlots; ++i) {
       const int32_t c = at.first + i * at.step;
-      if (c < at.classes) groups[i] = *reinterpret_cast<const Group*>(row + c);
-    }
-  } else {
-    MUSTER_UNROLL
-    for (int i = 0; i < kSlots; ++i) {
-      const int32_t c = at.first + i * at.step;
-      Elements elements = {};
-      MUSTER_UNROLL
-      for (int v = 0; v < kVector; ++v) {
-        if (c < at.classes) elements.values[v] = row[c + v];
+      if (c < at.classes) {
+        words.groups[i] = *reinterpret_cast<const Group*>(row + c);
       }
-      groups[i] = BitCast<Group>(elements);
     }
+    return words;
   }
+  MUSTER_UNROLL
+  for (int i = 0; i < kSlots; ++i) {
+    const int32_t c = at.first + i * at.step;
+    ElementGroup<T, kVector> elements = {};
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) {
+      if (c < at.classes) elements.values[v] = row[c + v];
+    }
+    words.groups[i] = BitCast<Group>(elements);
+  }
+  return words;
+}
+
+// Those behind the end of the row become `fill`.
+template <typename T, int kSlots>
+__device__ __forceinline__ void ConvertHeld(const HeldWords<kSlots>& words,
+                                            const HeldPlace<T>& at, float fill,
+                                            HeldValues<T, kSlots>& values) {
   MUSTER_UNROLL
   for (int i = 0; i < kSlots; ++i) {
     const bool is_inside = at.first + i * at.step < at.classes;
     MUSTER_UNROLL
-    for (int v = 0; v < kVector; ++v) {
-      values[i][v] = is_inside ? ElementOfWords<T>(groups[i].values, v) : fill;
+    for (int v = 0; v < HeldPlace<T>::kVector; ++v) {
+      values[i][v] =
+          is_inside ? ElementOfWords<T>(words.groups[i].values, v) : fill;
     }
   }
 }
@@ -264,7 +278,7 @@ __device__ __forceinline__ void ToGradient(const RowParameters& p,
   const float gradient = LoadElement<float>(p.gradient, at.row);
   HeldValues<T, kSlots> labels;
   if (p.function == RowFunction::kCrossEntropyGrad) {
-    LoadHeld<T>(p.labels, at, 0.0f, labels);
+    ConvertHeld<T>(LoadHeld<T, kSlots>(p.labels, at), at, 0.0f, labels);
   } else {
     MUSTER_UNROLL
     for (int i = 0; i < kSlots * kVector; ++i) {
@@ -293,7 +307,8 @@ ReadHeldRow(const RowParameters& p, const HeldPlace<T>& at, bool keeps_logits,
             HeldValues<T, kSlots>& values) {
   constexpr int kVector = HeldPlace<T>::kVector;
   constexpr float kLog2E = 1.44269504088896340736f;
-  LoadHeld<T>(p.logits, at, static_cast<float>(-INFINITY), values);
+  ConvertHeld<T>(LoadHeld<T, kSlots>(p.logits, at), at,
+                 static_cast<float>(-INFINITY), values);
   float max = static_cast<float>(-INFINITY);
   MUSTER_UNROLL
   for (int i = 0; i < kSlots * kVector; ++i) {
@@ -362,8 +377,10 @@ __device__ void WriteHeldGradient(const RowParameters& p) {
   const HeldPlace<T> at(p);
   HeldValues<T, kSlots> gradients;
   HeldValues<T, kSlots> values;
-  LoadHeld<T>(p.logits, at, 0.0f, gradients);
-  LoadHeld<T>(p.labels, at, 0.0f, values);
+  const auto gradient_words = LoadHeld<T, kSlots>(p.logits, at);
+  const auto value_words = LoadHeld<T, kSlots>(p.labels, at);
+  ConvertHeld<T>(gradient_words, at, 0.0f, gradients);
+  ConvertHeld<T>(value_words, at, 0.0f, values);
   float sum = 0;
   MUSTER_UNROLL
   for (int i = 0; i < kSlots * kVector; ++i) {
