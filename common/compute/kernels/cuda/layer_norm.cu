@@ -4,6 +4,7 @@
 // rows while they compute the gradient of x, and a kernel combines the parts.
 
 #include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/element_group.h"
 #include "common/compute/kernels/cuda/layer_norm_parameters.h"
 #include "common/compute/kernels/cuda/row_blocks.h"
 #include "common/core/device/device_language.h"
@@ -73,6 +74,37 @@ __device__ void StorePack(const Pack<T, kVector>& pack, bool is_aligned,
   *reinterpret_cast<Pack<T, kVector>*>(to) = pack;
 }
 
+template <typename T, typename C, int kVector>
+__device__ Pack<T, kVector> PackOf(const C (&values)[kVector]) {
+  if constexpr (sizeof(T) == 2 && kVector > 1) {
+    return BitCast<Pack<T, kVector>>(WordsOf<T>(values));
+  } else {
+    Pack<T, kVector> pack;
+    MUSTER_UNROLL
+    for (int v = 0; v < kVector; ++v) pack.at[v] = ConvertNumber<T>(values[v]);
+    return pack;
+  }
+}
+
+template <typename C, typename T>
+__device__ C WidenedTo(T value) {
+  if constexpr (sizeof(T) == 2) {
+    return static_cast<C>(Widened(value));
+  } else {
+    return static_cast<C>(value);
+  }
+}
+
+template <typename C, typename T, int kVector>
+__device__ C ValueOf(const Pack<T, kVector>& pack, int v) {
+  if constexpr (sizeof(T) == 2 && kVector > 1) {
+    const auto words = BitCast<ElementGroup<uint32_t, kVector / 2>>(pack);
+    return static_cast<C>(ElementOfWords<T>(words.values, v));
+  } else {
+    return WidenedTo<C>(pack.at[v]);
+  }
+}
+
 // The features that a thread has of each row: kPacks vectors.
 template <int kVector, int kPacks>
 struct Features {
@@ -87,31 +119,41 @@ struct Features {
   __device__ int64_t At(int pack) const { return first + pack * stride; }
   __device__ bool Has(int pack) const { return At(pack) < count; }
 
-  // Loads numbers of features; 0 where there is none.
-  template <typename C>
-  __device__ void Load(const DeviceElements& from, C (&values)[kCount]) const {
+  // Elements of a row as the memory holds them. Their conversion waits for the
+  // memory.
+  template <typename T>
+  struct Packs {
+    Pack<T, kVector> at[kPacks];
+  };
+
+  // Loads elements of a row; 0 where there is none.
+  template <typename T>
+  __device__ Packs<T> LoadRow(const T* row, bool is_row,
+                              bool is_aligned) const {
+    Packs<T> packs = {};
+    MUSTER_UNROLL
+    for (int k = 0; k < kPacks; ++k) {
+      if (is_row && Has(k)) {
+        packs.at[k] = LoadPack<T, kVector>(row + At(k), is_aligned);
+      }
+    }
+    return packs;
+  }
+
+  template <typename T, typename C>
+  __device__ static void Convert(const Packs<T>& packs, C (&values)[kCount]) {
     MUSTER_UNROLL
     for (int i = 0; i < kCount; ++i) {
-      values[i] = Has(i / kVector)
-                      ? LoadElement<C>(from, At(i / kVector) + i % kVector)
-                      : C(0);
+      values[i] = ValueOf<C>(packs.at[i / kVector], i % kVector);
     }
   }
 
-  // Loads elements of a row; 0 where there is none.
-  template <typename T, typename C>
-  __device__ void LoadRow(const T* row, bool is_row, bool is_aligned,
-                          C (&values)[kCount]) const {
-    MUSTER_UNROLL
-    for (int k = 0; k < kPacks; ++k) {
-      Pack<T, kVector> pack = {};
-      if (is_row && Has(k))
-        pack = LoadPack<T, kVector>(row + At(k), is_aligned);
-      MUSTER_UNROLL
-      for (int v = 0; v < kVector; ++v) {
-        values[k * kVector + v] = static_cast<C>(pack.at[v]);
-      }
-    }
+  // Loads numbers of features, of type C; 0 where there is none.
+  template <typename C>
+  __device__ void Load(const DeviceElements& from, C (&values)[kCount]) const {
+    Convert(LoadRow(static_cast<const C*>(from.data), true,
+                    IsAlignedFor<Pack<C, kVector>>(from.data)),
+            values);
   }
 
   template <typename T, typename C>
@@ -120,12 +162,10 @@ struct Features {
     MUSTER_UNROLL
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
-      Pack<T, kVector> pack;
+      C own[kVector];
       MUSTER_UNROLL
-      for (int v = 0; v < kVector; ++v) {
-        pack.at[v] = ConvertNumber<T>(values[k * kVector + v]);
-      }
-      StorePack(pack, is_aligned, row + At(k));
+      for (int v = 0; v < kVector; ++v) own[v] = values[k * kVector + v];
+      StorePack(PackOf<T>(own), is_aligned, row + At(k));
     }
   }
 
@@ -170,9 +210,6 @@ __device__ void NormalizeRows(const Parameters& p, ComputeOf<T>* shared) {
   const Features<kVector, kPacks> features(p);
   constexpr int kCount = Features<kVector, kPacks>::kCount;
   const PartRows part(p);
-  C scale[kCount], offset[kCount];
-  features.Load(p.scale, scale);
-  features.Load(p.offset, offset);
   uint32_t turn = 0;
   for (int64_t begin = part.first; begin < part.last; begin += blockDim.y) {
     // There may be rows too few. Their threads take part in shuffles.
@@ -180,7 +217,8 @@ __device__ void NormalizeRows(const Parameters& p, ComputeOf<T>* shared) {
     const bool is_row = row < part.last;
     const int64_t at = row * p.features;
     C values[kCount];
-    features.LoadRow(static_cast<const T*>(p.x.data) + at, is_row, p.is_aligned,
+    features.Convert(features.LoadRow(static_cast<const T*>(p.x.data) + at,
+                                      is_row, p.is_aligned),
                      values);
     const C shift = is_row ? ShiftOf<T>(p, row) : C(0);
     C sum[1] = {};
@@ -200,6 +238,11 @@ __device__ void NormalizeRows(const Parameters& p, ComputeOf<T>* shared) {
     SumLanes(squares, shared, turn++);
     if (!is_row) continue;
     const C inverse = InverseOf(p, squares[0]);
+    // For each row: in registers, they would keep other rows from the
+    // multiprocessor.
+    C scale[kCount], offset[kCount];
+    features.Load(p.scale, scale);
+    features.Load(p.offset, offset);
     MUSTER_UNROLL
     for (int i = 0; i < kCount; ++i) {
       values[i] = values[i] * inverse * scale[i] + offset[i];
@@ -228,10 +271,12 @@ __device__ void ComputeGradients(const Parameters& p, ComputeOf<T>* shared,
     const bool is_row = row < part.last;
     const int64_t at = row * p.features;
     C dy[kCount], x[kCount];
-    features.LoadRow(static_cast<const T*>(p.gradient.data) + at, is_row,
-                     p.is_aligned, dy);
-    features.LoadRow(static_cast<const T*>(p.x.data) + at, is_row, p.is_aligned,
-                     x);
+    const auto dy_packs = features.LoadRow(
+        static_cast<const T*>(p.gradient.data) + at, is_row, p.is_aligned);
+    const auto x_packs = features.LoadRow(static_cast<const T*>(p.x.data) + at,
+                                          is_row, p.is_aligned);
+    features.Convert(dy_packs, dy);
+    features.Convert(x_packs, x);
     const C mean = is_row ? LoadElement<C>(p.mean, row) : C(0);
     const C inverse = is_row ? LoadElement<C>(p.inverse, row) : C(0);
     C sums[2] = {};
@@ -413,7 +458,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
   VisitDouble(p.vector, Normalizer<double, 1>{p, shared});
 }
 
-extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
+extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
     layer_norm_some_float(const __grid_constant__ LayerNormParameters p) {
   __shared__ float shared[kLaneSums];
   VisitFloat(p.x.type, p.vector,

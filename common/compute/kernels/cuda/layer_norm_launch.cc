@@ -47,7 +47,13 @@ RowPlan PlanRows(const KernelSpec& spec, int scale_input) {
   p.vector = IsDouble(spec) ? 2 : 4;
   if (p.features % p.vector != 0) p.vector = 1;
   const int64_t vectors = std::max<int64_t>(p.features / p.vector, 1);
-  const int64_t of_lane = CeilOfRatio(vectors, Parameters::kThreads);
+  // A lane has several vectors of a row if the lanes fill a warp: more loads
+  // are on their way, and fewer warps compute what is the same for the whole
+  // row.
+  const int64_t of_lane_min = CeilOfRatio(vectors, Parameters::kThreads);
+  const int64_t of_lane =
+      std::clamp<int64_t>(CeilOfRatio(vectors, kWarp), of_lane_min,
+                          std::max<int64_t>(Parameters::kVectors, of_lane_min));
   plan.length = of_lane == 1                      ? RowLength::kOneVector
                 : of_lane <= Parameters::kVectors ? RowLength::kSomeVectors
                                                   : RowLength::kLong;

@@ -34,11 +34,12 @@ struct LayerNormParameters {
   int64_t part_rows, part_count;
   // 4, of float64 2, or 1 if the features are no multiple of that.
   int32_t vector;
-  bool is_aligned;               // x, gradient and `to`, for loads of vectors.
-  DeviceElements x, gradient;    // `gradient` is dy.
-  DeviceElements scale, offset;  // Of features.
-  DeviceElements mean, inverse;  // Of rows.
-  DeviceElements to;             // y or dx.
+  bool is_aligned;             // x, gradient and `to`, for loads of vectors.
+  DeviceElements x, gradient;  // `gradient` is dy.
+  // Of features, and of rows: float64 if x is, or float32.
+  DeviceElements scale, offset;
+  DeviceElements mean, inverse;
+  DeviceElements to;  // y or dx.
   DeviceElements scale_gradient, offset_gradient;
   DeviceElements part_values, row_sums;  // float64 if x is, or float32.
 };
