@@ -9,7 +9,7 @@ namespace muster::internal {
 namespace {
 
 // What a thread keeps in shared memory, of any type.
-struct alignas(Tape::kUnitBytes) __attribute__((__may_alias__)) Unit {
+struct [[gnu::may_alias]] alignas(Tape::kUnitBytes) Unit {
   uint32_t words[Tape::kUnitBytes / 4];
 };
 
