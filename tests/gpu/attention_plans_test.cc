@@ -80,6 +80,16 @@ TEST_F(AttentionPlansTest, AttentionOfATransformerBlockAndItsGradient) {
   }
 }
 
+TEST_F(AttentionPlansTest, TheWorkspaceMayBeWhatScoresTook) {
+  AttentionProblem problem = {.dtype = DType::kBfloat16,
+                              .geometry = kBlock,
+                              .scale = 0.125,
+                              .is_gradient = true};
+  problem.geometry.query_count = problem.geometry.key_count = 1024;
+  ASSERT_OK_AND_ASSIGN(const CudnnPlan plan, MakeCudnnPlan(target_, problem));
+  EXPECT_GT(plan.workspace_bytes(), size_t{1} << 30);
+}
+
 TEST_F(AttentionPlansTest, OtherShapes) {
   const AttentionGeometry geometries[] = {
       // Lengths that fill no tile, and differ.

@@ -23,8 +23,10 @@ struct Attention {
   // As the products read them: with axes in the order of products, and the
   // query multiplied by the scale.
   NodeOutput q_operand, k_operand, v_operand;
-  int softmax = -1;  // Gives p.
-  int output = -1;   // The node whose place the new op takes.
+  int softmax = -1;
+  int p = -1;  // The softmax, or the Cast of it to the type of the products.
+  std::vector<int> p_readers;  // All that read either, except that Cast.
+  int output = -1;             // The node whose place the new op takes.
 };
 
 // The nodes of its gradient.
@@ -130,25 +132,52 @@ class AttentionFusion {
     return std::nullopt;
   }
 
+  bool IsCast(int node) const {
+    return node != kResult && graph_.nodes[node].op == "Cast";
+  }
+
+  // The node that gives `input`, or that gives what a Cast makes it from. What
+  // is between it and `reader` has no other reader; kResult if it has.
+  int BeforeCast(NodeOutput input, int reader) const {
+    if (OnlyReader(input.node) != reader) return kResult;
+    if (!IsCast(input.node)) return input.node;
+    const int before = NodeOf(input).inputs[0].node;
+    return OnlyReader(before) == input.node ? before : kResult;
+  }
+
+  // Finds p and what reads it.
+  void FindProbabilities(Attention* attention) const {
+    attention->p = attention->softmax;
+    for (const int reader : readers_[attention->softmax]) {
+      if (IsCast(reader) && attention->p == attention->softmax) {
+        attention->p = reader;
+      } else {
+        attention->p_readers.push_back(reader);
+      }
+    }
+    if (attention->p == attention->softmax) return;
+    const std::vector<int>& readers = readers_[attention->p];
+    attention->p_readers.insert(attention->p_readers.end(), readers.begin(),
+                                readers.end());
+  }
+
   std::optional<Attention> Match(int softmax) const {
-    const int scores = graph_.nodes[softmax].inputs[0].node;
-    if (!IsMatMul(scores, false, true) || OnlyReader(scores) != softmax) {
-      return std::nullopt;
-    }
-    // The others that read p are those of the gradient.
-    const std::vector<int>& readers = readers_[softmax];
-    const auto product = std::find_if(
-        readers.begin(), readers.end(),
-        [&](int reader) { return IsMatMul(reader, false, false); });
-    if (product == readers.end() ||
-        graph_.nodes[*product].inputs[0].node != softmax) {
-      return std::nullopt;
-    }
+    const int scores = BeforeCast(graph_.nodes[softmax].inputs[0], softmax);
+    if (!IsMatMul(scores, false, true)) return std::nullopt;
     Attention found = {.q_operand = graph_.nodes[scores].inputs[0],
                        .k_operand = graph_.nodes[scores].inputs[1],
-                       .v_operand = graph_.nodes[*product].inputs[1],
-                       .softmax = softmax,
-                       .output = BehindSwap(*product)};
+                       .softmax = softmax};
+    FindProbabilities(&found);
+    // The others that read p are those of the gradient.
+    const auto product = std::find_if(
+        found.p_readers.begin(), found.p_readers.end(),
+        [&](int reader) { return IsMatMul(reader, false, false); });
+    if (product == found.p_readers.end() ||
+        graph_.nodes[*product].inputs[0] != NodeOutput{found.p, 0}) {
+      return std::nullopt;
+    }
+    found.v_operand = graph_.nodes[*product].inputs[1];
+    found.output = BehindSwap(*product);
     const Scaled query =
         MatchScaling(found.q_operand).value_or(Scaled{found.q_operand, 1});
     const auto q = WithoutSwap(query.value);
@@ -165,29 +194,33 @@ class AttentionFusion {
   // Absent if the nodes that read p behind the attention are not the whole
   // gradient.
   std::optional<AttentionGrad> MatchGrad(const Attention& attention) const {
-    int ds = -1;
-    int dv = -1;
-    for (const int reader : readers_[attention.softmax]) {
+    int softmax_grad = kResult;
+    int dv = kResult;
+    for (const int reader : attention.p_readers) {
       if (reader == kResult) return std::nullopt;
       const Node& node = graph_.nodes[reader];
       if (node.op == "SoftmaxGrad" &&
           node.inputs[1] == NodeOutput{attention.softmax, 0}) {
-        ds = reader;
-      } else if (IsMatMul(reader, true, false)) {
+        softmax_grad = reader;
+      } else if (IsMatMul(reader, true, false) &&
+                 node.inputs[0] == NodeOutput{attention.p, 0}) {
         dv = reader;
       }
     }
-    if (ds < 0 || dv < 0 || readers_[attention.softmax].size() != 3) {
+    if (softmax_grad == kResult || dv == kResult ||
+        attention.p_readers.size() != 3) {
       return std::nullopt;
     }
-    const int dp = graph_.nodes[ds].inputs[0].node;
+    const int dp =
+        BeforeCast(graph_.nodes[softmax_grad].inputs[0], softmax_grad);
     const NodeOutput d_o_operand = graph_.nodes[dv].inputs[1];
-    if (!IsMatMul(dp, false, true) || OnlyReader(dp) != ds ||
+    if (!IsMatMul(dp, false, true) ||
         graph_.nodes[dp].inputs !=
-            std::vector<NodeOutput>{d_o_operand, attention.v_operand} ||
-        graph_.nodes[dv].inputs[0] != NodeOutput{attention.softmax, 0}) {
+            std::vector<NodeOutput>{d_o_operand, attention.v_operand}) {
       return std::nullopt;
     }
+    const int narrowed = OnlyReader(softmax_grad);
+    const int ds = IsCast(narrowed) ? narrowed : softmax_grad;
     const std::optional<NodeOutput> d_o = WithoutSwap(d_o_operand);
     AttentionGrad found = {.d_o = d_o.value_or(NodeOutput()),
                            .first = std::min(dp, dv),
@@ -265,7 +298,7 @@ class AttentionFusion {
     if (!geometry.ok()) return false;
     Node forward = MakeForward(attention, *geometry);
     if (!is_supported_(SpecOf(graph_, forward))) return false;
-    if (readers_[attention.softmax].size() == 1) {
+    if (attention.p_readers.size() == 1) {
       graph_.nodes[attention.output] = std::move(forward);
       return true;
     }

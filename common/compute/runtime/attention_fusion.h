@@ -16,7 +16,8 @@ namespace muster {
 //   p = Softmax(MatMul(Mul(q_heads, scale), k_heads'))
 //   o = Transpose(MatMul(p, v_heads), {0, 2, 1, 3})
 // Operands of rank 3 have no heads and no Transpose; without a Mul the scale is
-// 1. The new ops read and write x and o, so the Transposes are left out, too.
+// 1; Casts may convert the scores to float32 and p back. The new ops read and
+// write x and o, so the Transposes are left out, too.
 //
 // Attention stays as it is if anything else reads the scores or p, such as a
 // mask, a dropout, or the model's result, or if only some of the three

@@ -151,6 +151,25 @@ TEST_F(AttentionFusionTest, OperandsWithoutHeadsAndScaleAreFused) {
                                {position, 0}, {position, 1}, {position, 2}}));
 }
 
+TEST_F(AttentionFusionTest, ASoftmaxInFloat32IsFused) {
+  const Value p = Cast(Softmax(Cast(Scores(), DType::kFloat32)), kBf16);
+  const Value y = Output(p);
+  builder_.AddResult(y);
+  AddGradients(y, {q_, k_, v_});
+  const std::vector<std::string> ops = Ops(Fuse());
+  EXPECT_THAT(ops, Contains(kFusedAttentionGradOp));
+  for (const char* op : {"Cast", "Softmax", "SoftmaxGrad", "MatMul"}) {
+    EXPECT_THAT(ops, Not(Contains(op)));
+  }
+}
+
+TEST_F(AttentionFusionTest, ProbabilitiesInFloat32ThatAreAResultStay) {
+  const Value wide = Softmax(Cast(Scores(), DType::kFloat32));
+  builder_.AddResult(Output(Cast(wide, kBf16)));
+  builder_.AddResult(wide);
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
 TEST_F(AttentionFusionTest, OneValueMayBeKeyAndValue) {
   const Value q = Parameter("q3", {2, 5, 16});
   const Value k = Parameter("k3", {2, 7, 16});

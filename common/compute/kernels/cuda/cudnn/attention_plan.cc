@@ -60,7 +60,14 @@ absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
   RETURN_IF_ERROR(CheckIsSupported(target.api->version, problem));
   ASSIGN_OR_RETURN(CudnnGraph graph,
                    internal::MakeAttentionGraph(target, problem));
-  return CudnnPlan::Create(target, std::move(graph), {.what = "attention"});
+  CudnnEngineRules rules = {.what = "attention"};
+  // Attention in several ops keeps p and a gradient of the scores.
+  const AttentionGeometry& geometry = problem.geometry;
+  rules.workspace_bytes_max =
+      std::max(rules.workspace_bytes_max,
+               geometry.StatisticsShape().element_count() * geometry.key_count *
+                   static_cast<int64_t>(2 * SizeOf(problem.dtype)));
+  return CudnnPlan::Create(target, std::move(graph), rules);
 }
 
 }  // namespace muster

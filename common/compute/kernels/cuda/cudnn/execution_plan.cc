@@ -16,10 +16,6 @@ using cudnn::NumericalNote;
 
 namespace {
 
-// Engines that want more are left out: a step's workspace is a part of its
-// arena.
-constexpr int64_t kWorkspaceBytesMax = int64_t{1} << 30;
-
 template <typename T>
 bool Contains(const std::vector<T>& notes, T note) {
   return std::find(notes.begin(), notes.end(), note) != notes.end();
@@ -176,7 +172,7 @@ absl::StatusOr<CudnnPlan> CudnnPlan::Create(const CudnnTarget& target,
     ASSIGN_OR_RETURN(const std::vector<int64_t> workspace_bytes,
                      plan->GetList<int64_t>(AttributeName::kPlanWorkspaceSize));
     if (workspace_bytes.size() != 1 ||
-        workspace_bytes[0] > kWorkspaceBytesMax) {
+        workspace_bytes[0] > rules.workspace_bytes_max) {
       continue;
     }
     graph.descriptors.push_back(std::move(candidate.config));

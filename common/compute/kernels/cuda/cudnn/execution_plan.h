@@ -53,6 +53,9 @@ struct CudnnEngineRules {
   std::string what;  // "a convolution", for errors.
   // False if operands must not be rounded before tensor cores multiply them.
   bool allows_tensor_cores = true;
+  // Engines that want more are left out: a step's workspace is a part of its
+  // arena.
+  int64_t workspace_bytes_max = int64_t{1} << 30;
 };
 
 // An execution plan, with the engine that it runs. The descriptors to which it
