@@ -1,8 +1,8 @@
 """What bench/gpu_model_benchmark.cc measures, in PyTorch, on the first GPU.
 
 Prints one line of JSON for each measurement. The batch lies in the memory of the GPU from
-the beginning. Images have their channels last. Modes: eager, a captured CUDA graph, and,
-with --compile, torch.compile, which takes a minute for each model.
+the beginning. Images have their channels last. Modes: eager, a captured CUDA graph, and
+torch.compile, which takes up to a minute for each model.
 """
 
 import argparse
@@ -111,7 +111,8 @@ def measure_model(torch, name, precision, batch, mode, steps=30, warmup=10):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit_seconds", type=int, default=150)
-    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--modes", default="eager,graph", metavar="LIST",
+                        help="of eager, graph and compile")
     parser.add_argument("models", nargs="+", metavar="MODEL:PRECISION:BATCH")
     arguments = parser.parse_args()
     measure.limit_seconds(arguments.limit_seconds)
@@ -120,8 +121,7 @@ def main():
     except ImportError:
         print("torch is not installed", file=sys.stderr)
         return
-    modes = ["eager", "graph"] + (["compile"] if arguments.compile else [])
-    for mode in modes:
+    for mode in arguments.modes.split(","):
         for model in arguments.models:
             name, precision, batch = model.split(":")
             try:
