@@ -13,7 +13,7 @@ namespace muster {
 // Muster compute what it would.
 struct CudaLibraries {
   const cublas_lt::CublasLtApi* cublas_lt = nullptr;  // Products of matrices.
-  const cudnn::CudnnApi* cudnn = nullptr;             // Convolutions.
+  const cudnn::CudnnApi* cudnn = nullptr;  // Convolutions and attention.
 
   // "cuBLASLt 13.1.0, cuDNN 9.19.0"; "none".
   std::string ToString() const;
