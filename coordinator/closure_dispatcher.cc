@@ -7,6 +7,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/held_lock.h"
 #include "common/core/base/log.h"
+#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
@@ -343,7 +344,8 @@ void ClosureDispatcher::NoteRefusal(WorkerRecord* record,
   if (absl::IsPermissionDenied(why) && record->worker == 0) {
     fatal = WithExitCode(
         absl::AlreadyExistsError(absl::StrCat(
-            "another coordinator has this cluster: ", why.message(),
+            "another coordinator has this cluster: ",
+            channel(record->worker).peer(), " ", record->last_error,
             "; end that one first, or give this one a cluster of its own")),
         ExitCode::kRestartMe);
   }
@@ -360,6 +362,7 @@ void ClosureDispatcher::NoteTrouble(WorkerRecord* record,
   const absl::Time now = clock_->Now();
   // The closures it held fail together, and count once.
   if (now < record->paused_until) return;
+  if (record->trouble_count == 0) record->trouble_since = now;
   record->paused_until =
       now + BackoffDelay(options_.retry_pause, ++record->trouble_count,
                          record->session);
@@ -368,7 +371,10 @@ void ClosureDispatcher::NoteTrouble(WorkerRecord* record,
   queue_.SetPaused(record->worker, true);
   queue_.RecallUnstarted(record->worker);
   if (now < record->next_trouble_report || is_suspended_) return;
-  record->next_trouble_report = now + options_.trouble_report_interval;
+  record->next_trouble_report =
+      now +
+      std::max(options_.trouble_report_interval,
+               std::min(now - record->trouble_since, ReportPace::kIntervalMax));
   LOG(WARNING) << channel(record->worker).peer()
                << " cannot continue: " << record->trouble << "; its closures "
                << (HasOtherOpenSession(*record)

@@ -165,6 +165,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     absl::MutexLock lock(&mutex_);
     return is_aborted_;
   }
+  // Between Suspend() and Resume().
+  bool is_suspended() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return is_suspended_;
+  }
   // What Abort() was given; OK before.
   absl::Status why_aborted() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

@@ -53,12 +53,16 @@ void ClosureDispatcher::AddStatus(StatusReport* report) const {
 }
 
 std::string ClosureDispatcher::DescribeLocked() const {
-  std::string text = queue_.Describe();
+  std::string text =
+      absl::StrCat(queue_.queued_count(), " closures are queued");
   for (const WorkerRecord& record : records_) {
+    const std::string state = queue_.DescribeWorker(record.worker);
     const std::string& why =
         record.last_error.empty() ? record.trouble : record.last_error;
-    if (why.empty()) continue;
-    absl::StrAppend(&text, "; ", channel(record.worker).peer(), ": ", why);
+    if (state.empty() && why.empty()) continue;
+    absl::StrAppend(&text, "; ", channel(record.worker).peer(),
+                    state.empty() ? "" : " ", state, why.empty() ? "" : ": ",
+                    why);
   }
   return text;
 }

@@ -334,17 +334,20 @@ absl::Status ClosureQueue::TakeFailure() {
 
 std::string ClosureQueue::Describe() const {
   std::string text = absl::StrCat(queued_count_, " closures are queued");
-  for (size_t i = 0; i < worker_states_.size(); ++i) {
-    const WorkerState& worker_state = worker_states_[i];
-    if (!worker_state.ready) {
-      absl::StrAppend(&text, "; worker ", i, " is not connected");
-    } else if (!worker_state.in_flight.empty()) {
-      absl::StrAppend(&text, "; worker ", i, " holds ",
-                      worker_state.in_flight.size(), ", the oldest is closure ",
-                      worker_state.in_flight.front());
-    }
+  for (int i = 0; i < static_cast<int>(worker_states_.size()); ++i) {
+    const std::string worker = DescribeWorker(i);
+    if (worker.empty()) continue;
+    absl::StrAppend(&text, "; worker ", i, " ", worker);
   }
   return text;
+}
+
+std::string ClosureQueue::DescribeWorker(int worker) const {
+  const WorkerState& state = worker_states_[worker];
+  if (!state.ready) return "is not connected";
+  if (state.in_flight.empty()) return "";
+  return absl::StrCat("holds ", state.in_flight.size(),
+                      ", the oldest is closure ", state.in_flight.front());
 }
 
 ClosureQueue::Entry* ClosureQueue::Find(uint64_t id) {

@@ -185,6 +185,8 @@ class ClosureQueue {
   // Returns text such as "3 closures are queued; worker 1 holds 2, the oldest
   // is closure 17".
   std::string Describe() const;
+  // "is not connected", or what the worker holds; empty if it is idle.
+  std::string DescribeWorker(int worker) const;
 
  private:
   enum class State { kQueued, kInFlight, kFinished };

@@ -1,11 +1,13 @@
 #include "coordinator/parameter_server_strategy.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/wait_line.h"
 #include "common/learn/strategy/local_step_loop.h"
 #include "common/net/status/job_trace.h"
 #include "common/net/status/trace_collector.h"
@@ -38,10 +40,13 @@ ParameterServerStrategy::Create(Task& task,
   connection_options.recovery.checkpoint_dir = options.checkpoint_dir;
   connection_options.recovery.checkpoint_interval = options.checkpoint_interval;
   task.NoteConnecting();
-  ASSIGN_OR_RETURN(std::shared_ptr<ClusterConnection> connection,
-                   ClusterConnection::Open(
-                       connection_options, task.network(), Clock::Real(),
-                       [](absl::string_view line) { LOG(INFO) << line; }));
+  std::optional<WaitLine> wait(std::in_place);
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<ClusterConnection> connection,
+      ClusterConnection::Open(
+          connection_options, task.network(), Clock::Real(),
+          [&wait](absl::string_view line) { LOG(INFO) << *wait << line; }));
+  wait.reset();
   JobTrace::OfProcess().SetOthers(
       [connection](TraceCollector* trace) { connection->AddToTrace(trace); });
   task.OnJobEnd([](const absl::Status& status) {

@@ -6,16 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
+#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/wait_line.h"
 
 namespace muster {
-namespace {
-
-// Lines about a stall come at growing intervals, up to this one.
-constexpr absl::Duration kStallReportIntervalMax = absl::Minutes(1);
-
-}  // namespace
-
 absl::Status ScheduledSteps::Add(ClosureWork work) {
   work.results_come_along = true;
   absl::StatusOr<RemoteValue> value =
@@ -83,10 +78,12 @@ void ScheduledSteps::Forget() {
 
 absl::Status ScheduledSteps::AwaitFront() const {
   const absl::Time started = clock_->Now();
-  absl::Duration interval = options_.stall_report_interval;
-  for (; !scheduled_.front().value.state()->AwaitDone(clock_->Now() + interval);
-       interval = std::min(2 * interval, kStallReportIntervalMax)) {
-    const absl::Duration waited = clock_->Now() - started;
+  ReportPace pace(started, options_.stall_report_interval);
+  WaitLine line;
+  while (!scheduled_.front().value.state()->AwaitDone(pace.next())) {
+    const absl::Time now = clock_->Now();
+    if (!pace.IsDue(now)) continue;
+    const absl::Duration waited = now - started;
     const std::string text = absl::StrCat(
         "no step has finished for ",
         absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))), ": ",
@@ -94,7 +91,8 @@ absl::Status ScheduledSteps::AwaitFront() const {
     if (waited >= options_.stall_timeout) {
       return absl::DeadlineExceededError(text);
     }
-    LOG(WARNING) << text;
+    // A recovery says itself what it waits for.
+    if (!dispatcher_.is_suspended()) LOG(WARNING) << line << text;
   }
   return absl::OkStatus();
 }

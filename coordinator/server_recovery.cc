@@ -8,8 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
+#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/base/wait_line.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
@@ -423,7 +425,8 @@ void ServerRecovery::Recover() {
 
 bool ServerRecovery::AwaitServers() {
   const absl::Time started = parts_.clock->Now();
-  absl::Time next_report = started + options_.report_interval;
+  ReportPace pace(started, options_.report_interval);
+  WaitLine line;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
@@ -450,9 +453,9 @@ bool ServerRecovery::AwaitServers() {
                        "keeps any")));
       return false;
     }
-    if (now >= next_report) {
-      next_report = now + options_.report_interval;
-      LOG(INFO) << "waiting for a parameter server to come back, for another "
+    if (pace.IsDue(now)) {
+      LOG(INFO) << line
+                << "waiting for a parameter server to come back, for another "
                 << absl::FormatDuration(
                        absl::Trunc(started + options_.return_timeout - now,
                                    absl::Seconds(1)))
@@ -461,7 +464,7 @@ bool ServerRecovery::AwaitServers() {
     absl::MutexLock lock(&mutex_);
     parts_.clock->AwaitWithDeadline(
         &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
-        std::min(next_report, started + options_.return_timeout));
+        std::min(pace.next(), started + options_.return_timeout));
   }
 }
 
@@ -550,7 +553,6 @@ void ServerRecovery::Announce(
 }
 
 void ServerRecovery::GiveUp(const absl::Status& why) {
-  LOG(ERROR) << why.message();
   parts_.dispatcher->Abort(why);
 }
 

@@ -75,6 +75,7 @@ struct WorkerRecord {
   // row.
   std::string trouble;
   int trouble_count = 0;
+  absl::Time trouble_since = absl::InfinitePast();
   absl::Time paused_until = absl::InfinitePast();
   absl::Time next_trouble_report = absl::InfinitePast();
 

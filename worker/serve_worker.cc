@@ -11,6 +11,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/wait_line.h"
 #include "common/core/device/device.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
@@ -33,12 +34,13 @@ absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
   const bool waits_for_next =
       options.on_coordinator_loss == OnCoordinatorLoss::kWait;
   while (true) {
+    WaitLine wait;
     const absl::StatusOr<WorkerService::JobEnd> end = worker->AwaitJobEnd(
         {.coordinator = {.coordinator =
                              DescribeCoordinator(options.config.cluster),
                          .timeout = options.startup_timeout},
          .exit_when_coordinator_lost = !waits_for_next},
-        [](absl::string_view line) { LOG(INFO) << line; });
+        [&wait](absl::string_view line) { LOG(INFO) << wait << line; });
     if (signals->signal() != 0) {
       return WithExitCode(absl::CancelledError("stopped by a signal"),
                           static_cast<ExitCode>(signals->exit_code()));

@@ -108,6 +108,29 @@ TEST_F(ByHandTest, StartsInAnyOrderAndNamesMissingTasks) {
   }
 }
 
+// script(1) gives the coordinator a terminal.
+TEST_F(ByHandTest, OnATerminalTheNewestLineOfAWaitReplacesTheOneBefore) {
+  for (const TaskId& task : {kPs0, kPs1, kWorker0}) {
+    ASSERT_OK(cluster_->Start(task));
+  }
+  ASSERT_OK_AND_ASSIGN(
+      const auto script,
+      ProcessUnderTest::Start(
+          {"/bin/sh", "-c",
+           absl::StrCat("exec script -qec \"stty cols 120; exec "
+                        "coordinator/coordinator --startup_timeout=11s "
+                        "--job=examples/digits/digits.job --run_dir=",
+                        cluster_->run_dir(), "\" /dev/null")},
+          {{"TF_CONFIG", cluster_->TfConfig(kChief)}}));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, script->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 1) << script->output();
+  const std::string line = absl::StrCat("\r\x1b[Kchief: waiting for worker 1 (",
+                                        *cluster_->cluster().Address(kWorker1),
+                                        ": connection refused), ");
+  EXPECT_THAT(script->output(),
+              HasSubstr(absl::StrCat(line, "5 s", line, "10 s\r\n")));
+}
+
 TEST_F(ByHandTest, NamesMissingTasksAtTheDeadline) {
   ASSERT_OK(cluster_->Start(kChief, {"--startup_timeout=300ms"}));
   ExpectEndsWith(kChief, 1);

@@ -1,5 +1,6 @@
 #include "common/core/base/log.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -25,6 +27,7 @@ namespace {
 
 // A longer message is kept in part for ReadRecentProblems().
 constexpr size_t kKeptMessageBytesMax = 2000;
+constexpr size_t kDefaultTerminalWidth = 80;
 // Of lines that wait for the file.
 constexpr size_t kPendingBytesMax = size_t{64} << 10;
 
@@ -50,6 +53,8 @@ Sink& GlobalSink() {
 
 std::atomic<LogSeverity> minimum_severity{LogSeverity::kInfo};
 std::atomic<LogFormat> format{LogFormat::kText};
+// The newest line of a wait stands at the cursor of the terminal.
+std::atomic<bool> terminal_has_open_line{false};
 
 void WriteToStderr(absl::string_view text) {
   while (!text.empty()) {
@@ -77,8 +82,7 @@ void WritePendingLines(Sink& sink) {
   }
 }
 
-void WriteLine(absl::string_view line) {
-  WriteToStderr(line);
+void WriteToFile(absl::string_view line) {
   Sink& sink = GlobalSink();
   {
     absl::MutexLock lock(&sink.file_mutex);
@@ -87,6 +91,42 @@ void WriteLine(absl::string_view line) {
     }
   }
   WritePendingLines(sink);
+}
+
+// Ends the line of a wait that stands on the terminal.
+void WriteLine(absl::string_view line) {
+  const bool ends_another =
+      terminal_has_open_line.exchange(false, std::memory_order_relaxed);
+  WriteToStderr(ends_another ? absl::StrCat("\n", line) : std::string(line));
+  WriteToFile(line);
+}
+
+// The columns of the terminal to which this process may write a line that it
+// replaces later; 0 if there is none. Several processes in its background would
+// replace each other's lines.
+size_t TerminalWidth() {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return 0;
+  return size.ws_col == 0 ? kDefaultTerminalWidth : size.ws_col;
+}
+
+// `line` is for the file, and for a terminal that the shorter `text` does not
+// fit.
+void WriteWaitLine(absl::string_view text, absl::string_view line) {
+  if (text.size() >= TerminalWidth()) {
+    WriteLine(line);
+    return;
+  }
+  terminal_has_open_line.store(true, std::memory_order_relaxed);
+  WriteToStderr(absl::StrCat("\r\x1b[K", text));
+  WriteToFile(line);
+}
+
+void EndWaitLine() {
+  if (terminal_has_open_line.exchange(false, std::memory_order_relaxed)) {
+    WriteToStderr("\n");
+  }
 }
 
 // The length of the UTF-8 sequence at the beginning of `text`; 0 if it is none.
@@ -226,7 +266,14 @@ LogLine::LogLine(LogSeverity severity, const char* file, int line)
 
 LogLine::~LogLine() {
   const absl::Time now = absl::Now();
-  const std::string message = stream_.str();
+  const std::string text = stream_.str();
+  absl::string_view message = text;
+  // See WaitLine.
+  const bool is_of_wait = absl::ConsumePrefix(&message, "\r");
+  if (is_of_wait && message.empty()) {
+    EndWaitLine();
+    return;
+  }
   const std::string task = Record(severity_, now, message);
   if (severity_ < minimum_severity.load(std::memory_order_relaxed)) return;
   if (format.load(std::memory_order_relaxed) == LogFormat::kJson) {
@@ -234,10 +281,13 @@ LogLine::~LogLine() {
     return;
   }
   const char letter = "IWE"[static_cast<int>(severity_)];
-  WriteLine(absl::StrCat(
+  const std::string named =
+      absl::StrCat(task, task.empty() ? "" : ": ", message);
+  const std::string line = absl::StrCat(
       std::string(1, letter),
       absl::FormatTime("%m%d %H:%M:%E3S", now, absl::LocalTimeZone()), "] ",
-      task, task.empty() ? "" : ": ", message, "\n"));
+      named, "\n");
+  is_of_wait ? WriteWaitLine(named, line) : WriteLine(line);
 }
 
 }  // namespace internal

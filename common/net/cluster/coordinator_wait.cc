@@ -7,12 +7,6 @@
 #include "common/net/cluster/task_id.h"
 
 namespace muster {
-namespace {
-
-constexpr absl::Duration kReportIntervalMax = absl::Minutes(1);
-
-}  // namespace
-
 std::string DescribeCoordinator(const ClusterSpec& cluster) {
   const absl::StatusOr<std::string> address =
       cluster.Address({TaskType::kChief, 0});
@@ -23,13 +17,13 @@ std::string DescribeCoordinator(const ClusterSpec& cluster) {
 CoordinatorWait::CoordinatorWait(const Options& options, absl::Time now)
     : options_(options),
       alone_since_(now),
-      next_report_(now + options.report_interval) {}
+      pace_(now, options.report_interval) {}
 
 absl::StatusOr<std::string> CoordinatorWait::Look(bool is_alone, int lost_count,
                                                   absl::Time now) {
   if (is_alone && (!is_alone_ || lost_count != lost_count_)) {
     alone_since_ = now;
-    next_report_ = now + options_.report_interval;
+    pace_ = ReportPace(now, options_.report_interval);
   }
   is_alone_ = is_alone;
   lost_count_ = lost_count;
@@ -44,10 +38,7 @@ absl::StatusOr<std::string> CoordinatorWait::Look(bool is_alone, int lost_count,
                         : ": it was lost and did not reconnect; restart it",
         ", or allow more time with --startup_timeout"));
   }
-  if (now < next_report_) return "";
-  // The intervals between lines grow.
-  next_report_ =
-      now + std::clamp(alone_for, options_.report_interval, kReportIntervalMax);
+  if (!pace_.IsDue(now)) return "";
   return absl::StrCat("waiting for ", options_.coordinator,
                       lost_count == 0 ? ", " : " to reconnect, ",
                       absl::ToInt64Seconds(alone_for), " s");
@@ -55,7 +46,7 @@ absl::StatusOr<std::string> CoordinatorWait::Look(bool is_alone, int lost_count,
 
 absl::Time CoordinatorWait::next_look() const {
   if (!is_alone_) return absl::InfiniteFuture();
-  return std::min(alone_since_ + options_.timeout, next_report_);
+  return std::min(alone_since_ + options_.timeout, pace_.next());
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/core/base/report_pace.h"
 #include "common/net/cluster/cluster_spec.h"
 
 namespace muster {
@@ -51,7 +52,7 @@ class CoordinatorWait {
   bool is_alone_ = true;
   int lost_count_ = 0;
   absl::Time alone_since_;
-  absl::Time next_report_;
+  ReportPace pace_;
 };
 
 }  // namespace muster

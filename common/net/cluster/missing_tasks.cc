@@ -5,15 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/report_pace.h"
 
 namespace muster {
 namespace {
 
 // Limits the length of messages from peers and resolvers in the log.
 constexpr size_t kReasonLengthMax = 200;
-
-// The intervals between lines grow up to this one.
-constexpr absl::Duration kReportIntervalMax = absl::Minutes(1);
 
 std::string WholeSeconds(absl::Duration duration) {
   return absl::StrFormat("%d s", absl::ToInt64Seconds(duration));
@@ -74,14 +72,14 @@ void MissingTasks::Fail(absl::Status error) {
 absl::Status MissingTasks::Await(
     absl::Time deadline,
     absl::FunctionRef<void(absl::string_view line)> report) {
-  absl::Time next_report = started_ + options_.report_interval;
+  ReportPace pace(started_, options_.report_interval);
   for (;;) {
     std::string line;
     {
       absl::MutexLock lock(&mutex_);
       const bool settled = clock_->AwaitWithDeadline(
           &mutex_, absl::Condition(this, &MissingTasks::IsSettled),
-          std::min(deadline, next_report));
+          std::min(deadline, pace.next()));
       if (settled) return failure_;
       const absl::Time now = clock_->Now();
       if (now >= deadline) {
@@ -91,12 +89,10 @@ absl::Status MissingTasks::Await(
             "; start them, check that each listens at this address, or allow "
             "more time with --startup_timeout"));
       }
-      if (now < next_report) continue;
+      if (!pace.IsDue(now)) continue;
       line =
           absl::StrCat("waiting for ", DescribeLocked(options_.named_tasks_max),
                        ", ", WholeSeconds(now - started_));
-      next_report = now + std::clamp(now - started_, options_.report_interval,
-                                     kReportIntervalMax);
     }
     report(line);
   }

@@ -7,12 +7,14 @@
 #include "absl/time/clock.h"
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
+#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/wait_line.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kReportInterval = absl::Seconds(2);
+constexpr absl::Duration kFirstReport = absl::Seconds(2);
 
 constexpr MetricInfo kWriteSeconds = {
     "muster_checkpoint_seconds", "Time to write and publish a checkpoint."};
@@ -100,12 +102,13 @@ void BackgroundWriter::AddStatus(StatusReport* report) const {
 absl::Status BackgroundWriter::Await() {
   const absl::Time start = options_.clock->Now();
   const absl::Time end = start + options_.timeout;
+  ReportPace pace(start, kFirstReport);
+  WaitLine line;
   absl::MutexLock lock(&mutex_);
   while (is_busy_) {
-    const absl::Time report = options_.clock->Now() + kReportInterval;
     const bool is_idle = options_.clock->AwaitWithDeadline(
         &mutex_, absl::Condition(this, &BackgroundWriter::IsIdle),
-        std::min(report, end));
+        std::min(pace.next(), end));
     if (is_idle) break;
     const absl::Time now = options_.clock->Now();
     if (now >= end) {
@@ -113,7 +116,8 @@ absl::Status BackgroundWriter::Await() {
           absl::StrCat(what_, " is still being written after ",
                        absl::FormatDuration(options_.timeout)));
     }
-    LOG(WARNING) << "waiting for the disk: " << what_
+    if (!pace.IsDue(now)) continue;
+    LOG(WARNING) << line << "waiting for the disk: " << what_
                  << " is still being written after "
                  << absl::FormatDuration(now - start);
   }

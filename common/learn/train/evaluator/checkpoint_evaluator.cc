@@ -99,7 +99,7 @@ CheckpointEvaluator::Create(Model* model, const Dataset& data,
 
 absl::StatusOr<std::vector<ScoredCheckpoint>> CheckpointEvaluator::Run() {
   absl::Time waiting_since = options_.clock->Now();
-  next_report_ = waiting_since + options_.report_interval;
+  pace_ = ReportPace(waiting_since, options_.report_interval);
   for (;;) {
     // Asked before looking: what was written before the end is found then.
     ASSIGN_OR_RETURN(const bool has_ended, HasEnded());
@@ -235,7 +235,7 @@ absl::StatusOr<bool> CheckpointEvaluator::Score(const Found& found) {
             << LogsText(scored.logs);
   if (options_.on_scored != nullptr) options_.on_scored(scored);
   results_.push_back(std::move(scored));
-  next_report_ = options_.clock->Now() + options_.report_interval;
+  pace_ = ReportPace(options_.clock->Now(), options_.report_interval);
   return true;
 }
 
@@ -321,10 +321,7 @@ absl::Status CheckpointEvaluator::Wait(absl::Time waiting_since) {
     return absl::DeadlineExceededError(absl::StrCat(
         DescribeWait(), ", for ", absl::FormatDuration(now - waiting_since)));
   }
-  if (now >= next_report_) {
-    LOG(INFO) << DescribeWait();
-    next_report_ = now + options_.report_interval;
-  }
+  if (pace_.IsDue(now)) LOG(INFO) << wait_line_ << DescribeWait();
   absl::MutexLock lock(&mutex_);
   options_.clock->AwaitWithDeadline(&mutex_, absl::Condition(&is_interrupted_),
                                     now + options_.poll_interval);

@@ -16,6 +16,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/report_pace.h"
+#include "common/core/base/wait_line.h"
 #include "common/dataset/dataset.h"
 #include "common/io/events/event_writer.h"
 #include "common/io/storage/disk.h"
@@ -136,7 +138,8 @@ class CheckpointEvaluator {
   std::string obeyed_end_;    // The id of the last end that was handled.
   std::string seen_end_;      // The id in the folder; empty if none.
   std::vector<ScoredCheckpoint> results_;  // Of this run.
-  absl::Time next_report_ = absl::InfinitePast();
+  ReportPace pace_{absl::InfinitePast(), absl::ZeroDuration()};
+  WaitLine wait_line_;
 
   absl::Mutex mutex_;
   bool is_interrupted_ ABSL_GUARDED_BY(mutex_) = false;

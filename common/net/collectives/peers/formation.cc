@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
+#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/net/cluster/cluster_codec.h"
@@ -455,7 +456,7 @@ Formation::Interruption Formation::Await(
     const absl::Condition& condition, absl::Time deadline,
     absl::FunctionRef<std::string()> waiting_for,
     absl::FunctionRef<void(absl::string_view)> report) {
-  absl::Time next_report = clock_->Now() + options_.report_interval;
+  ReportPace pace(clock_->Now(), options_.report_interval);
   const auto may_go_on = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return condition.Eval() || somebody_left_ || !refused_.ok();
   };
@@ -464,14 +465,14 @@ Formation::Interruption Formation::Await(
     {
       absl::MutexLock lock(&mutex_);
       if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&may_go_on),
-                                    std::min(deadline, next_report))) {
+                                    std::min(deadline, pace.next()))) {
         if (!refused_.ok()) return Interruption::kRefused;
         if (condition.Eval()) return Interruption::kNone;
         return Interruption::kTaskLeft;
       }
       const absl::Time now = clock_->Now();
       if (now >= deadline) return Interruption::kDeadline;
-      next_report = now + options_.report_interval;
+      if (!pace.IsDue(now)) continue;
       line = absl::StrCat("waiting for ", waiting_for(), ", ",
                           absl::ToInt64Seconds(now - started_), " s");
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
 #include "common/core/base/log.h"
+#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/net/cluster/task_id.h"
@@ -209,13 +210,13 @@ absl::Status GroupLife::AwaitOthers(
   const auto is_settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !cause_.ok() || Absentees().empty();
   };
-  absl::Time next_report = started + report_interval;
+  ReportPace pace(started, report_interval);
   while (true) {
     std::string line;
     {
       absl::MutexLock lock(&mutex_);
       if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&is_settled),
-                                    std::min(deadline, next_report))) {
+                                    std::min(deadline, pace.next()))) {
         return cause_;
       }
       const absl::Time now = clock_->Now();
@@ -225,7 +226,7 @@ absl::Status GroupLife::AwaitOthers(
       if (now >= deadline) {
         return absl::DeadlineExceededError(absl::StrCat("gave up ", line));
       }
-      next_report = now + report_interval;
+      if (!pace.IsDue(now)) continue;
     }
     report(line);
   }

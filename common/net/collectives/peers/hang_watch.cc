@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/core/base/report_pace.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
@@ -191,10 +192,13 @@ std::optional<CollectiveProgress> HangWatch::FindOverdue() {
     if (!progress.is_running) continue;
     if (progress.sequence != watched.sequence) {
       watched.sequence = progress.sequence;
-      watched.report_count = 0;
+      watched.next_report = interval_;
     }
-    if (progress.elapsed < interval_ * (watched.report_count + 1)) continue;
-    ++watched.report_count;
+    if (progress.elapsed < watched.next_report) continue;
+    watched.next_report =
+        progress.elapsed +
+        std::max(interval_,
+                 std::min(progress.elapsed, ReportPace::kIntervalMax));
     return progress;
   }
   return std::nullopt;

@@ -26,7 +26,7 @@ class ProgressReport;
 }  // namespace proto
 
 // Notices collectives that do not end, asks the peers where they are, and says
-// so, again after every interval.
+// so, again at growing intervals.
 //
 // Thread-safe.
 class HangWatch {
@@ -74,7 +74,7 @@ class HangWatch {
   struct Watched {
     const Communicator* communicator = nullptr;
     uint64_t sequence = 0;
-    int report_count = 0;  // About that collective.
+    absl::Duration next_report;  // After its begin.
   };
 
   void SampleWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

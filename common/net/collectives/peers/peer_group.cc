@@ -65,11 +65,7 @@ absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
     const Options& options, Network* network, Clock* clock) {
   RETURN_IF_ERROR(CheckOptions(options));
   RETURN_IF_ERROR(CheckImplementation(options));
-  Options checked = options;
-  if (checked.report == nullptr) {
-    checked.report = [](absl::string_view line) { LOG(INFO) << line; };
-  }
-  std::unique_ptr<PeerGroup> group(new PeerGroup(checked, network, clock));
+  std::unique_ptr<PeerGroup> group(new PeerGroup(options, network, clock));
   const absl::Status formed = group->Form();
   if (!formed.ok()) {
     absl::MutexLock lock(&group->mutex_);
@@ -192,15 +188,18 @@ absl::Status PeerGroup::Form() {
   }
   server_ = *std::move(server);
   links_.Start();
-  ASSIGN_OR_RETURN(FormedGroup group,
-                   formation_.Run(clock_->Now() + options_.startup_timeout,
-                                  options_.report));
-  Adopt(std::move(group));
+  {
+    WaitLine wait;
+    ASSIGN_OR_RETURN(FormedGroup group,
+                     formation_.Run(clock_->Now() + options_.startup_timeout,
+                                    WaitReport(&wait)));
+    Adopt(std::move(group));
+  }
   {
     absl::MutexLock lock(&mutex_);
     is_formed_ = true;
   }
-  options_.report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
+  Report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
   return absl::OkStatus();
 }
 
@@ -244,8 +243,9 @@ absl::Status PeerGroup::Leave(const absl::Status& status,
     absl::MutexLock lock(&mutex_);
     has_left_ = true;
   }
+  WaitLine wait;
   return life_.Leave(status, clock_->Now() + timeout, options_.report_interval,
-                     options_.report);
+                     WaitReport(&wait));
 }
 
 absl::Status PeerGroup::Explain(absl::string_view attempted,
@@ -390,9 +390,23 @@ void PeerGroup::OnMessage(int rank, const proto::PeerMessage& message) {
   hangs_.OnMessage(rank, message);
 }
 
+void PeerGroup::Report(absl::string_view line) const {
+  if (options_.report != nullptr) {
+    options_.report(line);
+  } else {
+    LOG(INFO) << line;
+  }
+}
+
+std::function<void(absl::string_view)> PeerGroup::WaitReport(
+    WaitLine* wait) const {
+  if (options_.report != nullptr) return options_.report;
+  return [wait](absl::string_view line) { LOG(INFO) << *wait << line; };
+}
+
 void PeerGroup::OnTick() {
   const std::string line = hangs_.OnTick();
-  if (!line.empty()) options_.report(line);
+  if (!line.empty()) Report(line);
   const absl::Status hopeless =
       hangs_.CheckNobodyAwaitedHasLeft(options_.heartbeat_timeout);
   if (!hopeless.ok()) life_.Fail(hopeless);

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/metrics.h"
+#include "common/core/base/wait_line.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"
@@ -88,7 +89,7 @@ class PeerGroup : private PeerLinks::Listener {
     absl::Duration heartbeat_interval = absl::Milliseconds(250);
     absl::Duration heartbeat_timeout = absl::Milliseconds(2250);
     absl::Duration hang_report_interval = absl::Seconds(30);
-    // How often to say for whom this task waits.
+    // When to say first for whom this task waits.
     absl::Duration report_interval = absl::Seconds(5);
     // The time in which one transport has to connect all ranks.
     absl::Duration connect_timeout = absl::Seconds(10);
@@ -193,6 +194,10 @@ class PeerGroup : private PeerLinks::Listener {
   void OnTold(int rank) override;
   void OnMessage(int rank, const proto::PeerMessage& message) override;
   void OnTick() override;
+
+  void Report(absl::string_view line) const;
+  // For the lines of one wait. Borrows `wait`.
+  std::function<void(absl::string_view)> WaitReport(WaitLine* wait) const;
 
   const Options options_;
   Network* const network_;
