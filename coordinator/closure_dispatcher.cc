@@ -338,16 +338,18 @@ void ClosureDispatcher::NoteRefusal(WorkerRecord* record,
   missing_->MarkMissing(tasks_[record->worker], record->last_error);
   absl::Status fatal =
       FatalRefusal(*streams_[record->worker], "worker", kDisagreement, why);
-  // Of two coordinators, the one that has the first worker continues, and the
-  // other gives up. An engine may have started this one while the other still
-  // saves before it ends, and then has to start it again.
-  if (absl::IsPermissionDenied(why) && record->worker == 0) {
-    fatal = WithExitCode(
+  // Of two coordinators that start, the one that has the first worker
+  // continues, and the other gives up. An engine may have started this one
+  // while the other still saves before it ends, and then has to start it again.
+  if (absl::IsPermissionDenied(why)) {
+    const absl::Status taken = WithExitCode(
         absl::AlreadyExistsError(absl::StrCat(
             "another coordinator has this cluster: ",
             channel(record->worker).peer(), " ", record->last_error,
             "; end that one first, or give this one a cluster of its own")),
         ExitCode::kRestartMe);
+    if (record->worker == 0) fatal = taken;
+    missing_->MarkTaken(tasks_[record->worker], taken);
   }
   if (!fatal.ok()) missing_->Fail(fatal);
 }

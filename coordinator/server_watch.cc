@@ -217,6 +217,9 @@ void ServerWatch::OnEnd(int server, uint64_t, const absl::Status& why) {
   const absl::Status fatal =
       FatalRefusal(*streams_[server], "parameter server", kDisagreement, why);
   if (!fatal.ok()) missing_->Fail(fatal);
+  if (absl::IsPermissionDenied(why)) {
+    missing_->MarkTaken({TaskType::kPs, server}, why);
+  }
 }
 
 absl::Time ServerWatch::TakeTurn(const TickLoop::Turn& turn) {

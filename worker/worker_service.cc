@@ -47,7 +47,8 @@ class WorkerService::Conversation final
     silent_ticks_.store(0, std::memory_order_relaxed);
     const absl::Status status = Handle(message);
     if (status.ok()) return;
-    LOG(WARNING) << "rejected a coordinator: " << status.message();
+    service_->rejections_.Write(
+        absl::StrCat("rejected a coordinator: ", status.message()));
     if (session_ != nullptr) session_->Stop();
     stream_->Finish(status);
   }
@@ -220,6 +221,8 @@ WorkerService::WorkerService(const Options& options, const OpRegistry* ops,
       clock_(clock),
       graphs_(ops),
       segments_({.is_enabled = options.shared_memory}),
+      rejections_({.line_count_max = 2, .interval = absl::Minutes(1)}, clock,
+                  [](absl::string_view line) { LOG(WARNING) << line; }),
       changed_at_(clock->Now()),
       loop_(
           absl::InfiniteDuration(),
@@ -281,17 +284,16 @@ void WorkerService::JoinSoon(std::shared_ptr<Conversation> conversation) {
 }
 
 absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
-  const std::string self = options_.self.ToString();
   if (stopping_ || job_end_.has_value() || !device_lost_.ok()) {
-    return absl::UnavailableError(absl::StrCat(self, " is about to exit"));
+    return absl::UnavailableError("is about to exit");
   }
   if (!owner_.has_value() || owner_->job_id == job_id) return absl::OkStatus();
   if (current_ != nullptr) {
     return absl::PermissionDeniedError(
-        absl::StrCat(self, " works for ", owner_->name));
+        absl::StrCat("works for ", owner_->name));
   }
   return absl::UnavailableError(
-      absl::StrCat(self, " works for ", owner_->name, ", which disconnected ",
+      absl::StrCat("works for ", owner_->name, ", which disconnected ",
                    absl::FormatDuration(owner_->away_ticks * kIdleTick),
                    " ago and may reconnect within ",
                    absl::FormatDuration(options_.coordinator_grace)));

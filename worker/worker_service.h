@@ -20,6 +20,7 @@
 #include "common/core/base/clock.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/coordinator_wait.h"
+#include "common/net/rpc/bounded_log.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/service.h"
 #include "common/net/rpc/tick_loop.h"
@@ -172,6 +173,8 @@ class WorkerService {
   Clock* const clock_;
   GraphCache graphs_;
   SegmentIntake segments_;
+  // A coordinator that is rejected asks again and again.
+  BoundedLog rejections_;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<Conversation> current_ ABSL_GUARDED_BY(mutex_);

@@ -46,7 +46,9 @@ void MissingTasks::Count(TaskId task, int change) {
 void MissingTasks::MarkPresent(TaskId task) {
   absl::MutexLock lock(&mutex_);
   const auto it = peers_.find(task);
-  if (it == peers_.end() || it->second.present) return;
+  if (it == peers_.end()) return;
+  it->second.taken = absl::OkStatus();
+  if (it->second.present) return;
   it->second.present = true;
   Count(task, -1);
 }
@@ -59,9 +61,23 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   absl::ConsumePrefix(
       &reason, absl::StrCat(task.ToString(), " (", it->second.address, "): "));
   it->second.reason = std::string(reason.substr(0, kReasonLengthMax));
+  it->second.taken = absl::OkStatus();
   if (!it->second.present) return;
   it->second.present = false;
   Count(task, 1);
+}
+
+void MissingTasks::MarkTaken(TaskId task, const absl::Status& error) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = peers_.find(task);
+  if (it == peers_.end() || it->second.present) return;
+  it->second.taken = error;
+  absl::Status worker;
+  absl::Status server;
+  for (const auto& [peer_task, peer] : peers_) {
+    (peer_task.type == TaskType::kWorker ? worker : server).Update(peer.taken);
+  }
+  if (!server.ok()) failure_.Update(worker);
 }
 
 void MissingTasks::Fail(absl::Status error) {

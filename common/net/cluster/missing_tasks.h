@@ -64,6 +64,13 @@ class MissingTasks {
   void MarkMissing(TaskId task, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // `task`, which is missing, works for another coordinator: a worker while it
+  // is connected to that one, a server once that one trains. When there is one
+  // of each, Await() ends with the worker's `error`. Alone, a worker may be
+  // held by a coordinator that gives up, and a server by one that has ended.
+  void MarkTaken(TaskId task, const absl::Status& error)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Ends Await() with `error`: a shutdown, or a peer with another cluster
   // configuration. The first error is kept.
   void Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -90,6 +97,7 @@ class MissingTasks {
     std::string address;
     std::string reason;
     bool present = false;
+    absl::Status taken;  // Not OK: by another coordinator.
   };
 
   bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

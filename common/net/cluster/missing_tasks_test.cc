@@ -180,6 +180,29 @@ TEST_F(MissingTasksTest, WaitsForTheWorkersNeededAndAllServers) {
   EXPECT_OK(await());
 }
 
+TEST_F(MissingTasksTest, EndsWhenAWorkerAndAServerAreTaken) {
+  const ClusterSpec cluster = *ClusterSpec::FromLists(
+      {{TaskType::kWorker, {"h:1", "h:2"}}, {TaskType::kPs, {"h:3"}}});
+  MissingTasks missing(cluster, cluster.Members(), &clock_);
+  const auto await = [&] {
+    return missing.Await(clock_.Now(), [](absl::string_view) {});
+  };
+  constexpr TaskId kServer = {TaskType::kPs, 0};
+  const absl::Status by_a = absl::AlreadyExistsError("A has worker 1");
+  const absl::Status by_b = absl::AlreadyExistsError("B has ps 0");
+  missing.MarkTaken(kWorker1, by_a);
+  missing.MarkMissing(kWorker1, "A has disconnected");
+  missing.MarkTaken(kServer, by_b);
+  EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
+  missing.MarkPresent(kServer);
+  missing.MarkTaken(kServer, by_b);
+  missing.MarkTaken(kWorker1, by_a);
+  EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
+  missing.MarkMissing(kServer, "it has crashed");
+  missing.MarkTaken(kServer, by_b);
+  EXPECT_EQ(await(), by_a);
+}
+
 TEST_F(MissingTasksTest, CountsTheRestOfALongList) {
   const ClusterSpec cluster =
       *ClusterSpec::FromLists({{TaskType::kPs, {"h:1", "h:2", "h:3", "h:4"}}});
