@@ -1,4 +1,5 @@
-// Real processes whose checkpoints go to a disk that is too small.
+// Real processes whose checkpoints go to a disk that is too small, that becomes
+// read-only, or that fails.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -58,30 +59,95 @@ absl::Status EnterMountNamespace() {
   return absl::ErrnoToStatus(errno, "cannot make mounts private");
 }
 
-TEST(FullDiskTest, TrainingGoesOnAndTheLastCheckpointThatFitIsKept) {
-  const absl::Status entered = EnterMountNamespace();
-  if (!entered.ok()) GTEST_SKIP() << entered;
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ClusterUnderTest> cluster,
-                       ClusterUnderTest::Create("FullDisk", 2, 2));
-  const std::string disk = cluster->run_dir() + "/recovery";
-  std::filesystem::create_directories(disk);
-  ASSERT_EQ(mount("none", disk.c_str(), "tmpfs", 0, kDiskOptions), 0);
-  cluster->set_job("tests/faults/recovering_digits.job");
-  cluster->set_epochs(60);
-  ASSERT_OK(cluster->StartAll({"--set", absl::StrCat("recovery_dir=", disk)}));
-  ProcessUnderTest& chief = cluster->process(kChief);
-  ASSERT_OK_AND_ASSIGN(
-      const std::string line,
-      chief.AwaitLine("could not be written, and training continues"));
-  EXPECT_THAT(line, HasSubstr("No space left on device"));
+// Of main().
+absl::Status entered;
 
-  cluster->process(kPs1).SendSignal(SIGKILL);
-  ASSERT_OK(cluster->process(kPs1).AwaitEnd());
-  ASSERT_OK(cluster->Start(kPs1));
-  ASSERT_OK(chief.AwaitLine("training was rolled back to checkpoint"));
-  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, chief.AwaitEnd());
-  EXPECT_EQ(end.ShellCode(), 0) << chief.output();
+class FullDiskTest : public testing::Test {
+ protected:
+  FullDiskTest()
+      : cluster_(*ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(), 2,
+            2)),
+        disk_(cluster_->run_dir() + "/recovery") {
+    std::filesystem::remove_all(cluster_->run_dir());
+    std::filesystem::create_directories(disk_);
+    cluster_->set_job("tests/faults/recovering_digits.job");
+    cluster_->set_epochs(100000);
+  }
+
+  ProcessUnderTest& chief() { return cluster_->process(kChief); }
+
+  void StartAll() {
+    ASSERT_OK(
+        cluster_->StartAll({"--set", absl::StrCat("recovery_dir=", disk_)}));
+  }
+
+  void ExpectTrainsWithoutSaving(const std::string& why) {
+    ASSERT_OK_AND_ASSIGN(
+        const std::string line,
+        chief().AwaitLine("could not be written, and training continues"));
+    EXPECT_THAT(line, HasSubstr(why));
+    ASSERT_OK(chief().AwaitLine("Epoch "));
+  }
+
+  // The checkpoint before is used.
+  void ExpectRecoversAServer() {
+    cluster_->process(kPs1).SendSignal(SIGKILL);
+    ASSERT_OK(cluster_->process(kPs1).AwaitEnd());
+    ASSERT_OK(cluster_->Start(kPs1));
+    ASSERT_OK(chief().AwaitLine("training was rolled back to checkpoint"));
+    ASSERT_OK(chief().AwaitLine("Epoch "));
+  }
+
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+  const std::string disk_;
+};
+
+TEST_F(FullDiskTest, TrainingGoesOnAndTheLastCheckpointThatFitIsKept) {
+  if (!entered.ok()) GTEST_SKIP() << entered;
+  ASSERT_EQ(mount("none", disk_.c_str(), "tmpfs", 0, kDiskOptions), 0);
+  cluster_->set_epochs(60);
+  ASSERT_NO_FATAL_FAILURE(StartAll());
+  ExpectTrainsWithoutSaving("No space left on device");
+  ASSERT_NO_FATAL_FAILURE(ExpectRecoversAServer());
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, chief().AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 0) << chief().output();
+}
+
+TEST_F(FullDiskTest, TrainingGoesOnWhenTheDiskBecomesReadOnly) {
+  if (!entered.ok()) GTEST_SKIP() << entered;
+  ASSERT_EQ(mount("none", disk_.c_str(), "tmpfs", 0, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(StartAll());
+  // While a file is open for writing, it cannot become that.
+  do {
+    ASSERT_OK(chief().AwaitLine("Epoch "));
+  } while (!std::filesystem::exists(disk_ + "/checkpoint") ||
+           mount(nullptr, disk_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY,
+                 nullptr) != 0);
+  ExpectTrainsWithoutSaving("Read-only file system");
+  ExpectRecoversAServer();
+}
+
+TEST_F(FullDiskTest, TrainingGoesOnWhenTheDiskOfAServerFailsToSync) {
+  const std::string failing = cluster_->run_dir() + "/fsync_fails";
+  ASSERT_OK(cluster_->Start(kPs1, {},
+                            {{"LD_PRELOAD", "tests/faults/libfailing_fsync.so"},
+                             {"FAILING_FSYNC_FILE", failing}}));
+  ASSERT_NO_FATAL_FAILURE(StartAll());
+  do {
+    ASSERT_OK(chief().AwaitLine("Epoch "));
+  } while (!std::filesystem::exists(disk_ + "/checkpoint"));
+  ASSERT_OK(Write(failing, "now"));
+  ExpectTrainsWithoutSaving("Input/output error");
+  EXPECT_THAT(chief().output(), HasSubstr("ps 1"));
+  ExpectRecoversAServer();
 }
 
 }  // namespace
 }  // namespace muster
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  muster::entered = muster::EnterMountNamespace();
+  return RUN_ALL_TESTS();
+}

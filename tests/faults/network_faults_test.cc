@@ -185,13 +185,24 @@ TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
   Heal(kChief, kPs0);
 }
 
+TEST_F(NetworkFaultsTest, AServerThatDoesNotHearAWorkerIsNamedWithTheWorker) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartCounting(/*recovery_count=*/0, "20s", /*closure_count=*/2000));
+  ASSERT_OK(network->Drop(Host(kWorker0), Host(kPs0)));
+  ASSERT_OK_AND_ASSIGN(const std::string line,
+                       process(kChief).AwaitLine("cannot continue"));
+  EXPECT_THAT(line, ContainsRegex("worker 0 .*cannot continue: .*ps 0 [(]"));
+  ASSERT_OK(network->Deliver(Host(kWorker0), Host(kPs0)));
+  ExpectEveryClosureCountedOnce();
+}
+
 // Three synchronous workers, of which the last two cannot reach each other. The
 // parameter has the flags that select how they exchange gradients.
 class BrokenEdgeTest
     : public NetworkFaultsTest,
       public testing::WithParamInterface<std::vector<std::string>> {
  protected:
-  void StartAndCut(const std::string& peer_timeout) {
+  void Start(const std::string& peer_timeout) {
     ASSERT_NO_FATAL_FAILURE(CreateCluster(3, 0));
     cluster_->set_epochs(1000000);
     std::vector<std::string> flags = GetParam();
@@ -199,6 +210,10 @@ class BrokenEdgeTest
     flags.push_back("--hang_report_interval=5s");
     ASSERT_OK(cluster_->StartAll(flags));
     ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
+  }
+
+  void StartAndCut(const std::string& peer_timeout) {
+    ASSERT_NO_FATAL_FAILURE(Start(peer_timeout));
     Cut(kWorker1, kWorker2);
     cut_time_ = absl::Now();
   }
@@ -211,6 +226,13 @@ class BrokenEdgeTest
       EXPECT_THAT(process(task).output(),
                   AnyOf(ContainsRegex(Verdict(kWorker1, kWorker2)),
                         ContainsRegex(Verdict(kWorker2, kWorker1))));
+    }
+  }
+
+  void ExpectAllTrainOn() {
+    ASSERT_OK(process(kWorker0).AwaitLine("Epoch "));
+    for (const TaskId& task : members_) {
+      EXPECT_THAT(process(task).output(), Not(HasSubstr("is lost")));
     }
   }
 
@@ -250,10 +272,31 @@ TEST_P(BrokenEdgeOfNetworkTest, ThatHealsInTimeLosesNobody) {
     ASSERT_OK(process(kWorker0).AwaitLine("has not heard of worker "));
   }
   Heal(kWorker1, kWorker2);
-  ASSERT_OK(process(kWorker0).AwaitLine("Epoch "));
-  for (const TaskId& task : members_) {
-    EXPECT_THAT(process(task).output(), Not(HasSubstr("is lost")));
+  ExpectAllTrainOn();
+}
+
+TEST_P(BrokenEdgeOfNetworkTest, InOneDirectionEndsAllAndNamesBothEnds) {
+  ASSERT_NO_FATAL_FAILURE(Start("2s"));
+  ASSERT_OK(network->Drop(Host(kWorker1), Host(kWorker2)));
+  ExpectAllNameBothEnds();
+}
+
+TEST_P(BrokenEdgeOfNetworkTest, OfAWorkerAndAllOthersEndsAllAndNamesIt) {
+  ASSERT_NO_FATAL_FAILURE(Start("2s"));
+  CutOff(kWorker2);
+  for (const TaskId& task : members_) ExpectEndsWith(task, kRestartMe);
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    EXPECT_THAT(process(task).output(),
+                ContainsRegex("worker 2 .* is lost: no sign of life"));
   }
+}
+
+TEST_P(BrokenEdgeOfNetworkTest, OfAWorkerAndAllOthersThatHealsLosesNobody) {
+  ASSERT_NO_FATAL_FAILURE(Start("45s"));
+  CutOff(kWorker2);
+  ASSERT_OK(process(kWorker0).AwaitLine("worker 2"));
+  HealAll(kWorker2);
+  ExpectAllTrainOn();
 }
 
 const std::vector<std::string>& RawSockets() {
