@@ -31,8 +31,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kEpochs = 8;  // Of the job that is started again.
-
 enum class Mode { kParameterServers, kSynchronous };
 
 std::string ReadAll(const std::string& path) {
@@ -75,6 +73,8 @@ class Backups {
   }
 
   size_t count() const { return prefixes_.size(); }
+  // Of epochs that were trained before the newest backup.
+  int epoch_count() const { return -prefixes_.begin()->first; }
   std::string list() const { return folder_ + "/checkpoint"; }
   // Of the newest backup, or that many before it.
   std::string prefix(int age = 0) const {
@@ -162,7 +162,6 @@ class CorruptCheckpointTest : public testing::Test {
         name, 2, mode == Mode::kParameterServers ? 2 : 0);
     EXPECT_OK(cluster);
     (*cluster)->set_job("tests/faults/resuming_digits.job");
-    (*cluster)->set_epochs(kEpochs);
     return *std::move(cluster);
   }
 
@@ -180,6 +179,9 @@ class CorruptCheckpointTest : public testing::Test {
     fs::copy(killed_run, cluster_->run_dir(), fs::copy_options::recursive);
     Backups backups(cluster_->run_dir() + "/backup");
     EXPECT_EQ(backups.count(), 2);
+    // However late the job was killed.
+    epochs_ = backups.epoch_count() + 3;
+    cluster_->set_epochs(epochs_);
     return backups;
   }
 
@@ -199,6 +201,7 @@ class CorruptCheckpointTest : public testing::Test {
   }
 
   Mode mode_ = Mode::kSynchronous;
+  int epochs_ = 0;  // Of the job that is started again.
   std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
@@ -217,7 +220,7 @@ TEST_P(DamagedFileTest, IsNamedAndPassedOver) {
       output,
       AllOf(HasSubstr(path), HasSubstr("Resuming in epoch"),
             HasSubstr(absl::StrCat("from ", backups.prefix(age), "\n"))));
-  EXPECT_THAT(output, HasSubstr(absl::StrCat("Epoch ", kEpochs, "/", kEpochs)));
+  EXPECT_THAT(output, HasSubstr(absl::StrCat("Epoch ", epochs_, "/", epochs_)));
 }
 
 std::string DamageName(
