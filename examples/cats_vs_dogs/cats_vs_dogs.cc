@@ -1,6 +1,7 @@
 // Trains MobileNetV2 from random weights on a folder of images of cats and
 // dogs, on synchronous workers. Every worker runs this program; TF_CONFIG
-// defines its role. Without TF_CONFIG, one process trains alone.
+// defines its role. Without TF_CONFIG, one process trains alone. Each has a
+// replica on each of its GPUs, or one on its CPU.
 //
 //   launch --workers=2 --ps=0
 //       --program=bazel-bin/examples/cats_vs_dogs/cats_vs_dogs --

@@ -110,7 +110,8 @@ absl::Status Train(Task& task) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return muster::RunTask(
-      argc, argv, Train,
-      {{"devices", "", "One replica on each, as in cpu:0,cpu:1."}});
+  return muster::RunTask(argc, argv, Train,
+                         {{"devices", "",
+                           "One replica on each, as in cpu:0,cpu:1. Empty: all "
+                           "GPUs, or one CPU."}});
 }

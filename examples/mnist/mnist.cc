@@ -1,7 +1,7 @@
 // MNIST in a custom program on synchronous workers. Equivalent to "Multi-worker
 // training with Keras" in the TensorFlow documentation. Every worker runs this
 // program; TF_CONFIG defines its role. Without TF_CONFIG, one process trains
-// alone.
+// alone. Each has a replica on each of its GPUs, or one on its CPU.
 //
 //   launch --workers=2 --ps=0 --program=bazel-bin/examples/mnist/mnist --
 //       --set data_dir=/data/mnist

@@ -23,13 +23,14 @@ absl::StatusOr<int> NumberFlag(const Task& task, const std::string& name) {
 }  // namespace
 
 std::vector<Setting> Flags() {
-  return {{"data_dir", "examples/data/quickdraw",
-           "Has one file CLASS.ndjson for each class."},
-          {"image_size", "28", "The height and width of images, in pixels."},
-          {"batch_size", "64", "Of all replicas together."},
-          {"epochs", "6", "How many epochs."},
-          {"devices", "",
-           "One replica on each, as in gpu:0,gpu:1. Empty: all GPUs."}};
+  return {
+      {"data_dir", "examples/data/quickdraw",
+       "Has one file CLASS.ndjson for each class."},
+      {"image_size", "28", "The height and width of images, in pixels."},
+      {"batch_size", "64", "Of all replicas together."},
+      {"epochs", "6", "How many epochs."},
+      {"devices", "",
+       "One replica on each, as in gpu:0,gpu:1. Empty: all GPUs, or one CPU."}};
 }
 
 absl::StatusOr<Options> ReadOptions(const Task& task) {

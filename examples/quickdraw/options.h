@@ -17,7 +17,7 @@ struct Options {
   int64_t image_size = 0;
   int64_t batch_size = 0;  // Of all replicas together.
   int epochs = 0;
-  std::vector<std::string> devices;  // Empty: all GPUs, or the CPU.
+  std::vector<std::string> devices;  // Empty: all GPUs, or one CPU.
 };
 
 std::vector<muster::Setting> Flags();

@@ -7,10 +7,10 @@ set -euo pipefail
 folder=examples/quickdraw
 run_dir=$(mktemp -d "${TEST_TMPDIR:-/tmp}/run.XXXXXX")
 
-# The last test accuracy that a program prints is high.
+# The last test accuracy that a program prints is high. Sets `output`.
 expect_learns() {
-  local output accuracy
-  output=$(env -u TF_CONFIG "$@" | tee /dev/stderr)
+  local accuracy
+  output=$(env -u TF_CONFIG "$@" 2>&1 | tee /dev/stderr)
   accuracy=$(grep -o 'test accuracy [0-9.]*' <<<"$output" | tail -n 1 | cut -d' ' -f3)
   awk -v accuracy="$accuracy" 'BEGIN { exit !(accuracy > 0.9) }' || {
     echo "the test accuracy is \"$accuracy\"; expected more than 0.9: $*" >&2
@@ -23,8 +23,8 @@ for program in quickdraw quickdraw_custom_loop; do
   expect_learns "$folder/$program" --run_dir="$run_dir/$program.replicas" \
     --set devices=cpu:0,cpu:1
   expect_learns "$folder/$program" --run_dir="$run_dir/$program.gpus" \
-    --gpu_simulated=2 --set devices=gpu:0,gpu:1 --set image_size=12 \
-    --set epochs=5
+    --gpu_simulated=2 --set image_size=12 --set epochs=5
+  grep -q "replicas on gpu:0, gpu:1 combine gradients" <<<"$output"
   expect_learns deploy/launch/launch --workers=2 --ps=0 \
     --run_dir="$run_dir/$program.workers" --program="$folder/$program"
 done

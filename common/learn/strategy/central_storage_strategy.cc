@@ -15,11 +15,10 @@ namespace muster {
 
 absl::StatusOr<std::unique_ptr<CentralStorageStrategy>>
 CentralStorageStrategy::Create(const CentralStorageStrategyOptions& options) {
-  const std::vector<std::string> all = {"cpu:0"};
-  ASSIGN_OR_RETURN(
-      const std::vector<LogicalDevice> devices,
-      ParseDevices(options.compute_devices.empty() ? all
-                                                   : options.compute_devices));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                   NamedOrAllDevices(options.compute_devices));
+  ASSIGN_OR_RETURN(const std::vector<LogicalDevice> devices,
+                   ParseDevices(names));
   ASSIGN_OR_RETURN(const LogicalDevice parameter_device,
                    ParseDevice(options.parameter_device));
   if (parameter_device.kind != kCpuKind) {

@@ -13,7 +13,7 @@
 namespace muster {
 
 struct CentralStorageStrategyOptions {
-  // One per replica. Empty: all devices, which is one CPU.
+  // One per replica. Empty: all GPUs, or one CPU.
   std::vector<std::string> compute_devices = {};
   std::string parameter_device = "cpu:0";
   // As MirroredStrategyOptions.

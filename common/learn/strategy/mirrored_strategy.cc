@@ -14,10 +14,10 @@ namespace muster {
 
 absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
     const MirroredStrategyOptions& options) {
-  const std::vector<std::string> all = {"cpu:0"};
-  ASSIGN_OR_RETURN(
-      const std::vector<LogicalDevice> devices,
-      ParseDevices(options.devices.empty() ? all : options.devices));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                   NamedOrAllDevices(options.devices));
+  ASSIGN_OR_RETURN(const std::vector<LogicalDevice> devices,
+                   ParseDevices(names));
   ASSIGN_OR_RETURN(ReplicaDevices replica_devices, FindReplicaDevices(devices));
   const int replica_count = static_cast<int>(devices.size());
   ASSIGN_OR_RETURN(

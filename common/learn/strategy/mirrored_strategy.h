@@ -15,7 +15,7 @@
 namespace muster {
 
 struct MirroredStrategyOptions {
-  // One per replica: {"cpu:0", "cpu:1"}. Empty: all devices, which is one CPU.
+  // One per replica: {"cpu:0", "cpu:1"}. Empty: all GPUs, or one CPU.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
   // Threads per operation of one replica; 0: AvailableCpus() divided by the

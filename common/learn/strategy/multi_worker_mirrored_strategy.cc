@@ -179,21 +179,15 @@ absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
                                .worker_count = peers->task_count()});
 }
 
-std::vector<std::string> DevicesOf(
-    const MultiWorkerMirroredStrategyOptions& options) {
-  if (options.devices.empty()) return {"cpu:0"};
-  return options.devices;
-}
-
 absl::StatusOr<ReplicaDevices> FindDevices(
     const MultiWorkerMirroredStrategyOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<LogicalDevice> devices,
-                   ParseDevices(DevicesOf(options)));
+                   ParseDevices(options.devices));
   return FindReplicaDevices(devices);
 }
 
 int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
-  return static_cast<int>(DevicesOf(options).size());
+  return static_cast<int>(options.devices.size());
 }
 
 // Common to a single worker and one of several.
@@ -222,9 +216,10 @@ MultiWorkerMirroredStrategy::Create(
         "; take \"ps\" out of it, or train with parameter_server"));
   }
   MultiWorkerMirroredStrategyOptions settings = options;
+  ASSIGN_OR_RETURN(settings.devices, NamedOrAllDevices(options.devices));
   if (settings.thread_count == 0) {
     settings.thread_count =
-        std::max(1, task.options().thread_count / ReplicaCountOf(options));
+        std::max(1, task.options().thread_count / ReplicaCountOf(settings));
   }
   if (config.IsAlone()) return CreateAlone(settings);
 

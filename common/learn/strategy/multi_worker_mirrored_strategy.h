@@ -21,7 +21,7 @@ class PeerGroup;
 struct MultiWorkerMirroredStrategyOptions {
   CommunicationOptions communication = {};
   // This worker's replicas, equally many on every worker: {"cpu:0", "cpu:1"}.
-  // Empty: all devices, which is one CPU.
+  // Empty: all GPUs of the worker, or one CPU.
   std::vector<std::string> devices = {};
   InputOptions input = {};
   // Threads per operation of one replica; 0: those of the task, divided by its

@@ -1,11 +1,29 @@
 #include "common/learn/strategy/replica_devices.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/process_devices.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_set.h"
 
 namespace muster {
+
+absl::StatusOr<std::vector<std::string>> NamedOrAllDevices(
+    const std::vector<std::string>& names) {
+  if (!names.empty()) return names;
+  const absl::StatusOr<int> count =
+      DeviceSet::OfProcess().CountLogicalDevices();
+  if (!count.ok() && !absl::IsUnavailable(count.status())) {
+    return count.status();
+  }
+  std::vector<std::string> all;
+  for (int i = 0; i < count.value_or(0); ++i) {
+    all.push_back(absl::StrCat(kGpuKind, ":", i));
+  }
+  if (all.empty()) all.push_back("cpu:0");
+  return all;
+}
 
 absl::StatusOr<ReplicaDevices> FindReplicaDevices(
     absl::Span<const LogicalDevice> devices) {

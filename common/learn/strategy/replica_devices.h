@@ -2,6 +2,7 @@
 #define COMMON_LEARN_STRATEGY_REPLICA_DEVICES_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,14 @@ inline Device* DeviceOf(const ReplicaDevices& devices, int replica) {
   return replica < static_cast<int>(devices.size()) ? devices[replica]
                                                     : nullptr;
 }
+
+// Returns `names`, or if there are none all logical GPUs of the process, or
+// "cpu:0" if it has no GPU.
+//   errors  as DeviceSet::CountLogicalDevices(), but for kUnavailable
+//
+// Equivalent to: the devices of tf.distribute.MirroredStrategy().
+absl::StatusOr<std::vector<std::string>> NamedOrAllDevices(
+    const std::vector<std::string>& names);
 
 // Finds the devices of the process, DeviceSet::OfProcess(), that have these
 // names. They live as long as the process.

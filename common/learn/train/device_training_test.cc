@@ -36,6 +36,7 @@
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/central_storage_strategy.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/mirrored_strategy.h"
 #include "common/learn/strategy/one_device_strategy.h"
@@ -332,6 +333,16 @@ TEST(DeviceTrainingTest, DefaultStrategyUsesTheFirstGpu) {
   EXPECT_GT(after.peak_bytes, before.current_bytes);
   ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0"));
   ExpectNear(by_default, on_cpu);
+}
+
+TEST(DeviceTrainingTest, StrategiesOfReplicasUseAllGpusUnlessSomeAreNamed) {
+  ASSERT_OK_AND_ASSIGN(const auto mirrored, MirroredStrategy::Create());
+  EXPECT_EQ(mirrored->num_replicas_in_sync(), 4);
+  ASSERT_OK_AND_ASSIGN(const auto central, CentralStorageStrategy::Create());
+  EXPECT_EQ(central->num_replicas_in_sync(), 4);
+  ASSERT_OK_AND_ASSIGN(const auto named,
+                       MirroredStrategy::Create({.devices = {"gpu:2"}}));
+  EXPECT_EQ(named->num_replicas_in_sync(), 1);
 }
 
 // Takes down one weight at the end of each step and of each epoch.
