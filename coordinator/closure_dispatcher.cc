@@ -339,15 +339,10 @@ void ClosureDispatcher::NoteRefusal(WorkerRecord* record,
   absl::Status fatal =
       FatalRefusal(*streams_[record->worker], "worker", kDisagreement, why);
   // Of two coordinators that start, the one that has the first worker
-  // continues, and the other gives up. An engine may have started this one
-  // while the other still saves before it ends, and then has to start it again.
+  // continues, and the other gives up.
   if (absl::IsPermissionDenied(why)) {
-    const absl::Status taken = WithExitCode(
-        absl::AlreadyExistsError(absl::StrCat(
-            "another coordinator has this cluster: ",
-            channel(record->worker).peer(), " ", record->last_error,
-            "; end that one first, or give this one a cluster of its own")),
-        ExitCode::kRestartMe);
+    const absl::Status taken = TakenByAnother(
+        absl::StrCat(channel(record->worker).peer(), " ", record->last_error));
     if (record->worker == 0) fatal = taken;
     missing_->MarkTaken(tasks_[record->worker], taken);
   }

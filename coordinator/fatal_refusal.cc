@@ -25,4 +25,12 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
   return WithExitCode(absl::FailedPreconditionError(text), ExitCode::kUsage);
 }
 
+absl::Status TakenByAnother(absl::string_view who) {
+  return WithExitCode(
+      absl::AlreadyExistsError(absl::StrCat(
+          "another coordinator has this cluster: ", who,
+          "; end that one first, or give this one a cluster of its own")),
+      ExitCode::kRestartMe);
+}
+
 }  // namespace muster

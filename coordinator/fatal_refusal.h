@@ -17,6 +17,11 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
                           absl::StatusCode disagreement_code,
                           const absl::Status& why);
 
+// The error of a coordinator that finds its tasks with another one; `who` says
+// which. An engine may have started this one while the other still saves before
+// it ends, and then has to start it again.
+absl::Status TakenByAnother(absl::string_view who);
+
 }  // namespace muster
 
 #endif  // COORDINATOR_FATAL_REFUSAL_H_

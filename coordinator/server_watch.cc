@@ -217,8 +217,9 @@ void ServerWatch::OnEnd(int server, uint64_t, const absl::Status& why) {
   const absl::Status fatal =
       FatalRefusal(*streams_[server], "parameter server", kDisagreement, why);
   if (!fatal.ok()) missing_->Fail(fatal);
-  if (absl::IsPermissionDenied(why)) {
-    missing_->MarkTaken({TaskType::kPs, server}, why);
+  if (absl::IsPermissionDenied(why) && GetTaskFailure(why).has_value()) {
+    missing_->MarkTaken({TaskType::kPs, server},
+                        TakenByAnother(servers_[server].last_error));
   }
 }
 

@@ -321,11 +321,13 @@ void ParameterService::CoordinatorCame() {
   absl::MutexLock lock(&mutex_);
   ++coordinator_count_;
   had_coordinator_ = true;
+  admission_check_.SetHasCoordinator(true);
 }
 
 void ParameterService::CoordinatorWent() {
   absl::MutexLock lock(&mutex_);
   --coordinator_count_;
+  admission_check_.SetHasCoordinator(coordinator_count_ > 0);
 }
 
 ParameterService::Outcome ParameterService::AwaitEnd(

@@ -171,6 +171,9 @@ TEST_P(SecondCoordinatorTest, IsToldWhoHasTheClusterWithoutTheFirstWorker) {
   }
   ASSERT_OK_AND_ASSIGN(ProcessUnderTest* const first,
                        cluster->Start(kChief, flags));
+  for (const TaskId& task : GetParam().started) {
+    ASSERT_OK(cluster->process(task).AwaitLine("working for chief 0"));
+  }
   ASSERT_OK(first->AwaitLine("through: "));
   for (const TaskId& task : GetParam().killed) {
     cluster->process(task).SendSignal(SIGKILL);
@@ -205,6 +208,40 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Workers>& info) {
       return info.param.name;
     });
+
+// The first coordinator has lost its only worker. The next one to come may be
+// taken by the second one, which has no use for it.
+TEST(LastWorkerTest, IsLeftToTheFirstCoordinator) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       ClusterUnderTest::Create("LastWorker", 2, 2));
+  constexpr char kProgram[] = "tests/faults/counting_program";
+  cluster->set_program(kProgram);
+  const std::vector<std::string> flags = {"--set", "min_workers=1",
+                                          "--set", "recoveries=0",
+                                          "--set", "closures=5000"};
+  for (const TaskId& task : {kPs0, kPs1, kWorker0}) {
+    ASSERT_OK(cluster->Start(task));
+  }
+  ASSERT_OK_AND_ASSIGN(ProcessUnderTest* const first,
+                       cluster->Start(kChief, flags));
+  ASSERT_OK(first->AwaitLine("through: "));
+  cluster->process(kWorker0).SendSignal(SIGKILL);
+  ASSERT_OK(first->AwaitLine("no other is left"));
+  std::vector<std::string> arguments = {kProgram};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  ASSERT_OK_AND_ASSIGN(
+      const auto second,
+      ProcessUnderTest::Start(arguments,
+                              {{"TF_CONFIG", cluster->TfConfig(kChief)}}));
+  ASSERT_OK(second->AwaitLine("works for another job"));
+  ASSERT_OK(cluster->Start(kWorker1));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, second->AwaitEnd(kSoon));
+  EXPECT_EQ(end.ShellCode(), kRestartMe) << second->output();
+  EXPECT_THAT(second->output(),
+              HasSubstr("another coordinator has this cluster: "));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd first_end, first->AwaitEnd());
+  EXPECT_EQ(first_end.ShellCode(), 0) << first->output();
+}
 
 // A coordinator that waits for the first worker asks the others several times a
 // second.

@@ -51,6 +51,7 @@ void MissingTasks::MarkPresent(TaskId task) {
   if (it->second.present) return;
   it->second.present = true;
   Count(task, -1);
+  FailIfTaken();
 }
 
 void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
@@ -72,12 +73,21 @@ void MissingTasks::MarkTaken(TaskId task, const absl::Status& error) {
   const auto it = peers_.find(task);
   if (it == peers_.end() || it->second.present) return;
   it->second.taken = error;
+  FailIfTaken();
+}
+
+void MissingTasks::FailIfTaken() {
   absl::Status worker;
   absl::Status server;
-  for (const auto& [peer_task, peer] : peers_) {
-    (peer_task.type == TaskType::kWorker ? worker : server).Update(peer.taken);
+  bool has_worker = false;
+  for (const auto& [task, peer] : peers_) {
+    const bool is_worker = task.type == TaskType::kWorker;
+    (is_worker ? worker : server).Update(peer.taken);
+    has_worker = has_worker || (is_worker && peer.present);
   }
-  if (!server.ok()) failure_.Update(worker);
+  if (server.ok()) return;
+  failure_.Update(worker);
+  if (has_worker) failure_.Update(server);
 }
 
 void MissingTasks::Fail(absl::Status error) {

@@ -64,10 +64,10 @@ class MissingTasks {
   void MarkMissing(TaskId task, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `task`, which is missing, works for another coordinator: a worker while it
-  // is connected to that one, a server once that one trains. When there is one
-  // of each, Await() ends with the worker's `error`. Alone, a worker may be
-  // held by a coordinator that gives up, and a server by one that has ended.
+  // `task`, which is missing, is connected to another coordinator: a worker
+  // from the start on, a server when the other one trains. Await() ends with
+  // the `error` of a worker if there is a server, too. It ends with that of a
+  // server if a worker is present, which the other coordinator needs.
   void MarkTaken(TaskId task, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -105,6 +105,7 @@ class MissingTasks {
         std::min(missing_worker_count_, spare_worker_count_);
     return missing_count_ == unneeded_count || !failure_.ok();
   }
+  void FailIfTaken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds to the number of missing tasks.
   void Count(TaskId task, int change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string DescribeLocked(int named_tasks_max) const

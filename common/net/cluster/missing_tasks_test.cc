@@ -203,6 +203,20 @@ TEST_F(MissingTasksTest, EndsWhenAWorkerAndAServerAreTaken) {
   EXPECT_EQ(await(), by_a);
 }
 
+TEST_F(MissingTasksTest, EndsWhenItKeepsAWorkerFromTheOtherCoordinator) {
+  const ClusterSpec cluster = *ClusterSpec::FromLists(
+      {{TaskType::kWorker, {"h:1", "h:2"}}, {TaskType::kPs, {"h:3"}}});
+  MissingTasks missing(cluster, cluster.Members(), &clock_);
+  const auto await = [&] {
+    return missing.Await(clock_.Now(), [](absl::string_view) {});
+  };
+  const absl::Status taken = absl::AlreadyExistsError("B has ps 0");
+  missing.MarkTaken({TaskType::kPs, 0}, taken);
+  EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
+  missing.MarkPresent(kWorker1);
+  EXPECT_EQ(await(), taken);
+}
+
 TEST_F(MissingTasksTest, CountsTheRestOfALongList) {
   const ClusterSpec cluster =
       *ClusterSpec::FromLists({{TaskType::kPs, {"h:1", "h:2", "h:3", "h:4"}}});

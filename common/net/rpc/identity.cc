@@ -23,9 +23,12 @@ absl::Status AdmissionCheck::AdoptJob(absl::string_view job_id) {
   absl::MutexLock lock(&mutex_);
   if (job_id_.empty()) job_id_ = std::string(job_id);
   if (job_id_ != job_id) {
-    return Refuse(absl::FailedPreconditionError(absl::StrCat(
-        self_.ToString(), " already works for another job and cannot join job ",
-        job_id, "; stop that job first, or give this one servers of its own")));
+    return Refuse(
+        "stale_incarnation",
+        absl::FailedPreconditionError(absl::StrCat(
+            self_.ToString(),
+            " already works for another job and cannot join job ", job_id,
+            "; stop that job first, or give this one servers of its own")));
   }
   return absl::OkStatus();
 }
@@ -33,6 +36,11 @@ absl::Status AdmissionCheck::AdoptJob(absl::string_view job_id) {
 void AdmissionCheck::ReleaseJob() {
   absl::MutexLock lock(&mutex_);
   job_id_.clear();
+}
+
+void AdmissionCheck::SetHasCoordinator(bool has_coordinator) {
+  absl::MutexLock lock(&mutex_);
+  has_coordinator_ = has_coordinator;
 }
 
 std::string AdmissionCheck::job_id() const {
@@ -44,26 +52,33 @@ absl::Status AdmissionCheck::Check(
     const proto::RequestIdentity& identity) const {
   absl::ReaderMutexLock lock(&mutex_);
   if (!job_id_.empty() && identity.job_id() != job_id_) {
-    return Refuse(absl::PermissionDeniedError(absl::StrCat(
-        self_.ToString(), " works for another job; ", identity.caller_task(),
-        " asked on behalf of ",
-        identity.job_id().empty() ? std::string("no job")
-                                  : absl::StrCat("job ", identity.job_id()))));
+    return Refuse(
+        "other_job",
+        absl::Status(
+            has_coordinator_ ? absl::StatusCode::kPermissionDenied
+                             : absl::StatusCode::kUnavailable,
+            absl::StrCat(self_.ToString(), " works for another job; ",
+                         identity.caller_task(), " asked on behalf of ",
+                         identity.job_id().empty()
+                             ? std::string("no job")
+                             : absl::StrCat("job ", identity.job_id()))));
   }
   if (identity.target_incarnation() != 0 &&
       identity.target_incarnation() != self_.incarnation) {
-    return Refuse(absl::FailedPreconditionError(absl::StrCat(
-        "the request is meant for ", self_.ToString(), " incarnation ",
-        IncarnationString(identity.target_incarnation()),
-        ", which has ended: the process was restarted and what it held is "
-        "gone")));
+    return Refuse(
+        "stale_incarnation",
+        absl::FailedPreconditionError(absl::StrCat(
+            "the request is meant for ", self_.ToString(), " incarnation ",
+            IncarnationString(identity.target_incarnation()),
+            ", which has ended: the process was restarted and what it held is "
+            "gone")));
   }
   return absl::OkStatus();
 }
 
-absl::Status AdmissionCheck::Refuse(absl::Status status) const {
-  CountRefusedRequest(absl::IsPermissionDenied(status) ? "other_job"
-                                                       : "stale_incarnation");
+absl::Status AdmissionCheck::Refuse(const char* cause,
+                                    absl::Status status) const {
+  CountRefusedRequest(cause);
   // Nothing that the caller does not know already: it may be any process.
   proto::TaskFailure failure;
   failure.set_task_type(self_.task_type);

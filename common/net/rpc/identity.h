@@ -49,18 +49,24 @@ class AdmissionCheck {
   void ReleaseJob() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string job_id() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Sets whether the coordinator of the job is connected; true at first.
+  // Without it the job may soon be over.
+  void SetHasCoordinator(bool has_coordinator) ABSL_LOCKS_EXCLUDED(mutex_);
+
   //   kPermissionDenied    the request belongs to another job
+  //   kUnavailable         it does, and the job here has no coordinator
   //   kFailedPrecondition  it is meant for an earlier process of this name
   // The status carries a TaskFailure that names this process.
   absl::Status Check(const proto::RequestIdentity& identity) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Refuse(absl::Status status) const;
+  absl::Status Refuse(const char* cause, absl::Status status) const;
 
   const TaskIdentity self_;
   mutable absl::Mutex mutex_;
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
+  bool has_coordinator_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
 }  // namespace muster

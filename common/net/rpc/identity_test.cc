@@ -56,6 +56,17 @@ TEST_F(AdmissionCheckTest, AfterAJobOnlyItsOwn) {
   EXPECT_OK(admission_check_.AdoptJob("b"));
 }
 
+TEST_F(AdmissionCheckTest, OtherJobsMayTryAgainWhileTheCoordinatorIsAway) {
+  ASSERT_OK(admission_check_.AdoptJob("a"));
+  admission_check_.SetHasCoordinator(false);
+  EXPECT_THAT(admission_check_.Check(Request("b", 33)),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("works for another job")));
+  admission_check_.SetHasCoordinator(true);
+  EXPECT_THAT(admission_check_.Check(Request("b", 33)),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
 TEST_F(AdmissionCheckTest, ARefusalRevealsNeitherJobNorIncarnation) {
   ASSERT_OK(admission_check_.AdoptJob("a-secret"));
   for (const absl::Status& refusal :
