@@ -160,17 +160,19 @@ TEST_F(DispatchedStepLoopTest, StopsBetweenStepsAndUsesEachBatchOnce) {
     std::multiset<float> seen;
     const auto on_step = [&](absl::Span<const Tensor> results) {
       seen.insert(results[0].flat<float>()[0]);
-      is_to_stop = seen.size() % 10 == 5;
+      // Until it has stopped: steps that are under way end first.
+      is_to_stop = is_to_stop || seen.size() % 10 == 5;
       return absl::OkStatus();
     };
     StepLoop::Outcome outcome;
     int stop_count = 0;
     while (!outcome.end_of_data) {
+      is_to_stop = false;
       ASSERT_OK_AND_ASSIGN(outcome, loop->Run(kAll, on_step));
       EXPECT_NE(outcome.was_told_to_stop, outcome.end_of_data);
       stop_count += outcome.was_told_to_stop;
     }
-    EXPECT_GE(stop_count, 3);
+    EXPECT_GE(stop_count, 2);
     std::multiset<float> wanted;
     for (int64_t i = 0; i < kBatches; ++i) wanted.insert(i);
     EXPECT_EQ(seen, wanted);
