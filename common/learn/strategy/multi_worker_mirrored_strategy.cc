@@ -246,7 +246,9 @@ MultiWorkerMirroredStrategy::Create(
 
 absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
 MultiWorkerMirroredStrategy::CreateAlone(
-    const MultiWorkerMirroredStrategyOptions& options) {
+    const MultiWorkerMirroredStrategyOptions& settings) {
+  MultiWorkerMirroredStrategyOptions options = settings;
+  ASSIGN_OR_RETURN(options.devices, NamedOrAllDevices(settings.devices));
   ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(options));
   ASSIGN_OR_RETURN(
       std::unique_ptr<ReplicaGroup> replicas,
