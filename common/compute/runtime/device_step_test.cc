@@ -27,6 +27,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/device/device.h"
+#include "common/core/device/pinned_memory.h"
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -356,6 +357,23 @@ TEST_P(DeviceStepTest, LargeArgumentsAreCopiedBesideTheStepBefore) {
   EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 1 : 4);
   EXPECT_EQ(calls["cuStreamWaitEvent"], 1);
   EXPECT_EQ(calls["cuMemCreate"], 0);
+}
+
+TEST_P(DeviceStepTest, AStepThatCannotBeginReleasesItsArguments) {
+  ASSERT_OK_AND_ASSIGN(const auto executable,
+                       CompileOnDevice(false, kManyColumns));
+  ASSERT_OK(executable->MeasureIdleTime());
+  std::vector<Tensor> arguments = Batch(false, kManyColumns);
+  ASSERT_OK_AND_ASSIGN(auto buffer, device_->pinned_memory().Allocate(
+                                        arguments[0].size_bytes()));
+  Tensor pinned(DType::kFloat32, arguments[0].shape(), std::move(buffer));
+  arguments[0] = pinned;
+  // The first is that of the upload, the second one times the step.
+  machine_.Fail("cuEventRecord", driver::kInvalidValue, /*after=*/1);
+  EXPECT_FALSE(executable->Start(arguments, {}).ok());
+  EXPECT_EQ(executable->started_count(), 0);
+  arguments.clear();
+  EXPECT_TRUE(pinned.IsSoleOwner());
 }
 
 TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {

@@ -242,7 +242,13 @@ absl::Status Executable::StartPlan(Plan* plan,
     RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
   }
   RETURN_IF_ERROR(plan->Stage(arguments));
-  if (clock_ != nullptr) RETURN_IF_ERROR(clock_->BeginStep());
+  if (clock_ != nullptr) {
+    const absl::Status timed = clock_->BeginStep();
+    if (!timed.ok()) {
+      plan->CancelStaged();
+      return timed;
+    }
+  }
   StepGraphs* const graphs = plan->graphs();
   if (graphs != nullptr) graphs->BeginStep();
   absl::Status status = plan->Start(options, session_.get());

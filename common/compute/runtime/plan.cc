@@ -106,11 +106,18 @@ absl::Status Plan::Stage(absl::Span<const Tensor> arguments) {
   return StartedAt(started_count_).arguments->Stage(arguments);
 }
 
+void Plan::CancelStaged() { StartedAt(started_count_).arguments->Cancel(); }
+
 absl::Status Plan::Start(const RunOptions& options, VariableSession* session) {
+  const absl::StatusOr<int32_t> number = gate_->BeginStep();
+  if (!number.ok()) {
+    CancelStaged();
+    return number.status();
+  }
   Started& started = StartedAt(started_count_);
+  started.number = *number;
   UseHostValues(started);
   const TraceSpan span("step", trace_name_);
-  ASSIGN_OR_RETURN(started.number, gate_->BeginStep());
   ++started_count_;
   absl::Status status = RunSteps(options, session, /*is_started=*/true);
   if (status.ok()) status = stream_->Record(started.done.get());

@@ -59,6 +59,10 @@ class Plan {
   //   errors  as StepArguments::Stage()
   absl::Status Stage(absl::Span<const Tensor> arguments);
 
+  // Blocks until the staged arguments are not in use, for a step that does not
+  // begin.
+  void CancelStaged();
+
   // Begins a step between Begin() and Commit() of `session`, as Run() does, and
   // returns without waiting for the device. Its arguments are staged.
   //   errors  as Run(), but for what the device finds in the data. The step has

@@ -54,18 +54,12 @@ StepArguments::StepArguments(std::vector<Use> uses, Device* device,
       uploaded_(uses_.size()) {}
 
 absl::Status StepArguments::Stage(absl::Span<const Tensor> arguments) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (uses_[i] == Use::kNone) continue;
-    RETURN_IF_ERROR(StageOne(i, arguments[i]));
+  absl::Status status;
+  for (size_t i = 0; i < arguments.size() && status.ok(); ++i) {
+    if (uses_[i] != Use::kNone) status = StageOne(i, arguments[i]);
   }
-  if (is_uploaded_ == nullptr) return absl::OkStatus();
-  absl::Status status = Upload();
-  if (status.ok()) return status;
-  // A copy that is under way reads memory of the caller. A second error has the
-  // same cause.
-  (void)uploads_->Drain(Clock::Real()->Now() + kUploadTimeout,
-                        "the arguments of a step");
-  Release();
+  if (status.ok() && is_uploaded_ != nullptr) status = Upload();
+  if (!status.ok()) Cancel();
   return status;
 }
 
@@ -96,6 +90,15 @@ absl::Status StepArguments::Upload() {
   }
   RETURN_IF_ERROR(uploads_->Record(is_uploaded_.get()));
   return stream_.Wait(*is_uploaded_);
+}
+
+void StepArguments::Cancel() {
+  if (is_uploaded_ != nullptr) {
+    // The caller knows an error of the device already.
+    (void)uploads_->Drain(Clock::Real()->Now() + kUploadTimeout,
+                          "the arguments of a step");
+  }
+  Release();
 }
 
 void StepArguments::Release() {

@@ -41,9 +41,9 @@ class StepArguments {
       DeviceStream* uploads);
 
   // Puts the arguments of a step in their places. Work that the stream gets
-  // later begins when they are there. No work uses the arguments before these.
+  // later begins when they are there. Those before are released.
   //   errors  as PinnedMemory::Allocate() and DeviceStream::Copy(); the
-  //           arguments are not in use
+  //           arguments are released
   absl::Status Stage(absl::Span<const Tensor> arguments);
 
   // Where the step reads argument `i`. Invalid unless it is staged and read.
@@ -53,6 +53,9 @@ class StepArguments {
 
   // Drops memory of the caller, which no work uses any more.
   void Release();
+  // Releases the arguments of a step that has not begun: blocks until their
+  // copies are done.
+  void Cancel();
 
  private:
   StepArguments(std::vector<Use> uses, Device* device, DeviceStream* stream,
