@@ -369,9 +369,8 @@ void ClosureDispatcher::NoteTrouble(WorkerRecord* record,
   queue_.RecallUnstarted(record->worker);
   if (now < record->next_trouble_report || is_suspended_) return;
   record->next_trouble_report =
-      now +
-      std::max(options_.trouble_report_interval,
-               std::min(now - record->trouble_since, ReportPace::kIntervalMax));
+      now + ReportPace::IntervalAfter(now - record->trouble_since,
+                                      options_.trouble_report_interval);
   LOG(WARNING) << channel(record->worker).peer()
                << " cannot continue: " << record->trouble << "; its closures "
                << (HasOtherOpenSession(*record)

@@ -19,10 +19,14 @@ namespace muster {
 // Not thread-safe.
 class ReportPace {
  public:
-  static constexpr absl::Duration kIntervalMax = absl::Minutes(1);
+  // The interval to the next line of a wait that has lasted for `waited`.
+  static absl::Duration IntervalAfter(absl::Duration waited,
+                                      absl::Duration first_interval) {
+    return std::max(first_interval, std::min(waited, kIntervalMax));
+  }
 
-  // The first line is due `interval` after `start`. A longer interval than
-  // kIntervalMax does not grow.
+  // The first line is due `interval` after `start`. An interval longer than a
+  // minute does not grow.
   ReportPace(absl::Time start, absl::Duration interval)
       : start_(start), interval_(interval), next_(start + interval) {}
 
@@ -31,11 +35,13 @@ class ReportPace {
   // Returns true if a line is due, and then sets when the next one is.
   bool IsDue(absl::Time now) {
     if (now < next_) return false;
-    next_ = now + std::max(interval_, std::min(now - start_, kIntervalMax));
+    next_ = now + IntervalAfter(now - start_, interval_);
     return true;
   }
 
  private:
+  static constexpr absl::Duration kIntervalMax = absl::Minutes(1);
+
   absl::Time start_;
   absl::Duration interval_;
   absl::Time next_;

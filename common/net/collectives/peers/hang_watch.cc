@@ -195,10 +195,8 @@ std::optional<CollectiveProgress> HangWatch::FindOverdue() {
       watched.next_report = interval_;
     }
     if (progress.elapsed < watched.next_report) continue;
-    watched.next_report =
-        progress.elapsed +
-        std::max(interval_,
-                 std::min(progress.elapsed, ReportPace::kIntervalMax));
+    watched.next_report = progress.elapsed + ReportPace::IntervalAfter(
+                                                 progress.elapsed, interval_);
     return progress;
   }
   return std::nullopt;
