@@ -24,7 +24,7 @@ absl::Status AdmissionCheck::AdoptJob(absl::string_view job_id) {
   if (job_id_.empty()) job_id_ = std::string(job_id);
   if (job_id_ != job_id) {
     return Refuse(
-        "stale_incarnation",
+        "other_job",
         absl::FailedPreconditionError(absl::StrCat(
             self_.ToString(),
             " already works for another job and cannot join job ", job_id,
