@@ -166,5 +166,17 @@ TEST(DeviceJobTest, TwoMirroredGpusTrainAsTwoMirroredCpus) {
   ExpectSameSummary(gpu.summary, cpu.summary);
 }
 
+TEST(DeviceJobTest, StrategiesOfReplicasHaveAllGpusUnlessSomeAreNamed) {
+  for (const char* const strategy :
+       {"mirrored", "central_storage", "multi_worker_mirrored"}) {
+    SCOPED_TRACE(strategy);
+    ASSERT_OK_AND_ASSIGN(const Trained all,
+                         Train(absl::StrCat("all_", strategy),
+                               absl::StrCat("strategy { ", strategy, " {} }")));
+    EXPECT_THAT(all.output, RunsAStepOn("gpu:0"));
+    EXPECT_THAT(all.output, RunsAStepOn("gpu:1"));
+  }
+}
+
 }  // namespace
 }  // namespace muster

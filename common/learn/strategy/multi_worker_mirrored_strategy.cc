@@ -246,16 +246,16 @@ MultiWorkerMirroredStrategy::Create(
 
 absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
 MultiWorkerMirroredStrategy::CreateAlone(
-    const MultiWorkerMirroredStrategyOptions& settings) {
-  MultiWorkerMirroredStrategyOptions options = settings;
-  ASSIGN_OR_RETURN(options.devices, NamedOrAllDevices(settings.devices));
-  ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(options));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<ReplicaGroup> replicas,
-      MakeLocalReplicas(ReplicaCountOf(options),
-                        {.implementation = options.communication.implementation,
-                         .transports = {.devices = devices}}));
-  Options general = GeneralOptions(options);
+    const MultiWorkerMirroredStrategyOptions& options) {
+  MultiWorkerMirroredStrategyOptions settings = options;
+  ASSIGN_OR_RETURN(settings.devices, NamedOrAllDevices(options.devices));
+  ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(settings));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   MakeLocalReplicas(
+                       ReplicaCountOf(settings),
+                       {.implementation = settings.communication.implementation,
+                        .transports = {.devices = devices}}));
+  Options general = GeneralOptions(settings);
   general.devices = std::move(devices);
   RETURN_IF_ERROR(CheckOptions(*replicas, general));
   ASSIGN_OR_RETURN(MirroredVariableStore::Copies variables,

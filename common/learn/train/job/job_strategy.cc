@@ -18,6 +18,7 @@
 #include "common/learn/strategy/mirrored_strategy.h"
 #include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/one_device_strategy.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/train/job/job_data.h"
 
 namespace muster {
@@ -27,7 +28,6 @@ using proto::JobStrategy;
 
 template <typename Names>
 std::vector<std::string> NamesOf(const Names& names) {
-  if (names.empty()) return {"cpu:0"};
   return {names.begin(), names.end()};
 }
 
@@ -81,7 +81,8 @@ absl::StatusOr<CommunicationOptions> BuildJobCommunication(
 
 absl::Status CheckReplicas(const std::vector<std::string>& devices,
                            const proto::JobCommunication& communication) {
-  RETURN_IF_ERROR(ParseDevices(devices).status());
+  // Which devices there are where none is named, the process finds out.
+  if (!devices.empty()) RETURN_IF_ERROR(ParseDevices(devices).status());
   return BuildJobCommunication(communication).status();
 }
 
@@ -107,9 +108,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildMirrored(
     const JobStrategy::Mirrored& settings, const InputOptions& input,
     int thread_count) {
   MirroredStrategyOptions options{
-      .devices = NamesOf(settings.devices()),
       .input = input,
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
+  ASSIGN_OR_RETURN(options.devices,
+                   NamedOrAllDevices(NamesOf(settings.devices())));
   options.thread_count =
       ThreadsOf(settings, options.devices.size(), thread_count);
   ASSIGN_OR_RETURN(options.communication,
@@ -121,10 +123,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildCentralStorage(
     const JobStrategy::CentralStorage& settings, const InputOptions& input,
     int thread_count) {
   CentralStorageStrategyOptions options{
-      .compute_devices = NamesOf(settings.compute_devices()),
       .parameter_device = DeviceOr(settings.parameter_device()),
       .input = input,
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
+  ASSIGN_OR_RETURN(options.compute_devices,
+                   NamedOrAllDevices(NamesOf(settings.compute_devices())));
   options.thread_count =
       ThreadsOf(settings, options.compute_devices.size(), thread_count);
   ASSIGN_OR_RETURN(options.communication,
@@ -136,9 +139,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildSingleWorker(
     const proto::TrainingJob& job, int thread_count) {
   ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
                    BuildMultiWorkerMirroredOptions(job));
-  options.thread_count =
-      ThreadsOf(job.strategy().multi_worker_mirrored(),
-                std::max<size_t>(options.devices.size(), 1), thread_count);
+  ASSIGN_OR_RETURN(options.devices, NamedOrAllDevices(options.devices));
+  options.thread_count = ThreadsOf(job.strategy().multi_worker_mirrored(),
+                                   options.devices.size(), thread_count);
   return MultiWorkerMirroredStrategy::CreateAlone(options);
 }
 
@@ -176,7 +179,7 @@ BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job) {
   const JobStrategy::MultiWorkerMirrored& settings =
       job.strategy().multi_worker_mirrored();
   MultiWorkerMirroredStrategyOptions options{
-      .devices = {settings.devices().begin(), settings.devices().end()},
+      .devices = NamesOf(settings.devices()),
       .thread_count = settings.thread_count(),
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
   ASSIGN_OR_RETURN(options.communication,
