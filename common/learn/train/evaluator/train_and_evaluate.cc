@@ -52,6 +52,7 @@ class ScoreAfterEpochs final : public Callback {
   absl::Status OnEpochEnd(Model&, int, const Logs&) override {
     return evaluator_->ScoreNew().status();
   }
+  bool watches_steps() const override { return false; }
 
  private:
   CheckpointEvaluator* const evaluator_;
