@@ -39,7 +39,8 @@ using RegisteredFunctionMaker =
     std::function<absl::StatusOr<RegisteredFunction>(
         absl::string_view argument, absl::Span<const TensorType> elements)>;
 
-// Registers a function for the rest of the process, before any dataset uses it.
+// Registers a function for the rest of the process, before any dataset uses it:
+// in a source file that the program uses, since linkers leave out others.
 // Returns true, so that it can initialize a variable before main(); false if
 // the name is taken, and then MapRegistered() refuses it. Thread-safe.
 bool RegisterElementFunction(const std::string& name,
