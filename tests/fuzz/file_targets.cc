@@ -287,7 +287,7 @@ bool ReadGroup(const Hdf5Reader& reader, const std::string& group, int depth) {
 }
 
 bool RunHdf5(absl::string_view input) {
-  const auto reader = Hdf5Reader::Open("input", input);
+  const auto reader = Hdf5Reader::Open("input", std::string(input));
   if (!reader.ok()) return false;
   bool is_valid = false;
   for (const char* const group : {"layers", "optimizer", "vars"}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -12,10 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/compute/variables/constraint.h"
 #include "common/compute/variables/orthogonal.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/uniform.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
@@ -216,12 +219,6 @@ absl::StatusOr<ResolvedSpec> Resolve(const proto::VariableSpec& spec) {
   return resolved;
 }
 
-std::array<float, kLanes> UniformBlock(uint64_t key, uint64_t block) {
-  const std::array<uint32_t, 4> words = Philox(key, block);
-  return {UnitFloat(words[0]), UnitFloat(words[1]), UnitFloat(words[2]),
-          UnitFloat(words[3])};
-}
-
 std::array<float, kLanes> NormalBlock(uint64_t key, uint64_t block,
                                       uint64_t attempt = 0) {
   const std::array<uint32_t, 4> words = Philox(key, block, attempt);
@@ -242,20 +239,19 @@ std::array<float, kLanes> TruncatedBlock(uint64_t key, uint64_t block) {
   return numbers;
 }
 
-std::array<float, kLanes> DrawBlock(Draw::Kind kind, uint64_t key,
-                                    uint64_t block) {
-  switch (kind) {
-    case Draw::Kind::kUniform:
-      return UniformBlock(key, block);
-    case Draw::Kind::kNormal:
-      return NormalBlock(key, block);
-    case Draw::Kind::kTruncatedNormal:
-      return TruncatedBlock(key, block);
-    case Draw::Kind::kConstant:
-    case Draw::Kind::kOrthogonal:
-      break;
+// Draws the numbers `begin` to begin + numbers.size() - 1 of the stream.
+void DrawNormals(bool is_truncated, uint64_t key, int64_t begin,
+                 absl::Span<float> numbers) {
+  std::array<float, kLanes> block = {};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t position = begin + static_cast<int64_t>(i);
+    if (i == 0 || position % kLanes == 0) {
+      const auto number = static_cast<uint64_t>(position / kLanes);
+      block =
+          is_truncated ? TruncatedBlock(key, number) : NormalBlock(key, number);
+    }
+    numbers[i] = block[position % kLanes];
   }
-  return {};
 }
 
 // Elements [begin, begin + count) of the whole variable.
@@ -265,16 +261,19 @@ void FillRandom(const Draw& draw, uint64_t key, int64_t begin, int64_t count,
   using Number = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const Number offset = static_cast<Number>(draw.offset);
   const Number scale = static_cast<Number>(draw.scale);
-  for (int64_t i = 0; i < count;) {
-    const int64_t position = begin + i;
-    const int lane = static_cast<int>(position % kLanes);
-    const int lanes =
-        static_cast<int>(std::min<int64_t>(kLanes - lane, count - i));
-    const auto numbers = DrawBlock(draw.kind, key, position / kLanes);
-    for (int j = 0; j < lanes; ++j) {
-      out[i + j] = static_cast<T>(offset + scale * Number{numbers[lane + j]});
+  std::array<float, 1024> drawn;
+  for (int64_t done = 0; done < count;) {
+    const auto numbers = absl::MakeSpan(drawn).first(
+        std::min<size_t>(drawn.size(), count - done));
+    if (draw.kind == Draw::Kind::kUniform) {
+      FillUniform(key, static_cast<uint64_t>(begin + done), numbers);
+    } else {
+      DrawNormals(draw.kind == Draw::Kind::kTruncatedNormal, key, begin + done,
+                  numbers);
     }
-    i += lanes;
+    for (const float number : numbers) {
+      out[done++] = static_cast<T>(offset + scale * Number{number});
+    }
   }
 }
 

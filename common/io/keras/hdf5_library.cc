@@ -38,6 +38,21 @@ hid_t Float16Type() {
   return kType;
 }
 
+// The library allocates, copies and frees images through these functions. They
+// hand out the bytes that are there, so that a large file is in memory once.
+void* GetImage(size_t, H5FD_file_image_op_t, void* image) { return image; }
+void* KeepImage(void* destination, const void*, size_t, H5FD_file_image_op_t,
+                void*) {
+  return destination;
+}
+// Files that are only read do not grow.
+void* RefuseImage(void*, size_t, H5FD_file_image_op_t, void*) {
+  return nullptr;
+}
+herr_t LeaveImage(void*, H5FD_file_image_op_t, void*) { return 0; }
+void* ShareImage(void* image) { return image; }
+herr_t LeaveSharedImage(void*) { return 0; }
+
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(&LibraryMutex()) {
@@ -58,6 +73,24 @@ std::string Hdf5Error() {
 Hdf5Id InMemoryAccess() {
   Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kIncrementBytes, /*backing_store=*/0);
+  return access;
+}
+
+Hdf5Id Hdf5Image::Access() {
+  Hdf5Id access = InMemoryAccess();
+  H5FD_file_image_callbacks_t callbacks = {
+      .image_malloc = GetImage,
+      .image_memcpy = KeepImage,
+      .image_realloc = RefuseImage,
+      .image_free = LeaveImage,
+      .udata_copy = ShareImage,
+      .udata_free = LeaveSharedImage,
+      .udata = bytes_.data(),
+  };
+  if (H5Pset_file_image_callbacks(access.get(), &callbacks) < 0 ||
+      H5Pset_file_image(access.get(), bytes_.data(), bytes_.size()) < 0) {
+    return Hdf5Id();
+  }
   return access;
 }
 

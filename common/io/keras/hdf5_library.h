@@ -1,6 +1,7 @@
 #ifndef COMMON_IO_KERAS_HDF5_LIBRARY_H_
 #define COMMON_IO_KERAS_HDF5_LIBRARY_H_
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -54,8 +55,25 @@ class Hdf5Lock {
 // The library's description of the error of the last call.
 std::string Hdf5Error();
 
-// A file that is in memory only. Call with Hdf5Lock held.
+// The access to a file that is written in memory. Call with Hdf5Lock held.
 Hdf5Id InMemoryAccess();
+
+// The bytes of a file that is only read. The library reads them in place.
+class Hdf5Image {
+ public:
+  explicit Hdf5Image(std::string bytes) : bytes_(std::move(bytes)) {}
+  Hdf5Image(const Hdf5Image&) = delete;
+  Hdf5Image& operator=(const Hdf5Image&) = delete;
+
+  size_t size_bytes() const { return bytes_.size(); }
+
+  // Returns the access to a file of these bytes, or an identifier that is not
+  // ok(). The image must outlive the file. Call with Hdf5Lock held.
+  Hdf5Id Access();
+
+ private:
+  std::string bytes_;
+};
 
 // A name that no other file in memory has. The library takes files of one name
 // that are open at the same time for one file. Call with Hdf5Lock held.

@@ -26,6 +26,7 @@ namespace {
 
 using internal::Hdf5Error;
 using internal::Hdf5Id;
+using internal::Hdf5Image;
 using internal::Hdf5Lock;
 
 constexpr int kRankMax = 32;  // As H5S_MAX_RANK.
@@ -66,8 +67,9 @@ herr_t KeepName(hid_t, const char* name, const H5L_info_t*, void* names) {
 
 class LibraryReader : public Hdf5Reader {
  public:
-  LibraryReader(absl::string_view name, Hdf5Id file)
-      : name_(name), file_(std::move(file)) {}
+  LibraryReader(absl::string_view name, std::unique_ptr<Hdf5Image> image,
+                Hdf5Id file)
+      : name_(name), image_(std::move(image)), file_(std::move(file)) {}
   ~LibraryReader() override {
     const Hdf5Lock lock;
     file_.Reset();
@@ -106,6 +108,7 @@ class LibraryReader : public Hdf5Reader {
                             absl::string_view path) const;
 
   const std::string name_;
+  const std::unique_ptr<const Hdf5Image> image_;
   Hdf5Id file_;
 };
 
@@ -299,14 +302,14 @@ absl::StatusOr<std::vector<std::string>> LibraryReader::ReadTexts(
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Hdf5Reader>> Hdf5Reader::Open(
-    absl::string_view name, absl::string_view bytes) {
+    absl::string_view name, std::string bytes) {
+  auto image = std::make_unique<Hdf5Image>(std::move(bytes));
   const Hdf5Lock lock;
-  const Hdf5Id access = internal::InMemoryAccess();
-  // The library copies the bytes and does not change them.
-  if (H5Pset_file_image(access.get(), const_cast<char*>(bytes.data()),
-                        bytes.size()) < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(name, ": no memory for ", bytes.size(), " bytes"));
+  const Hdf5Id access = image->Access();
+  // The library refuses an image without bytes.
+  if (!access.ok()) {
+    return absl::DataLossError(absl::StrCat(name, " is no HDF5 file: it has ",
+                                            image->size_bytes(), " bytes"));
   }
   Hdf5Id file(H5Fopen(internal::NextInMemoryName().c_str(), H5F_ACC_RDONLY,
                       access.get()),
@@ -315,7 +318,8 @@ absl::StatusOr<std::unique_ptr<Hdf5Reader>> Hdf5Reader::Open(
     return absl::DataLossError(
         absl::StrCat(name, " is no HDF5 file: ", Hdf5Error()));
   }
-  return std::make_unique<LibraryReader>(name, std::move(file));
+  return std::make_unique<LibraryReader>(name, std::move(image),
+                                         std::move(file));
 }
 
 }  // namespace muster

@@ -30,9 +30,9 @@ namespace muster {
 // Source: HDF5 File Format Specification 2.0, The HDF Group.
 class Hdf5Reader {
  public:
-  // `name` is how errors call the file. `bytes` are copied.
+  // `name` is how errors call the file.
   static absl::StatusOr<std::unique_ptr<Hdf5Reader>> Open(
-      absl::string_view name, absl::string_view bytes);
+      absl::string_view name, std::string bytes);
 
   virtual ~Hdf5Reader() = default;
 

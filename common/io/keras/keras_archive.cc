@@ -1,8 +1,11 @@
 #include "common/io/keras/keras_archive.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/keras/zip_archive.h"
 #include "common/io/storage/disk.h"
@@ -32,18 +36,28 @@ constexpr char kKerasVersion[] = "3.15.1";
 constexpr absl::string_view kHdf5Magic = "\x89HDF";
 constexpr absl::string_view kZipMagic = "PK\x03\x04";
 
+absl::StatusOr<bool> StartsWith(absl::string_view magic, ReadableFile& file) {
+  std::vector<uint8_t> bytes(magic.size());
+  if (file.size_bytes() < static_cast<int64_t>(bytes.size())) return false;
+  RETURN_IF_ERROR(file.ReadAt(0, absl::MakeSpan(bytes)));
+  return std::equal(bytes.begin(), bytes.end(), magic.begin(),
+                    [](uint8_t byte, char expected) {
+                      return byte == static_cast<uint8_t>(expected);
+                    });
+}
+
 }  // namespace
 
 absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
                                               absl::string_view path) {
-  ASSIGN_OR_RETURN(const std::string bytes,
-                   ReadFile(disk, path, kFileSizeBytesMax));
-  if (absl::StartsWith(bytes, kHdf5Magic)) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, disk->Open(path));
+  ASSIGN_OR_RETURN(const bool is_hdf5, StartsWith(kHdf5Magic, *file));
+  if (is_hdf5) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " is an HDF5 file, the format of Keras 2; rename it to *.h5"));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<ZipReader> zip,
-                   ZipReader::Open(path, bytes));
+                   ZipReader::Open(path, std::move(file)));
   KerasArchive archive;
   ASSIGN_OR_RETURN(archive.config, zip->Read(kConfig, kConfigSizeBytesMax));
   ASSIGN_OR_RETURN(archive.weights, zip->Read(kWeights, kFileSizeBytesMax));

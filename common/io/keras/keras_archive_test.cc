@@ -3,13 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/io/keras/zip_archive.h"
@@ -34,6 +39,14 @@ std::string SavedBytes() {
   return ReadFile(Disk::Real(), path, 1 << 20).value();
 }
 
+absl::StatusOr<std::unique_ptr<ZipReader>> OpenBytes(const std::string& bytes) {
+  const std::string path = PathOf("opened.zip");
+  RETURN_IF_ERROR(ReplaceFile(Disk::Real(), path, bytes));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file,
+                   Disk::Real()->Open(path));
+  return ZipReader::Open("x", std::move(file));
+}
+
 absl::StatusOr<KerasArchive> ReadBytes(const std::string& bytes) {
   const std::string path = PathOf("read.keras");
   RETURN_IF_ERROR(ReplaceFile(Disk::Real(), path, bytes));
@@ -46,7 +59,7 @@ TEST(KerasArchiveTest, ReadsWhatItWrites) {
   EXPECT_EQ(archive.config, "{\"a\": 1}");
   EXPECT_EQ(archive.weights, "weights");
 
-  ASSERT_OK_AND_ASSIGN(const auto zip, ZipReader::Open("x", bytes));
+  ASSERT_OK_AND_ASSIGN(const auto zip, OpenBytes(bytes));
   EXPECT_THAT(zip->List(),
               ElementsAre("metadata.json", "config.json", "model.weights.h5"));
   EXPECT_THAT(zip->Read("metadata.json", 1000),
@@ -73,7 +86,7 @@ TEST(KerasArchiveTest, SaysWhatOtherFilesAre) {
 
 TEST(KerasArchiveTest, LimitsTheSizeOfMembers) {
   const std::string bytes = SavedBytes();
-  ASSERT_OK_AND_ASSIGN(const auto zip, ZipReader::Open("x", bytes));
+  ASSERT_OK_AND_ASSIGN(const auto zip, OpenBytes(bytes));
   EXPECT_THAT(zip->Read("config.json", 7),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("x: config.json has 8 bytes")));
@@ -92,6 +105,43 @@ TEST(KerasArchiveTest, FindsDamage) {
     ReadBytes(flipped).status().IgnoreError();
     EXPECT_FALSE(ReadBytes(whole.substr(0, i)).ok()) << i;
   }
+}
+
+// A file on a disk that fails after some reads.
+class FailingFile : public ReadableFile {
+ public:
+  FailingFile(std::string bytes, int good_reads)
+      : bytes_(std::move(bytes)), good_reads_(good_reads) {}
+
+  int64_t size_bytes() const override {
+    return static_cast<int64_t>(bytes_.size());
+  }
+  absl::Status ReadAt(int64_t offset, absl::Span<uint8_t> bytes) override {
+    if (good_reads_-- <= 0) return absl::InternalError("the disk has failed");
+    std::copy_n(bytes_.begin() + offset, bytes.size(), bytes.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string bytes_;
+  int good_reads_;
+};
+
+TEST(KerasArchiveTest, PassesOnErrorsOfTheDisk) {
+  const std::string bytes = SavedBytes();
+  int good_reads = 0;
+  for (;; ++good_reads) {
+    ASSERT_LT(good_reads, 100);
+    const auto zip =
+        ZipReader::Open("x", std::make_unique<FailingFile>(bytes, good_reads));
+    const absl::Status status =
+        zip.ok() ? (*zip)->Read("config.json", 100).status() : zip.status();
+    if (status.ok()) break;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
+                                 HasSubstr("the disk has failed")))
+        << good_reads;
+  }
+  EXPECT_GT(good_reads, 1);
 }
 
 TEST(KerasArchiveTest, KnowsFilesByTheirNames) {

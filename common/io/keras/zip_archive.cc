@@ -1,5 +1,7 @@
 #include "common/io/keras/zip_archive.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +14,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/storage/disk.h"
 #include "libzip.h"
 
 namespace muster {
@@ -33,10 +38,93 @@ using Source = std::unique_ptr<zip_source_t, FreeSource>;
 
 std::string TextOf(zip_error_t* error) { return zip_error_strerror(error); }
 
+// What the library reads an archive from. Calls name a command; see
+// zip_source_function(3).
+class FileSource {
+ public:
+  explicit FileSource(std::unique_ptr<ReadableFile> file)
+      : file_(std::move(file)) {
+    zip_error_init(&error_);
+  }
+  ~FileSource() { zip_error_fini(&error_); }
+
+  // Of the last read of the file.
+  const absl::Status& status() const { return status_; }
+
+  static zip_int64_t Call(void* source, void* data, zip_uint64_t size,
+                          zip_source_cmd_t command) {
+    auto* const self = static_cast<FileSource*>(source);
+    switch (command) {
+      case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(
+            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+            ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+            ZIP_SOURCE_SUPPORTS, -1);
+      case ZIP_SOURCE_OPEN:
+        self->position_ = 0;
+        return 0;
+      case ZIP_SOURCE_CLOSE:
+        return 0;
+      case ZIP_SOURCE_READ:
+        return self->Read(static_cast<uint8_t*>(data), size);
+      case ZIP_SOURCE_SEEK:
+        return self->Seek(data, size);
+      case ZIP_SOURCE_TELL:
+        return self->position_;
+      case ZIP_SOURCE_STAT:
+        return self->Describe(static_cast<zip_stat_t*>(data));
+      case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&self->error_, data, size);
+      case ZIP_SOURCE_FREE:
+        delete self;
+        return 0;
+      default:
+        zip_error_set(&self->error_, ZIP_ER_OPNOTSUPP, 0);
+        return -1;
+    }
+  }
+
+ private:
+  zip_int64_t Read(uint8_t* data, zip_uint64_t size) {
+    const auto left =
+        static_cast<zip_uint64_t>(file_->size_bytes() - position_);
+    const auto count = static_cast<size_t>(std::min(size, left));
+    status_ = file_->ReadAt(position_, absl::MakeSpan(data, count));
+    if (!status_.ok()) {
+      zip_error_set(&error_, ZIP_ER_READ, 0);
+      return -1;
+    }
+    position_ += static_cast<int64_t>(count);
+    return static_cast<zip_int64_t>(count);
+  }
+
+  zip_int64_t Seek(void* data, zip_uint64_t size) {
+    const zip_int64_t position = zip_source_seek_compute_offset(
+        position_, file_->size_bytes(), data, size, &error_);
+    if (position < 0) return -1;
+    position_ = position;
+    return 0;
+  }
+
+  zip_int64_t Describe(zip_stat_t* about) const {
+    zip_stat_init(about);
+    about->size = static_cast<zip_uint64_t>(file_->size_bytes());
+    about->valid = ZIP_STAT_SIZE;
+    return sizeof(*about);
+  }
+
+  const std::unique_ptr<ReadableFile> file_;
+  int64_t position_ = 0;
+  absl::Status status_;
+  zip_error_t error_;
+};
+
 class LibraryReader : public ZipReader {
  public:
-  LibraryReader(absl::string_view name, Archive archive)
-      : name_(name), archive_(std::move(archive)) {}
+  // `archive` owns `source`.
+  LibraryReader(absl::string_view name, const FileSource* source,
+                Archive archive)
+      : name_(name), source_(source), archive_(std::move(archive)) {}
 
   std::vector<std::string> List() const override;
   absl::StatusOr<std::string> Read(absl::string_view member,
@@ -44,6 +132,7 @@ class LibraryReader : public ZipReader {
 
  private:
   const std::string name_;
+  const FileSource* const source_;
   const Archive archive_;
 };
 
@@ -75,6 +164,7 @@ absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
   const std::unique_ptr<zip_file_t, CloseMember> file(
       zip_fopen_index(archive_.get(), about.index, 0));
   if (file == nullptr) {
+    RETURN_IF_ERROR(source_->status());
     return absl::UnimplementedError(absl::StrCat(
         place, " cannot be read: ", TextOf(zip_get_error(archive_.get()))));
   }
@@ -85,6 +175,7 @@ absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
     const zip_int64_t got =
         zip_fread(file.get(), &bytes[filled], bytes.size() - filled);
     if (got < 0) {
+      RETURN_IF_ERROR(source_->status());
       return absl::DataLossError(absl::StrCat(
           place, " is damaged: ", TextOf(zip_file_get_error(file.get()))));
     }
@@ -140,11 +231,15 @@ absl::StatusOr<std::string> BytesOf(zip_source_t* source) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ZipReader>> ZipReader::Open(
-    absl::string_view name, absl::string_view bytes) {
+    absl::string_view name, std::unique_ptr<ReadableFile> file) {
   zip_error_t error;
   zip_error_init(&error);
+  auto bytes = std::make_unique<FileSource>(std::move(file));
   Source source(
-      zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error));
+      zip_source_function_create(FileSource::Call, bytes.get(), &error));
+  const FileSource* const borrowed = bytes.get();
+  // The library's source deletes it now.
+  if (source != nullptr) static_cast<void>(bytes.release());
   zip_t* const archive =
       source == nullptr
           ? nullptr
@@ -152,12 +247,13 @@ absl::StatusOr<std::unique_ptr<ZipReader>> ZipReader::Open(
   if (archive == nullptr) {
     const std::string text = TextOf(&error);
     zip_error_fini(&error);
+    RETURN_IF_ERROR(borrowed->status());
     return absl::DataLossError(
         absl::StrCat(name, " is no zip archive: ", text));
   }
   static_cast<void>(source.release());  // Belongs to the archive now.
   zip_error_fini(&error);
-  return std::make_unique<LibraryReader>(name, Archive(archive));
+  return std::make_unique<LibraryReader>(name, borrowed, Archive(archive));
 }
 
 absl::StatusOr<std::string> ZipArchiveOf(const std::vector<ZipMember>& members,

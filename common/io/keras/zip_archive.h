@@ -9,17 +9,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 
-// Reads the members of a zip archive that is in memory. The archive is not
-// trusted: checksums are verified, and sizes are limited. Not thread-safe.
+// Reads the members of a zip archive. The archive is not trusted: checksums are
+// verified, and sizes are limited. Not thread-safe.
 class ZipReader {
  public:
-  // `name` is how errors call the archive. `bytes` must outlive the reader.
+  // `name` is how errors call the archive.
   //   kDataLoss  not an archive
+  //   others     of the file
   static absl::StatusOr<std::unique_ptr<ZipReader>> Open(
-      absl::string_view name, absl::string_view bytes);
+      absl::string_view name, std::unique_ptr<ReadableFile> file);
 
   virtual ~ZipReader() = default;
 
@@ -30,6 +32,7 @@ class ZipReader {
   //   kResourceExhausted  larger than `size_bytes_max`
   //   kDataLoss           damaged
   //   kUnimplemented      encrypted, or compressed by an unknown method
+  //   others              of the file
   virtual absl::StatusOr<std::string> Read(absl::string_view member,
                                            int64_t size_bytes_max) const = 0;
 

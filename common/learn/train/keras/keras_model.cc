@@ -1,7 +1,9 @@
 #include "common/learn/train/keras/keras_model.h"
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,29 +18,38 @@
 #include "common/learn/train/keras/keras_variables.h"
 
 namespace muster {
-
 namespace {
 
-// The parts of a file of either format.
-absl::StatusOr<KerasArchive> ReadParts(Disk* disk, const std::string& path) {
-  if (KerasFileKindOf(path) != KerasFileKind::kLegacy) {
-    return ReadKerasArchive(disk, path);
+struct Parts {
+  std::string config;
+  std::unique_ptr<Hdf5Reader> weights;
+  std::map<std::string, std::string> assets;
+};
+
+// Reads the parts of a file of either format.
+absl::StatusOr<Parts> ReadParts(Disk* disk, const std::string& path) {
+  Parts parts;
+  if (KerasFileKindOf(path) == KerasFileKind::kLegacy) {
+    ASSIGN_OR_RETURN(std::string bytes, ReadKerasWeights(disk, path));
+    ASSIGN_OR_RETURN(parts.weights, Hdf5Reader::Open(path, std::move(bytes)));
+    ASSIGN_OR_RETURN(parts.config, LegacyModelJson(*parts.weights));
+    return parts;
   }
-  KerasArchive parts;
-  ASSIGN_OR_RETURN(parts.weights, ReadKerasWeights(disk, path));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Reader> file,
-                   Hdf5Reader::Open(path, parts.weights));
-  ASSIGN_OR_RETURN(parts.config, LegacyModelJson(*file));
+  ASSIGN_OR_RETURN(KerasArchive archive, ReadKerasArchive(disk, path));
+  ASSIGN_OR_RETURN(parts.weights,
+                   Hdf5Reader::Open(path, std::move(archive.weights)));
+  parts.config = std::move(archive.config);
+  parts.assets = std::move(archive.assets);
   return parts;
 }
 
 }  // namespace
 
 absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path) {
-  ASSIGN_OR_RETURN(const KerasArchive archive, ReadParts(disk, path));
+  ASSIGN_OR_RETURN(Parts parts, ReadParts(disk, path));
   KerasModel model;
   model.config =
-      KerasJson::parse(archive.config, nullptr, /*allow_exceptions=*/false);
+      KerasJson::parse(parts.config, nullptr, /*allow_exceptions=*/false);
   if (model.config.is_discarded()) {
     return absl::DataLossError(
         absl::StrCat(path, ": the model's config is no JSON"));
@@ -49,9 +60,9 @@ absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path) {
                         absl::StrCat(path, ": ", layers.status().message()));
   }
   model.layers = *std::move(layers);
-  ASSIGN_OR_RETURN(model.weights, Hdf5Reader::Open(path, archive.weights));
+  model.weights = std::move(parts.weights);
   RETURN_IF_ERROR(
-      AdoptKerasStates(*model.layers, *model.weights, archive.assets));
+      AdoptKerasStates(*model.layers, *model.weights, parts.assets));
   if (model.layers->input_types().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         path,

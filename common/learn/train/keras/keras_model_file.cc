@@ -124,11 +124,11 @@ absl::Status WriteKerasWeights(Disk* disk, const std::string& path,
 absl::StatusOr<std::unique_ptr<Hdf5Reader>> OpenKerasWeights(
     Disk* disk, const std::string& path) {
   if (KerasFileKindOf(path) == KerasFileKind::kArchive) {
-    ASSIGN_OR_RETURN(const KerasArchive archive, ReadKerasArchive(disk, path));
-    return Hdf5Reader::Open(path, archive.weights);
+    ASSIGN_OR_RETURN(KerasArchive archive, ReadKerasArchive(disk, path));
+    return Hdf5Reader::Open(path, std::move(archive.weights));
   }
-  ASSIGN_OR_RETURN(const std::string bytes, ReadKerasWeights(disk, path));
-  return Hdf5Reader::Open(path, bytes);
+  ASSIGN_OR_RETURN(std::string bytes, ReadKerasWeights(disk, path));
+  return Hdf5Reader::Open(path, std::move(bytes));
 }
 
 }  // namespace muster
