@@ -1,8 +1,10 @@
 """Models in Keras on TensorFlow: a training step with SGD and the squared error.
 
-  keras_models.py --model=attention --save=FILE  writes the model that is measured
-  keras_models.py --model=attention              takes steps, in turns; see turns.py
-  keras_models.py --load=FILE --count=5          loads the file, and prints milliseconds
+  keras_models.py --model=unet --save=FILE  writes the model that is measured
+  keras_models.py --model=unet              takes steps, in turns; see turns.py
+  keras_models.py --load=FILE --count=5     loads the file, and prints milliseconds
+
+torch_models.py has the same models.
 """
 
 import argparse
@@ -26,12 +28,38 @@ def attention():
     return keras.Model(x, layers.LayerNormalization()(layers.Add()([y, z])))
 
 
+def resnet50():
+    """224 x 224, 1,000 classes."""
+    return keras.applications.ResNet50(weights=None)
+
+
+def unet():
+    """Images of 128 x 128, three levels of 32, 64 and 128 filters above one of 256."""
+
+    def convolutions(x, filters):
+        for _ in range(2):
+            x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
+            x = layers.ReLU()(layers.BatchNormalization()(x))
+        return x
+
+    inputs = keras.Input((128, 128, 3))
+    x, skipped = inputs, []
+    for filters in (32, 64, 128):
+        skipped.append(convolutions(x, filters))
+        x = layers.MaxPooling2D()(skipped[-1])
+    x = convolutions(x, 256)
+    for skip in reversed(skipped):
+        x = layers.Conv2DTranspose(skip.shape[-1], 2, 2)(x)
+        x = convolutions(layers.Concatenate()([skip, x]), skip.shape[-1])
+    return keras.Model(inputs, layers.Conv2D(1, 1)(x))
+
+
 def wide():
     """100 MB of weights."""
     return keras.Sequential([keras.Input((2500,)), *(layers.Dense(2500) for _ in range(4))])
 
 
-MODELS = {function.__name__: function for function in (attention, wide)}
+MODELS = {function.__name__: function for function in (attention, resnet50, unet, wide)}
 
 
 def measure_loads(path, count):
