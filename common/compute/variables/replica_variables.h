@@ -56,6 +56,7 @@ class ReplicaVariables : public VariableStore {
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
   absl::Status Restore(absl::string_view prefix, bool values_only) override;
+  ReplicaVariables* own_replica() final { return this; }
 };
 
 }  // namespace muster

@@ -21,6 +21,8 @@ namespace proto {
 class VariableSpec;
 }  // namespace proto
 
+class ReplicaVariables;
+
 // The state of a store's variables at one moment. Not thread-safe.
 class VariableSnapshot {
  public:
@@ -125,6 +127,11 @@ class VariableStore : public VariableSessionFactory {
   //   kInvalidArgument  a variable has another type there; names both
   //   kDataLoss         damaged; names file and offset
   virtual absl::Status Restore(absl::string_view prefix, bool values_only) = 0;
+
+  // Returns the variables as those of one replica in this process, whose states
+  // can be replaced without a checkpoint; null if they are elsewhere or several
+  // replicas have them.
+  virtual ReplicaVariables* own_replica() { return nullptr; }
 };
 
 }  // namespace muster

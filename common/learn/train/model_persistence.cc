@@ -19,6 +19,8 @@
 #include "absl/strings/str_format.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/variables/replica_variables.h"
+#include "common/compute/variables/variable_store.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -34,6 +36,7 @@
 #include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/fit_options.h"
+#include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_checkpoint.h"
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/keras/keras_weights.h"
@@ -248,11 +251,21 @@ absl::StatusOr<std::string> ModelPersistence::ConvertOnChief(
 
 absl::Status ModelPersistence::RestoreOnAll(
     const std::string& path, bool values_only,
-    absl::FunctionRef<absl::Status(const std::string& prefix)> convert) {
+    absl::FunctionRef<absl::StatusOr<ConvertedState>()> read) {
+  VariableStore& variables = model_->strategy()->variables();
+  if (ReplicaVariables* const own = variables.own_replica(); own != nullptr) {
+    ASSIGN_OR_RETURN(ConvertedState state, read());
+    return RestoreConvertedState(std::move(state), values_only, *own);
+  }
+  const auto convert = [&](const std::string& prefix) -> absl::Status {
+    ASSIGN_OR_RETURN(ConvertedState state, read());
+    return WriteConvertedCheckpoint(std::move(state), variables, Disk::Real(),
+                                    prefix);
+  };
   std::optional<IntermediateCheckpoint> converted;
   ASSIGN_OR_RETURN(const std::string prefix,
                    ConvertOnChief(path, convert, &converted));
-  return model_->strategy()->variables().Restore(prefix, values_only);
+  return variables.Restore(prefix, values_only);
 }
 
 absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
@@ -299,27 +312,24 @@ absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
                                                 bool values_only) {
   RETURN_IF_ERROR(model_->CheckBuilt("loading"));
   if (!values_only) RETURN_IF_ERROR(CheckOneOptimizer(path));
-  return RestoreOnAll(path, values_only, [&](const std::string& prefix) {
-    return WriteCheckpointFromKeras(
+  return RestoreOnAll(path, values_only, [&] {
+    return StateFromKeras(
         weights, *model_->layer(),
         values_only ? nullptr : &model_->options().optimizer.message(),
-        model_->loss_scale(), model_->strategy()->variables(), Disk::Real(),
-        prefix);
+        model_->loss_scale());
   });
 }
 
 absl::Status ModelPersistence::LoadKerasWeights(
     const std::string& path, const LoadWeightsOptions& options) {
-  return RestoreOnAll(path, /*values_only=*/true,
-                      [&](const std::string& prefix) -> absl::Status {
-                        ASSIGN_OR_RETURN(
-                            const std::unique_ptr<Hdf5Reader> weights,
-                            OpenKerasWeights(Disk::Real(), path));
-                        return WriteCheckpointFromKeras(
-                            *weights, *model_->layer(), /*optimizer=*/nullptr,
-                            /*loss_scale=*/"", model_->strategy()->variables(),
-                            Disk::Real(), prefix, options);
-                      });
+  return RestoreOnAll(
+      path, /*values_only=*/true, [&]() -> absl::StatusOr<ConvertedState> {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Reader> weights,
+                         OpenKerasWeights(Disk::Real(), path));
+        return StateFromKeras(*weights, *model_->layer(),
+                              /*optimizer=*/nullptr,
+                              /*loss_scale=*/"", options);
+      });
 }
 
 absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(

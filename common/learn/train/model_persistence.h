@@ -12,6 +12,7 @@
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/export_options.h"
+#include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/load_weights_options.h"
 #include "common/learn/train/training_control.h"
@@ -53,9 +54,11 @@ class ModelPersistence {
       const std::string& path,
       absl::FunctionRef<absl::Status(const std::string& prefix)> convert,
       std::optional<IntermediateCheckpoint>* converted);
+  // Restores what `read` returns for the file of Keras at `path`. Only the
+  // chief reads.
   absl::Status RestoreOnAll(
       const std::string& path, bool values_only,
-      absl::FunctionRef<absl::Status(const std::string& prefix)> convert);
+      absl::FunctionRef<absl::StatusOr<ConvertedState>()> read);
   // Returns `prefix`, or that of a converted checkpoint if Keras wrote it.
   absl::StatusOr<std::string> ConvertIfOfKeras(
       const std::string& prefix,

@@ -27,7 +27,7 @@
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/keras/converted_checkpoint.h"
+#include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_optimizer_layout.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_state.pb.h"
@@ -142,7 +142,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadWeights(
     ASSIGN_OR_RETURN(const std::string key,
                      FindVariableValue(reader, weight.name()));
     ASSIGN_OR_RETURN(Tensor value, reader.Read(key));
-    state->emplace(VariableValueKey(weight.name()), std::move(value));
+    state->emplace(weight.name(), VariableState{.value = std::move(value)});
     keys.emplace(weight.name(), key);
   }
   return keys;
@@ -163,7 +163,7 @@ absl::Status ReadSlots(const SavedOptimizer& saved,
           "LoadWeights()"));
     }
     ASSIGN_OR_RETURN(Tensor value, saved.ReadSlot(slot, index->second));
-    state->emplace(VariableSlotKey(slot.variable, slot.slot), std::move(value));
+    (*state)[slot.variable].slots.push_back({slot.slot, std::move(value)});
   }
   return absl::OkStatus();
 }
@@ -184,8 +184,7 @@ absl::Status ReadOptimizer(const SavedOptimizer& saved,
                    KerasOptimizerLayoutOf(model, optimizer));
   RETURN_IF_ERROR(ReadSlots(saved, keys, reader, layout, state));
   for (const Weight& weight : TrainableOf(model.weights())) {
-    state->emplace(UpdateCountKey(weight.name()),
-                   Tensor::Scalar<int64_t>(static_cast<int64_t>(iterations)));
+    (*state)[weight.name()].update_count = static_cast<int64_t>(iterations);
   }
   return absl::OkStatus();
 }
@@ -197,10 +196,11 @@ absl::Status ReadLossScale(const SavedOptimizer& saved,
   if (loss_scale.empty() || !outer.has_value()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double scale, outer->ReadNumber(kDynamicScale));
   ASSIGN_OR_RETURN(const double counter, outer->ReadNumber(kStepCounter));
-  state->emplace(VariableValueKey(loss_scale),
-                 Tensor::Scalar<float>(static_cast<float>(scale)));
-  state->emplace(VariableSlotKey(loss_scale, kLossScaleCounterSlot),
-                 Tensor::Scalar<float>(static_cast<float>(counter)));
+  VariableState& of_scale = (*state)[loss_scale];
+  of_scale.value = Tensor::Scalar<float>(static_cast<float>(scale));
+  of_scale.slots.push_back(
+      {kLossScaleCounterSlot,
+       Tensor::Scalar<float>(static_cast<float>(counter))});
   return absl::OkStatus();
 }
 
@@ -237,10 +237,10 @@ absl::Status WriteCheckpointFromKeras(const TensorBundleReader& reader,
     ASSIGN_OR_RETURN(const double rate, saved->ReadNumber(kLearningRate));
     SetConstantLearningRate(rate, state.mutable_optimizer());
   }
-  converted.emplace(VariableKey(TrainingStatePath()),
-                    Tensor::Scalar<std::string>(state.SerializeAsString()));
-  return WriteConvertedCheckpoint(std::move(converted), variables, disk,
-                                  prefix);
+  return WriteConvertedCheckpoint(
+      std::move(converted), variables, disk, prefix,
+      {{VariableKey(TrainingStatePath()),
+        Tensor::Scalar<std::string>(state.SerializeAsString())}});
 }
 
 }  // namespace muster

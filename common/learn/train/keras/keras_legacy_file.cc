@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/variables/checkpoint_names.h"
+#include "common/compute/variables/variable_state.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
@@ -18,7 +18,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/keras/converted_checkpoint.h"
+#include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/load_weights_options.h"
 
 namespace muster {
@@ -122,7 +122,7 @@ absl::Status ReadLayer(const Hdf5Reader& file, const SavedLayer& saved,
                        value.type().ToString(), "; ", weight.name(),
                        " of this model is ", weight.handle().type.ToString()));
     }
-    of_layer.emplace(VariableValueKey(weight.name()), std::move(value));
+    of_layer.emplace(weight.name(), VariableState{.value = std::move(value)});
   }
   state->merge(of_layer);
   return absl::OkStatus();

@@ -16,7 +16,7 @@
 #include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_state.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -26,10 +26,9 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/hdf5_writer.h"
-#include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/keras/converted_checkpoint.h"
+#include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_legacy_file.h"
 #include "common/learn/train/keras/keras_optimizer_layout.h"
 #include "common/learn/train/keras/keras_variables.h"
@@ -183,7 +182,7 @@ absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
   for (const KerasVariable& variable : group.variables) {
     ASSIGN_OR_RETURN(Tensor value, ReadTyped(file, variable.path, variable.type,
                                              variable.variable));
-    state->emplace(VariableValueKey(variable.variable), std::move(value));
+    state->emplace(variable.variable, VariableState{.value = std::move(value)});
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file.List(vars));
   if (group.is_adapted || names.size() == group.variables.size()) {
@@ -233,7 +232,8 @@ absl::Status ReadLossScale(const Hdf5Reader& file,
   ASSIGN_OR_RETURN(Tensor scale,
                    ReadTyped(file, PathOf(kOptimizerGroup, kDynamicScale),
                              {DType::kFloat32, {}}, "the scale of the loss"));
-  state->emplace(VariableValueKey(loss_scale), std::move(scale));
+  VariableState& of_scale = (*state)[loss_scale];
+  of_scale.value = std::move(scale);
   const std::string path = PathOf(kOptimizerGroup, kStepCounter);
   ASSIGN_OR_RETURN(const Tensor counter, file.Read(path));
   if (!IsInteger(counter.dtype()) || counter.element_count() != 1) {
@@ -241,9 +241,9 @@ absl::Status ReadLossScale(const Hdf5Reader& file,
         absl::StrCat(file.name(), ": ", path, " is ", counter.type().ToString(),
                      "; expected an integer"));
   }
-  state->emplace(
-      VariableSlotKey(loss_scale, kLossScaleCounterSlot),
-      Tensor::Scalar<float>(static_cast<float>(counter.ElementAsDouble(0))));
+  of_scale.slots.push_back(
+      {kLossScaleCounterSlot,
+       Tensor::Scalar<float>(static_cast<float>(counter.ElementAsDouble(0)))});
   return absl::OkStatus();
 }
 
@@ -280,11 +280,10 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
     ASSIGN_OR_RETURN(Tensor value,
                      ReadTyped(file, PathOf(group, slot.number), slot.type,
                                absl::StrCat(slot.slot, " of ", slot.variable)));
-    state->emplace(VariableSlotKey(slot.variable, slot.slot), std::move(value));
+    (*state)[slot.variable].slots.push_back({slot.slot, std::move(value)});
   }
   for (const Weight& weight : TrainableOf(model.weights())) {
-    state->emplace(UpdateCountKey(weight.name()),
-                   Tensor::Scalar<int64_t>(count));
+    (*state)[weight.name()].update_count = count;
   }
   return absl::OkStatus();
 }
@@ -306,13 +305,10 @@ absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
   return file->Finish();
 }
 
-absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
-                                      const Layer& model,
-                                      const proto::Optimizer* optimizer,
-                                      const std::string& loss_scale,
-                                      VariableStore& variables, Disk* disk,
-                                      absl::string_view prefix,
-                                      const LoadWeightsOptions& options) {
+absl::StatusOr<ConvertedState> StateFromKeras(
+    const Hdf5Reader& file, const Layer& model,
+    const proto::Optimizer* optimizer, const std::string& loss_scale,
+    const LoadWeightsOptions& options) {
   ConvertedState state;
   RETURN_IF_ERROR(IsLegacyKerasFile(file)
                       ? ReadLegacyWeights(file, model, options, &state)
@@ -321,7 +317,7 @@ absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
     RETURN_IF_ERROR(ReadOptimizer(file, model, *optimizer, &state));
     RETURN_IF_ERROR(ReadLossScale(file, loss_scale, &state));
   }
-  return WriteConvertedCheckpoint(std::move(state), variables, disk, prefix);
+  return state;
 }
 
 bool HasOptimizerState(const Hdf5Reader& file) {

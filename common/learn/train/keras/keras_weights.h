@@ -6,11 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/variables/variable_store.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
-#include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/load_weights_options.h"
 
 namespace muster {
@@ -19,10 +18,9 @@ namespace proto {
 class Optimizer;
 }  // namespace proto
 
-// Conversion between checkpoints and the weights of Keras' files. Variables are
-// saved and restored through checkpoints wherever they are, in this process, on
-// replicas or on parameter servers; files of Keras are made of those, and those
-// of them.
+// Conversion between the state of variables and the weights of Keras' files.
+// Files are made of checkpoints, which stores write wherever their variables
+// are: in this process, on replicas or on parameter servers.
 
 // Returns the bytes of a file with the weights of a built model. With an
 // optimizer, the file has its state, too. `loss_scale` is the variable with the
@@ -36,23 +34,19 @@ absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
                                            const proto::Optimizer* optimizer,
                                            const std::string& loss_scale);
 
-// Writes the checkpoint `prefix` with the state of every variable of the store:
-// what the file has for the weights of the model, and what is there now for
-// others. With an optimizer, the file must have its state; a file without a
-// scale of the loss leaves `loss_scale` as it is. A file of Keras 2 has no
-// state of an optimizer here.
+// Returns the state that the file has for the weights of the model. With an
+// optimizer, the file must have its state; a file without a scale of the loss
+// leaves `loss_scale` as it is. A file of Keras 2 has no state of an optimizer
+// here.
 //   kNotFound         the file lacks a weight; names it and its path
 //   kInvalidArgument  the file has a weight of another type, or more weights
 //                     than a layer of the model, or the state of another
 //                     optimizer
-//   others            of the file, the store and the disk
-absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
-                                      const Layer& model,
-                                      const proto::Optimizer* optimizer,
-                                      const std::string& loss_scale,
-                                      VariableStore& variables, Disk* disk,
-                                      absl::string_view prefix,
-                                      const LoadWeightsOptions& options = {});
+//   others            of the file
+absl::StatusOr<ConvertedState> StateFromKeras(
+    const Hdf5Reader& file, const Layer& model,
+    const proto::Optimizer* optimizer, const std::string& loss_scale,
+    const LoadWeightsOptions& options = {});
 
 // Returns true if the file has the state of an optimizer that has trained.
 bool HasOptimizerState(const Hdf5Reader& file);
