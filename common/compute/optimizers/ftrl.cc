@@ -1,5 +1,3 @@
-#include "common/compute/optimizers/ftrl.h"
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizer_message.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"

@@ -1,5 +1,3 @@
-#include "common/compute/optimizers/muon.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,6 +21,7 @@
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizer_message.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/optimizers/whole_rule.h"
 #include "common/core/base/multiversion.h"
