@@ -1,12 +1,12 @@
 // Runs the suite over every transport, connected as tasks connect: each rank is
 // a task with a server of its own. All are in this process.
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -17,42 +17,36 @@
 #include "common/net/collectives/peers/group_communicator.h"
 #include "common/net/collectives/transports/group_plan.h"
 #include "common/net/collectives/transports/group_transport.h"
+#include "common/net/collectives/transports/transport.h"
 #include "common/net/collectives/transports/transports.h"
+#include "common/net/collectives/transports/two_level_transport.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {
 
-// How the suite tries a transport. A transport may have several.
-struct TransportCase {
-  const Transport* transport;
-  const char* name;  // As in CommunicatorBackend.
-  // Ranks are placed on made-up hosts, this many on each.
-  int ranks_per_host;
-  // As CommunicatorBackend's hears_everybody and numbers_ranks_of_group.
-  bool is_composed = false;
-};
-
 // Groups stay small, because each rank has a server with threads of its own.
 constexpr int kSizeMax = 5;
 
-constexpr TransportCase kCases[] = {
-    {&kNcclTransport, "Nccl", 1},
-    {&kSharedMemoryTransport, "SharedMemory", kSizeMax},
-    {&kRawSocketTransport, "RawSocketsOfOneHost", kSizeMax},
-    {&kRawSocketTransport, "RawSockets", 1},
-    {&kRpcTransport, "Rpc", 1},
-    {&kSharedMemoryAndRawSockets, "SharedMemoryAndRawSockets", 2, true},
-    {&kSharedMemoryAndRpc, "SharedMemoryAndRpc", 2, true},
+// How the ranks are placed on made-up hosts.
+struct Placement {
+  const char* name;  // Ends the name of the backend.
+  int ranks_per_host;
+};
+constexpr Placement kPlacements[] = {
+    {"OnOneHost", kSizeMax}, {"OnHostsOfTwo", 2}, {"OnHostsOfOne", 1}};
+
+struct TransportCase {
+  const Transport* transport;
+  Placement placement;
 };
 
 std::string HostOf(const TransportCase& tried, int rank) {
-  return absl::StrCat("host", rank / tried.ranks_per_host);
+  return absl::StrCat("host", rank / tried.placement.ranks_per_host);
 }
 
 // Each rank has a simulated GPU.
@@ -131,12 +125,51 @@ absl::StatusOr<RankGroup> MakeGroup(const TransportCase& tried, int size) {
       });
 }
 
+bool Fits(const TransportCase& tried) {
+  std::vector<proto::TransportOffer> offers(kSizeMax);
+  std::vector<RankOffer> by_rank;
+  for (int rank = 0; rank < kSizeMax; ++rank) {
+    offers[rank] = OfferTransports(SettingsOf(tried, rank));
+    by_rank.push_back({rank, &offers[rank]});
+  }
+  return tried.transport->Fit(by_rank).fits;
+}
+
+// A transport is tried on every placement that it fits.
+std::vector<TransportCase> CasesOf(const Transport& transport) {
+  std::vector<TransportCase> cases;
+  for (const Placement& placement : kPlacements) {
+    const TransportCase tried = {&transport, placement};
+    if (Fits(tried)) cases.push_back(tried);
+  }
+  return cases;
+}
+
+// "raw sockets" on one host is "RawSocketsOnOneHost".
+std::string BackendName(const TransportCase& tried) {
+  std::string name;
+  bool begins_word = true;
+  for (const char c : tried.transport->name()) {
+    if (absl::ascii_isalnum(c))
+      name += begins_word ? absl::ascii_toupper(c) : c;
+    begins_word = !absl::ascii_isalnum(c);
+  }
+  return name + tried.placement.name;
+}
+
 std::vector<BackendRegistration> RegisterAll() {
   std::vector<BackendRegistration> registrations;
-  for (const TransportCase& tried : kCases) {
-    registrations.emplace_back(CommunicatorBackend{
-        tried.name, [tried](int size) { return MakeGroup(tried, size); },
-        kSizeMax, !tried.is_composed, !tried.is_composed});
+  for (const Transport* const transport : kTransports) {
+    const bool is_composed =
+        dynamic_cast<const TwoLevelTransport*>(transport) != nullptr;
+    for (const TransportCase& tried : CasesOf(*transport)) {
+      registrations.emplace_back(CommunicatorBackend{
+          .name = BackendName(tried),
+          .make = [tried](int size) { return MakeGroup(tried, size); },
+          .size_max = kSizeMax,
+          .hears_everybody = !is_composed,
+          .numbers_ranks_of_group = !is_composed});
+    }
   }
   return registrations;
 }
@@ -145,25 +178,10 @@ const std::vector<BackendRegistration> kRegistrations = RegisterAll();
 
 TEST(TransportConformanceTest, EveryTransportIsTried) {
   for (const Transport* const transport : kTransports) {
-    EXPECT_THAT(kCases, testing::Contains(testing::Field(
-                            &TransportCase::transport, transport)))
+    EXPECT_FALSE(CasesOf(*transport).empty())
         << "\"" << transport->name()
-        << "\" is in kTransports, but the suite does not try it: add it to "
-           "kCases in "
+        << "\" is in kTransports, but fits no placement of kPlacements in "
         << __FILE__;
-  }
-}
-
-TEST(TransportConformanceTest, TransportsFitTheRanksOfTheirCases) {
-  for (const TransportCase& tried : kCases) {
-    std::vector<proto::TransportOffer> offers(kSizeMax);
-    std::vector<RankOffer> by_rank;
-    for (int rank = 0; rank < kSizeMax; ++rank) {
-      offers[rank] = OfferTransports(SettingsOf(tried, rank));
-      by_rank.push_back({rank, &offers[rank]});
-    }
-    const TransportFit fit = tried.transport->Fit(by_rank);
-    EXPECT_TRUE(fit.fits) << tried.name << ": " << fit.reason;
   }
 }
 
