@@ -21,6 +21,7 @@
 #include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "common/io/storage/object_url.h"
 #include "common/net/rpc/fault_point.h"
+#include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "ps/client/methods.h"
 #include "ps/client/snapshot_id_name.h"

@@ -17,6 +17,7 @@
 #include "common/net/cluster/task_methods.h"
 #include "common/net/process/version.h"
 #include "common/net/status/trace_service.h"
+#include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"

@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/constraint.h"
@@ -13,19 +12,14 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/fault_point.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/shard_exchange.h"
 #include "ps/slab.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kNameBytesMax = 1024;
-// Below this size, waking another thread costs more than it saves.
-constexpr size_t kParallelBytesMin = 512 << 10;
-
-bool TakesIndices(proto::UpdateKind kind) {
-  return kind == proto::SCATTER_UPDATE || kind == proto::SCATTER_ADD ||
-         kind == proto::SCATTER_SUB || kind == proto::APPLY_SPARSE_GRADIENT;
-}
 
 // Returns the type of the rows of `spec`.
 absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
@@ -65,45 +59,7 @@ absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   return TensorType{dtype, std::move(shape)};
 }
 
-absl::Status CheckFits(const ShardVariable& variable, size_t answer_bytes,
-                       const AnswerPlace& place) {
-  if (place.data == nullptr || answer_bytes <= place.size_bytes) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the answer with variable \"", variable.spec().shard_name(),
-                   "\" has ", answer_bytes, " bytes, and ", place.size_bytes,
-                   " are left at its offset in the caller's segment"));
-}
-
-absl::Status TensorCountMismatch(absl::string_view way) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "an exchange has too ", way, " tensors for its updates and gathers"));
-}
-
 }  // namespace
-
-struct ParameterShard::Exchanging {
-  struct Gather {
-    ShardVariable* variable;
-    std::vector<int64_t> rows;
-    TensorType type;
-  };
-
-  struct Pull {
-    ShardVariable* variable;
-    // Where the value was copied during the update, and the version before it;
-    // null if it was not copied.
-    uint8_t* copy = nullptr;
-    int64_t version_before = 0;
-  };
-
-  std::vector<PreparedUpdate> updates;
-  std::vector<Gather> gathers;
-  std::vector<Pull> pulls;
-  // Where to copy the value of a variable during its update.
-  absl::flat_hash_map<const ShardVariable*, uint8_t*> copies;
-};
 
 ParameterShard::ParameterShard(const Options& options)
     : options_(options),
@@ -132,6 +88,12 @@ absl::StatusOr<ShardVariable*> ParameterShard::FindExisting(
       "variable \"", spec.shard_name(), "\" exists as ",
       existing->type().ToString(), " from row ", existing->spec().row_begin(),
       "; requested ", type.ToString(), " from row ", spec.row_begin()));
+}
+
+absl::StatusOr<uint32_t> ParameterShard::Create(const proto::ShardSpec& spec) {
+  proto::CreateRequest request;
+  *request.mutable_spec() = spec;
+  return Create(request);
 }
 
 absl::StatusOr<uint32_t> ParameterShard::Create(
@@ -187,7 +149,7 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
   if (handle >= variables_.size()) variables_.resize(handle + 1);
   handles_[request.spec().shard_name()] = static_cast<uint32_t>(handle);
   variables_[handle] = std::make_shared<ShardVariable>(
-      std::move(kept_spec), static_cast<uint32_t>(handle), std::move(value));
+      kept_spec, static_cast<uint32_t>(handle), std::move(value));
   rules_.Add(static_cast<uint32_t>(handle), request.spec().variable().name(),
              type);
   return static_cast<uint32_t>(handle);
@@ -206,6 +168,13 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
   absl::MutexLock lock(&mutex_);
   rules_.Reset(spec.variable().name());
   return absl::OkStatus();
+}
+
+absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
+  proto::SetOptimizerRequest request;
+  *request.mutable_optimizer() = optimizer;
+  request.set_is_default(true);
+  return SetOptimizer(request);
 }
 
 absl::Status ParameterShard::SetOptimizer(
@@ -227,245 +196,6 @@ void ParameterShard::AssignAverages() {
   }
 }
 
-absl::StatusOr<ShardVariable*> ParameterShard::FindByHandle(
-    uint32_t handle) const {
-  if (handle >= variables_.size() || variables_[handle] == nullptr) {
-    return absl::NotFoundError(absl::StrCat("there is no variable with handle ",
-                                            handle, "; this server has ",
-                                            variables_.size(), " variables"));
-  }
-  return variables_[handle].get();
-}
-
-absl::Status ParameterShard::CheckUpdates(
-    const proto::ExchangeRequest& request,
-    absl::Span<const ReceivedTensor>* tensors, Exchanging* exchanging) const {
-  if (request.update_handles_size() != request.update_kinds_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an exchange names ", request.update_handles_size(),
-                     " updates but ", request.update_kinds_size(), " kinds"));
-  }
-  exchanging->updates.reserve(request.update_handles_size());
-  for (int i = 0; i < request.update_handles_size(); ++i) {
-    ASSIGN_OR_RETURN(ShardVariable * variable,
-                     FindByHandle(request.update_handles(i)));
-    const proto::UpdateKind kind = request.update_kinds(i);
-    if (!proto::UpdateKind_IsValid(kind)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no update of kind ", static_cast<int>(kind)));
-    }
-    const ReceivedTensor* indices = nullptr;
-    if (TakesIndices(kind)) {
-      if (tensors->empty()) return TensorCountMismatch("few");
-      indices = &tensors->front();
-      tensors->remove_prefix(1);
-    }
-    if (tensors->empty()) return TensorCountMismatch("few");
-    ASSIGN_OR_RETURN(exchanging->updates.emplace_back(),
-                     variable->Prepare(kind, tensors->front(), indices,
-                                       rules_.Of(request.update_handles(i))));
-    tensors->remove_prefix(1);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ParameterShard::CheckQuestions(
-    const proto::ExchangeRequest& request,
-    absl::Span<const ReceivedTensor>* tensors,
-    absl::Span<const AnswerPlace> places, Exchanging* exchanging) const {
-  if (request.pull_handles_size() != request.pull_held_versions_size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "an exchange pulls ", request.pull_handles_size(), " values but has ",
-        request.pull_held_versions_size(), " held versions"));
-  }
-  const size_t answer_count =
-      request.gather_handles_size() + request.pull_handles_size();
-  if (!places.empty() && places.size() != answer_count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an exchange asks for ", answer_count, " answers but has ",
-                     places.size(), " places for them"));
-  }
-  const auto place_of = [&](size_t answer) {
-    return places.empty() ? AnswerPlace{} : places[answer];
-  };
-  // A small request can ask for a large answer, so the size is checked before
-  // memory is allocated.
-  size_t answer_bytes = 0;
-  const auto exceeds = [&](const ShardVariable& variable, size_t count,
-                           size_t each_bytes) {
-    if (each_bytes > 0 &&
-        count > (options_.answer_bytes_max - answer_bytes) / each_bytes) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the answer would have more than ", options_.answer_bytes_max,
-          " bytes with variable \"", variable.spec().shard_name(),
-          "\"; request less at once, or partition it into more shards"));
-    }
-    answer_bytes += count * each_bytes;
-    return absl::OkStatus();
-  };
-  for (uint32_t handle : request.gather_handles()) {
-    ASSIGN_OR_RETURN(ShardVariable * variable, FindByHandle(handle));
-    if (tensors->empty()) return TensorCountMismatch("few");
-    ASSIGN_OR_RETURN(std::vector<int64_t> rows,
-                     variable->CheckRows(tensors->front()));
-    tensors->remove_prefix(1);
-    TensorType type = variable->type();
-    type.shape.set_dim(0, rows.size());
-    const size_t row_bytes = variable->row_elements() * SizeOf(type.dtype);
-    RETURN_IF_ERROR(exceeds(*variable, rows.size(), row_bytes));
-    RETURN_IF_ERROR(CheckFits(*variable, rows.size() * row_bytes,
-                              place_of(exchanging->gathers.size())));
-    exchanging->gathers.push_back({variable, std::move(rows), std::move(type)});
-  }
-  for (uint32_t handle : request.pull_handles()) {
-    ASSIGN_OR_RETURN(ShardVariable * variable, FindByHandle(handle));
-    RETURN_IF_ERROR(exceeds(*variable, 1, variable->size_bytes()));
-    RETURN_IF_ERROR(CheckFits(
-        *variable, variable->size_bytes(),
-        place_of(exchanging->gathers.size() + exchanging->pulls.size())));
-    exchanging->pulls.push_back({variable});
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ParameterShard::Exchanging> ParameterShard::Check(
-    const proto::ExchangeRequest& request,
-    absl::Span<const ReceivedTensor> tensors,
-    absl::Span<const AnswerPlace> places) const {
-  Exchanging exchanging;
-  RETURN_IF_ERROR(CheckUpdates(request, &tensors, &exchanging));
-  RETURN_IF_ERROR(CheckQuestions(request, &tensors, places, &exchanging));
-  if (!tensors.empty()) return TensorCountMismatch("many");
-  return exchanging;
-}
-
-void ParameterShard::ForEach(int64_t count, size_t size_bytes,
-                             absl::FunctionRef<void(int64_t)> body) {
-  const auto run = [body](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i);
-  };
-  if (pool_.thread_count() == 0 || size_bytes < kParallelBytesMin) {
-    run(0, count);
-  } else {
-    pool_.ParallelFor(count, 1, run);
-  }
-}
-
-void ParameterShard::PlanCopies(absl::Span<const AnswerPlace> places,
-                                Exchanging* exchanging) {
-  if (places.empty()) return;
-  absl::flat_hash_set<const ShardVariable*> updated;
-  for (const PreparedUpdate& update : exchanging->updates) {
-    // With several updates of a variable only the last could copy. That is rare
-    // and not worth the code.
-    if (!updated.insert(update.variable).second) return;
-  }
-  for (size_t i = 0; i < exchanging->pulls.size(); ++i) {
-    Exchanging::Pull& pull = exchanging->pulls[i];
-    uint8_t* const place = places[exchanging->gathers.size() + i].data;
-    if (place == nullptr || !updated.contains(pull.variable)) continue;
-    if (!exchanging->copies.emplace(pull.variable, place).second) continue;
-    pull.copy = place;
-    pull.version_before = pull.variable->version();
-  }
-}
-
-void ParameterShard::ApplyUpdates(Exchanging* exchanging) {
-  std::vector<PreparedUpdate>* const updates = &exchanging->updates;
-  for (PreparedUpdate& update : *updates) update.variable->Begin(&update);
-  struct Work {
-    const PreparedUpdate* update;
-    int stripe;
-    uint8_t* copy;
-  };
-  std::vector<Work> work;
-  absl::flat_hash_set<const ShardVariable*> in_group;
-  size_t group_begin = 0;
-  for (size_t i = 0; i <= updates->size(); ++i) {
-    // Updates of different variables are independent and run in parallel.
-    if (i == updates->size() || in_group.contains((*updates)[i].variable)) {
-      size_t group_bytes = 0;
-      for (const Work& piece : work) {
-        group_bytes += piece.update->rows.empty()
-                           ? piece.update->variable->stripe_bytes()
-                           : piece.update->value.size_bytes() /
-                                 piece.update->variable->stripe_count();
-      }
-      ForEach(work.size(), group_bytes, [&](int64_t w) {
-        const auto [update, stripe, copy] = work[w];
-        update->variable->ApplyStripe(*update, stripe);
-        // Copied while the stripe is in the cache.
-        if (copy != nullptr) update->variable->CopyStripe(stripe, copy);
-      });
-      for (; group_begin < i; ++group_begin) {
-        (*updates)[group_begin].variable->End();
-      }
-      work.clear();
-      in_group.clear();
-    }
-    if (i == updates->size()) break;
-    const PreparedUpdate& update = (*updates)[i];
-    in_group.insert(update.variable);
-    const auto copy = exchanging->copies.find(update.variable);
-    uint8_t* const copy_to =
-        copy == exchanging->copies.end() ? nullptr : copy->second;
-    for (int stripe = 0; stripe < update.variable->stripe_count(); ++stripe) {
-      work.push_back({&update, stripe, copy_to});
-    }
-  }
-}
-
-void ParameterShard::Answer(const proto::ExchangeRequest& request,
-                            const Exchanging& exchanging,
-                            proto::ExchangeResponse* response,
-                            absl::Span<const AnswerPlace> places,
-                            std::vector<Tensor>* answers) {
-  size_t sent_bytes = 0;
-  const auto place_for = [&](size_t answer, const TensorType& type) {
-    sent_bytes += type.shape.element_count() * SizeOf(type.dtype);
-    if (!places.empty() && places[answer].data != nullptr) {
-      return places[answer].data;
-    }
-    return answers->emplace_back(type.dtype, type.shape).mutable_raw_data();
-  };
-  size_t answer = 0;
-  for (const Exchanging::Gather& gather : exchanging.gathers) {
-    gather.variable->GatherRows(gather.rows, place_for(answer++, gather.type));
-  }
-  struct Work {
-    const ShardVariable* variable;
-    int stripe;
-    uint8_t* value;
-  };
-  std::vector<Work> work;
-  size_t size_bytes = 0;
-  for (size_t i = 0; i < exchanging.pulls.size(); ++i) {
-    const Exchanging::Pull& pull = exchanging.pulls[i];
-    const ShardVariable* variable = pull.variable;
-    const size_t place = answer++;
-    // Read before the value, so that concurrent updates are sent again.
-    const int64_t version = variable->version();
-    response->add_pull_versions(version);
-    // Copied during the update, and no other update has ended since: the copy
-    // is complete for this version.
-    if (pull.copy != nullptr && version == pull.version_before + 1) {
-      sent_bytes += variable->size_bytes();
-      continue;
-    }
-    if (version == request.pull_held_versions(static_cast<int>(i))) continue;
-    uint8_t* const value = place_for(place, variable->type());
-    size_bytes += variable->size_bytes();
-    for (int stripe = 0; stripe < variable->stripe_count(); ++stripe) {
-      work.push_back({variable, stripe, value});
-    }
-  }
-  ForEach(work.size(), size_bytes, [&](int64_t w) {
-    work[w].variable->CopyStripe(work[w].stripe, work[w].value);
-  });
-  bytes_sent_.fetch_add(static_cast<int64_t>(sent_bytes),
-                        std::memory_order_relaxed);
-}
-
 absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
                                       absl::Span<const ReceivedTensor> tensors,
                                       proto::ExchangeResponse* response,
@@ -480,29 +210,110 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
                      ", but training was rolled back and is in generation ",
                      generation_, "; the caller's result is discarded"));
   }
-  ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors, places));
+  ShardExchange exchange({.variables = variables_,
+                          .rules = &rules_,
+                          .answer_bytes_max = options_.answer_bytes_max,
+                          .pool = &pool_},
+                         request, places);
+  RETURN_IF_ERROR(exchange.Check(tensors));
   int64_t received_bytes = 0;
   for (const ReceivedTensor& tensor : tensors) {
     received_bytes += static_cast<int64_t>(tensor.size_bytes());
   }
   bytes_received_.fetch_add(received_bytes, std::memory_order_relaxed);
   ledger_.AdvanceLowWaterMark(request.low_water_mark());
-  if (!exchanging.updates.empty()) {
+  if (exchange.has_updates()) {
     RETURN_IF_ERROR(FaultPoint("ps.before_apply"));
     ASSIGN_OR_RETURN(const bool is_first, ledger_.Claim(id));
     response->set_was_repeat(!is_first);
     (is_first ? update_count_ : repeat_count_)
         .fetch_add(1, std::memory_order_relaxed);
     if (is_first) {
-      PlanCopies(places, &exchanging);
-      ApplyUpdates(&exchanging);
+      exchange.ApplyUpdates();
       ledger_.Finish(id);
     }
     RETURN_IF_ERROR(FaultPoint("ps.after_apply_before_ack"));
   }
-  Answer(request, exchanging, response, places, answers);
+  const size_t sent_bytes = exchange.Answer(response, answers);
+  bytes_sent_.fetch_add(static_cast<int64_t>(sent_bytes),
+                        std::memory_order_relaxed);
   return absl::OkStatus();
 }
+
+// ---- Saving, restoring and rolling back.
+
+absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
+    uint64_t snapshot_id) {
+  auto frozen = std::make_unique<FrozenShard>();
+  frozen->snapshot_id = snapshot_id;
+  // No exchange is in progress, because each holds this lock until it ends.
+  absl::MutexLock lock(&mutex_);
+  if (restore_count_ > 0) {
+    return absl::FailedPreconditionError(
+        "cannot take a snapshot while variables are being restored");
+  }
+  for (const auto& variable : variables_) {
+    if (variable == nullptr) continue;
+    frozen->variables.push_back({variable, variable->Freeze(aside_)});
+  }
+  return frozen;
+}
+
+std::vector<RestoredVariable> ParameterShard::ListContents() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<RestoredVariable> contents;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (variables_[i] == nullptr) continue;
+    contents.push_back({variables_[i], rules_.Of(static_cast<uint32_t>(i))});
+  }
+  return contents;
+}
+
+absl::Status ParameterShard::Verify(const TensorBundleReader& reader,
+                                    bool values_only) const {
+  return VerifyStored(reader, ListContents(), values_only);
+}
+
+absl::Status ParameterShard::Restore(const TensorBundleReader& reader,
+                                     bool values_only) {
+  const std::vector<RestoredVariable> contents = ListContents();
+  BeginRestore();
+  const absl::Status status = RestoreVariables(reader, contents, values_only);
+  EndRestore();
+  return status;
+}
+
+void ParameterShard::BeginRestore() {
+  absl::MutexLock lock(&mutex_);
+  ++restore_count_;
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) variable->Thaw();
+  }
+}
+
+void ParameterShard::EndRestore() {
+  absl::MutexLock lock(&mutex_);
+  --restore_count_;
+}
+
+absl::Status ParameterShard::RollBack(uint64_t generation,
+                                      uint64_t low_water_mark) {
+  absl::MutexLock lock(&mutex_);
+  if (generation < generation_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("training is in generation ", generation_,
+                     " and cannot be rolled back to generation ", generation));
+  }
+  // A repeated request must not forget pushes that were applied after the
+  // first.
+  if (generation == generation_) return absl::OkStatus();
+  generation_ = generation;
+  ledger_.Clear();
+  ledger_.AdvanceLowWaterMark(low_water_mark);
+  return absl::OkStatus();
+}
+
+// ---- Status.
 
 ParameterShard::Activity ParameterShard::activity() const {
   Activity activity = {

@@ -10,7 +10,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -19,22 +18,24 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/net/rpc/message.h"
-#include "proto/optimizer.pb.h"
-#include "proto/parameter_server.pb.h"
 #include "ps/frozen_rows.h"
 #include "ps/push_ledger.h"
 #include "ps/shard_checkpoint.h"
+#include "ps/shard_exchange.h"
 #include "ps/shard_rules.h"
 #include "ps/shard_variable.h"
 
 namespace muster {
 
-// A buffer for one answer. If `data` is null, the answer is returned in a new
-// tensor.
-struct AnswerPlace {
-  uint8_t* data = nullptr;
-  size_t size_bytes = 0;
-};
+namespace proto {
+class CreateRequest;
+class DescribeResponse;
+class ExchangeRequest;
+class ExchangeResponse;
+class Optimizer;
+class SetOptimizerRequest;
+class ShardSpec;
+}  // namespace proto
 
 // The part of the model that one server owns, and the only code that changes
 // it. Independent of clients and transports.
@@ -65,11 +66,8 @@ class ParameterShard {
   //   kAlreadyExists      the name exists with another type or other rows
   //   kInvalidArgument    the spec is invalid
   //   kResourceExhausted  the memory budget or variable_count_max is exceeded
-  absl::StatusOr<uint32_t> Create(const proto::ShardSpec& spec) {
-    proto::CreateRequest request;
-    *request.mutable_spec() = spec;
-    return Create(request);
-  }
+  absl::StatusOr<uint32_t> Create(const proto::ShardSpec& spec)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
   // As above, with the options of proto::CreateRequest.
   absl::StatusOr<uint32_t> Create(const proto::CreateRequest& request)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
@@ -80,12 +78,8 @@ class ParameterShard {
   //   kUnimplemented       the rule needs whole variables, of which servers
   //                        update parts
   //   kResourceExhausted   the memory budget does not allow the slots
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) {
-    proto::SetOptimizerRequest request;
-    *request.mutable_optimizer() = optimizer;
-    request.set_is_default(true);
-    return SetOptimizer(request);
-  }
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
   // As above, and for the variables that the request names.
   absl::Status SetOptimizer(const proto::SetOptimizerRequest& request)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
@@ -158,32 +152,6 @@ class ParameterShard {
   void Clear() ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
  private:
-  struct Exchanging;  // One validated exchange.
-
-  absl::StatusOr<ShardVariable*> FindByHandle(uint32_t handle) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Exchanging> Check(const proto::ExchangeRequest& request,
-                                   absl::Span<const ReceivedTensor> tensors,
-                                   absl::Span<const AnswerPlace> places) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckUpdates(const proto::ExchangeRequest& request,
-                            absl::Span<const ReceivedTensor>* tensors,
-                            Exchanging* exchanging) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckQuestions(const proto::ExchangeRequest& request,
-                              absl::Span<const ReceivedTensor>* tensors,
-                              absl::Span<const AnswerPlace> places,
-                              Exchanging* exchanging) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Selects the pulls whose values can be copied while their variables are
-  // updated.
-  static void PlanCopies(absl::Span<const AnswerPlace> places,
-                         Exchanging* exchanging);
-  void ApplyUpdates(Exchanging* exchanging);
-  void Answer(const proto::ExchangeRequest& request,
-              const Exchanging& exchanging, proto::ExchangeResponse* response,
-              absl::Span<const AnswerPlace> places,
-              std::vector<Tensor>* answers);
   // Returns null if no variable has this name.
   absl::StatusOr<ShardVariable*> FindExisting(const proto::ShardSpec& spec,
                                               const TensorType& type) const
@@ -199,10 +167,6 @@ class ParameterShard {
   // A variable and the rule that updates it, which may be null.
   std::vector<RestoredVariable> ListContents() const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Runs body(i) for every i. Uses several threads if `size_bytes` is large
-  // enough.
-  void ForEach(int64_t count, size_t size_bytes,
-               absl::FunctionRef<void(int64_t)> body);
 
   const Options options_;
   const std::shared_ptr<AsideBudget> aside_;

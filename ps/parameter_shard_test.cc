@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
 #include "proto/parameter_server.pb.h"
 
 namespace muster {

@@ -13,6 +13,8 @@
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/io/checkpoint/tensor_slice.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {

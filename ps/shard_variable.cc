@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -11,6 +10,8 @@
 #include "common/compute/variables/constraint.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/prepared_update.h"
 #include "ps/slab.h"
 
 namespace muster {
@@ -25,95 +26,10 @@ constexpr int64_t kBlockBytes = 1 << 20;
 constexpr size_t kRunBytes = 64 << 10;
 constexpr size_t kRowsAhead = 8;
 
-bool IsSparse(proto::UpdateKind kind) {
-  return kind == proto::SCATTER_UPDATE || kind == proto::SCATTER_ADD ||
-         kind == proto::SCATTER_SUB || kind == proto::APPLY_SPARSE_GRADIENT;
-}
-
-bool IsGradient(proto::UpdateKind kind) {
-  return kind == proto::APPLY_GRADIENT || kind == proto::APPLY_SPARSE_GRADIENT;
-}
-
-bool IsAddition(proto::UpdateKind kind) {
-  return kind == proto::ASSIGN_ADD || kind == proto::ASSIGN_SUB ||
-         kind == proto::SCATTER_ADD || kind == proto::SCATTER_SUB;
-}
-
-bool IsSubtraction(proto::UpdateKind kind) {
-  return kind == proto::ASSIGN_SUB || kind == proto::SCATTER_SUB;
-}
-
 TensorType RowsType(const TensorType& type, int64_t row_count) {
   TensorType rows = type;
   if (rows.shape.rank() > 0) rows.shape.set_dim(0, row_count);
   return rows;
-}
-
-// target[i] += sign * values[i]. Integers wrap.
-template <typename T>
-void AddInto(int64_t count, const T* values, bool subtract, T* target) {
-  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
-    const float sign = subtract ? -1.0f : 1.0f;
-    for (int64_t i = 0; i < count; ++i) {
-      target[i] = T(static_cast<float>(target[i]) +
-                    sign * static_cast<float>(values[i]));
-    }
-  } else if constexpr (std::is_floating_point_v<T>) {
-    const T sign = subtract ? T{-1} : T{1};
-    for (int64_t i = 0; i < count; ++i) target[i] += sign * values[i];
-  } else if constexpr (!std::is_same_v<T, bool>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    for (int64_t i = 0; i < count; ++i) {
-      const auto a = static_cast<Unsigned>(target[i]);
-      const auto b = static_cast<Unsigned>(values[i]);
-      target[i] = static_cast<T>(subtract ? a - b : a + b);
-    }
-  }
-}
-
-// Returns the order that sorts the rows; stable for equal rows.
-std::vector<int64_t> SortedOrder(absl::Span<const int64_t> rows) {
-  std::vector<int64_t> order(rows.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return rows[a] < rows[b]; });
-  return order;
-}
-
-// Sorts the rows of `update`. Repeated rows of a gradient are summed, because
-// an optimizer must see one gradient for each row.
-absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update) {
-  const bool sum_repeats = IsGradient(update->kind);
-  const std::vector<int64_t>& rows = update->rows;
-  const auto is_out_of_order = [&](int64_t a, int64_t b) {
-    return sum_repeats ? a >= b : a > b;
-  };
-  if (std::adjacent_find(rows.begin(), rows.end(), is_out_of_order) ==
-      rows.end()) {
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const Tensor values, update->value.ToTensor());
-  Tensor ordered(values.dtype(), values.shape());
-  std::vector<int64_t> ordered_rows;
-  VisitNumber(values.dtype(), [&]<typename T>() {
-    const T* from = values.flat<T>().data();
-    T* to = ordered.mutable_flat<T>().data();
-    for (int64_t index : SortedOrder(rows)) {
-      const T* row = from + index * row_elements;
-      if (sum_repeats && !ordered_rows.empty() &&
-          ordered_rows.back() == rows[index]) {
-        AddInto(row_elements, row, /*subtract=*/false, to - row_elements);
-        continue;
-      }
-      std::copy(row, row + row_elements, to);
-      to += row_elements;
-      ordered_rows.push_back(rows[index]);
-    }
-  });
-  const int64_t count = static_cast<int64_t>(ordered_rows.size());
-  update->value = ReceivedTensor::FromTensor(ordered.SliceRows(0, count));
-  update->rows = std::move(ordered_rows);
-  return absl::OkStatus();
 }
 
 // A buffer for a run of values that is not aligned in its message. On the stack
@@ -134,9 +50,9 @@ class Scratch {
 
 }  // namespace
 
-ShardVariable::ShardVariable(proto::ShardSpec spec, uint32_t handle,
+ShardVariable::ShardVariable(const proto::ShardSpec& spec, uint32_t handle,
                              Tensor value)
-    : spec_(std::move(spec)),
+    : spec_(std::make_unique<const proto::ShardSpec>(spec)),
       handle_(handle),
       type_(value.type()),
       row_count_(type_.shape.rank() == 0 ? 1 : type_.shape.dim(0)),
@@ -150,7 +66,7 @@ ShardVariable::ShardVariable(proto::ShardSpec spec, uint32_t handle,
   rows_per_stripe_ =
       std::max({int64_t{1}, kStripeBytes / row_bytes,
                 (row_count + kStripeCountMax - 1) / kStripeCountMax});
-  if (NeedsAllRows(spec_.variable().constraint(), type_.shape.rank())) {
+  if (NeedsAllRows(spec_->variable().constraint(), type_.shape.rank())) {
     rows_per_stripe_ = row_count;
   }
   stripe_count_ =
@@ -162,6 +78,8 @@ ShardVariable::ShardVariable(proto::ShardSpec spec, uint32_t handle,
   stripe_mutexes_ = std::vector<absl::Mutex>(stripe_count_);
 }
 
+ShardVariable::~ShardVariable() = default;
+
 int64_t ShardVariable::StripeRowBegin(int stripe) const {
   return std::min(row_count_, stripe * rows_per_stripe_);
 }
@@ -169,7 +87,7 @@ int64_t ShardVariable::StripeRowBegin(int stripe) const {
 absl::Status ShardVariable::Mismatch(const TensorType& expected,
                                      const TensorType& came) const {
   return absl::InvalidArgumentError(
-      absl::StrCat("variable \"", spec_.shard_name(), "\" expected a value ",
+      absl::StrCat("variable \"", spec_->shard_name(), "\" expected a value ",
                    expected.ToString(), "; got ", came.ToString()));
 }
 
@@ -178,19 +96,19 @@ absl::StatusOr<std::vector<int64_t>> ShardVariable::CheckRows(
   const TensorType& came = indices.type();
   if (came.dtype != DType::kInt64 || came.shape.rank() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "variable \"", spec_.shard_name(),
+        "variable \"", spec_->shard_name(),
         "\" expected row indices int64[n]; got ", came.ToString()));
   }
   if (type_.shape.rank() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "variable \"", spec_.shard_name(), "\" is a scalar and has no rows"));
+        "variable \"", spec_->shard_name(), "\" is a scalar and has no rows"));
   }
   std::vector<int64_t> rows(came.shape.dim(0));
   indices.CopyTo(rows.data());
   for (int64_t row : rows) {
     if (row < 0 || row >= row_count_) {
       return absl::InvalidArgumentError(
-          absl::StrCat("row ", row, " of variable \"", spec_.shard_name(),
+          absl::StrCat("row ", row, " of variable \"", spec_->shard_name(),
                        "\" does not exist; it has ", row_count_, " rows"));
     }
   }
@@ -204,20 +122,20 @@ absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
   if (IsGradient(kind)) {
     if (type_.dtype != DType::kFloat32 && type_.dtype != DType::kFloat64) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "variable \"", spec_.shard_name(), "\" is of ",
+          "variable \"", spec_->shard_name(), "\" is of ",
           DTypeString(type_.dtype),
           "; optimizers update float32 and float64 variables only"));
     }
     if (rule == nullptr) {
       return absl::FailedPreconditionError(
-          absl::StrCat("got a gradient for variable \"", spec_.shard_name(),
+          absl::StrCat("got a gradient for variable \"", spec_->shard_name(),
                        "\", but no optimizer was set"));
     }
     update.rule = std::move(rule);
   }
   if (IsAddition(kind) && type_.dtype == DType::kBool) {
     return absl::InvalidArgumentError(
-        absl::StrCat("variable \"", spec_.shard_name(),
+        absl::StrCat("variable \"", spec_->shard_name(),
                      "\" is of bool and cannot be added to"));
   }
   TensorType expected = type_;
@@ -287,7 +205,7 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
       update.rule != nullptr && update.rule->ChangesAllRows(update.rule_step);
   const bool changes_all_rows =
       finishes_rows ||
-      (IsGradient(update.kind) && spec_.variable().has_constraint());
+      (IsGradient(update.kind) && spec_->variable().has_constraint());
   if (begin == end && !changes_all_rows) return;
   absl::MutexLock lock(&stripe_mutexes_[stripe]);
   const int64_t first = begin - update.rows.begin();
@@ -303,12 +221,12 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
 
 void ShardVariable::Constrain(const PreparedUpdate& update, int64_t row_begin,
                               int64_t row_end) {
-  if (!IsGradient(update.kind) || !spec_.variable().has_constraint()) return;
+  if (!IsGradient(update.kind) || !spec_->variable().has_constraint()) return;
   const Shape rows = RowsType(type_, row_end - row_begin).shape;
   VisitNumber(type_.dtype, [&]<typename T>() {
     if constexpr (std::is_floating_point_v<T>) {
       ApplyConstraint(
-          spec_.variable().constraint(), rows,
+          spec_->variable().constraint(), rows,
           value_.mutable_flat<T>().data() + row_begin * row_elements_);
     }
   });
@@ -377,6 +295,8 @@ void ShardVariable::ApplySparse(const PreparedUpdate& update, int64_t row_begin,
   if (row_elements_ == 0) return;
   const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
   const int64_t rows_per_run = std::max<size_t>(1, kRunBytes / row_bytes);
+  const bool is_gradient = IsGradient(update.kind);
+  const bool subtracts = IsSubtraction(update.kind);
   Scratch scratch(rows_per_run * row_bytes);
   VisitNumber(type_.dtype, [&]<typename T>() {
     T* const target = value_.mutable_flat<T>().data();
@@ -388,13 +308,13 @@ void ShardVariable::ApplySparse(const PreparedUpdate& update, int64_t row_begin,
           const auto rows =
               absl::MakeConstSpan(update.rows)
                   .subspan(offset / row_elements_, count / row_elements_);
-          if (!IsGradient(update.kind)) {
+          if (!is_gradient) {
             for (int64_t row : rows) {
               T* const to = target + row * row_elements_;
               if (update.kind == proto::SCATTER_UPDATE) {
                 std::memcpy(to, values, row_bytes);
               } else {
-                AddInto(row_elements_, values, IsSubtraction(update.kind), to);
+                AddInto(row_elements_, values, subtracts, to);
               }
               values += row_elements_;
             }
@@ -442,6 +362,186 @@ void ShardVariable::GatherRows(absl::Span<const int64_t> rows,
     std::memcpy(out + i * row_bytes, table + rows[i] * row_bytes, row_bytes);
   }
   if (locked_stripe >= 0) stripe_mutexes_[locked_stripe].ReaderUnlock();
+}
+
+// ---- Saving and restoring.
+
+FrozenRows::Block ShardVariable::BlockAt(int array, int block) {
+  const int64_t row_bytes =
+      row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
+  const int stripe = block / blocks_per_stripe_;
+  const int64_t stripe_end = StripeRowBegin(stripe + 1);
+  const int64_t begin =
+      std::min(stripe_end, StripeRowBegin(stripe) +
+                               block % blocks_per_stripe_ * rows_per_block_);
+  const int64_t end = std::min(stripe_end, begin + rows_per_block_);
+  const auto offset_bytes = static_cast<size_t>(begin * row_bytes);
+  return {.array = array,
+          .number = block,
+          .offset_bytes = offset_bytes,
+          .live = {ArrayAt(array).raw_data() + offset_bytes,
+                   static_cast<size_t>((end - begin) * row_bytes)}};
+}
+
+void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
+                             int64_t row_begin, int64_t row_end) {
+  for (const std::weak_ptr<FrozenRows>& saved : frozen_) {
+    const std::shared_ptr<FrozenRows> frozen = saved.lock();
+    if (frozen == nullptr || frozen->is_read()) continue;
+    PutAside(update, stripe, row_begin, row_end, frozen.get());
+  }
+}
+
+void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
+                             int64_t row_begin, int64_t row_end,
+                             FrozenRows* frozen) {
+  const int array_count = IsGradient(update.kind) ? frozen->array_count() : 1;
+  const int block_begin = stripe * blocks_per_stripe_;
+  const auto put_aside = [&](int block) {
+    for (int array = 0; array < array_count; ++array) {
+      frozen->PutAside(BlockAt(array, block));
+    }
+  };
+  if (row_begin == row_end) {
+    for (int i = 0; i < blocks_per_stripe_; ++i) put_aside(block_begin + i);
+    return;
+  }
+  const int64_t stripe_row_begin = StripeRowBegin(stripe);
+  int last = -1;
+  for (int64_t i = row_begin; i < row_end; ++i) {
+    const int block =
+        block_begin +
+        static_cast<int>((update.rows[i] - stripe_row_begin) / rows_per_block_);
+    if (block == last) continue;
+    put_aside(block);
+    last = block;
+  }
+}
+
+ShardVariable::Frozen ShardVariable::Freeze(
+    std::shared_ptr<AsideBudget> budget) {
+  std::erase_if(frozen_, [](const std::weak_ptr<FrozenRows>& saved) {
+    return saved.expired();
+  });
+  Frozen frozen;
+  frozen.slot_names = slot_names();
+  frozen.update_count = update_count();
+  frozen.rows = std::make_shared<FrozenRows>(
+      1 + static_cast<int>(frozen.slot_names.size()),
+      stripe_count_ * blocks_per_stripe_, value_.size_bytes(),
+      std::move(budget));
+  frozen_.push_back(frozen.rows);
+  return frozen;
+}
+
+void ShardVariable::Thaw() {
+  for (const std::weak_ptr<FrozenRows>& saved : frozen_) {
+    if (const auto frozen = saved.lock(); frozen != nullptr) frozen->GiveUp();
+  }
+  frozen_.clear();
+}
+
+absl::Status ShardVariable::ReadFrozen(
+    const Frozen& frozen, int array,
+    absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
+  std::vector<uint8_t> bytes;
+  for (int block = 0; block < stripe_count_ * blocks_per_stripe_; ++block) {
+    bool is_read = false;
+    {
+      absl::MutexLock lock(&stripe_mutexes_[block / blocks_per_stripe_]);
+      // The slots may have been removed.
+      if (!frozen.rows->is_given_up()) {
+        const FrozenRows::Block now = BlockAt(array, block);
+        bytes.resize(now.live.size());
+        is_read = frozen.rows->Take(now, bytes.data());
+      }
+    }
+    if (!is_read) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "variable \"", spec_->shard_name(),
+          "\" cannot be saved: updates changed more data during the save than "
+          "there is memory to copy, or variables were restored meanwhile. Save "
+          "again"));
+    }
+    RETURN_IF_ERROR(sink(bytes));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> ShardVariable::slot_names() const {
+  absl::MutexLock lock(&slots_mutex_);
+  std::vector<std::string> names;
+  for (const SlotSpec& slot : slot_specs_) names.push_back(slot.name);
+  return names;
+}
+
+absl::Status ShardVariable::PrepareSlots(const UpdateRule* rule,
+                                         absl::Span<const std::string> names) {
+  if (rule != nullptr) return MakeSlots(*rule);
+  absl::MutexLock lock(&slots_mutex_);
+  if (has_slots_) return absl::OkStatus();
+  slot_specs_.clear();
+  slots_.clear();
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(Tensor slot, MakeSlot(0));
+    slots_.push_back(std::move(slot));
+    slot_specs_.push_back({.name = name});
+  }
+  return absl::OkStatus();
+}
+
+void ShardVariable::Overwrite(int array, int64_t offset_bytes,
+                              absl::Span<const uint8_t> bytes) {
+  const int64_t row_bytes =
+      row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
+  uint8_t* const to = ArrayAt(array).mutable_raw_data();
+  while (!bytes.empty()) {
+    const int stripe =
+        static_cast<int>(offset_bytes / (rows_per_stripe_ * row_bytes));
+    const int64_t stripe_end = StripeRowBegin(stripe + 1) * row_bytes;
+    const size_t count =
+        std::min<size_t>(bytes.size(), stripe_end - offset_bytes);
+    absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    std::memcpy(to + offset_bytes, bytes.data(), count);
+    bytes.remove_prefix(count);
+    offset_bytes += static_cast<int64_t>(count);
+  }
+}
+
+void ShardVariable::ResetSlot(int array) {
+  double initial_value = 0;
+  {
+    absl::MutexLock lock(&slots_mutex_);
+    initial_value = slot_specs_[array - 1].initial_value;
+  }
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      T* const slot = slots_[array - 1].mutable_flat<T>().data();
+      for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+        absl::MutexLock lock(&stripe_mutexes_[stripe]);
+        std::fill(slot + StripeRowBegin(stripe) * row_elements_,
+                  slot + StripeRowBegin(stripe + 1) * row_elements_,
+                  static_cast<T>(initial_value));
+      }
+    }
+  });
+}
+
+void ShardVariable::DropSlots() {
+  // A reader of a snapshot that Thaw() abandoned may still hold a stripe's
+  // lock.
+  for (absl::Mutex& stripe_mutex : stripe_mutexes_) {
+    absl::MutexLock lock(&stripe_mutex);
+  }
+  absl::MutexLock lock(&slots_mutex_);
+  has_slots_ = false;
+  slot_specs_.clear();
+  slots_.clear();
+}
+
+void ShardVariable::FinishRestore(int64_t update_count) {
+  update_count_.store(update_count, std::memory_order_relaxed);
+  End();
 }
 
 }  // namespace muster

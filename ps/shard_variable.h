@@ -17,25 +17,14 @@
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
-#include "proto/parameter_server.pb.h"
 #include "ps/frozen_rows.h"
+#include "ps/prepared_update.h"
 
 namespace muster {
 
-class ShardVariable;
-
-// One validated update, ready to be applied.
-struct PreparedUpdate {
-  ShardVariable* variable = nullptr;
-  proto::UpdateKind kind = proto::ASSIGN;
-  // The new value or gradient. Sparse kinds: one row for each entry of `rows`.
-  ReceivedTensor value;
-  // Sparse kinds only. In ascending order; unique for gradients.
-  std::vector<int64_t> rows;
-  // Gradients only. Begin() sets rule_step.
-  std::shared_ptr<const UpdateRule> rule;
-  int64_t rule_step = 0;
-};
+namespace proto {
+class ShardSpec;
+}  // namespace proto
 
 // One shard of one variable, with its optimizer slots.
 //
@@ -51,9 +40,10 @@ struct PreparedUpdate {
 class ShardVariable {
  public:
   // `value` has the dtype of the variable and the shape of the shard's rows.
-  ShardVariable(proto::ShardSpec spec, uint32_t handle, Tensor value);
+  ShardVariable(const proto::ShardSpec& spec, uint32_t handle, Tensor value);
+  ~ShardVariable();
 
-  const proto::ShardSpec& spec() const { return spec_; }
+  const proto::ShardSpec& spec() const { return *spec_; }
   uint32_t handle() const { return handle_; }
   const TensorType& type() const { return type_; }
   int64_t row_count() const { return row_count_; }
@@ -182,7 +172,7 @@ class ShardVariable {
   absl::Status Mismatch(const TensorType& expected,
                         const TensorType& came) const;
 
-  const proto::ShardSpec spec_;
+  const std::unique_ptr<const proto::ShardSpec> spec_;
   const uint32_t handle_;
   const TensorType type_;
   const int64_t row_count_;

@@ -22,6 +22,8 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
+#include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "proto/variable.pb.h"
 #include "ps/parameter_server.h"

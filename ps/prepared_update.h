@@ -1,0 +1,73 @@
+#ifndef PS_PREPARED_UPDATE_H_
+#define PS_PREPARED_UPDATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/core/tensor/float16.h"
+#include "common/net/rpc/message.h"
+
+namespace muster {
+
+class ShardVariable;
+
+namespace proto {
+enum UpdateKind : int;
+}  // namespace proto
+
+// What the kinds of updates have in common. Sparse: changes the rows that its
+// indices name.
+bool IsSparse(proto::UpdateKind kind);
+bool IsGradient(proto::UpdateKind kind);
+// Additions include subtractions.
+bool IsAddition(proto::UpdateKind kind);
+bool IsSubtraction(proto::UpdateKind kind);
+
+// One validated update, ready to be applied.
+struct PreparedUpdate {
+  ShardVariable* variable = nullptr;
+  proto::UpdateKind kind{};  // ASSIGN.
+  // The new value or gradient. Sparse kinds: one row for each entry of `rows`.
+  ReceivedTensor value;
+  // Sparse kinds only. In ascending order; unique for gradients.
+  std::vector<int64_t> rows;
+  // Gradients only. Begin() sets rule_step.
+  std::shared_ptr<const UpdateRule> rule;
+  int64_t rule_step = 0;
+};
+
+// Sorts the rows of a sparse update. Repeated rows of a gradient are summed,
+// because an optimizer must see one gradient for each row; those of other kinds
+// keep their order. A row has `row_elements` elements.
+//   errors of ReceivedTensor::ToTensor()
+absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update);
+
+// Adds or subtracts: target[i] += values[i], or -=. Integers wrap.
+template <typename T>
+void AddInto(int64_t count, const T* values, bool subtract, T* target) {
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+    const float sign = subtract ? -1.0f : 1.0f;
+    for (int64_t i = 0; i < count; ++i) {
+      target[i] = T(static_cast<float>(target[i]) +
+                    sign * static_cast<float>(values[i]));
+    }
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const T sign = subtract ? T{-1} : T{1};
+    for (int64_t i = 0; i < count; ++i) target[i] += sign * values[i];
+  } else if constexpr (!std::is_same_v<T, bool>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto a = static_cast<Unsigned>(target[i]);
+      const auto b = static_cast<Unsigned>(values[i]);
+      target[i] = static_cast<T>(subtract ? a - b : a + b);
+    }
+  }
+}
+
+}  // namespace muster
+
+#endif  // PS_PREPARED_UPDATE_H_

@@ -1,0 +1,263 @@
+#include "ps/shard_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "proto/parameter_server.pb.h"
+
+namespace muster {
+namespace {
+
+// Below this size, waking another thread costs more than it saves.
+constexpr size_t kParallelBytesMin = 512 << 10;
+
+absl::Status CheckFits(const ShardVariable& variable, size_t answer_bytes,
+                       const AnswerPlace& place) {
+  if (place.data == nullptr || answer_bytes <= place.size_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the answer with variable \"", variable.spec().shard_name(),
+                   "\" has ", answer_bytes, " bytes, and ", place.size_bytes,
+                   " are left at its offset in the caller's segment"));
+}
+
+absl::Status TensorCountMismatch(absl::string_view way) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an exchange has too ", way, " tensors for its updates and gathers"));
+}
+
+}  // namespace
+
+absl::StatusOr<ShardVariable*> ShardExchange::Find(uint32_t handle) const {
+  if (handle >= shard_.variables.size() ||
+      shard_.variables[handle] == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no variable with handle ", handle, "; this server has ",
+        shard_.variables.size(), " variables"));
+  }
+  return shard_.variables[handle].get();
+}
+
+absl::Status ShardExchange::Check(absl::Span<const ReceivedTensor> tensors) {
+  RETURN_IF_ERROR(CheckUpdates(&tensors));
+  RETURN_IF_ERROR(CheckQuestions(&tensors));
+  if (!tensors.empty()) return TensorCountMismatch("many");
+  return absl::OkStatus();
+}
+
+absl::Status ShardExchange::CheckUpdates(
+    absl::Span<const ReceivedTensor>* tensors) {
+  if (request_.update_handles_size() != request_.update_kinds_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an exchange names ", request_.update_handles_size(),
+                     " updates but ", request_.update_kinds_size(), " kinds"));
+  }
+  updates_.reserve(request_.update_handles_size());
+  for (int i = 0; i < request_.update_handles_size(); ++i) {
+    ASSIGN_OR_RETURN(ShardVariable * variable,
+                     Find(request_.update_handles(i)));
+    const proto::UpdateKind kind = request_.update_kinds(i);
+    if (!proto::UpdateKind_IsValid(kind)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no update of kind ", static_cast<int>(kind)));
+    }
+    const ReceivedTensor* indices = nullptr;
+    if (IsSparse(kind)) {
+      if (tensors->empty()) return TensorCountMismatch("few");
+      indices = &tensors->front();
+      tensors->remove_prefix(1);
+    }
+    if (tensors->empty()) return TensorCountMismatch("few");
+    ASSIGN_OR_RETURN(
+        updates_.emplace_back(),
+        variable->Prepare(kind, tensors->front(), indices,
+                          shard_.rules->Of(request_.update_handles(i))));
+    tensors->remove_prefix(1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardExchange::CheckQuestions(
+    absl::Span<const ReceivedTensor>* tensors) {
+  if (request_.pull_handles_size() != request_.pull_held_versions_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an exchange pulls ", request_.pull_handles_size(), " values but has ",
+        request_.pull_held_versions_size(), " held versions"));
+  }
+  const size_t answer_count =
+      request_.gather_handles_size() + request_.pull_handles_size();
+  if (!places_.empty() && places_.size() != answer_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an exchange asks for ", answer_count, " answers but has ",
+                     places_.size(), " places for them"));
+  }
+  const auto place_of = [&](size_t answer) {
+    return places_.empty() ? AnswerPlace{} : places_[answer];
+  };
+  // A small request can ask for a large answer, so the size is checked before
+  // memory is allocated.
+  size_t answer_bytes = 0;
+  const auto exceeds = [&](const ShardVariable& variable, size_t count,
+                           size_t each_bytes) {
+    if (each_bytes > 0 &&
+        count > (shard_.answer_bytes_max - answer_bytes) / each_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the answer would have more than ", shard_.answer_bytes_max,
+          " bytes with variable \"", variable.spec().shard_name(),
+          "\"; request less at once, or partition it into more shards"));
+    }
+    answer_bytes += count * each_bytes;
+    return absl::OkStatus();
+  };
+  for (uint32_t handle : request_.gather_handles()) {
+    ASSIGN_OR_RETURN(ShardVariable * variable, Find(handle));
+    if (tensors->empty()) return TensorCountMismatch("few");
+    ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                     variable->CheckRows(tensors->front()));
+    tensors->remove_prefix(1);
+    TensorType type = variable->type();
+    type.shape.set_dim(0, rows.size());
+    const size_t row_bytes = variable->row_elements() * SizeOf(type.dtype);
+    RETURN_IF_ERROR(exceeds(*variable, rows.size(), row_bytes));
+    RETURN_IF_ERROR(CheckFits(*variable, rows.size() * row_bytes,
+                              place_of(gathers_.size())));
+    gathers_.push_back({variable, std::move(rows), std::move(type)});
+  }
+  for (uint32_t handle : request_.pull_handles()) {
+    ASSIGN_OR_RETURN(ShardVariable * variable, Find(handle));
+    RETURN_IF_ERROR(exceeds(*variable, 1, variable->size_bytes()));
+    RETURN_IF_ERROR(CheckFits(*variable, variable->size_bytes(),
+                              place_of(gathers_.size() + pulls_.size())));
+    pulls_.push_back({variable});
+  }
+  return absl::OkStatus();
+}
+
+void ShardExchange::ForEach(int64_t count, size_t size_bytes,
+                            absl::FunctionRef<void(int64_t)> body) const {
+  const auto run = [body](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i);
+  };
+  if (shard_.pool->thread_count() == 0 || size_bytes < kParallelBytesMin) {
+    run(0, count);
+  } else {
+    shard_.pool->ParallelFor(count, 1, run);
+  }
+}
+
+void ShardExchange::PlanCopies() {
+  if (places_.empty()) return;
+  absl::flat_hash_set<const ShardVariable*> updated;
+  for (const PreparedUpdate& update : updates_) {
+    // With several updates of a variable only the last could copy. That is rare
+    // and not worth the code.
+    if (!updated.insert(update.variable).second) return;
+  }
+  for (size_t i = 0; i < pulls_.size(); ++i) {
+    Pull& pull = pulls_[i];
+    uint8_t* const place = places_[gathers_.size() + i].data;
+    if (place == nullptr || !updated.contains(pull.variable)) continue;
+    if (!copies_.emplace(pull.variable, place).second) continue;
+    pull.copy = place;
+    pull.version_before = pull.variable->version();
+  }
+}
+
+void ShardExchange::ApplyUpdates() {
+  PlanCopies();
+  for (PreparedUpdate& update : updates_) update.variable->Begin(&update);
+  struct Work {
+    const PreparedUpdate* update;
+    int stripe;
+    uint8_t* copy;
+  };
+  std::vector<Work> work;
+  absl::flat_hash_set<const ShardVariable*> in_group;
+  size_t group_begin = 0;
+  for (size_t i = 0; i <= updates_.size(); ++i) {
+    // Updates of different variables are independent and run in parallel.
+    if (i == updates_.size() || in_group.contains(updates_[i].variable)) {
+      size_t group_bytes = 0;
+      for (const Work& piece : work) {
+        group_bytes += piece.update->rows.empty()
+                           ? piece.update->variable->stripe_bytes()
+                           : piece.update->value.size_bytes() /
+                                 piece.update->variable->stripe_count();
+      }
+      ForEach(work.size(), group_bytes, [&](int64_t w) {
+        const auto [update, stripe, copy] = work[w];
+        update->variable->ApplyStripe(*update, stripe);
+        // Copied while the stripe is in the cache.
+        if (copy != nullptr) update->variable->CopyStripe(stripe, copy);
+      });
+      for (; group_begin < i; ++group_begin) {
+        updates_[group_begin].variable->End();
+      }
+      work.clear();
+      in_group.clear();
+    }
+    if (i == updates_.size()) break;
+    const PreparedUpdate& update = updates_[i];
+    in_group.insert(update.variable);
+    const auto copy = copies_.find(update.variable);
+    uint8_t* const copy_to = copy == copies_.end() ? nullptr : copy->second;
+    for (int stripe = 0; stripe < update.variable->stripe_count(); ++stripe) {
+      work.push_back({&update, stripe, copy_to});
+    }
+  }
+}
+
+size_t ShardExchange::Answer(proto::ExchangeResponse* response,
+                             std::vector<Tensor>* answers) const {
+  size_t sent_bytes = 0;
+  const auto place_for = [&](size_t answer, const TensorType& type) {
+    sent_bytes += type.shape.element_count() * SizeOf(type.dtype);
+    if (!places_.empty() && places_[answer].data != nullptr) {
+      return places_[answer].data;
+    }
+    return answers->emplace_back(type.dtype, type.shape).mutable_raw_data();
+  };
+  size_t answer = 0;
+  for (const Gather& gather : gathers_) {
+    gather.variable->GatherRows(gather.rows, place_for(answer++, gather.type));
+  }
+  struct Work {
+    const ShardVariable* variable;
+    int stripe;
+    uint8_t* value;
+  };
+  std::vector<Work> work;
+  size_t size_bytes = 0;
+  for (size_t i = 0; i < pulls_.size(); ++i) {
+    const Pull& pull = pulls_[i];
+    const ShardVariable* variable = pull.variable;
+    const size_t place = answer++;
+    // Read before the value, so that concurrent updates are sent again.
+    const int64_t version = variable->version();
+    response->add_pull_versions(version);
+    // Copied during the update, and no other update has ended since: the copy
+    // is complete for this version.
+    if (pull.copy != nullptr && version == pull.version_before + 1) {
+      sent_bytes += variable->size_bytes();
+      continue;
+    }
+    if (version == request_.pull_held_versions(static_cast<int>(i))) continue;
+    uint8_t* const value = place_for(place, variable->type());
+    size_bytes += variable->size_bytes();
+    for (int stripe = 0; stripe < variable->stripe_count(); ++stripe) {
+      work.push_back({variable, stripe, value});
+    }
+  }
+  ForEach(work.size(), size_bytes, [&](int64_t w) {
+    work[w].variable->CopyStripe(work[w].stripe, work[w].value);
+  });
+  return sent_bytes;
+}
+
+}  // namespace muster

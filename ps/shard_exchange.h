@@ -1,0 +1,120 @@
+#ifndef PS_SHARD_EXCHANGE_H_
+#define PS_SHARD_EXCHANGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/core/base/thread_pool.h"
+#include "common/core/tensor/tensor.h"
+#include "common/net/rpc/message.h"
+#include "ps/prepared_update.h"
+#include "ps/shard_rules.h"
+#include "ps/shard_variable.h"
+
+namespace muster {
+
+namespace proto {
+class ExchangeRequest;
+class ExchangeResponse;
+}  // namespace proto
+
+// A buffer for one answer. If `data` is null, the answer is returned in a new
+// tensor.
+struct AnswerPlace {
+  uint8_t* data = nullptr;
+  size_t size_bytes = 0;
+};
+
+// One exchange with the variables of a server: updates, and then the rows
+// gathered and the values pulled, as they are after the updates. Check()
+// validates all of it before anything changes.
+//
+//   ShardExchange exchange(shard, request, places);
+//   RETURN_IF_ERROR(exchange.Check(tensors));
+//   exchange.ApplyUpdates();
+//   exchange.Answer(&response, &answers);
+//
+// Not thread-safe. Exchanges of several threads with the same variables run
+// concurrently.
+class ShardExchange {
+ public:
+  // Borrowed, and unchanged meanwhile.
+  struct Shard {
+    // By handle. May have null entries.
+    absl::Span<const std::shared_ptr<ShardVariable>> variables;
+    const ShardRules* rules = nullptr;
+    // The limit of one answer.
+    size_t answer_bytes_max = 0;
+    ThreadPool* pool = nullptr;
+  };
+
+  // `request` is borrowed. `places` has one entry for each gather and then each
+  // pull, or is empty.
+  ShardExchange(const Shard& shard, const proto::ExchangeRequest& request,
+                absl::Span<const AnswerPlace> places)
+      : shard_(shard), request_(request), places_(places) {}
+
+  // The updates read `tensors` in place.
+  //   kNotFound            a handle is unknown
+  //   kInvalidArgument     the request is inconsistent, an update does not fit
+  //                        its variable, or an answer does not fit its place
+  //   kFailedPrecondition  a gradient for a variable without a rule
+  //   kResourceExhausted   the answer or the slots would be too large
+  absl::Status Check(absl::Span<const ReceivedTensor> tensors);
+
+  bool has_updates() const { return !updates_.empty(); }
+
+  // Once, or not at all if the updates are a repetition.
+  void ApplyUpdates();
+
+  // Returns how many bytes the answers have. Those without a place are appended
+  // to `answers`.
+  size_t Answer(proto::ExchangeResponse* response,
+                std::vector<Tensor>* answers) const;
+
+ private:
+  struct Gather {
+    ShardVariable* variable;
+    std::vector<int64_t> rows;
+    TensorType type;
+  };
+  struct Pull {
+    ShardVariable* variable;
+    // Where the value was copied during the update, and the version before it;
+    // null if it was not copied.
+    uint8_t* copy = nullptr;
+    int64_t version_before = 0;
+  };
+
+  absl::StatusOr<ShardVariable*> Find(uint32_t handle) const;
+  // Both remove what they take from the front of `tensors`.
+  absl::Status CheckUpdates(absl::Span<const ReceivedTensor>* tensors);
+  absl::Status CheckQuestions(absl::Span<const ReceivedTensor>* tensors);
+  // Selects the pulls whose values can be copied while their variables are
+  // updated.
+  void PlanCopies();
+  // Runs body(i) for every i. Uses several threads if `size_bytes` is large
+  // enough.
+  void ForEach(int64_t count, size_t size_bytes,
+               absl::FunctionRef<void(int64_t)> body) const;
+
+  const Shard shard_;
+  const proto::ExchangeRequest& request_;
+  const absl::Span<const AnswerPlace> places_;
+  std::vector<PreparedUpdate> updates_;
+  std::vector<Gather> gathers_;
+  std::vector<Pull> pulls_;
+  // Where to copy the value of a variable during its update.
+  absl::flat_hash_map<const ShardVariable*, uint8_t*> copies_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SHARD_EXCHANGE_H_
