@@ -1,33 +1,27 @@
 #include "coordinator/closure_dispatcher.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
 #include "common/core/base/held_lock.h"
-#include "common/core/base/log.h"
-#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
-#include "common/net/process/exit_code.h"
 #include "common/net/rpc/fault_point.h"
-#include "common/net/rpc/identity.h"
-#include "coordinator/closure_arguments.h"
-#include "coordinator/fatal_refusal.h"
+#include "coordinator/command_plan.h"
+#include "coordinator/iterator_record.h"
 #include "coordinator/kept_result.h"
+#include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
 
 namespace muster {
 namespace {
 
-// Closures taken for one message.
-constexpr int kClosuresPerMessageMax = 2048;
-
-// A worker with so much to do can wait for a fuller message.
-constexpr absl::Duration kBacklogEnough = absl::Milliseconds(1);
-constexpr int kClosuresWorthAMessage = 32;
+// For a lost worker to return, when the job ends with an error.
+constexpr absl::Duration kAbsentWorkerGrace = absl::Milliseconds(300);
 
 ClosureQueue::Options WithWorkerCount(ClosureQueue::Options options,
                                       size_t worker_count) {
@@ -45,21 +39,23 @@ ClosureDispatcher::ClosureDispatcher(
       judge_(std::move(judge)),
       clock_(clock),
       releases_(std::make_shared<ReleaseList>()),
-      missing_(missing),
       loop_(
           options.heartbeat_interval,
           [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
       queue_(WithWorkerCount(options.queue, channels.size())),
-      records_(channels.size()) {
+      sessions_({.heartbeat_timeout = options.heartbeat_timeout,
+                 .handshake_timeout = options.handshake_timeout,
+                 .retry_pause = options.retry_pause,
+                 .trouble_report_interval = options.trouble_report_interval},
+                &queue_, missing, clock) {
   ReconnectingStream::Listener* const listener = this;
   for (size_t i = 0; i < channels.size(); ++i) {
-    records_[i].worker = static_cast<int>(i);
-    records_[i].state_since = clock_->Now();
     streams_.push_back(std::make_unique<ReconnectingStream>(
         ReconnectingStream::Options{.method = std::string(kWorkerSessionMethod),
                                     .peer = static_cast<int>(i),
                                     .backoff = options.reconnect},
         std::move(channels[i]), listener, &loop_));
+    sessions_.AddWorker(tasks_[i], streams_.back().get());
   }
   loop_.Start();
 }
@@ -78,24 +74,14 @@ ClosureDispatcher::~ClosureDispatcher() {
 
 uint32_t ClosureDispatcher::AddFunction(absl::string_view name,
                                         std::string serialized_graph) {
-  const uint64_t fingerprint = GraphFingerprint(serialized_graph);
   absl::MutexLock lock(&mutex_);
-  for (size_t i = 0; i < functions_.size(); ++i) {
-    if (functions_[i].fingerprint == fingerprint) {
-      return static_cast<uint32_t>(i);
-    }
-  }
-  functions_.push_back({.fingerprint = fingerprint,
-                        .serialized_graph = std::move(serialized_graph),
-                        .name = std::string(name)});
-  return static_cast<uint32_t>(functions_.size() - 1);
+  return definitions_.AddFunction(name, std::move(serialized_graph));
 }
 
 uint32_t ClosureDispatcher::AddIterator(IteratorRecord iterator) {
   MUSTER_CHECK(iterator.contexts.size() == streams_.size());
   absl::MutexLock lock(&mutex_);
-  iterators_.push_back(std::move(iterator));
-  return static_cast<uint32_t>(iterators_.size() - 1);
+  return definitions_.AddIterator(std::move(iterator));
 }
 
 absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(
@@ -189,27 +175,24 @@ absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
 
 bool ClosureDispatcher::IsOpen(const RemoteValueState::Keeper& keeper) const {
   absl::MutexLock lock(&mutex_);
-  return records_[keeper.worker_index].session == keeper.session &&
+  return sessions_.records()[keeper.worker_index].session == keeper.session &&
          !is_stopping_;
 }
 
 ClosureDispatcher::Counters ClosureDispatcher::counters() const {
   absl::MutexLock lock(&mutex_);
-  Counters counters = {.finished_count = queue_.finished_count(),
-                       .requeued_count = queue_.requeued_count(),
-                       .lost_count = lost_count_,
-                       .recovered_count = recovered_count_,
-                       .queued_count = queue_.queued_count(),
-                       .in_flight_count = queue_.in_flight_count()};
-  for (const FunctionRecord& function : functions_) {
-    counters.busy += function.step_durations->total();
-  }
-  return counters;
+  return {.finished_count = queue_.finished_count(),
+          .requeued_count = queue_.requeued_count(),
+          .lost_count = sessions_.lost_count(),
+          .recovered_count = sessions_.recovered_count(),
+          .busy = definitions_.TotalStepDuration(),
+          .queued_count = queue_.queued_count(),
+          .in_flight_count = queue_.in_flight_count()};
 }
 
 DurationHistogram ClosureDispatcher::StepDurations(uint32_t function_id) const {
   absl::MutexLock lock(&mutex_);
-  return *functions_[function_id].step_durations;
+  return definitions_.StepDurations(function_id);
 }
 
 Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
@@ -228,10 +211,7 @@ Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
 
   absl::MutexLock lock(&mutex_);
   opening->set_generation(generation_);
-  WorkerRecord& record = records_[worker];
-  record.state = WorkerRecord::State::kOpening;
-  record.session = session;
-  record.opening_deadline = clock_->Now() + options_.handshake_timeout;
+  sessions_.NoteDial(worker, session);
   return Message{command.SerializeAsString(), {}};
 }
 
@@ -244,7 +224,7 @@ void ClosureDispatcher::OnMessage(int worker, uint64_t session,
   bool has_more_to_send = false;
   if (status.ok()) {
     absl::MutexLock lock(&mutex_);
-    WorkerRecord& record = records_[worker];
+    WorkerRecord& record = sessions_.records()[worker];
     if (record.session != session || is_stopping_) return;
     status = TakeIn(*report, *tensors, &record);
     NoteCapacity(record);
@@ -258,13 +238,17 @@ void ClosureDispatcher::OnMessage(int worker, uint64_t session,
 absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
                                        absl::Span<const Tensor> tensors,
                                        WorkerRecord* record) {
-  if (report.has_acceptance()) Accept(record, report.acceptance());
+  if (report.has_acceptance()) {
+    sessions_.NoteAcceptance(record, report.acceptance(),
+                             definitions_.has_functions());
+  }
   if (record->state != WorkerRecord::State::kOpen) return absl::OkStatus();
   absl::Status trouble;
   RETURN_IF_ERROR(TakeReport(report, tensors, *record, judge_, releases_,
                              &queue_, &trouble));
   if (!trouble.ok()) {
-    NoteTrouble(record, trouble);
+    sessions_.NoteTrouble(trouble, /*is_news=*/!is_suspended_, record);
+    loop_.Wake();  // For a turn at the end of the pause.
   } else if (report.finished_size() + report.results_size() > 0) {
     record->trouble.clear();
     record->trouble_count = 0;
@@ -273,31 +257,7 @@ absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
   for (const proto::ClosureRange& range : report.finished()) {
     record->done_count += range.count();
   }
-  return AddStepDurations(report, &functions_);
-}
-
-void ClosureDispatcher::Accept(WorkerRecord* record,
-                               const proto::SessionAcceptance& acceptance) {
-  if (record->state != WorkerRecord::State::kOpening) return;
-  ReconnectingStream& stream = *streams_[record->worker];
-  stream.MarkEstablished(record->session);
-  record->state = WorkerRecord::State::kOpen;
-  record->state_since = clock_->Now();
-  record->incarnation = acceptance.incarnation();
-  record->fingerprints_there.insert(acceptance.fingerprints().begin(),
-                                    acceptance.fingerprints().end());
-  record->last_error.clear();
-  queue_.WorkerReady(record->worker);
-  missing_->MarkPresent(tasks_[record->worker]);
-  const bool is_renewed = std::exchange(record->is_renewed, false);
-  if (++record->sessions_open_count > 1 && !is_renewed) {
-    ++recovered_count_;
-    LOG(INFO) << channel(record->worker).peer() << " is back, incarnation "
-              << IncarnationString(record->incarnation);
-  } else if (record->sessions_open_count == 1 && !functions_.empty()) {
-    LOG(INFO) << channel(record->worker).peer() << " has joined, incarnation "
-              << IncarnationString(record->incarnation);
-  }
+  return definitions_.AddStepDurations(report);
 }
 
 void ClosureDispatcher::OnEnd(int worker, uint64_t session,
@@ -307,98 +267,20 @@ void ClosureDispatcher::OnEnd(int worker, uint64_t session,
   std::vector<absl::AnyInvocable<void()>> on_left;
   {
     absl::MutexLock lock(&mutex_);
-    WorkerRecord& record = records_[worker];
+    WorkerRecord& record = sessions_.records()[worker];
     if (record.session != session) return;
     if (record.state == WorkerRecord::State::kEnded) {
       on_left.swap(record.on_left);
     } else {
-      NoteEnd(reason, &record);
+      sessions_.NoteEnd(reason, &record);
     }
   }
   for (auto& each : on_left) each();
 }
 
-void ClosureDispatcher::NoteEnd(const absl::Status& reason,
-                                WorkerRecord* ended) {
-  WorkerRecord& record = *ended;
-  const int worker = record.worker;
-  record.last_error = streams_[worker]->Reason(reason);
-  if (record.state == WorkerRecord::State::kOpen) {
-    NoteLoss(ended);
-  } else {
-    NoteRefusal(ended, reason);
-  }
-  record.BeginAnew();
-}
-
-void ClosureDispatcher::NoteRefusal(WorkerRecord* record,
-                                    const absl::Status& why) {
-  constexpr auto kDisagreement = absl::StatusCode::kInvalidArgument;
-  record->has_refused = why.code() == kDisagreement;
-  missing_->MarkMissing(tasks_[record->worker], record->last_error);
-  absl::Status fatal =
-      FatalRefusal(*streams_[record->worker], "worker", kDisagreement, why);
-  // Of two coordinators that start, the one that has the first worker
-  // continues, and the other gives up.
-  if (absl::IsPermissionDenied(why)) {
-    const absl::Status taken = TakenByAnother(
-        absl::StrCat(channel(record->worker).peer(), " ", record->last_error));
-    if (record->worker == 0) fatal = taken;
-    missing_->MarkTaken(tasks_[record->worker], taken);
-  }
-  if (!fatal.ok()) missing_->Fail(fatal);
-}
-
 bool ClosureDispatcher::HasRefused(int worker) const {
   absl::MutexLock lock(&mutex_);
-  return records_[worker].has_refused;
-}
-
-void ClosureDispatcher::NoteTrouble(WorkerRecord* record,
-                                    const absl::Status& trouble) {
-  const absl::Time now = clock_->Now();
-  // The closures it held fail together, and count once.
-  if (now < record->paused_until) return;
-  if (record->trouble_count == 0) record->trouble_since = now;
-  record->paused_until =
-      now + BackoffDelay(options_.retry_pause, ++record->trouble_count,
-                         record->session);
-  record->trouble = std::string(trouble.message());
-  loop_.Wake();  // For a turn at the end of the pause.
-  queue_.SetPaused(record->worker, true);
-  queue_.RecallUnstarted(record->worker);
-  if (now < record->next_trouble_report || is_suspended_) return;
-  record->next_trouble_report =
-      now + ReportPace::IntervalAfter(now - record->trouble_since,
-                                      options_.trouble_report_interval);
-  LOG(WARNING) << channel(record->worker).peer()
-               << " cannot continue: " << record->trouble << "; its closures "
-               << (HasOtherOpenSession(*record)
-                       ? "go to other workers"
-                       : "wait: no other worker is left")
-               << ", and it is tried again";
-}
-
-void ClosureDispatcher::NoteLoss(WorkerRecord* record) {
-  const int64_t requeued_before = queue_.requeued_count();
-  const absl::Status lost = absl::UnavailableError(
-      absl::StrCat(channel(record->worker).peer(), ", incarnation ",
-                   IncarnationString(record->incarnation),
-                   ", is lost: ", record->last_error));
-  queue_.WorkerLost(record->worker, lost);
-  ++lost_count_;
-  record->state_since = clock_->Now();
-  LOG(WARNING) << lost.message() << "; "
-               << queue_.requeued_count() - requeued_before
-               << (HasOtherOpenSession(*record)
-                       ? " closures go to other workers"
-                       : " closures wait for a worker: no other is left");
-}
-
-bool ClosureDispatcher::HasOtherOpenSession(const WorkerRecord& record) const {
-  return std::any_of(records_.begin(), records_.end(), [&](const auto& other) {
-    return &other != &record && other.state == WorkerRecord::State::kOpen;
-  });
+  return sessions_.records()[worker].has_refused;
 }
 
 absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {
@@ -408,12 +290,8 @@ absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {
   }
   {
     absl::MutexLock lock(&mutex_);
-    if (turn.is_tick) EndSilentSessions(turn.now);
-    for (const WorkerRecord& record : records_) {
-      if (record.paused_until > turn.now) {
-        next_turn = std::min(next_turn, record.paused_until);
-      }
-    }
+    if (turn.is_tick) sessions_.EndSilent(turn.now);
+    next_turn = std::min(next_turn, sessions_.NextEndOfPause(turn.now));
   }
   absl::MutexLock sending(&sending_mutex_);
   SendCommands(turn);
@@ -431,12 +309,12 @@ void ClosureDispatcher::Dispatch() {
 }
 
 void ClosureDispatcher::SendCommands(const TickLoop::Turn& turn) {
-  std::vector<Command> commands;
+  std::vector<PlannedCommand> commands;
   {
     absl::MutexLock lock(&mutex_);
     commands = PlanCommands(turn);
   }
-  for (Command& command : commands) SendCommand(&command);
+  for (PlannedCommand& command : commands) SendCommand(&command);
 }
 
 void ClosureDispatcher::NoteCapacity(const WorkerRecord& record) {
@@ -450,93 +328,36 @@ void ClosureDispatcher::NoteCapacity(const WorkerRecord& record) {
   has_free_capacity_ |= in_flight_count < queue_.window_size(record.worker);
 }
 
-void ClosureDispatcher::EndSilentSessions(absl::Time now) {
-  for (const WorkerRecord& record : records_) {
-    ReconnectingStream& stream = *streams_[record.worker];
-    if (record.state == WorkerRecord::State::kOpen &&
-        stream.IsSilentFor(options_.heartbeat_timeout)) {
-      stream.End(record.session,
-                 absl::UnavailableError(absl::StrCat(
-                     "it has been silent for ",
-                     absl::FormatDuration(options_.heartbeat_timeout))));
-    } else if (record.state == WorkerRecord::State::kOpening &&
-               now >= record.opening_deadline) {
-      stream.End(record.session,
-                 absl::DeadlineExceededError(absl::StrCat(
-                     "no answer for ",
-                     absl::FormatDuration(options_.handshake_timeout))));
-    }
-  }
-}
-
-std::vector<ClosureDispatcher::Command> ClosureDispatcher::PlanCommands(
+std::vector<PlannedCommand> ClosureDispatcher::PlanCommands(
     const TickLoop::Turn& turn) {
   for (const ReleaseList::Entry& entry : releases_->Take()) {
-    WorkerRecord& record = records_[entry.worker];
+    WorkerRecord& record = sessions_.records()[entry.worker];
     if (record.session == entry.session) {
       record.released.push_back(entry.closure_id);
     }
   }
-  std::vector<Command> commands;
+  const CommandSources sources = {
+      .definitions = &definitions_,
+      .queue = &queue_,
+      .hands_out_closures = !is_suspended_ && drain_count_ == 0,
+      .job_end = job_end_.get()};
+  std::vector<PlannedCommand> commands;
   has_free_capacity_ = false;
   has_idle_worker_ = false;
-  for (WorkerRecord& record : records_) {
+  for (WorkerRecord& record : sessions_.records()) {
     if (record.state != WorkerRecord::State::kOpen) continue;
-    std::optional<Command> command = PlanCommand(turn, &record);
-    if (command.has_value()) commands.push_back(*std::move(command));
+    std::optional<PlannedCommand> command = PlanCommand(sources, turn, &record);
+    if (command.has_value()) {
+      if (command->leaves_closures) loop_.Wake();
+      if (command->is_last) sessions_.NoteLast(turn.now, &record);
+      commands.push_back(*std::move(command));
+    }
     NoteCapacity(record);
   }
   return commands;
 }
 
-std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
-    const TickLoop::Turn& turn, WorkerRecord* record) {
-  const int worker = record->worker;
-  Command plan = {.worker = worker, .session = record->session};
-  queue_.SetPaused(worker,
-                   record->is_leaving || turn.now < record->paused_until);
-  // A tick's command is the heartbeat, which may be empty.
-  bool has_content = turn.is_tick;
-  if (!is_suspended_ && drain_count_ == 0 && queue_.HasClosuresFor(worker) &&
-      (queue_.queued_count() >= kClosuresWorthAMessage ||
-       queue_.backlog(worker) < kBacklogEnough)) {
-    AddDefinitions(functions_, iterators_, record, &plan.command);
-    queue_.Take(worker, kClosuresPerMessageMax, &plan.closures);
-    has_content = true;
-    // There may be more for this worker than its share, or for another.
-    if (queue_.queued_count() > 0) loop_.Wake();
-  }
-  if (queue_.HasRecallsFor(worker)) {
-    const auto recalled = queue_.TakeRecalls(worker);
-    plan.command.mutable_recalled()->Add(recalled.begin(), recalled.end());
-    has_content = true;
-  }
-  if (!record->released.empty()) {
-    plan.command.mutable_released()->Add(record->released.begin(),
-                                         record->released.end());
-    record->released.clear();
-    has_content = true;
-  }
-  const bool has_left =
-      record->is_leaving && queue_.in_flight_count(worker) == 0;
-  if (job_end_.has_value() || has_left) {
-    // A drained worker ends with status 0.
-    *plan.command.mutable_job_end() = job_end_.value_or(proto::JobEnd());
-    record->state = WorkerRecord::State::kEnded;
-    record->state_since = turn.now;
-    ++ended_worker_count_;
-    streams_[worker]->StopDialling();
-    has_content = true;
-  }
-  if (!has_content) return std::nullopt;
-  if (record->mark_told != queue_.low_water_mark()) {
-    record->mark_told = queue_.low_water_mark();
-    plan.command.set_low_water_mark(record->mark_told);
-  }
-  return plan;
-}
-
-void ClosureDispatcher::SendCommand(Command* command) {
+void ClosureDispatcher::SendCommand(PlannedCommand* command) {
   Message message;
   AddClosures(command->closures, command->worker,
               shared_batches_.load(std::memory_order_acquire),
@@ -553,6 +374,140 @@ void ClosureDispatcher::SendCommand(Command* command) {
   if (!sent.ok() && !absl::IsUnavailable(sent)) {
     stream.End(command->session, sent);
   }
+}
+
+// ---- Checkpoints and rollbacks.
+
+absl::Status ClosureDispatcher::Drain(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time started = clock_->Now();
+  ++drain_count_;
+  queue_.RecallUnstarted();
+  loop_.Wake();
+  const bool is_in_time = Await(&ClosureDispatcher::IsDrained, deadline);
+  if (queue_.in_flight_count() == 0 && !is_suspended_ && !is_aborted_) {
+    return absl::OkStatus();
+  }
+  --drain_count_;
+  loop_.Wake();
+  if (!is_in_time) {
+    return TimedOut("the end of all steps under way", clock_->Now() - started);
+  }
+  return absl::AbortedError(
+      "steps cannot end: a parameter server is lost, or the job is over");
+}
+
+void ClosureDispatcher::Undrain() {
+  absl::MutexLock lock(&mutex_);
+  --drain_count_;
+  loop_.Wake();
+}
+
+absl::Status ClosureDispatcher::DrainWorker(
+    int worker, absl::AnyInvocable<void()> on_left) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(sessions_.BeginLeaving(worker, std::move(on_left)));
+  loop_.Wake();
+  return absl::OkStatus();
+}
+
+void ClosureDispatcher::Suspend() {
+  absl::MutexLock lock(&mutex_);
+  is_suspended_ = true;
+}
+
+void ClosureDispatcher::Resume() {
+  absl::MutexLock lock(&mutex_);
+  is_suspended_ = false;
+  sessions_.EndPauses();
+  loop_.Wake();
+}
+
+ClosureIds ClosureDispatcher::RollBack(const RollbackWork& work) {
+  absl::MutexLock lock(&mutex_);
+  generation_ = work.generation;
+  sessions_.RenewAll();
+  if (!work.failure.ok()) queue_.FailAll(work.failure);
+  loop_.Wake();
+  return queue_.RollBack(work.kept);
+}
+
+// ---- The end of the job.
+
+absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
+                                       absl::Time deadline) {
+  std::string names;
+  std::vector<ReconnectingStream*> told;
+  {
+    absl::MutexLock lock(&mutex_);
+    job_end_ = std::make_unique<proto::JobEnd>(end);
+    loop_.Wake();
+    Await(&ClosureDispatcher::AllPresentWorkersEnded, deadline);
+    // A worker that returns too late waits for the next coordinator: one that
+    // has failed, or was stopped, may be followed by another.
+    const absl::Time absent_deadline =
+        end.exit_code() == 0
+            ? deadline
+            : std::min(deadline, clock_->Now() + kAbsentWorkerGrace);
+    Await(&ClosureDispatcher::AllWorkersEnded, absent_deadline);
+    for (const WorkerRecord& record : sessions_.records()) {
+      if (record.state == WorkerRecord::State::kEnded) {
+        told.push_back(streams_[record.worker].get());
+        continue;
+      }
+      absl::StrAppend(&names, names.empty() ? "" : ", ",
+                      channel(record.worker).peer(),
+                      record.last_error.empty() ? "" : ": ", record.last_error);
+    }
+  }
+  // A worker closes its session when it has read everything.
+  for (ReconnectingStream* const stream : told) stream->AwaitClosed(deadline);
+  if (names.empty()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("these were not told that the job is over: ", names));
+}
+
+void ClosureDispatcher::Withdraw(absl::string_view reason,
+                                 absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mutex_);
+    job_end_ = std::make_unique<proto::JobEnd>();
+    job_end_->set_is_withdrawal(true);
+    job_end_->set_reason(std::string(reason));
+  }
+  for (const auto& stream : streams_) stream->StopDialling();
+  loop_.Wake();
+  // A worker that was dialled either refuses, or accepts and is told.
+  for (const auto& stream : streams_) stream->AwaitClosed(deadline);
+}
+
+// ---- Status.
+
+void ClosureDispatcher::AddStatus(StatusReport* report) const {
+  absl::MutexLock lock(&mutex_);
+  report->queue = QueueStatus{.queued_count = queue_.queued_count(),
+                              .in_flight_count = queue_.in_flight_count(),
+                              .done_count = queue_.finished_count(),
+                              .retried_count = queue_.requeued_count()};
+  sessions_.AddStatus(options_.cluster, report);
+}
+
+std::string ClosureDispatcher::DescribeLocked() const {
+  return absl::StrCat(queue_.queued_count(), " closures are queued",
+                      sessions_.Describe());
+}
+
+std::string ClosureDispatcher::Describe() const {
+  absl::MutexLock lock(&mutex_);
+  return DescribeLocked();
+}
+
+absl::Status ClosureDispatcher::TimedOut(absl::string_view what,
+                                         absl::Duration waited) const {
+  return absl::DeadlineExceededError(absl::StrCat(
+      what, " has waited ",
+      absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))), ": ",
+      DescribeLocked()));
 }
 
 }  // namespace muster

@@ -1,11 +1,9 @@
 #ifndef COORDINATOR_CLOSURE_DISPATCHER_H_
 #define COORDINATOR_CLOSURE_DISPATCHER_H_
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,14 +30,22 @@
 #include "common/net/status/status_report.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/closure_queue.h"
+#include "coordinator/definitions.h"
 #include "coordinator/release_list.h"
 #include "coordinator/remote_value.h"
 #include "coordinator/report_intake.h"
 #include "coordinator/shared_batches.h"
 #include "coordinator/worker_record.h"
-#include "proto/worker.pb.h"
+#include "coordinator/worker_sessions.h"
 
 namespace muster {
+
+struct IteratorRecord;
+struct PlannedCommand;
+namespace proto {
+class JobEnd;
+class WorkerReport;
+}  // namespace proto
 
 // Moves closures between the ClosureQueue and the workers: the part of
 // scheduling that has threads, streams and time.
@@ -228,7 +234,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // 0 while never met.
   uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    return records_[worker].incarnation;
+    return sessions_.records()[worker].incarnation;
   }
   uint64_t low_water_mark() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -236,14 +242,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   }
 
  private:
-  // A message that is to be sent without the lock.
-  struct Command {
-    int worker = 0;
-    uint64_t session = 0;
-    proto::WorkerCommand command;
-    std::vector<ClosureQueue::Taken> closures;
-  };
-
   Message OnDial(int worker, uint64_t session) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnMessage(int worker, uint64_t session, ReceivedMessage message) override
@@ -256,25 +254,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   absl::Status TakeIn(const proto::WorkerReport& report,
                       absl::Span<const Tensor> tensors, WorkerRecord* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Accept(WorkerRecord* record, const proto::SessionAcceptance& acceptance)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A session has ended without being told to.
-  void NoteEnd(const absl::Status& reason, WorkerRecord* ended)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fails the start-up if a worker refuses its session for a reason that no
-  // later attempt can remove.
-  void NoteRefusal(WorkerRecord* record, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A worker that is there has failed closures because it cannot reach others.
-  void NoteTrouble(WorkerRecord* record, const absl::Status& trouble)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An open session has ended badly.
-  void NoteLoss(WorkerRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // True if a worker besides this one has an open session.
-  bool HasOtherOpenSession(const WorkerRecord& record) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Gives the worker a new session, through no fault of its own.
-  void Renew(WorkerRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // True if the session continues, with which the results are lost.
   bool IsOpen(const RemoteValueState::Keeper& keeper) const
@@ -282,7 +261,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
 
   Channel& channel(int worker) const { return streams_[worker]->channel(); }
   absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndSilentSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends what there is to send, on this thread or soon on the loop's.
   void Dispatch() ABSL_LOCKS_EXCLUDED(sending_mutex_, mutex_);
   void SendCommands(const TickLoop::Turn& turn)
@@ -290,13 +268,10 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // True if the worker is idle, or can take more closures.
   void NoteCapacity(const WorkerRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Command> PlanCommands(const TickLoop::Turn& turn)
+  // To be sent without the lock.
+  std::vector<PlannedCommand> PlanCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // nullopt when there is nothing to send.
-  std::optional<Command> PlanCommand(const TickLoop::Turn& turn,
-                                     WorkerRecord* record)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendCommand(Command* command)
+  void SendCommand(PlannedCommand* command)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until `condition` holds. Returns false at the deadline.
   bool Await(bool (ClosureDispatcher::*condition)() const, absl::Time deadline)
@@ -319,15 +294,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   bool MaySchedule() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return queue_.failing() ? IsSettled() : (queue_.HasRoom() || is_stopping_);
   }
-  bool AllPresentLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return std::all_of(records_.begin(), records_.end(),
-                       [](const WorkerRecord& record) {
-                         return record.state == WorkerRecord::State::kClosed ||
-                                record.state == WorkerRecord::State::kEnded;
-                       });
+  bool AllPresentWorkersEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return sessions_.AllPresentHaveEnded();
   }
   bool AllWorkersEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return ended_worker_count_ == worker_count();
+    return sessions_.AllHaveEnded();
   }
 
   const Options options_;
@@ -336,7 +307,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   Clock* const clock_;
   const std::shared_ptr<ReleaseList> releases_;
   std::atomic<const SharedBatches*> shared_batches_{nullptr};
-  MissingTasks* const missing_;
 
   TickLoop loop_;
   // By worker. Constant after construction.
@@ -347,9 +317,8 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   absl::Mutex sending_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
-  std::vector<WorkerRecord> records_ ABSL_GUARDED_BY(mutex_);  // By worker.
-  std::vector<FunctionRecord> functions_ ABSL_GUARDED_BY(mutex_);
-  std::vector<IteratorRecord> iterators_ ABSL_GUARDED_BY(mutex_);
+  WorkerSessions sessions_ ABSL_GUARDED_BY(mutex_);
+  Definitions definitions_ ABSL_GUARDED_BY(mutex_);
   // When commands were last planned, or since then by a report: a worker could
   // have taken more closures; it had none.
   bool has_free_capacity_ ABSL_GUARDED_BY(mutex_) = false;
@@ -357,13 +326,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status why_aborted_ ABSL_GUARDED_BY(mutex_);
-  std::optional<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
+  // Null while the job is not over.
+  std::unique_ptr<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  int ended_worker_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t recovered_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

@@ -33,6 +33,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/graph.pb.h"
+#include "proto/worker.pb.h"
 #include "worker/client/step_signature.h"
 #include "worker/testing/test_worker.h"
 

@@ -14,7 +14,7 @@
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
-#include "coordinator/worker_record.h"
+#include "coordinator/iterator_record.h"
 #include "proto/graph.pb.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/dataset/codec/dataset_codec.h"
-#include "coordinator/worker_record.h"
+#include "coordinator/iterator_record.h"
 #include "proto/dataset.pb.h"
 #include "proto/worker.pb.h"
 

@@ -8,6 +8,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "coordinator/closure_arguments.h"
+#include "coordinator/iterator_record.h"
 #include "coordinator/per_worker_dataset.h"
 #include "proto/graph.pb.h"
 #include "worker/client/step_signature.h"

@@ -80,21 +80,4 @@ absl::Status TakeReport(const proto::WorkerReport& report,
   return absl::OkStatus();
 }
 
-absl::Status AddStepDurations(const proto::WorkerReport& report,
-                              std::vector<FunctionRecord>* functions) {
-  for (const proto::FunctionTime& time : report.function_times()) {
-    if (time.function_id() >= functions->size() || time.step_count() <= 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the report has the time of ", time.step_count(),
-                       " steps of function ", time.function_id(),
-                       "; expected one step or more of one of ",
-                       functions->size(), " functions"));
-    }
-    (*functions)[time.function_id()].step_durations->Add(
-        absl::Nanoseconds(time.busy_ns()) / time.step_count(),
-        time.step_count());
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace muster

@@ -13,7 +13,6 @@
 
 namespace muster {
 
-struct FunctionRecord;
 struct WorkerRecord;
 namespace proto {
 class WorkerReport;
@@ -37,11 +36,6 @@ absl::Status TakeReport(const proto::WorkerReport& report,
                         const WorkerRecord& record, const FailureJudge& judge,
                         const std::shared_ptr<ReleaseList>& releases,
                         ClosureQueue* queue, absl::Status* trouble);
-
-// Adds what the report says of the durations of steps to their functions.
-//   kInvalidArgument  a function is unknown, or an entry is of no steps
-absl::Status AddStepDurations(const proto::WorkerReport& report,
-                              std::vector<FunctionRecord>* functions);
 
 }  // namespace muster
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "coordinator/closure_arguments.h"
+#include "proto/worker.pb.h"
 
 namespace muster {
 namespace {
@@ -41,33 +42,6 @@ void WorkerRecord::BeginAnew() {
   trouble.clear();
   trouble_count = 0;
   paused_until = absl::InfinitePast();
-}
-
-void AddDefinitions(absl::Span<const FunctionRecord> functions,
-                    absl::Span<const IteratorRecord> iterators,
-                    WorkerRecord* record, proto::WorkerCommand* command) {
-  for (; record->functions_told < functions.size(); ++record->functions_told) {
-    const FunctionRecord& function = functions[record->functions_told];
-    proto::FunctionDefinition* const definition = command->add_functions();
-    definition->set_function_id(static_cast<uint32_t>(record->functions_told));
-    definition->set_fingerprint(function.fingerprint);
-    if (record->fingerprints_there.insert(function.fingerprint).second) {
-      definition->set_graph(function.serialized_graph);
-    }
-  }
-  for (; record->iterators_told < iterators.size(); ++record->iterators_told) {
-    const IteratorRecord& iterator = iterators[record->iterators_told];
-    proto::IteratorDefinition* const definition = command->add_iterators();
-    *definition = iterator.contexts[record->worker];
-    // A worker that comes back starts where a next pass would, not with the
-    // same elements again.
-    definition->set_epoch(definition->epoch() + record->sessions_open_count -
-                          1);
-    definition->set_iterator_id(static_cast<uint32_t>(record->iterators_told));
-    definition->set_dataset(iterator.serialized_datasets.size() == 1
-                                ? iterator.serialized_datasets[0]
-                                : iterator.serialized_datasets[record->worker]);
-  }
 }
 
 void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,

@@ -2,44 +2,28 @@
 #define COORDINATOR_WORKER_RECORD_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/core/base/duration_histogram.h"
+#include "common/core/tensor/tensor.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/shared_batches.h"
-#include "proto/worker.pb.h"
 
 namespace muster {
 
-// A step function as it is sent to workers. Its id is its position.
-struct FunctionRecord {
-  uint64_t fingerprint = 0;
-  std::string serialized_graph;
-  std::string name;
-  // How long its steps took on the workers.
-  std::unique_ptr<DurationHistogram> step_durations =
-      std::make_unique<DurationHistogram>();
-};
-
-// An input pipeline as it is sent to workers: one definition for all, or one
-// for each. Its id is its position.
-struct IteratorRecord {
-  std::vector<std::string> serialized_datasets;
-  std::vector<proto::IteratorDefinition> contexts;  // By worker; no dataset.
-};
+namespace proto {
+class WorkerCommand;
+}  // namespace proto
 
 // The coordinator's state of its sessions with one worker. A session ends
 // with its stream; the next one starts from nothing, so functions and iterators
 // are sent again, in the message that first needs them.
 //
-// Plain state: the dispatcher guards it and acts on it.
+// Plain state, of which WorkerSessions has that of all workers.
 struct WorkerRecord {
   enum class State {
     kClosed,   // No session.
@@ -91,11 +75,6 @@ struct WorkerRecord {
   // Forgets the session and what belongs to it.
   void BeginAnew();
 };
-
-// Adds the definitions that `record` has not been told yet.
-void AddDefinitions(absl::Span<const FunctionRecord> functions,
-                    absl::Span<const IteratorRecord> iterators,
-                    WorkerRecord* record, proto::WorkerCommand* command);
 
 // Adds closures; those that differ only in their id travel as one. Tensors go
 // to `tensors`, except for those in `batches` if the worker has that memory.
