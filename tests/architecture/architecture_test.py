@@ -131,10 +131,6 @@ MAY_INCLUDE_PROTOBUF = {
     "common/net/collectives/peers/formation.h": "the replies of an attempt by value",
     "common/net/collectives/peers/hang_report.h": "the reports of ranks by value",
     "common/net/collectives/peers/peer_links.h": "the hello of each peer by value",
-    "coordinator/closure_dispatcher.h": "planned commands by value, under its lock",
-    "coordinator/worker_record.h": "the definitions of iterators by value",
-    "ps/parameter_shard.h": "requests made of their parts, inline",
-    "ps/shard_variable.h": "the spec of a shard and the kind of an update by value",
 }
 
 
