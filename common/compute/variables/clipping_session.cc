@@ -4,15 +4,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/variables/holding_session.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -77,43 +76,16 @@ double SumOfSquares(const Tensor& tensor) {
   return sum;
 }
 
-class ClippingSession final : public VariableSession {
+class ClippingSession final : public HoldingSession {
  public:
   ClippingSession(std::unique_ptr<VariableSession> inner,
-                  absl::Span<const VariableUse> uses);
+                  absl::Span<const VariableUse> uses)
+      : HoldingSession(std::move(inner), uses, "global_clipnorm"),
+        clipping_(ClippingOf(uses)) {}
 
   absl::Status BeginPart(uint64_t step_id, int part) override {
-    held_.clear();
-    inner_calls_.clear();
-    inner_call_count_ = 0;
     scratch_used_ = 0;
-    return inner_->BeginPart(step_id, part);
-  }
-
-  absl::StatusOr<Tensor> Read(int variable) override {
-    RETURN_IF_ERROR(CheckNotHeld(variable));
-    return inner_->Read(variable);
-  }
-
-  absl::Status Gather(int variable, const Tensor& indices,
-                      Tensor* rows) override {
-    RETURN_IF_ERROR(CheckNotHeld(variable));
-    inner_calls_.push_back(inner_call_count_++);
-    return inner_->Gather(variable, indices, rows);
-  }
-
-  absl::Status SetLossDenominator(double weight) override {
-    return inner_->SetLossDenominator(weight);
-  }
-  bool needs_loss_denominator() const override {
-    return inner_->needs_loss_denominator();
-  }
-
-  absl::Status DataError(int call) override {
-    const bool is_known = call < static_cast<int>(inner_calls_.size());
-    return is_known && inner_calls_[call] >= 0
-               ? inner_->DataError(inner_calls_[call])
-               : absl::OkStatus();
+    return HoldingSession::BeginPart(step_id, part);
   }
 
   // The mean of accumulated gradients is clipped here.
@@ -127,46 +99,14 @@ class ClippingSession final : public VariableSession {
   absl::Status Commit() override;
 
  private:
-  static constexpr int kNone = -1;
-
-  struct Variable {
-    std::string name;
-    GradientClipping clipping;
-  };
-  struct Held {
-    int variable;
-    UpdateKind kind;
-    Tensor value;
-    Tensor indices;
-    size_t call;  // In inner_calls_.
-    // The mean of accumulated gradients.
-    bool is_mean = false;
-  };
-
-  absl::Status CheckNotHeld(int variable) const;
   // Sums rows that repeat, in place.
   void SumRows(Held* gradient);
   // A tensor of our own to clip into.
   Tensor& Scratch(const TensorType& type);
   void ClipValues(double limit, Held* gradient);
   void Scale(double factor, Held* gradient);
-  absl::Status HandOn(const Held& gradient) {
-    if (gradient.is_mean) {
-      return inner_->accumulator()->ApplyMean(gradient.variable,
-                                              gradient.value);
-    }
-    inner_calls_[gradient.call] = inner_call_count_++;
-    return inner_->Update(gradient.variable, gradient.kind, gradient.value,
-                          gradient.indices);
-  }
 
-  const std::unique_ptr<VariableSession> inner_;
-  std::vector<Variable> variables_;
-  std::vector<Held> held_;  // For the global norm.
-  // By Gather() and Update() since BeginPart(): the number of the call of
-  // inner_, or kNone.
-  std::vector<int> inner_calls_;
-  int inner_call_count_ = 0;
+  const std::vector<GradientClipping> clipping_;  // By variable.
   // Sums of squares, by norm_group.
   absl::flat_hash_map<int64_t, double> squares_;
   RowSums row_sums_;
@@ -175,40 +115,18 @@ class ClippingSession final : public VariableSession {
   size_t scratch_used_ = 0;
 };
 
-ClippingSession::ClippingSession(std::unique_ptr<VariableSession> inner,
-                                 absl::Span<const VariableUse> uses)
-    : inner_(std::move(inner)) {
-  const std::vector<GradientClipping> clipping = ClippingOf(uses);
-  for (size_t i = 0; i < uses.size(); ++i) {
-    variables_.push_back({uses[i].name, clipping[i]});
-  }
-}
-
-absl::Status ClippingSession::CheckNotHeld(int variable) const {
-  const bool is_held = std::any_of(
-      held_.begin(), held_.end(),
-      [&](const Held& gradient) { return gradient.variable == variable; });
-  if (!is_held) return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat("variable \"", variables_[variable].name,
-                   "\": the step reads it after applying its gradient; with "
-                   "global_clipnorm gradients are applied when the step ends"));
-}
-
 absl::Status ClippingSession::Update(int variable, UpdateKind kind,
                                      const Tensor& value,
                                      const Tensor& indices) {
-  const GradientClipping& clipping = variables_[variable].clipping;
+  const GradientClipping& clipping = clipping_[variable];
   const bool is_float =
       value.dtype() == DType::kFloat32 || value.dtype() == DType::kFloat64;
   // What is no gradient after all is for the store to refuse.
   if (!IsGradient(kind) || !clipping.is_set() || !is_float) {
-    inner_calls_.push_back(inner_call_count_++);
-    return inner_->Update(variable, kind, value, indices);
+    return PassOn(variable, kind, value, indices);
   }
-  Held gradient{variable, kind, value, indices, inner_calls_.size()};
-  inner_calls_.push_back(kNone);
-  GradientAccumulator* const accumulator = inner_->accumulator();
+  Held gradient = HoldCall(variable, kind, value, indices);
+  GradientAccumulator* const accumulator = inner().accumulator();
   if (accumulator != nullptr && accumulator->accumulates_gradients(variable)) {
     ASSIGN_OR_RETURN(gradient.value,
                      accumulator->Accumulate(variable, kind, value, indices));
@@ -219,7 +137,7 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
     SumRows(&gradient);
   }
   if (clipping.global_clipnorm > 0) {
-    held_.push_back(std::move(gradient));
+    held().push_back(std::move(gradient));
     return absl::OkStatus();
   }
   if (clipping.clipvalue > 0) {
@@ -235,12 +153,12 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
 
 absl::Status ClippingSession::Commit() {
   squares_.clear();
-  for (const Held& gradient : held_) {
-    squares_[variables_[gradient.variable].clipping.norm_group] +=
+  for (const Held& gradient : held()) {
+    squares_[clipping_[gradient.variable].norm_group] +=
         SumOfSquares(gradient.value);
   }
-  for (Held& gradient : held_) {
-    const GradientClipping& clipping = variables_[gradient.variable].clipping;
+  for (Held& gradient : held()) {
+    const GradientClipping& clipping = clipping_[gradient.variable];
     const double norm = std::sqrt(squares_[clipping.norm_group]);
     const double limit = clipping.global_clipnorm;
     if (!(norm <= limit)) {
@@ -248,8 +166,8 @@ absl::Status ClippingSession::Commit() {
     }
     RETURN_IF_ERROR(HandOn(gradient));
   }
-  const absl::Status status = inner_->Commit();
-  held_.clear();
+  const absl::Status status = inner().Commit();
+  held().clear();
   return status;
 }
 

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,7 @@ MUSTER_INLINE float ExpRow(int64_t count, const float* x, float* exps,
 
 struct SoftmaxRows {
   MUSTER_INLINE static void Run(int64_t row_count, int64_t class_count,
-                                const float* x, float* y) {
+                                const float* x, float* y, float*) {
     for (int64_t row = 0; row < row_count; ++row) {
       float max;
       const float sum = ExpRow(class_count, x, y, &max);
@@ -177,55 +178,17 @@ class RowKernel : public Kernel {
   std::vector<float> scratch_;
 };
 
-class SoftmaxKernel : public RowKernel {
+// Runs `Rows` on the inputs, in their order.
+template <typename Rows, int kInputCount>
+class DenseKernel : public RowKernel {
  public:
   using RowKernel::RowKernel;
   absl::Status Run(const KernelArguments& arguments) override {
-    RunVectorized<SoftmaxRows>(row_count_, class_count_, In(arguments, 0),
-                               Out(arguments));
-    return absl::OkStatus();
-  }
-};
-
-class SoftmaxGradKernel : public RowKernel {
- public:
-  using RowKernel::RowKernel;
-  absl::Status Run(const KernelArguments& arguments) override {
-    RunVectorized<SoftmaxGradRows>(row_count_, class_count_, In(arguments, 0),
-                                   In(arguments, 1), Out(arguments),
-                                   scratch_.data());
-    return absl::OkStatus();
-  }
-};
-
-class LogSoftmaxKernel : public RowKernel {
- public:
-  using RowKernel::RowKernel;
-  absl::Status Run(const KernelArguments& arguments) override {
-    RunVectorized<LogSoftmaxRows>(row_count_, class_count_, In(arguments, 0),
-                                  Out(arguments), scratch_.data());
-    return absl::OkStatus();
-  }
-};
-
-class DenseLossKernel : public RowKernel {
- public:
-  using RowKernel::RowKernel;
-  absl::Status Run(const KernelArguments& arguments) override {
-    RunVectorized<DenseLossRows>(row_count_, class_count_, In(arguments, 0),
-                                 In(arguments, 1), Out(arguments),
-                                 scratch_.data());
-    return absl::OkStatus();
-  }
-};
-
-class DenseLossGradKernel : public RowKernel {
- public:
-  using RowKernel::RowKernel;
-  absl::Status Run(const KernelArguments& arguments) override {
-    RunVectorized<DenseLossGradRows>(row_count_, class_count_, In(arguments, 0),
-                                     In(arguments, 1), In(arguments, 2),
-                                     Out(arguments), scratch_.data());
+    [&]<int... i>(std::integer_sequence<int, i...>) {
+      RunVectorized<Rows>(row_count_, class_count_, In(arguments, i)...,
+                          Out(arguments), scratch_.data());
+    }
+    (std::make_integer_sequence<int, kInputCount>());
     return absl::OkStatus();
   }
 };
@@ -311,11 +274,12 @@ void RegisterSparse(KernelRegistry* registry, absl::string_view op) {
 namespace internal {
 
 void RegisterCpuSoftmaxKernels(KernelRegistry* registry) {
-  RegisterDense<SoftmaxKernel>(registry, "Softmax");
-  RegisterDense<SoftmaxGradKernel>(registry, "SoftmaxGrad");
-  RegisterDense<LogSoftmaxKernel>(registry, "LogSoftmax");
-  RegisterDense<DenseLossKernel>(registry, "SoftmaxCrossEntropy");
-  RegisterDense<DenseLossGradKernel>(registry, "SoftmaxCrossEntropyGrad");
+  RegisterDense<DenseKernel<SoftmaxRows, 1>>(registry, "Softmax");
+  RegisterDense<DenseKernel<SoftmaxGradRows, 2>>(registry, "SoftmaxGrad");
+  RegisterDense<DenseKernel<LogSoftmaxRows, 1>>(registry, "LogSoftmax");
+  RegisterDense<DenseKernel<DenseLossRows, 2>>(registry, "SoftmaxCrossEntropy");
+  RegisterDense<DenseKernel<DenseLossGradRows, 3>>(registry,
+                                                   "SoftmaxCrossEntropyGrad");
   RegisterSparse<SparseLossKernel>(registry, "SparseSoftmaxCrossEntropy");
   RegisterSparse<SparseLossGradKernel>(registry,
                                        "SparseSoftmaxCrossEntropyGrad");

@@ -68,9 +68,14 @@ struct ResizePlan {
   const std::vector<BilinearTap> columns;
 };
 
+// Adds to each pixel of the output what it takes of the input, or, in the
+// gradient, what it gave to it.
+template <bool kIsGradient>
 KernelOr MakeResize(const KernelSpec& spec) {
-  const ResizePlan plan(spec.inputs[0].shape, spec.outputs[0].shape,
-                        IsBilinear(spec));
+  const ResizePlan plan(
+      kIsGradient ? spec.outputs[0].shape : spec.inputs[0].shape,
+      kIsGradient ? spec.inputs[0].shape : spec.outputs[0].shape,
+      IsBilinear(spec));
   const auto make = [&]<typename T>() {
     return MakeKernel(
         [plan, sums = Sums<T>(spec)](const KernelArguments& arguments) mutable {
@@ -78,40 +83,21 @@ KernelOr MakeResize(const KernelSpec& spec) {
           const auto out = arguments.outputs[0]->mutable_flat<T>();
           const int64_t channels = plan.to.dim(3);
           std::fill(sums.begin(), sums.end(), Accumulated<T>(0));
-          plan.ForEachWeight([&](int64_t i, int64_t j, float weight) {
+          plan.ForEachWeight([&](int64_t resized, int64_t given, float weight) {
+            const int64_t to = (kIsGradient ? given : resized) * channels;
+            const int64_t from = (kIsGradient ? resized : given) * channels;
             for (int64_t c = 0; c < channels; ++c) {
-              sums[i * channels + c] += static_cast<Accumulated<T>>(weight) *
-                                        Widen(in[j * channels + c]);
+              sums[to + c] +=
+                  static_cast<Accumulated<T>>(weight) * Widen(in[from + c]);
             }
           });
           for (size_t i = 0; i < out.size(); ++i) out[i] = Narrow<T>(sums[i]);
           return absl::OkStatus();
         });
   };
-  return VisitSupported<Supported::kNumber>(spec.inputs[0].dtype, spec, make);
-}
-
-KernelOr MakeResizeGrad(const KernelSpec& spec) {
-  const ResizePlan plan(spec.outputs[0].shape, spec.inputs[0].shape,
-                        IsBilinear(spec));
-  const auto make = [&]<typename T>() {
-    return MakeKernel(
-        [plan, sums = Sums<T>(spec)](const KernelArguments& arguments) mutable {
-          const auto in = arguments.inputs[0]->flat<T>();
-          const auto out = arguments.outputs[0]->mutable_flat<T>();
-          const int64_t channels = plan.to.dim(3);
-          std::fill(sums.begin(), sums.end(), Accumulated<T>(0));
-          plan.ForEachWeight([&](int64_t i, int64_t j, float weight) {
-            for (int64_t c = 0; c < channels; ++c) {
-              sums[j * channels + c] += static_cast<Accumulated<T>>(weight) *
-                                        Widen(in[i * channels + c]);
-            }
-          });
-          for (size_t i = 0; i < out.size(); ++i) out[i] = Narrow<T>(sums[i]);
-          return absl::OkStatus();
-        });
-  };
-  return VisitSupported<Supported::kFloating>(spec.inputs[0].dtype, spec, make);
+  constexpr Supported kTypes =
+      kIsGradient ? Supported::kFloating : Supported::kNumber;
+  return VisitSupported<kTypes>(spec.inputs[0].dtype, spec, make);
 }
 
 Border ToBorder(const KernelSpec& spec) {
@@ -239,8 +225,8 @@ KernelOr MakeTransformGrad(const KernelSpec& spec) {
 }  // namespace
 
 void RegisterImageKernels(KernelRegistry* registry) {
-  RegisterReference(registry, "ResizeImage", MakeResize);
-  RegisterReference(registry, "ResizeImageGrad", MakeResizeGrad);
+  RegisterReference(registry, "ResizeImage", MakeResize<false>);
+  RegisterReference(registry, "ResizeImageGrad", MakeResize<true>);
   RegisterReference(registry, "ImageTransform", MakeTransform);
   RegisterReference(registry, "ImageTransformGrad", MakeTransformGrad);
 }
