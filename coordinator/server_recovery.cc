@@ -15,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
+#include "common/net/rpc/channel.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/status_detail.h"
@@ -107,7 +108,19 @@ class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
 ServerRecovery::ServerRecovery(const Options& options, Parts parts)
     : options_(options),
       parts_(std::move(parts)),
-      last_save_(parts_.clock->Now()) {
+      saver_(
+          {.checkpoint_dir = options.checkpoint_dir,
+           .checkpoint_interval = options.checkpoint_interval},
+          {.watch = parts_.watch,
+           .clock = parts_.clock,
+           .take_snapshot = [this] { return TakeSnapshot(); },
+           .has_progressed =
+               [this] {
+                 return !rollback_points_.HoldsAll(
+                     parts_.dispatcher->succeeded());
+               },
+           .shard_count =
+               [this] { return parts_.variables->checkpoint_shard_count(); }}) {
   for (const ServerWatch::State& state : parts_.watch->states()) {
     holders_.push_back(state.incarnation);
   }
@@ -200,98 +213,6 @@ absl::Status ServerRecovery::Restore(absl::string_view prefix,
   return absl::OkStatus();
 }
 
-void ServerRecovery::SaveIfDue(bool at_once) {
-  const bool has_ending_server = has_ending_server_.exchange(false);
-  if (!options_.checkpoint_dir.empty()) {
-    SaveToCheckpointDir(/*is_awaited=*/at_once || has_ending_server);
-  } else if (has_ending_server) {
-    CallPreemptionSaver();
-  }
-  if (has_ending_server) LetGoOfEnding();
-}
-
-void ServerRecovery::SaveToCheckpointDir(bool is_awaited) {
-  if (is_awaited) writer_.Await().IgnoreError();  // It has told the log.
-  const absl::Time now = parts_.clock->Now();
-  const bool is_due =
-      is_awaited ? !rollback_points_.HoldsAll(parts_.dispatcher->succeeded())
-                 : now >= last_save_ + options_.checkpoint_interval &&
-                       !writer_.is_busy();
-  if (!is_due) return;
-  last_save_ = now;
-  if (const absl::Status status = Save(is_awaited); !status.ok()) {
-    LOG(WARNING) << "no checkpoint to recover from was written: "
-                 << status.message();
-  }
-}
-
-void ServerRecovery::CallPreemptionSaver() {
-  std::function<absl::Status()> save;
-  {
-    absl::MutexLock lock(&mutex_);
-    save = preemption_saver_;
-  }
-  const absl::Status status = save ? save() : absl::OkStatus();
-  if (!status.ok()) {
-    LOG(WARNING) << "nothing was saved before a parameter server ends: "
-                 << status.message();
-  }
-}
-
-absl::Status ServerRecovery::Save(bool is_awaited) {
-  if (manager_ == nullptr) {
-    ASSIGN_OR_RETURN(
-        manager_, CheckpointManager::Create({.folder = options_.checkpoint_dir,
-                                             .checkpoint_count_max = 2}));
-  }
-  ASSIGN_OR_RETURN(const std::string prefix, manager_->NextPrefix());
-  ASSIGN_OR_RETURN(const std::shared_ptr<VariableSnapshot> snapshot,
-                   TakeSnapshot());
-  auto write = [this, prefix, snapshot]() -> absl::Status {
-    const int shard_count = parts_.variables->checkpoint_shard_count();
-    const absl::Status written =
-        snapshot->WriteShards(Disk::Real(), prefix, shard_count);
-    if (written.ok()) return manager_->Publish(prefix, shard_count);
-    manager_->Abandon(prefix, shard_count);
-    return written;
-  };
-  const std::string what = absl::StrCat("checkpoint ", prefix);
-  if (is_awaited) {
-    writer_.Run(what, std::move(write)).IgnoreError();  // As above.
-  } else {
-    writer_.Start(what, std::move(write));
-  }
-  return absl::OkStatus();
-}
-
-void ServerRecovery::NoteEnding() {
-  bool may_save = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    // A loop saves between two of its steps.
-    may_save = !loops_.empty() &&
-               (!options_.checkpoint_dir.empty() || preemption_saver_);
-  }
-  if (!may_save) return LetGoOfEnding();
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  if (std::any_of(states.begin(), states.end(),
-                  [](const ServerWatch::State& s) { return s.is_ending; })) {
-    has_ending_server_.store(true);
-  }
-}
-
-void ServerRecovery::LetGoOfEnding() {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].is_ending) parts_.watch->LetGo(static_cast<int>(i));
-  }
-}
-
-void ServerRecovery::SetPreemptionSaver(std::function<absl::Status()> save) {
-  absl::MutexLock lock(&mutex_);
-  preemption_saver_ = std::move(save);
-}
-
 void ServerRecovery::SetProgressSource(std::function<std::string()> source) {
   absl::MutexLock lock(&mutex_);
   progress_source_ = std::move(source);
@@ -305,7 +226,7 @@ uint64_t ServerRecovery::AddLoop(SnapshotParticipant* loop) {
 
 void ServerRecovery::RemoveLoop(uint64_t id) {
   // Servers may be told to end once nothing trains.
-  writer_.Await().IgnoreError();
+  saver_.AwaitWrite();
   absl::MutexLock lock(&mutex_);
   loops_.erase(id);
   // A server may wait for what it would have saved.
@@ -360,14 +281,16 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
 
 void ServerRecovery::RunLoop() {
   while (true) {
+    bool has_loop = false;
     {
       absl::MutexLock lock(&mutex_);
       // Waits for what may never happen; its end is that of this object.
       mutex_.Await(absl::Condition(this, &ServerRecovery::MayWake));
       if (stopping_) return;
       has_changed_ = false;
+      has_loop = !loops_.empty();
     }
-    NoteEnding();
+    saver_.NoteEnding(has_loop);
     if (!HasTrouble()) continue;
     {
       absl::MutexLock lock(&mutex_);
@@ -554,6 +477,56 @@ void ServerRecovery::Announce(
 
 void ServerRecovery::GiveUp(const absl::Status& why) {
   parts_.dispatcher->Abort(why);
+}
+
+// ---- The servers.
+
+std::string ServerRecovery::DescribeLoss() const {
+  std::vector<std::string> lost;
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].lost.ok()) continue;
+    lost.push_back(parts_.watch->channel(static_cast<int>(i)).peer());
+  }
+  if (lost.empty()) return "";
+  std::string checkpoint = "this run has written no checkpoint";
+  for (const RollbackPoint& point : rollback_points_.List()) {
+    if (point.prefix.empty() || !IsPublished(point.prefix)) continue;
+    checkpoint = absl::StrCat("the newest checkpoint is ", point.prefix);
+    break;
+  }
+  return absl::StrCat("nothing more could be saved, because ",
+                      absl::StrJoin(lost, ", "),
+                      lost.size() == 1 ? " is lost" : " are lost",
+                      ", with the variables there; ", checkpoint);
+}
+
+std::vector<RemoteVariableStore::ReturnedServer> ServerRecovery::Returned()
+    const {
+  std::vector<RemoteVariableStore::ReturnedServer> returned;
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].incarnation == holders_[i]) continue;
+    returned.push_back({static_cast<int>(i), states[i].incarnation});
+  }
+  return returned;
+}
+
+bool ServerRecovery::HasTrouble() const {
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  return !Returned().empty() ||
+         std::any_of(states.begin(), states.end(),
+                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
+}
+
+std::vector<std::string> ServerRecovery::NamesOf(
+    const std::vector<RemoteVariableStore::ReturnedServer>& servers) const {
+  std::vector<std::string> names;
+  for (const auto& server : servers) {
+    names.push_back(parts_.watch->channel(server.server).peer());
+  }
+  return names;
 }
 
 }  // namespace muster

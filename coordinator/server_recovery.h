@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,10 +20,9 @@
 #include "absl/time/time.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/clock.h"
-#include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/learn/strategy/training_recovery.h"
-#include "common/learn/train/checkpoints/background_writer.h"
 #include "coordinator/closure_ids.h"
+#include "coordinator/recovery_saver.h"
 #include "coordinator/rollback_point.h"
 #include "coordinator/rollback_report.h"
 #include "coordinator/server_watch.h"
@@ -112,18 +112,14 @@ class ServerRecovery final : public TrainingRecovery {
   // Records that variables were changed other than by closures.
   void NoteAssigned() { rollback_points_.DropFirstValues(); }
 
-  // Saves to checkpoint_dir if its interval has passed, while steps continue.
-  // With `at_once`, or if a server is waiting to end, saves if training has
-  // progressed since the last snapshot, and waits for the save. Without a
-  // checkpoint_dir, calls the preemption saver for a server that is waiting to
-  // end. Then allows such a server to end. Logs a failed save. Call from one
-  // thread at a time.
-  void SaveIfDue(bool at_once = false) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As RecoverySaver::SaveIfDue().
+  void SaveIfDue(bool at_once = false) { saver_.SaveIfDue(at_once); }
 
   void SetProgressSource(std::function<std::string()> source) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void SetPreemptionSaver(std::function<absl::Status()> save) override
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetPreemptionSaver(std::function<absl::Status()> save) override {
+    saver_.SetPreemptionSaver(std::move(save));
+  }
   // `loop` is borrowed until RemoveLoop().
   uint64_t AddLoop(SnapshotParticipant* loop) ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveLoop(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -150,16 +146,6 @@ class ServerRecovery final : public TrainingRecovery {
   };
 
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Checks whether servers are waiting to end, so that the next step of a loop
-  // saves their variables. Without a loop, or a place to save to, allows them
-  // to end.
-  void NoteEnding() ABSL_LOCKS_EXCLUDED(mutex_);
-  void LetGoOfEnding();
-  void SaveToCheckpointDir(bool is_awaited);
-  void CallPreemptionSaver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes a snapshot. Waits until it is written if `is_awaited`; else the
-  // writer writes it in the background.
-  absl::Status Save(bool is_awaited);
   // Returns when training can resume or the job is over.
   void Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until every server is connected. Returns false if the job is over.
@@ -214,17 +200,12 @@ class ServerRecovery final : public TrainingRecovery {
   // By server: the incarnation of the process that holds its variables.
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
   std::function<std::string()> progress_source_ ABSL_GUARDED_BY(mutex_);
-  std::function<absl::Status()> preemption_saver_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, SnapshotParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_loop_id_ ABSL_GUARDED_BY(mutex_) = 1;
   Handler handler_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);
 
-  // True if a server waits for the next SaveIfDue().
-  std::atomic<bool> has_ending_server_{false};
-  std::unique_ptr<CheckpointManager> manager_;  // For SaveIfDue(); may be null.
-  BackgroundWriter writer_;                     // Uses the members above.
-  absl::Time last_save_;
+  RecoverySaver saver_;  // Uses the members above.
 
   std::thread thread_;  // Constant after construction.
 };
