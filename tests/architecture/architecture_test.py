@@ -125,15 +125,6 @@ def wrong_dependencies(rules, layers):
                     yield f"{folder} uses {label}, which is not below it"
 
 
-# Headers of other rooms' use that may reach protobuf by these, each with the reason.
-MAY_INCLUDE_PROTOBUF = {
-    "common/net/collectives/peers/admission.h": "an offer of transports by value",
-    "common/net/collectives/peers/formation.h": "the replies of an attempt by value",
-    "common/net/collectives/peers/hang_report.h": "the reports of ranks by value",
-    "common/net/collectives/peers/peer_links.h": "the hello of each peer by value",
-}
-
-
 def files_in(node, names):
     """The files that an attribute lists, of which `names` are in its folder."""
     if isinstance(node, ast.Call):
@@ -168,18 +159,17 @@ def visible_headers(rules, layers, list_folder):
                 yield f"{folder}/{header}" if folder else header
 
 
-def protobuf_includes(header, read_header, exempt=()):
+def protobuf_includes(header, read_header):
     """Yields how `header` reaches protobuf, generated or its own: chains of includes.
 
-    `read_header` returns the text of a header of the tree, None for others. What the
-    headers in `exempt` include themselves does not count.
+    `read_header` returns the text of a header of the tree, None for others.
     """
     chains = {header: [header]}
     names = [header]
     while names:
         name = names.pop()
-        text = "" if name in exempt else read_header(name) or ""
-        for included in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE):
+        for included in re.findall(r'^\s*#\s*include\s*"([^"]+)"',
+                                   read_header(name) or "", re.MULTILINE):
             if included in chains:
                 continue
             chains[included] = [*chains[name], included]
@@ -220,7 +210,6 @@ class ReaderTest(unittest.TestCase):
         self.assertEqual(list(protobuf_includes("a.h", headers.get)),
                          ["a.h includes b.h includes c.pb.h"])
         self.assertFalse(list(protobuf_includes("a.h", {"a.h": ""}.get)))
-        self.assertFalse(list(protobuf_includes("a.h", headers.get, exempt={"b.h"})))
 
     def test_visible_headers(self):
 
@@ -308,13 +297,8 @@ class TreeTest(unittest.TestCase):
             rules, self.layers, lambda folder: os.listdir(os.path.join(ROOT, folder)))))
         self.assertGreater(len(headers), 100)
         chains = [chain for header in headers
-                  for chain in protobuf_includes(header, read_header, MAY_INCLUDE_PROTOBUF)]
+                  for chain in protobuf_includes(header, read_header)]
         self.assertFalse(chains, "\n" + "\n".join(chains))
-
-    def test_exemptions_are_needed(self):
-        for header, reason in MAY_INCLUDE_PROTOBUF.items():
-            self.assertTrue(reason)
-            self.assertTrue(list(protobuf_includes(header, read_header)), header)
 
     def test_every_room_has_a_layer(self):
         for path in build_files():

@@ -13,6 +13,7 @@
 #include "common/core/base/status_message.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/group_error.h"
+#include "common/net/collectives/peers/peer_links.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/peer_group.pb.h"
 #include "proto/rpc.pb.h"

@@ -13,11 +13,11 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/net/collectives/communicator.h"
-#include "common/net/collectives/peers/peer_links.h"
 #include "common/net/collectives/transports/group_plan.h"
 
 namespace muster {
 
+class PeerLinks;
 namespace proto {
 class FailureNotice;
 class PeerMessage;

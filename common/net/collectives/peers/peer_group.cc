@@ -10,7 +10,10 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/net/collectives/peers/admission.h"
+#include "common/net/collectives/peers/formation.h"
 #include "common/net/collectives/peers/hang_report.h"
+#include "common/net/collectives/peers/hang_watch.h"
+#include "common/net/collectives/peers/peer_links.h"
 #include "common/net/collectives/transports/transport_choice.h"
 #include "common/net/collectives/transports/transports.h"
 
@@ -53,6 +56,23 @@ TransportSettings TransportsOf(const PeerGroup::Options& options) {
   settings.silence_timeout =
       AtLeastSilenceTimeout(options, settings.silence_timeout);
   return settings;
+}
+
+PeerLinks::Options LinkOptions(const PeerGroup::Options& options) {
+  PeerLinks::Options links;
+  links.self.task = options.config.task;
+  links.self.incarnation = options.identity.incarnation;
+  links.self.address = options.listen_address;
+  links.self.cluster = options.config.cluster;
+  links.self.replicas_per_task = options.replicas_per_task;
+  links.self.digest = options.digest;
+  links.self.transports = OfferTransports(options.transports);
+  links.self.failure = options.failure;
+  links.health.heartbeat_interval = options.heartbeat_interval;
+  links.health.heartbeat_timeout = options.heartbeat_timeout;
+  links.occupied_timeout = 2 * options.heartbeat_timeout;
+  links.keepalive = AtLeastSilenceTimeout(options, links.keepalive);
+  return links;
 }
 
 std::string Count(int count, absl::string_view noun) {
@@ -103,46 +123,40 @@ absl::Status PeerGroup::CheckOptions(const Options& options) {
   return absl::OkStatus();
 }
 
-PeerLinks::Options PeerGroup::LinkOptions(const Options& options) {
-  PeerLinks::Options links;
-  links.self.task = options.config.task;
-  links.self.incarnation = options.identity.incarnation;
-  links.self.address = options.listen_address;
-  links.self.cluster = options.config.cluster;
-  links.self.replicas_per_task = options.replicas_per_task;
-  links.self.digest = options.digest;
-  links.self.transports = OfferTransports(options.transports);
-  links.self.failure = options.failure;
-  links.health.heartbeat_interval = options.heartbeat_interval;
-  links.health.heartbeat_timeout = options.heartbeat_timeout;
-  links.occupied_timeout = 2 * options.heartbeat_timeout;
-  links.keepalive = AtLeastSilenceTimeout(options, links.keepalive);
-  return links;
-}
-
 PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
     : options_(options),
       network_(network),
       clock_(clock),
       admission_check_(options.identity),
-      links_(LinkOptions(options), this, network, clock),
-      life_(&links_, clock),
-      hangs_(options.hang_report_interval, options.replicas_per_task, &links_,
-             &life_, clock),
+      links_(std::make_unique<PeerLinks>(LinkOptions(options),
+                                         static_cast<PeerListener*>(this),
+                                         network, clock)),
+      life_(links_.get(), clock),
+      hangs_(std::make_unique<HangWatch>(options.hang_report_interval,
+                                         options.replicas_per_task,
+                                         links_.get(), &life_, clock)),
       transport_(options.identity, network, TransportsOf(options)),
-      formation_(
-          {.cluster = options.config.cluster,
-           .replicas_per_task = options.replicas_per_task,
-           .implementation = options.implementation,
-           .implementation_is_required = options.implementation_is_required,
-           .report_interval = options.report_interval,
-           .connect_timeout = options.connect_timeout,
-           .failure = options.failure},
-          &links_, &transport_,
-          [this](const GroupPlan& plan) { life_.Begin(plan); }, clock),
-      states_(links_.task_count(), {.since = clock->Now()}),
+      formation_(std::make_unique<Formation>(
+          Formation::Options{
+              .cluster = options.config.cluster,
+              .replicas_per_task = options.replicas_per_task,
+              .implementation = options.implementation,
+              .implementation_is_required = options.implementation_is_required,
+              .report_interval = options.report_interval,
+              .connect_timeout = options.connect_timeout,
+              .failure = options.failure},
+          links_.get(), &transport_,
+          [this](const GroupPlan& plan) { life_.Begin(plan); }, clock)),
+      states_(links_->task_count(), {.since = clock->Now()}),
       metrics_source_([this](MetricSink* sink) { AddMetrics(sink); }),
       status_source_([this](StatusReport* report) { AddStatus(report); }) {}
+
+int PeerGroup::task_rank() const { return links_->rank(); }
+int PeerGroup::task_count() const { return links_->task_count(); }
+
+void PeerGroup::NoteActivity(const char* activity, uint64_t step) {
+  hangs_->NoteActivity(activity, step);
+}
 
 PeerGroup::~PeerGroup() {
   bool has_left = false;
@@ -155,9 +169,9 @@ PeerGroup::~PeerGroup() {
           absl::ZeroDuration())
         .IgnoreError();
   }
-  links_.Stop();
+  links_->Stop();
   life_.Adopt({});
-  hangs_.Adopt({});
+  hangs_->Adopt({});
   // Lanes may be streams of the server.
   communicators_.clear();
   if (server_ != nullptr) server_->Shutdown(kServerGrace);
@@ -175,7 +189,7 @@ absl::Status PeerGroup::CheckImplementation(const Options& options) {
 }
 
 absl::Status PeerGroup::Form() {
-  links_.AddTo(&methods_);
+  links_->AddTo(&methods_);
   transport_.AddTo(&methods_);
   if (options_.add_methods != nullptr) options_.add_methods(&methods_);
   ServerOptions listening = {.address = options_.listen_address};
@@ -183,16 +197,16 @@ absl::Status PeerGroup::Form() {
   absl::StatusOr<std::unique_ptr<Server>> server =
       network_->Listen(listening, &methods_, &admission_check_);
   if (!server.ok()) {
-    RETURN_IF_ERROR(links_.FindDuplicateTask());
+    RETURN_IF_ERROR(links_->FindDuplicateTask());
     return server.status();
   }
   server_ = *std::move(server);
-  links_.Start();
+  links_->Start();
   {
     WaitLine wait;
     ASSIGN_OR_RETURN(FormedGroup group,
-                     formation_.Run(clock_->Now() + options_.startup_timeout,
-                                    WaitReport(&wait)));
+                     formation_->Run(clock_->Now() + options_.startup_timeout,
+                                     WaitReport(&wait)));
     Adopt(std::move(group));
   }
   {
@@ -218,7 +232,7 @@ void PeerGroup::Adopt(FormedGroup group) {
         }));
   }
   life_.Adopt(std::move(to_abort));
-  hangs_.Adopt(std::move(to_watch));
+  hangs_->Adopt(std::move(to_watch));
 }
 
 std::string PeerGroup::Describe() const {
@@ -271,7 +285,7 @@ absl::Status PeerGroup::Explain(absl::string_view attempted,
   for (const int rank : ranks) {
     if (rank < 0 || rank >= replica_count()) continue;
     names.push_back(
-        DescribeRank(rank, options_.replicas_per_task, hangs_.TaskNames()));
+        DescribeRank(rank, options_.replicas_per_task, hangs_->TaskNames()));
   }
   const absl::Status own = WithMessage(
       status, absl::StrCat(
@@ -296,13 +310,13 @@ void PeerGroup::SetState(int rank, TaskStatus::State state,
 
 void PeerGroup::AddMetrics(MetricSink* sink) const {
   StatusReport ignored;
-  const std::vector<HangWatch::Waited> waited = hangs_.AddWaits(&ignored);
+  const std::vector<HangWatch::Waited> waited = hangs_->AddWaits(&ignored);
   absl::MutexLock lock(&mutex_);
   sink->AddCounter(kLost, static_cast<double>(lost_count_),
                    {{"peer_role", "worker"}});
   for (int rank = 0; rank < task_count(); ++rank) {
     if (rank == task_rank()) continue;
-    const MetricLabels labels = {{"peer", links_.task(rank).ToString()}};
+    const MetricLabels labels = {{"peer", links_->task(rank).ToString()}};
     const bool is_connected =
         states_[rank].state == TaskStatus::State::kConnected;
     sink->AddGauge(kConnected, is_connected ? 1 : 0, labels);
@@ -314,11 +328,11 @@ void PeerGroup::AddMetrics(MetricSink* sink) const {
 }
 
 void PeerGroup::AddStatus(StatusReport* report) const {
-  const std::vector<HangWatch::Waited> waited = hangs_.AddWaits(report);
+  const std::vector<HangWatch::Waited> waited = hangs_->AddWaits(report);
   std::vector<TaskStatus> tasks(task_count());
   for (int rank = 0; rank < task_count(); ++rank) {
-    tasks[rank].task = links_.task(rank).ToString();
-    const auto hello = links_.hello(rank);
+    tasks[rank].task = links_->task(rank).ToString();
+    const auto hello = links_->hello(rank);
     if (!hello.has_value()) continue;
     tasks[rank].address = hello->address();
     tasks[rank].incarnation = hello->incarnation();
@@ -352,7 +366,7 @@ void PeerGroup::AddStatus(StatusReport* report) const {
 
 void PeerGroup::OnPresent(int rank) {
   SetState(rank, TaskStatus::State::kConnected, "");
-  formation_.OnPresent(rank);
+  formation_->OnPresent(rank);
   life_.OnBack(rank);
 }
 
@@ -368,7 +382,7 @@ void PeerGroup::OnMissing(int rank, absl::string_view reason) {
   } else {
     SetState(rank, TaskStatus::State::kConnecting, reason);
   }
-  formation_.OnMissing(rank, reason);
+  formation_->OnMissing(rank, reason);
   life_.OnGone(rank);
 }
 
@@ -378,16 +392,16 @@ void PeerGroup::OnLost(int rank, const absl::Status& why) {
 }
 
 void PeerGroup::OnRefused(const absl::Status& why) {
-  formation_.OnRefused(why);
+  formation_->OnRefused(why);
 }
 
-void PeerGroup::OnTold(int rank) { formation_.OnTold(rank); }
+void PeerGroup::OnTold(int rank) { formation_->OnTold(rank); }
 
 void PeerGroup::OnMessage(int rank, const proto::PeerMessage& message) {
-  formation_.OnMessage(rank, message);
+  formation_->OnMessage(rank, message);
   if (!life_.IsOfGroup(message)) return;
   life_.OnMessage(rank, message);
-  hangs_.OnMessage(rank, message);
+  hangs_->OnMessage(rank, message);
 }
 
 void PeerGroup::Report(absl::string_view line) const {
@@ -405,10 +419,10 @@ std::function<void(absl::string_view)> PeerGroup::WaitReport(
 }
 
 void PeerGroup::OnTick() {
-  const std::string line = hangs_.OnTick();
+  const std::string line = hangs_->OnTick();
   if (!line.empty()) Report(line);
   const absl::Status hopeless =
-      hangs_.CheckNobodyAwaitedHasLeft(options_.heartbeat_timeout);
+      hangs_->CheckNobodyAwaitedHasLeft(options_.heartbeat_timeout);
   if (!hopeless.ok()) life_.Fail(hopeless);
 }
 

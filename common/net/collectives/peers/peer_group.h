@@ -19,13 +19,11 @@
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"
-#include "common/net/collectives/peers/formation.h"
 #include "common/net/collectives/peers/group_communicator.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/peers/group_life.h"
-#include "common/net/collectives/peers/hang_watch.h"
 #include "common/net/collectives/peers/job_digest.h"
-#include "common/net/collectives/peers/peer_links.h"
+#include "common/net/collectives/peers/peer_listener.h"
 #include "common/net/collectives/transports/group_plan.h"
 #include "common/net/collectives/transports/group_transport.h"
 #include "common/net/collectives/transports/transport.h"
@@ -35,6 +33,11 @@
 #include "common/net/status/status_report.h"
 
 namespace muster {
+
+class Formation;
+class HangWatch;
+class PeerLinks;
+struct FormedGroup;
 
 // The tasks of a synchronous cluster, as one of them sees it: they find each
 // other, make sure that they are about to do the same, watch over each other
@@ -62,7 +65,7 @@ namespace muster {
 //   before.
 //
 // Thread-safe, but for the communicators.
-class PeerGroup : private PeerLinks::Listener {
+class PeerGroup : private PeerListener {
  public:
   struct Options {
     ClusterConfig config;
@@ -122,8 +125,8 @@ class PeerGroup : private PeerLinks::Listener {
   PeerGroup(const PeerGroup&) = delete;
   PeerGroup& operator=(const PeerGroup&) = delete;
 
-  int task_rank() const { return links_.rank(); }
-  int task_count() const { return links_.task_count(); }
+  int task_rank() const;
+  int task_count() const;
   int replica_count() const {
     return task_count() * options_.replicas_per_task;
   }
@@ -143,9 +146,7 @@ class PeerGroup : private PeerLinks::Listener {
 
   // Sets the activity of this task between collectives, for the reports of
   // tasks that wait for it. `activity` lives as long as the process.
-  void NoteActivity(const char* activity, uint64_t step) {
-    hangs_.NoteActivity(activity, step);
-  }
+  void NoteActivity(const char* activity, uint64_t step);
 
   // Ends the group because of an error of this task, which is not OK. Does not
   // wait.
@@ -167,7 +168,6 @@ class PeerGroup : private PeerLinks::Listener {
   PeerGroup(const Options& options, Network* network, Clock* clock);
 
   static absl::Status CheckOptions(const Options& options);
-  static PeerLinks::Options LinkOptions(const Options& options);
   absl::Status Form();
   void Adopt(FormedGroup group);
   // `options` with an implementation that has transports.
@@ -204,11 +204,11 @@ class PeerGroup : private PeerLinks::Listener {
   Clock* const clock_;
   AdmissionCheck admission_check_;
   Service methods_;
-  PeerLinks links_;
+  const std::unique_ptr<PeerLinks> links_;
   GroupLife life_;
-  HangWatch hangs_;
+  const std::unique_ptr<HangWatch> hangs_;
   GroupTransport transport_;
-  Formation formation_;
+  const std::unique_ptr<Formation> formation_;
   GroupPlan plan_;  // Constant after Join(), as is the rest.
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::unique_ptr<Server> server_;

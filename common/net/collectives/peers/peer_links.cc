@@ -24,7 +24,7 @@ constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
 
 }  // namespace
 
-PeerLinks::PeerLinks(const Options& options, Listener* listener,
+PeerLinks::PeerLinks(const Options& options, PeerListener* listener,
                      Network* network, Clock* clock)
     : options_(options),
       admission_(options.self),

@@ -20,6 +20,7 @@
 #include "common/net/collectives/peers/conversation.h"
 #include "common/net/collectives/peers/duplicate_task_probe.h"
 #include "common/net/collectives/peers/peer_health.h"
+#include "common/net/collectives/peers/peer_listener.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/reconnecting_stream.h"
@@ -55,29 +56,9 @@ class PeerLinks : private Conversation::Host,
     absl::Duration keepalive = absl::Seconds(10);
   };
 
-  // Called on threads of the transport and of this object, without a lock, and
-  // must not wait.
-  class Listener {
-   public:
-    virtual ~Listener() = default;
-    virtual void OnPresent(int rank) = 0;
-    // While watching, only of a peer that may go.
-    virtual void OnMissing(int rank, absl::string_view reason) = 0;
-    // While watching, once for a rank. The status carries a TaskFailure.
-    virtual void OnLost(int rank, const absl::Status& why) = 0;
-    // There can be no group with this task, or with a peer that cannot train.
-    // Before watching only.
-    virtual void OnRefused(const absl::Status& why) = 0;
-    // Of a task with Admission::Options::failure: the peer has been told it.
-    virtual void OnTold(int rank) = 0;
-    virtual void OnMessage(int rank, const proto::PeerMessage& message) = 0;
-    // Every heartbeat interval.
-    virtual void OnTick() = 0;
-  };
-
   // `listener`, `network` and `clock` are borrowed. Nothing happens before
   // Start().
-  PeerLinks(const Options& options, Listener* listener, Network* network,
+  PeerLinks(const Options& options, PeerListener* listener, Network* network,
             Clock* clock);
   // Stops. The server that was given AddTo() must be gone.
   ~PeerLinks() override;
@@ -199,7 +180,7 @@ class PeerLinks : private Conversation::Host,
   const std::vector<TaskId> tasks_;
   const int rank_;
   const uint64_t incarnation_;
-  Listener* const listener_;
+  PeerListener* const listener_;
   Clock* const clock_;
   TickLoop loop_;
   // The rest up to the lock is constant after construction.
