@@ -60,6 +60,7 @@ absl::StatusOr<IteratorRecord> EncodePerWorker(
     const WorkerDatasetFunction& make, const PerWorkerDatasetOptions& options,
     std::vector<TensorType>* element_types) {
   IteratorRecord record;
+  std::vector<std::string> names;
   for (int worker = 0; worker < options.worker_count; ++worker) {
     const Dataset dataset = make(ContextOf(worker, options));
     // What the function makes of its InputContext is left as it is.
@@ -68,10 +69,13 @@ absl::StatusOr<IteratorRecord> EncodePerWorker(
     record.serialized_datasets.push_back(std::move(serialized));
     if (worker == 0) {
       *element_types = dataset.element_types();
-    } else if (*element_types != dataset.element_types()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the dataset function makes other element types for worker ", worker,
-          " than for worker 0"));
+      names = dataset.component_names();
+    } else if (*element_types != dataset.element_types() ||
+               names != dataset.component_names()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the dataset function makes other element types or "
+                       "component names for worker ",
+                       worker, " than for worker 0"));
     }
   }
   AddContexts(options, &record);

@@ -87,7 +87,8 @@ class BatchNode final : public DatasetNode {
   BatchNode(NodePointer input, int64_t batch_size, const BatchOptions& options)
       : DatasetNode(BatchedTypes(*input, batch_size, options.drop_remainder),
                     BatchCount(input->cardinality(), batch_size,
-                               options.drop_remainder)),
+                               options.drop_remainder),
+                    input->component_names()),
         input_(std::move(input)),
         batch_size_(batch_size),
         options_(options) {}
@@ -167,7 +168,8 @@ class UnbatchedElements final : public ElementStream {
 class UnbatchNode final : public DatasetNode {
  public:
   UnbatchNode(NodePointer input, std::vector<TensorType> types)
-      : DatasetNode(std::move(types), CardinalityOf(*input)),
+      : DatasetNode(std::move(types), CardinalityOf(*input),
+                    input->component_names()),
         input_(std::move(input)) {}
 
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(

@@ -71,7 +71,8 @@ class FillingElements final : public ElementStream {
 class CacheNode final : public DatasetNode {
  public:
   explicit CacheNode(NodePointer input)
-      : DatasetNode(input->element_types(), input->cardinality()),
+      : DatasetNode(input->element_types(), input->cardinality(),
+                    input->component_names()),
         input_(std::move(input)) {}
 
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
@@ -216,7 +217,8 @@ class PrefetchedElements final : public ElementStream {
 class PrefetchNode final : public DatasetNode {
  public:
   PrefetchNode(NodePointer input, int64_t buffer_size)
-      : DatasetNode(input->element_types(), input->cardinality()),
+      : DatasetNode(input->element_types(), input->cardinality(),
+                    input->component_names()),
         input_(std::move(input)),
         buffer_size_(buffer_size) {}
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
+#include "common/dataset/components.h"
 #include "common/dataset/interleaved_stream.h"
 #include "common/dataset/row_tables.h"
 #include "proto/dataset.pb.h"
@@ -38,6 +40,19 @@ std::string TypesToString(const std::vector<TensorType>& types) {
                       absl::StrAppend(out, type.ToString());
                     }),
       "}");
+}
+
+// The names of all components, "" for those without.
+std::vector<std::string> NamesOf(const std::vector<NodePointer>& inputs) {
+  std::vector<std::string> names;
+  for (const NodePointer& input : inputs) {
+    const std::vector<std::string>& added = input->component_names();
+    names.insert(names.end(), added.begin(), added.end());
+    if (added.empty()) {
+      names.resize(names.size() + input->element_types().size());
+    }
+  }
+  return names;
 }
 
 class ZippedElements final : public ElementStream {
@@ -67,7 +82,7 @@ class ZippedElements final : public ElementStream {
 class ZipNode final : public DatasetNode {
  public:
   explicit ZipNode(std::vector<NodePointer> inputs)
-      : DatasetNode(TypesOf(inputs), CardinalityOf(inputs)),
+      : DatasetNode(TypesOf(inputs), CardinalityOf(inputs), NamesOf(inputs)),
         inputs_(std::move(inputs)) {}
 
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
@@ -158,7 +173,8 @@ class ConcatenateNode final : public DatasetNode {
  public:
   ConcatenateNode(std::vector<NodePointer> inputs,
                   std::vector<TensorType> types)
-      : DatasetNode(std::move(types), SumOfCardinalities(inputs)),
+      : DatasetNode(std::move(types), SumOfCardinalities(inputs),
+                    inputs[0]->component_names()),
         inputs_(std::move(inputs)) {}
 
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
@@ -190,7 +206,8 @@ class InterleaveNode final : public DatasetNode {
  public:
   InterleaveNode(std::vector<NodePointer> inputs, std::vector<TensorType> types,
                  const InterleaveOptions& options)
-      : DatasetNode(std::move(types), SumOfCardinalities(inputs)),
+      : DatasetNode(std::move(types), SumOfCardinalities(inputs),
+                    inputs[0]->component_names()),
         inputs_(std::move(inputs)),
         options_(options) {}
 
@@ -243,24 +260,30 @@ class InterleaveFunctionNode final : public DatasetNode {
     ASSIGN_OR_RETURN(std::shared_ptr<ElementStream> elements,
                      input_->MakeElements(context));
     InterleavedElements::NextStream next_stream =
-        [this_types = element_types(), elements, context,
-         function =
-             function_]() -> absl::StatusOr<std::unique_ptr<ElementStream>> {
+        [this_types = element_types(), elements, context, function = function_,
+         names = std::optional<std::vector<std::string>>()]() mutable
+        -> absl::StatusOr<std::unique_ptr<ElementStream>> {
       Element element;
       ASSIGN_OR_RETURN(const bool more, elements->Next(&element));
       if (!more) return nullptr;
       const Dataset made = function(element);
       RETURN_IF_ERROR(made.status());
       const std::vector<TensorType>& types = made.node()->element_types();
-      bool fits = types.size() == this_types.size();
+      if (!names.has_value()) names = made.node()->component_names();
+      bool fits = types.size() == this_types.size() &&
+                  made.node()->component_names() == *names;
       for (size_t c = 0; fits && c < types.size(); ++c) {
         fits = types[c].dtype == this_types[c].dtype &&
                types[c].shape.IsCompatibleWith(this_types[c].shape);
       }
       if (!fits) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "Interleave: the function made a dataset of ", TypesToString(types),
-            "; expected ", TypesToString(this_types)));
+        return absl::InvalidArgumentError(
+            absl::StrCat("Interleave: the function made a dataset of ",
+                         TypesToString(types), ", ",
+                         ComponentNamesToString(made.node()->component_names(),
+                                                types.size()),
+                         "; expected ", TypesToString(this_types),
+                         ", with names as in the first dataset"));
       }
       return made.node()->MakeElements(context);
     };
@@ -333,6 +356,14 @@ absl::StatusOr<std::vector<TensorType>> CommonTypes(
           stage, ": elements of one dataset are ", TypesToString(types),
           " and of another ", TypesToString(others)));
     }
+    if (input->component_names() == inputs[0]->component_names()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        stage, ": the components of one dataset are ",
+        ComponentNamesToString(inputs[0]->component_names(), types.size()),
+        " and of another ",
+        ComponentNamesToString(input->component_names(), types.size()),
+        "; expected the same names in the same order, as Rename() and Select() "
+        "make them"));
   }
   return types;
 }
@@ -353,6 +384,11 @@ int64_t SumOfCardinalities(const std::vector<NodePointer>& inputs) {
 
 absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs) {
   RETURN_IF_ERROR(CheckCombinedInputs("Zip", inputs));
+  const absl::Status unique = CheckUniqueNames(NamesOf(inputs));
+  if (!unique.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Zip: ", unique.message(), "; Rename() one of them"));
+  }
   return std::make_shared<ZipNode>(std::move(inputs));
 }
 

@@ -7,6 +7,8 @@
 #include "common/dataset/batch_stages.h"
 #include "common/dataset/buffer_stages.h"
 #include "common/dataset/combine_stages.h"
+#include "common/dataset/component_stages.h"
+#include "common/dataset/components.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/element_function.h"
 #include "common/dataset/file_cache.h"
@@ -54,6 +56,22 @@ class RootIterator final : public DatasetIterator {
   absl::StatusOr<bool> last_answer_ = false;
 };
 
+std::vector<std::string> TakeNames(std::vector<NamedTensor>* components) {
+  std::vector<std::string> names;
+  for (NamedTensor& component : *components) {
+    names.push_back(std::move(component.name));
+  }
+  return names;
+}
+
+Element TensorsOf(const std::vector<NamedTensor>& components) {
+  Element tensors;
+  for (const NamedTensor& component : components) {
+    tensors.push_back(component.value);
+  }
+  return tensors;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> InputContext::GetPerReplicaBatchSize(
@@ -82,6 +100,16 @@ Dataset::Dataset(absl::StatusOr<std::shared_ptr<const DatasetNode>> node)
 
 Dataset Dataset::FromTensors(Element components) {
   return Dataset(MakeFromTensors(std::move(components)));
+}
+
+Dataset Dataset::FromTensors(std::vector<NamedTensor> components) {
+  std::vector<std::string> names = TakeNames(&components);
+  return FromTensors(TensorsOf(components)).WithNames(std::move(names));
+}
+
+Dataset Dataset::FromTensorSlices(std::vector<NamedTensor> components) {
+  std::vector<std::string> names = TakeNames(&components);
+  return FromTensorSlices(TensorsOf(components)).WithNames(std::move(names));
 }
 
 Dataset Dataset::FromTensorSlices(Element components) {
@@ -121,6 +149,16 @@ Dataset Dataset::Map(const TracedFunction& function,
   return Map(*std::move(graph), options);
 }
 
+Dataset Dataset::Map(const NamedFunction& function,
+                     const MapOptions& options) const {
+  if (!status_.ok()) return *this;
+  std::vector<std::string> names;
+  auto graph = TraceElementFunction(function, element_spec(), &names);
+  if (!graph.ok()) return Dataset(graph.status());
+  const Dataset mapped = Map(*std::move(graph), options);
+  return mapped.WithNames(std::move(names));
+}
+
 Dataset Dataset::Map(Graph function, const MapOptions& options) const {
   if (!status_.ok()) return *this;
   auto made = MakeGraphFunction(std::move(function), element_types());
@@ -136,13 +174,28 @@ Dataset Dataset::MapElements(ElementFunction function,
     return Dataset(absl::InvalidArgumentError("Map: the function is null"));
   }
   return Dataset(MakeMap(
-      node_, MakeHostFunction(std::move(function), std::move(output_types)),
+      node_, MakeHostFunction(std::move(function), {std::move(output_types)}),
       options));
 }
 
 Dataset Dataset::Filter(const TracedFunction& predicate) const {
   if (!status_.ok()) return *this;
   auto graph = TraceElementFunction(predicate, element_types());
+  if (!graph.ok()) return Dataset(graph.status());
+  return Filter(*std::move(graph));
+}
+
+Dataset Dataset::Filter(const NamedPredicate& predicate) const {
+  if (predicate == nullptr) {
+    return Dataset(absl::InvalidArgumentError("Filter: the predicate is null"));
+  }
+  if (!status_.ok()) return *this;
+  std::vector<std::string> names;
+  auto graph = TraceElementFunction(
+      [&](const NamedValues& row) -> std::vector<NamedValue> {
+        return {{"", predicate(row)}};
+      },
+      element_spec(), &names);
   if (!graph.ok()) return Dataset(graph.status());
   return Filter(*std::move(graph));
 }
@@ -156,6 +209,27 @@ Dataset Dataset::Filter(Graph predicate) const {
 
 Dataset Dataset::FilterElements(ElementPredicate predicate) const {
   return MUSTER_DATASET_STAGE(MakeFilter(node_, std::move(predicate)));
+}
+
+Dataset Dataset::WithNames(std::vector<std::string> names) const {
+  return MUSTER_DATASET_STAGE(MakeWithNames(node_, std::move(names)));
+}
+
+Dataset Dataset::Rename(
+    const std::vector<std::pair<std::string, std::string>>& names) const {
+  return MUSTER_DATASET_STAGE(MakeRename(node_, names));
+}
+
+Dataset Dataset::Select(const std::vector<std::string>& names) const {
+  return MUSTER_DATASET_STAGE(MakeSelect(node_, names));
+}
+
+Dataset Dataset::Drop(const std::vector<std::string>& names) const {
+  return MUSTER_DATASET_STAGE(MakeDrop(node_, names));
+}
+
+Dataset Dataset::SelectComponents(std::vector<int> indices) const {
+  return MUSTER_DATASET_STAGE(MakeSelectComponents(node_, std::move(indices)));
 }
 
 Dataset Dataset::Shuffle(int64_t buffer_size,
@@ -235,6 +309,11 @@ Dataset Dataset::Interleave(ElementToDataset function,
 const std::vector<TensorType>& Dataset::element_types() const {
   static const auto& none = *new std::vector<TensorType>();
   return status_.ok() ? node_->element_types() : none;
+}
+
+const std::vector<std::string>& Dataset::component_names() const {
+  static const auto& none = *new std::vector<std::string>();
+  return status_.ok() ? node_->component_names() : none;
 }
 
 int64_t Dataset::Cardinality() const {

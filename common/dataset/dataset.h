@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +17,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/dataset/components.h"
 
 namespace muster {
 
@@ -82,14 +85,20 @@ struct PaddedBatchOptions {
   std::vector<Shape> padded_shapes = {};
   // A scalar for each component. Empty: 0, false and "".
   std::vector<Tensor> padding_values = {};
+  // The same for components with these names, instead; the others are padded as
+  // without.
+  std::map<std::string, Shape> named_padded_shapes = {};
+  std::map<std::string, Tensor> named_padding_values = {};
   // Unknown extents are rounded up to a multiple, so that fewer shapes occur:
   // each is compiled for when a step first gets it.
   int64_t length_multiple = 1;
 };
 
 struct BucketOptions {
-  // The length of an element is the outermost extent of this component.
+  // The length of an element is the outermost extent of this component: the
+  // one at this position, or, unless it is "", of this name.
   int component = 0;
+  std::string component_name = "";
   // Bucket i has the lengths from boundaries[i - 1] to below boundaries[i]; the
   // last one has all that are longer.
   std::vector<int64_t> boundaries = {};
@@ -102,6 +111,8 @@ struct BucketOptions {
   // As PaddedBatchOptions.
   std::vector<Shape> padded_shapes = {};
   std::vector<Tensor> padding_values = {};
+  std::map<std::string, Shape> named_padded_shapes = {};
+  std::map<std::string, Tensor> named_padding_values = {};
 };
 
 struct InterleaveOptions {
@@ -140,6 +151,13 @@ class DatasetNode;  // One stage of a pipeline's definition; immutable.
 // The order of elements is a pure function of the definition, the InputContext
 // and the epoch. Every buffer is bounded by an argument of its stage.
 //
+// Components may have names, as the keys of dicts in tf.data. Names belong to
+// the definition, not to elements. They come from sources, from WithNames() and
+// from functions that make components by name; stages that leave components
+// where they are leave them their names. An element of tf.data that is
+// ({"age": ..., "city": ...}, label) has the components "age", "city" and one
+// without a name here.
+//
 // Equivalent to: tf.data.Dataset.
 //
 // Thread-safe: immutable.
@@ -148,6 +166,13 @@ class Dataset {
   // Traced once, when the stage is added.
   using TracedFunction =
       std::function<std::vector<Value>(absl::Span<const Value>)>;
+  // The same, with names:
+  //   data.Map([](const NamedValues& row) -> std::vector<NamedValue> {
+  //     return {{"rate", row["count"] / row["hours"]}, {"", row["label"]}};
+  //   });
+  using NamedFunction =
+      std::function<std::vector<NamedValue>(const NamedValues&)>;
+  using NamedPredicate = std::function<Value(const NamedValues&)>;
   // Called for each element, concurrently if a stage has several threads. A
   // dataset with such a function cannot be sent to other processes.
   using ElementFunction = std::function<absl::StatusOr<Element>(Element)>;
@@ -159,17 +184,20 @@ class Dataset {
 
   // One element.
   static Dataset FromTensors(Element components);
+  static Dataset FromTensors(std::vector<NamedTensor> components);
 
   // One element per row: components[i] without the outermost dimension, which
   // has the same extent in all components.
+  //   FromTensorSlices({{"age", ages}, {"city", cities}, {"", labels}})
   static Dataset FromTensorSlices(Element components);
+  static Dataset FromTensorSlices(std::vector<NamedTensor> components);
 
   // int64 scalars from `start` to below `stop`.
   static Dataset Range(int64_t stop);
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
 
   // Concatenates the components of one element of each dataset; ends with the
-  // shortest dataset.
+  // shortest dataset. No two may have the same name.
   static Dataset Zip(std::vector<Dataset> datasets);
 
   // Draws from `cycle_length` datasets alternately; one that ends is replaced
@@ -184,8 +212,11 @@ class Dataset {
   static Dataset SampleFromDatasets(std::vector<Dataset> datasets,
                                     const SampleOptions& options = {});
 
-  // Maps each element to function(components...).
+  // Maps each element to function(components...). Of these functions, only a
+  // NamedFunction gives the results names.
   Dataset Map(const TracedFunction& function,
+              const MapOptions& options = {}) const;
+  Dataset Map(const NamedFunction& function,
               const MapOptions& options = {}) const;
   Dataset Map(Graph function, const MapOptions& options = {}) const;
   Dataset MapElements(ElementFunction function,
@@ -195,8 +226,23 @@ class Dataset {
   // Keeps the elements for which predicate(components...), a bool scalar, is
   // true.
   Dataset Filter(const TracedFunction& predicate) const;
+  Dataset Filter(const NamedPredicate& predicate) const;
   Dataset Filter(Graph predicate) const;
   Dataset FilterElements(ElementPredicate predicate) const;
+
+  // Gives the components these names: one for each, "" for none. {} removes all
+  // names.
+  Dataset WithNames(std::vector<std::string> names) const;
+  // Pairs of a name and the new one, which may be "".
+  Dataset Rename(
+      const std::vector<std::pair<std::string, std::string>>& names) const;
+  // Keeps the components of these names, in this order, and behind them all
+  // without a name.
+  Dataset Select(const std::vector<std::string>& names) const;
+  // Leaves out the components of these names.
+  Dataset Drop(const std::vector<std::string>& names) const;
+  // Keeps the components at these positions, in this order.
+  Dataset SelectComponents(std::vector<int> indices) const;
 
   // Fills a buffer and draws from it at random; the next element replaces the
   // one drawn. A perfect shuffle if all elements fit.
@@ -255,13 +301,19 @@ class Dataset {
   // The elements of this dataset, followed by those of the other.
   Dataset Concatenate(const Dataset& other) const;
 
-  // Interleaves the datasets that `function` returns for the elements.
+  // Interleaves the datasets that `function` returns for the elements. All have
+  // the same names; those of the result are given with WithNames().
   Dataset Interleave(ElementToDataset function,
                      std::vector<TensorType> output_types,
                      const InterleaveOptions& options = {}) const;
 
   // The types of an element's components; extents may be unknown.
   const std::vector<TensorType>& element_types() const;
+  // Their names, as in ElementSpec.
+  const std::vector<std::string>& component_names() const;
+  ElementSpec element_spec() const {
+    return {element_types(), component_names()};
+  }
 
   static constexpr int64_t kInfinite = -1;
   static constexpr int64_t kUnknownCardinality = -2;

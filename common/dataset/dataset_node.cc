@@ -1,6 +1,9 @@
 #include "common/dataset/dataset_node.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -39,6 +42,12 @@ class SelectedElements final : public ElementStream {
   const RowSelection selection_;
 };
 
+// Names that are all "" are none, so that each definition has one form.
+bool HasNames(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return !name.empty(); });
+}
+
 }  // namespace
 
 std::unique_ptr<ElementStream> ElementsOf(RowSelection selection) {
@@ -51,6 +60,17 @@ RowSelection WholeTable(std::shared_ptr<const RowTable> table) {
   selection.table = std::move(table);
   selection.is_whole_table = true;
   return selection;
+}
+
+DatasetNode::DatasetNode(std::vector<TensorType> element_types,
+                         int64_t cardinality,
+                         std::vector<std::string> component_names)
+    : element_types_(std::move(element_types)),
+      component_names_(HasNames(component_names) ? std::move(component_names)
+                                                 : std::vector<std::string>()),
+      cardinality_(cardinality) {
+  MUSTER_CHECK(component_names_.empty() ||
+               component_names_.size() == element_types_.size());
 }
 
 absl::StatusOr<NodePointer> DatasetNode::WithInputs(

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,13 @@ class RowTable {
   // `batch`, which has component_count() tensors, if possible.
   virtual absl::Status Gather(absl::Span<const int64_t> rows,
                               absl::Span<Tensor> batch) const = 0;
+  // The same rows with some of the components, in the order of `components`.
+  // Null if the table has no form of that kind without copies.
+  virtual std::shared_ptr<const RowTable> Select(
+      absl::Span<const int> components) const {
+    (void)components;
+    return nullptr;
+  }
 };
 
 // Rows of a table, in some order. Without a table, the elements are not rows of
@@ -98,6 +106,10 @@ class DatasetNode {
 
   const std::vector<TensorType>& element_types() const {
     return element_types_;
+  }
+  // As ElementSpec::names.
+  const std::vector<std::string>& component_names() const {
+    return component_names_;
   }
   // The number of elements, Dataset::kInfinite, or
   // Dataset::kUnknownCardinality.
@@ -143,11 +155,13 @@ class DatasetNode {
   virtual absl::Status Encode(proto::Dataset* encoded) const = 0;
 
  protected:
-  DatasetNode(std::vector<TensorType> element_types, int64_t cardinality)
-      : element_types_(std::move(element_types)), cardinality_(cardinality) {}
+  // A stage that leaves components where they are passes on its input's names.
+  DatasetNode(std::vector<TensorType> element_types, int64_t cardinality,
+              std::vector<std::string> component_names = {});
 
  private:
   const std::vector<TensorType> element_types_;
+  const std::vector<std::string> component_names_;
   const int64_t cardinality_;
 };
 

@@ -62,7 +62,7 @@ TEST(FromTensorSlices, HasOneElementPerRow) {
 }
 
 TEST(FromTensorSlices, RequiresEqualNumbersOfRows) {
-  EXPECT_THAT(Dataset::FromTensorSlices({}).status(),
+  EXPECT_THAT(Dataset::FromTensorSlices(Element()).status(),
               StatusIs(kInvalid, HasSubstr("no tensors")));
   EXPECT_THAT(Dataset::FromTensorSlices({Tensor::Scalar(1.0f)}).status(),
               StatusIs(kInvalid, HasSubstr("float32[]")));

@@ -94,24 +94,36 @@ class HostFunction final : public ElementFunction {
 
 class HostFunctionFactory final : public ElementFunctionFactory {
  public:
-  HostFunctionFactory(Dataset::ElementFunction function,
-                      std::vector<TensorType> result_types)
-      : function_(std::move(function)),
-        result_types_(std::move(result_types)) {}
+  HostFunctionFactory(Dataset::ElementFunction function, ElementSpec results)
+      : function_(std::move(function)), results_(std::move(results)) {}
 
   absl::StatusOr<std::unique_ptr<ElementFunction>> Create() const override {
-    return std::make_unique<HostFunction>(&function_, &result_types_);
+    return std::make_unique<HostFunction>(&function_, &results_.types);
   }
   const Graph* graph() const override { return nullptr; }
   bool Encode(proto::DatasetStage::Map*) const override { return false; }
   const std::vector<TensorType>& result_types() const override {
-    return result_types_;
+    return results_.types;
+  }
+  std::vector<std::string> ResultNames(
+      const std::vector<std::string>&) const override {
+    return results_.names;
   }
 
  private:
   const Dataset::ElementFunction function_;
-  const std::vector<TensorType> result_types_;
+  const ElementSpec results_;
 };
+
+std::vector<Value> AddParameters(absl::Span<const TensorType> types,
+                                 GraphBuilder* builder) {
+  std::vector<Value> parameters;
+  for (size_t i = 0; i < types.size(); ++i) {
+    parameters.push_back(
+        builder->Parameter(absl::StrCat("component_", i), types[i]));
+  }
+  return parameters;
+}
 
 }  // namespace
 
@@ -122,12 +134,24 @@ absl::StatusOr<Graph> TraceElementFunction(
     return absl::InvalidArgumentError("the function is null");
   }
   GraphBuilder builder(&BuiltinOps(), "element");
-  std::vector<Value> arguments;
-  for (size_t i = 0; i < argument_types.size(); ++i) {
-    arguments.push_back(
-        builder.Parameter(absl::StrCat("component_", i), argument_types[i]));
-  }
+  const std::vector<Value> arguments = AddParameters(argument_types, &builder);
   for (const Value& result : function(arguments)) builder.AddResult(result);
+  return std::move(builder).Build();
+}
+
+absl::StatusOr<Graph> TraceElementFunction(
+    const Dataset::NamedFunction& function, const ElementSpec& arguments,
+    std::vector<std::string>* names) {
+  if (function == nullptr) {
+    return absl::InvalidArgumentError("the function is null");
+  }
+  GraphBuilder builder(&BuiltinOps(), "element");
+  const std::vector<Value> values = AddParameters(arguments.types, &builder);
+  for (NamedValue& result :
+       function(NamedValues(&builder, arguments.names, values))) {
+    builder.AddResult(result.value);
+    names->push_back(std::move(result.name));
+  }
   return std::move(builder).Build();
 }
 
@@ -158,9 +182,9 @@ absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeGraphFunction(
 }
 
 std::shared_ptr<const ElementFunctionFactory> MakeHostFunction(
-    Dataset::ElementFunction function, std::vector<TensorType> result_types) {
+    Dataset::ElementFunction function, ElementSpec results) {
   return std::make_shared<HostFunctionFactory>(std::move(function),
-                                               std::move(result_types));
+                                               std::move(results));
 }
 
 }  // namespace muster

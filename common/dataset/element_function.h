@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/tensor.h"
+#include "common/dataset/components.h"
 #include "common/dataset/dataset.h"
 
 namespace muster {
@@ -45,6 +47,12 @@ class ElementFunctionFactory {
   virtual bool Encode(proto::DatasetStage_Map* map) const = 0;
   // Types of the results.
   virtual const std::vector<TensorType>& result_types() const = 0;
+  // The names of the results: none, or one for each.
+  virtual std::vector<std::string> ResultNames(
+      const std::vector<std::string>& argument_names) const {
+    (void)argument_names;
+    return {};
+  }
 };
 
 // Traces `function` over elements of types `argument_types`.
@@ -53,15 +61,20 @@ absl::StatusOr<Graph> TraceElementFunction(
     const Dataset::TracedFunction& function,
     const std::vector<TensorType>& argument_types);
 
+// The same for a function of names. `*names` get those of the results.
+absl::StatusOr<Graph> TraceElementFunction(
+    const Dataset::NamedFunction& function, const ElementSpec& arguments,
+    std::vector<std::string>* names);
+
 // Runs `graph` on the CPU.
 //   kInvalidArgument  the graph is invalid, its parameters are not
 //                     `argument_types`, or it reads or updates variables
 absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeGraphFunction(
     Graph graph, const std::vector<TensorType>& argument_types);
 
-// Calls `function` and checks that the result has `result_types`.
+// Calls `function` and checks that the result has the types of `results`.
 std::shared_ptr<const ElementFunctionFactory> MakeHostFunction(
-    Dataset::ElementFunction function, std::vector<TensorType> result_types);
+    Dataset::ElementFunction function, ElementSpec results);
 
 }  // namespace muster
 

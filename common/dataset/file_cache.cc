@@ -261,7 +261,8 @@ class CachedElements final : public ElementStream {
 class FileCacheNode final : public DatasetNode {
  public:
   FileCacheNode(NodePointer input, std::string filename)
-      : DatasetNode(input->element_types(), input->cardinality()),
+      : DatasetNode(input->element_types(), input->cardinality(),
+                    input->component_names()),
         input_(std::move(input)),
         filename_(std::move(filename)),
         fingerprint_(FingerprintOf(*input_)) {}

@@ -17,6 +17,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/dataset/components.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/dataset_node.h"
 #include "proto/dataset.pb.h"
@@ -74,8 +75,10 @@ class WindowElements final : public ElementStream {
 
 class WindowSource final : public DatasetNode {
  public:
-  WindowSource(std::vector<TensorType> types, std::vector<Element> elements)
-      : DatasetNode(std::move(types), static_cast<int64_t>(elements.size())),
+  WindowSource(const DatasetNode& input, std::vector<Element> elements)
+      : DatasetNode(input.element_types(),
+                    static_cast<int64_t>(elements.size()),
+                    input.component_names()),
         elements_(
             std::make_shared<const std::vector<Element>>(std::move(elements))) {
   }
@@ -93,14 +96,14 @@ class WindowSource final : public DatasetNode {
 
 class GroupedElements final : public ElementStream {
  public:
+  // Windows have the components of `input_node`.
   GroupedElements(std::unique_ptr<ElementStream> input,
-                  const GroupByWindowOptions& options,
-                  std::vector<TensorType> input_types,
+                  const GroupByWindowOptions& options, NodePointer input_node,
                   std::vector<TensorType> output_types,
                   const PassContext& context)
       : input_(std::move(input)),
         options_(options),
-        input_types_(std::move(input_types)),
+        input_node_(std::move(input_node)),
         output_types_(std::move(output_types)),
         context_(context) {}
 
@@ -158,7 +161,7 @@ class GroupedElements final : public ElementStream {
     const auto found = windows_.find(key);
     const Dataset window(
         absl::StatusOr<NodePointer>(std::make_shared<WindowSource>(
-            input_types_, std::move(found->second.elements))));
+            *input_node_, std::move(found->second.elements))));
     windows_.erase(found);
     const Dataset made = options_.reduce(key, window);
     RETURN_IF_ERROR(made.status());
@@ -167,16 +170,25 @@ class GroupedElements final : public ElementStream {
                                  ToString(made.element_types()), " for key ",
                                  key, "; expected ", ToString(output_types_)));
     }
+    if (!names_.has_value()) names_ = made.component_names();
+    if (made.component_names() != *names_) {
+      return Refuse(absl::StrCat(
+          "reduce() made a dataset with the components ",
+          ComponentNamesToString(made.component_names(), output_types_.size()),
+          " for key ", key, "; that of an earlier window has ",
+          ComponentNamesToString(*names_, output_types_.size())));
+    }
     ASSIGN_OR_RETURN(reduced_, made.node()->MakeElements(context_));
     return absl::OkStatus();
   }
 
   const std::unique_ptr<ElementStream> input_;
   const GroupByWindowOptions options_;
-  const std::vector<TensorType> input_types_;
+  const NodePointer input_node_;
   const std::vector<TensorType> output_types_;
   const PassContext context_;
   std::map<int64_t, Window> windows_;
+  std::optional<std::vector<std::string>> names_;  // Of the first dataset made.
   std::unique_ptr<ElementStream> reduced_;  // Null: a window is to be filled.
   bool is_ended_ = false;
 };
@@ -196,8 +208,7 @@ class GroupByWindowNode final : public DatasetNode {
     ASSIGN_OR_RETURN(std::unique_ptr<ElementStream> elements,
                      input_->MakeElements(context));
     return std::make_unique<GroupedElements>(std::move(elements), options_,
-                                             input_->element_types(),
-                                             element_types(), context);
+                                             input_, element_types(), context);
   }
 
   StageKind kind() const override { return StageKind::kWindow; }

@@ -34,7 +34,8 @@ struct GroupByWindowOptions {
 //                  .window_size = 32},
 //                 {{DType::kInt64, Shape({Shape::kUnknown, Shape::kUnknown})}})
 //
-// `output_types` are those of the elements of what `reduce` makes. A dataset
+// `output_types` are those of the elements of what `reduce` makes, which all
+// have the same names; WithNames() gives those of the result. A dataset
 // with such functions cannot be sent to other processes;
 // BucketBySequenceLength() can.
 //
@@ -43,8 +44,7 @@ struct GroupByWindowOptions {
 //                     window_size and window_size_of, or it is below 1
 // Errors of iterators:
 //   kInvalidArgument  window_size_of() is below 1, or reduce() made a dataset
-//   of
-//                     other types
+//                     of other types, or of other names than before
 //   others            of the input and the functions
 //
 // Equivalent to: tf.data.Dataset.group_by_window.

@@ -236,7 +236,8 @@ class MapNode final : public DatasetNode {
           const MapOptions& options, CorruptInput corrupt_input,
           std::shared_ptr<std::atomic<int64_t>> corrupt_input_count)
       : DatasetNode(function->result_types(),
-                    MappedCardinality(input->cardinality(), corrupt_input)),
+                    MappedCardinality(input->cardinality(), corrupt_input),
+                    function->ResultNames(input->component_names())),
         input_(std::move(input)),
         function_(std::move(function)),
         options_(options),
@@ -330,7 +331,8 @@ class FilterNode final : public DatasetNode {
  public:
   FilterNode(NodePointer input, Dataset::ElementPredicate predicate)
       : DatasetNode(input->element_types(),
-                    FilteredCardinality(input->cardinality())),
+                    FilteredCardinality(input->cardinality()),
+                    input->component_names()),
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
 
@@ -361,7 +363,8 @@ class GraphFilterNode final : public DatasetNode {
  public:
   GraphFilterNode(NodePointer input, FunctionPointer predicate)
       : DatasetNode(input->element_types(),
-                    FilteredCardinality(input->cardinality())),
+                    FilteredCardinality(input->cardinality()),
+                    input->component_names()),
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
 

@@ -29,7 +29,8 @@ template <typename Stage>
 class OrderNode final : public DatasetNode {
  public:
   OrderNode(NodePointer input, int64_t cardinality, Stage stage)
-      : DatasetNode(input->element_types(), cardinality),
+      : DatasetNode(input->element_types(), cardinality,
+                    input->component_names()),
         input_(std::move(input)),
         stage_(std::move(stage)) {}
 

@@ -17,6 +17,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/batch_stages.h"
+#include "common/dataset/components.h"
 #include "common/dataset/row_tables.h"
 #include "proto/dataset.pb.h"
 
@@ -211,6 +212,49 @@ absl::StatusOr<std::vector<Tensor>> PaddingValues(
   return values;
 }
 
+absl::StatusOr<int> PositionOf(absl::string_view stage,
+                               const DatasetNode& input,
+                               const std::string& name) {
+  const absl::StatusOr<int> found = FindComponentIn(
+      input.component_names(), input.element_types().size(), name);
+  if (found.ok()) return found;
+  return absl::InvalidArgumentError(
+      absl::StrCat(stage, ": ", found.status().message()));
+}
+
+// Moves what is given by name to where it would be given by position.
+template <typename Options>
+absl::StatusOr<Options> ByPosition(absl::string_view stage,
+                                   const DatasetNode& input, Options options) {
+  const std::vector<TensorType>& types = input.element_types();
+  if ((!options.named_padded_shapes.empty() &&
+       !options.padded_shapes.empty()) ||
+      (!options.named_padding_values.empty() &&
+       !options.padding_values.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(stage,
+                     ": padding is given by name and by position; "
+                     "expected one of them"));
+  }
+  for (const auto& [name, shape] : options.named_padded_shapes) {
+    ASSIGN_OR_RETURN(const int c, PositionOf(stage, input, name));
+    for (size_t i = options.padded_shapes.size(); i < types.size(); ++i) {
+      options.padded_shapes.push_back(types[i].shape);
+    }
+    options.padded_shapes[c] = shape;
+  }
+  for (const auto& [name, value] : options.named_padding_values) {
+    ASSIGN_OR_RETURN(const int c, PositionOf(stage, input, name));
+    for (size_t i = options.padding_values.size(); i < types.size(); ++i) {
+      options.padding_values.push_back(Tensor::Zeros(types[i].dtype, Shape()));
+    }
+    options.padding_values[c] = value;
+  }
+  options.named_padded_shapes.clear();
+  options.named_padding_values.clear();
+  return options;
+}
+
 std::vector<TensorType> BatchTypes(std::vector<TensorType> types,
                                    int64_t rows) {
   for (TensorType& type : types) type.shape.InsertDim(0, rows);
@@ -263,7 +307,7 @@ class PaddedBatchNode final : public DatasetNode {
   PaddedBatchNode(NodePointer input, std::vector<TensorType> types,
                   int64_t cardinality, PaddingPointer padding,
                   int64_t batch_size, const PaddedBatchOptions& options)
-      : DatasetNode(std::move(types), cardinality),
+      : DatasetNode(std::move(types), cardinality, input->component_names()),
         input_(std::move(input)),
         padding_(std::move(padding)),
         batch_size_(batch_size),
@@ -374,7 +418,7 @@ class BucketNode final : public DatasetNode {
   BucketNode(NodePointer input, std::vector<TensorType> types,
              int64_t cardinality, PaddingPointer padding,
              const BucketOptions& options)
-      : DatasetNode(std::move(types), cardinality),
+      : DatasetNode(std::move(types), cardinality, input->component_names()),
         input_(std::move(input)),
         padding_(std::move(padding)),
         options_(options) {}
@@ -462,8 +506,10 @@ absl::Status CheckBuckets(const DatasetNode& input,
 
 absl::StatusOr<NodePointer> MakePaddedBatch(NodePointer input,
                                             int64_t batch_size,
-                                            const PaddedBatchOptions& options) {
+                                            const PaddedBatchOptions& named) {
   constexpr absl::string_view kStage = "PaddedBatch";
+  ASSIGN_OR_RETURN(const PaddedBatchOptions options,
+                   ByPosition(kStage, *input, named));
   RETURN_IF_ERROR(CheckBatchSize(kStage, batch_size));
   if (options.length_multiple < 1 || options.length_multiple > kBatchSizeMax) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -485,8 +531,14 @@ absl::StatusOr<NodePointer> MakePaddedBatch(NodePointer input,
 }
 
 absl::StatusOr<NodePointer> MakeBucketBySequenceLength(
-    NodePointer input, const BucketOptions& options) {
+    NodePointer input, const BucketOptions& named) {
   constexpr absl::string_view kStage = "BucketBySequenceLength";
+  ASSIGN_OR_RETURN(BucketOptions options, ByPosition(kStage, *input, named));
+  if (!options.component_name.empty()) {
+    ASSIGN_OR_RETURN(options.component,
+                     PositionOf(kStage, *input, options.component_name));
+    options.component_name.clear();
+  }
   RETURN_IF_ERROR(CheckBuckets(*input, options));
   ASSIGN_OR_RETURN(const std::vector<TensorType> rows,
                    RowTypes(kStage, *input, options.padded_shapes));

@@ -80,12 +80,26 @@ class RegisteredFactory final : public ElementFunctionFactory {
   const std::vector<TensorType>& result_types() const override {
     return function_->result_types();
   }
+  std::vector<std::string> ResultNames(
+      const std::vector<std::string>& argument_names) const override {
+    return function_->ResultNames(argument_names);
+  }
 
  private:
   const std::string name_;
   const std::string argument_;
   const std::shared_ptr<const ElementFunctionFactory> function_;
 };
+
+absl::Status CheckNames(const RegisteredFunction& made) {
+  if (!made.output_names.empty() &&
+      made.output_names.size() != made.output_types.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its maker gives ", made.output_names.size(), " names to ",
+        made.output_types.size(), " components; expected one for each"));
+  }
+  return CheckUniqueNames(made.output_names);
+}
 
 }  // namespace
 
@@ -96,12 +110,16 @@ bool RegisterElementFunction(const std::string& name,
 
 absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>>
 MakeRegisteredFunction(const std::string& name, const std::string& argument,
-                       const std::vector<TensorType>& elements) {
+                       const ElementSpec& elements) {
   ASSIGN_OR_RETURN(const RegisteredFunctionMaker maker,
                    Registry::OfProcess().Find(name));
   absl::StatusOr<RegisteredFunction> made = maker(argument, elements);
   if (made.ok() && made->function == nullptr) {
     made = absl::InternalError("its maker returned no function");
+  }
+  if (made.ok()) {
+    const absl::Status names = CheckNames(*made);
+    if (!names.ok()) made = names;
   }
   if (!made.ok()) {
     return absl::Status(
@@ -111,15 +129,16 @@ MakeRegisteredFunction(const std::string& name, const std::string& argument,
   }
   return std::make_shared<RegisteredFactory>(
       name, argument,
-      MakeHostFunction(std::move(made->function),
-                       std::move(made->output_types)));
+      MakeHostFunction(
+          std::move(made->function),
+          {std::move(made->output_types), std::move(made->output_names)}));
 }
 
 Dataset MapRegistered(const Dataset& dataset, const std::string& name,
                       const std::string& argument, const MapOptions& options) {
   if (!dataset.status().ok()) return dataset;
   auto function =
-      MakeRegisteredFunction(name, argument, dataset.element_types());
+      MakeRegisteredFunction(name, argument, dataset.element_spec());
   if (!function.ok()) {
     return Dataset(absl::StatusOr<NodePointer>(function.status()));
   }

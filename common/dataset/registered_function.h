@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
+#include "common/dataset/components.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/element_function.h"
 
@@ -20,7 +20,7 @@ namespace muster {
 // they run the program that registers it.
 //
 //   absl::StatusOr<RegisteredFunction> MakeScale(
-//       absl::string_view factor, absl::Span<const TensorType> elements) {...}
+//       absl::string_view factor, const ElementSpec& elements) {...}
 //   const bool kIsRegistered = RegisterElementFunction("scale", MakeScale);
 //
 //   dataset = MapRegistered(dataset, "scale", "0.5");
@@ -30,14 +30,17 @@ namespace muster {
 struct RegisteredFunction {
   Dataset::ElementFunction function;
   std::vector<TensorType> output_types;
+  // None, or one for each, as ElementSpec::names.
+  std::vector<std::string> output_names = {};
 };
 
-// Makes a function from the `argument` of MapRegistered() and the types of the
-// elements. Called in each process that has the dataset. Thread-safe, and equal
-// arguments make equal functions.
+// Makes a function from the `argument` of MapRegistered() and what the elements
+// are: elements.Find("age") is the position of a component. Called in each
+// process that has the dataset. Thread-safe, and equal arguments make equal
+// functions.
 using RegisteredFunctionMaker =
     std::function<absl::StatusOr<RegisteredFunction>(
-        absl::string_view argument, absl::Span<const TensorType> elements)>;
+        absl::string_view argument, const ElementSpec& elements)>;
 
 // Registers a function for the rest of the process, before any dataset uses it:
 // in a source file that the program uses, since linkers leave out others.
@@ -50,6 +53,8 @@ bool RegisterElementFunction(const std::string& name,
 //   kNotFound       this process has no function of that name; lists those it
 //                   has
 //   kAlreadyExists  it has several
+//   kInvalidArgument  output_names are not one for each component, or two are
+//                     equal
 //   others          as the maker
 Dataset MapRegistered(const Dataset& dataset, const std::string& name,
                       const std::string& argument = "",
@@ -59,7 +64,7 @@ Dataset MapRegistered(const Dataset& dataset, const std::string& name,
 // MapRegistered().
 absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>>
 MakeRegisteredFunction(const std::string& name, const std::string& argument,
-                       const std::vector<TensorType>& elements);
+                       const ElementSpec& elements);
 
 }  // namespace muster
 

@@ -157,6 +157,13 @@ absl::Status TensorTable::Gather(absl::Span<const int64_t> rows,
   return absl::OkStatus();
 }
 
+std::shared_ptr<const RowTable> TensorTable::Select(
+    absl::Span<const int> components) const {
+  std::vector<Component> selected;
+  for (const int c : components) selected.push_back(components_[c]);
+  return std::make_shared<TensorTable>(std::move(selected));
+}
+
 ZippedTable::ZippedTable(std::vector<std::shared_ptr<const RowTable>> tables)
     : tables_(std::move(tables)) {
   MUSTER_CHECK(!tables_.empty());

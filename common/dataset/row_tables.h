@@ -44,6 +44,8 @@ class TensorTable final : public RowTable {
   absl::Status Get(int64_t row, absl::Span<Tensor> element) const override;
   absl::Status Gather(absl::Span<const int64_t> rows,
                       absl::Span<Tensor> batch) const override;
+  std::shared_ptr<const RowTable> Select(
+      absl::Span<const int> components) const override;
 
  private:
   const std::vector<Component> components_;

@@ -84,7 +84,8 @@ class SampleNode final : public DatasetNode {
              SampleOptions options)
       : DatasetNode(std::move(types),
                     CardinalityOf(inputs, options.weights,
-                                  options.stop_on_empty_dataset)),
+                                  options.stop_on_empty_dataset),
+                    inputs[0]->component_names()),
         inputs_(std::move(inputs)),
         options_(std::move(options)) {}
 

@@ -102,7 +102,8 @@ class WindowNode final : public DatasetNode {
   WindowNode(NodePointer input, int64_t size,
              const SlidingWindowOptions& options)
       : DatasetNode(WindowTypes(*input, size, options),
-                    WindowCount(input->cardinality(), size, options)),
+                    WindowCount(input->cardinality(), size, options),
+                    input->component_names()),
         input_(std::move(input)),
         size_(size),
         options_(options) {}

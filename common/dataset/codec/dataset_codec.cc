@@ -15,6 +15,7 @@
 #include "common/dataset/autotune.h"
 #include "common/dataset/codec/decode_files.h"
 #include "common/dataset/combine_stages.h"
+#include "common/dataset/component_stages.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/files/csv.h"
 #include "common/dataset/files/idx.h"
@@ -212,6 +213,12 @@ absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
       return DecodeWindow(input, stage.window());
     case Stage::kUnbatch:
       return input.Unbatch();
+    case Stage::kComponents:
+      return Dataset(MakeComponents(input.node(),
+                                    {stage.components().index().begin(),
+                                     stage.components().index().end()},
+                                    {stage.components().name().begin(),
+                                     stage.components().name().end()}));
     case Stage::kTake:
       return input.Take(stage.take().count());
     case Stage::kSkip:

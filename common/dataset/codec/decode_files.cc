@@ -156,9 +156,9 @@ absl::StatusOr<NodePointer> DecodeBuiltInMap(const NodePointer& input,
     ASSIGN_OR_RETURN(function, DecodeImageFunction(input, map.image()));
   } else if (map.has_registered()) {
     ASSIGN_OR_RETURN(function,
-                     MakeRegisteredFunction(map.registered().name(),
-                                            map.registered().argument(),
-                                            input->element_types()));
+                     MakeRegisteredFunction(
+                         map.registered().name(), map.registered().argument(),
+                         {input->element_types(), input->component_names()}));
   } else {
     ASSIGN_OR_RETURN(function, DecodeExampleFunction(input, map.example()));
   }

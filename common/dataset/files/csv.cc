@@ -133,6 +133,17 @@ std::vector<TensorType> TypesOf(const Plan& plan) {
   return types;
 }
 
+// Those of the features that are components of their own. The label has none,
+// as in tf.data.experimental.make_csv_dataset.
+std::vector<std::string> NamesOf(const Plan& plan) {
+  if (plan.pack_features) return {};
+  std::vector<std::string> names(plan.component_count());
+  for (int c = 0; c < static_cast<int>(plan.columns.size()); ++c) {
+    if (c != plan.label) names[plan.ComponentOf(c)] = plan.columns[c].name;
+  }
+  return names;
+}
+
 // The position in the file of each of the plan's columns.
 absl::StatusOr<std::vector<size_t>> FindColumns(
     const Plan& plan, const CsvReader& reader,
@@ -268,7 +279,7 @@ class CsvNode final : public FileTableNode {
   CsvNode(Plan plan, std::vector<std::string> paths,
           const InterleaveOptions& order)
       : FileTableNode(TypesOf(plan), Dataset::kUnknownCardinality,
-                      std::move(paths), order),
+                      std::move(paths), order, NamesOf(plan)),
         plan_(std::move(plan)) {}
 
   absl::StatusOr<NodePointer> WithFiles(

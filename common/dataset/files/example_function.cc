@@ -1,5 +1,6 @@
 #include "common/dataset/files/example_function.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -59,6 +60,16 @@ class ExampleFunctionFactory final : public ElementFunctionFactory {
     return std::make_unique<ExampleFunction>(&features_);
   }
   const char* name() const override { return "ParseExample"; }
+  std::vector<std::string> ResultNames(
+      const std::vector<std::string>&) const override {
+    std::vector<std::string> names;
+    for (const FeatureSpec& feature : features_) {
+      const bool is_taken =
+          std::find(names.begin(), names.end(), feature.key) != names.end();
+      names.push_back(is_taken ? "" : feature.key);
+    }
+    return names;
+  }
   const Graph* graph() const override { return nullptr; }
   const std::vector<TensorType>& result_types() const override {
     return result_types_;

@@ -181,6 +181,10 @@ class FileTableNode::Table final : public RowTable {
                       absl::Span<Tensor> batch) const override {
     return rows_.Gather(rows, batch);
   }
+  std::shared_ptr<const RowTable> Select(
+      absl::Span<const int> components) const override {
+    return rows_.Select(components);
+  }
 
   std::unique_ptr<RowStream> Interleaved(const InterleaveOptions& order) const {
     return std::make_unique<InterleavedStream<int64_t>>(

@@ -49,8 +49,10 @@ class FileTableNode : public DatasetNode {
 
   // `order`: how files are interleaved.
   FileTableNode(std::vector<TensorType> element_types, int64_t cardinality,
-                std::vector<std::string> paths, const InterleaveOptions& order)
-      : DatasetNode(std::move(element_types), cardinality),
+                std::vector<std::string> paths, const InterleaveOptions& order,
+                std::vector<std::string> component_names = {})
+      : DatasetNode(std::move(element_types), cardinality,
+                    std::move(component_names)),
         paths_(std::move(paths)),
         order_(order) {}
 

@@ -43,7 +43,8 @@ struct ParseExampleOptions {
 };
 
 // Parses string[] elements, each a serialized tf.train.Example, into one
-// component for each of `features`.
+// component for each of `features`, with its key as the name. A key that is
+// given again, as the label of an autoencoder is, names the first one only.
 //   kInvalidArgument  no features, or as CheckFeatureSpec(); or elements of
 //                     another type
 // Errors of its elements:

@@ -135,6 +135,12 @@ TEST(RecordFilesTest, ParsesExamples) {
       "examples.tfrecord", {ExampleOf(7, {1, 2}), ExampleOf(8, {3, 4})});
   const Dataset dataset = ParseExample(TfRecordDataset({path}), Features());
   ASSERT_OK(dataset.status());
+  std::vector<std::string> keys;
+  for (const FeatureSpec& feature : Features()) keys.push_back(feature.key);
+  EXPECT_EQ(dataset.component_names(), keys);
+  const FeatureSpec x = Features()[0];
+  EXPECT_THAT(ParseExample(TfRecordDataset({path}), {x, x}).component_names(),
+              ElementsAre(x.key, ""));
   const std::vector<Element> elements = Elements(dataset.Batch(2));
   ASSERT_THAT(elements, SizeIs(1));
   EXPECT_THAT(elements[0][0].flat<float>(), ElementsAre(1, 2, 3, 4));

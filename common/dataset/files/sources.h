@@ -75,7 +75,8 @@ struct CsvOptions {
   DType label_dtype = DType::kInt64;
   bool has_header = true;
   char delimiter = ',';
-  // Combines all features into one vector. They must have one dtype.
+  // Combines all features into one vector. They must have one dtype. Otherwise
+  // each is a component with the name of its column; the label has no name.
   bool pack_features = true;
   // Other than 0: multiplies float features by this.
   double scale = 0;

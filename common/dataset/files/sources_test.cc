@@ -255,6 +255,18 @@ TEST(Csv, ColumnsHaveTypesAndDefaults) {
   EXPECT_EQ(elements[0][3].scalar<int64_t>(), 300);
 }
 
+TEST(Csv, FeaturesHaveTheNamesOfTheirColumns) {
+  const std::string path = WriteFile("named.csv", "y,a,b\n1,2,3\n4,5,6\n");
+  const Dataset separate =
+      Csv(path, {.label_column = "y", .pack_features = false});
+  EXPECT_THAT(separate.component_names(), ElementsAre("a", "b", ""));
+  const auto elements = Elements(separate.Select({"b"}));
+  ASSERT_THAT(elements, SizeIs(2));
+  EXPECT_EQ(elements[1][0].scalar<float>(), 6);
+  EXPECT_EQ(elements[1][1].scalar<int64_t>(), 4);
+  EXPECT_THAT(Csv(path, {.label_column = "y"}).component_names(), IsEmpty());
+}
+
 TEST(Csv, WithOnlyAHeaderIsEmpty) {
   EXPECT_THAT(Elements(Csv(WriteFile("empty.csv", "a,b\n"))), IsEmpty());
 }

@@ -123,4 +123,14 @@ Dataset DecodeImages(const Dataset& dataset, int component,
   return Dataset(MakeImages(dataset.node(), {.index = component}, options));
 }
 
+Dataset DecodeImages(const Dataset& dataset, absl::string_view component_name,
+                     const ImageOptions& options) {
+  if (!dataset.status().ok()) return dataset;
+  const absl::StatusOr<int> component =
+      dataset.element_spec().Find(component_name);
+  if (component.ok()) return DecodeImages(dataset, *component, options);
+  return Dataset(absl::InvalidArgumentError(
+      absl::StrCat("DecodeImages: ", component.status().message())));
+}
+
 }  // namespace muster

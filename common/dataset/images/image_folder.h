@@ -99,6 +99,8 @@ absl::StatusOr<std::vector<std::string>> ImageFolderClassNames(
 // Errors of its elements: as DecodeImage().
 //
 // Equivalent to: map(tf.io.decode_image), then tf.image.resize.
+Dataset DecodeImages(const Dataset& dataset, absl::string_view component_name,
+                     const ImageOptions& options = {});
 Dataset DecodeImages(const Dataset& dataset, int component,
                      const ImageOptions& options = {});
 

@@ -131,6 +131,10 @@ class ImageFunctionFactory final : public ElementFunctionFactory {
     return std::make_unique<ImageFunction>(component_, options_);
   }
   const char* name() const override { return "DecodeImage"; }
+  std::vector<std::string> ResultNames(
+      const std::vector<std::string>& argument_names) const override {
+    return argument_names;
+  }
   const Graph* graph() const override { return nullptr; }
   const std::vector<TensorType>& result_types() const override {
     return result_types_;
