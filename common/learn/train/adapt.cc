@@ -29,6 +29,7 @@
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/worker_agreement.h"
+#include "common/learn/train/named_inputs.h"
 #include "proto/tensor.pb.h"
 
 namespace muster {
@@ -169,8 +170,9 @@ absl::Status DecodeStates(const std::string& bytes,
 
 }  // namespace
 
-absl::Status Adapt(const LayerPtr& model, const Dataset& data) {
-  RETURN_IF_ERROR(data.status());
+absl::Status Adapt(const LayerPtr& model, const Dataset& elements) {
+  RETURN_IF_ERROR(elements.status());
+  ASSIGN_OR_RETURN(const Dataset data, InOrderOfModel(*model, elements));
   const auto* functional = dynamic_cast<const FunctionalLayer*>(model.get());
   if (functional != nullptr) return AdaptFunctional(*functional, data);
   std::vector<LayerPtr> before;

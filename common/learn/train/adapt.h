@@ -9,14 +9,15 @@
 namespace muster {
 
 // Computes the state of each AdaptableLayer of a sequential or functional model
-// that has none: vocabularies, bin boundaries, means. Goes through `data` once
-// for each of these layers, in this process, and shows it what the layers
-// before it make of the data's inputs. Weights cannot stand before such a
+// that has none: vocabularies, bin boundaries, means. Goes through `elements`
+// once for each of these layers, in this process, and shows it what the layers
+// before it make of the inputs. Weights cannot stand before such a
 // layer. To adapt one layer to tensors, pass Sequential({layer}).
 //
 // Equivalent to: adapt() of Keras' layers.
-//   kInvalidArgument  the data never end, have no elements, or do not fit
-absl::Status Adapt(const LayerPtr& model, const Dataset& data);
+//   kInvalidArgument  the elements never end, are none, or do not fit;
+//                     components with names as InOrderOfModel()
+absl::Status Adapt(const LayerPtr& model, const Dataset& elements);
 
 // The same for processes that train in sync: the chief computes, and all others
 // receive its states, so that what a category means is the same everywhere.

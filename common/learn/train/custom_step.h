@@ -30,6 +30,7 @@ struct StepTrace {
   GraphBuilder* builder;  // Borrowed.
   LayerPtr layer;
   // The components of an element of the dataset; the first axis is the batch's.
+  // Components with names come in the order of InOrderOfModel().
   absl::Span<const Value> element;
   CallContext context;
   ClippingOfWeight clipping_of;  // As the optimizer of the weight has it.

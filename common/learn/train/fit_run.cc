@@ -33,6 +33,7 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/named_inputs.h"
 #include "common/learn/train/non_finite.h"
 #include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
@@ -350,7 +351,10 @@ absl::Status FitRun::Start() {
         [this] { return State().message().SerializeAsString(); });
   }
   if (options_.validation_data.has_value()) {
-    const Dataset& data = std::get<Dataset>(*options_.validation_data);
+    ASSIGN_OR_RETURN(
+        const Dataset data,
+        InOrderOfModel(*compiled_.layer(),
+                       std::get<Dataset>(*options_.validation_data)));
     ASSIGN_OR_RETURN(validation_,
                      EvaluateRun::Create(model_, compiled_, data,
                                          {.steps = options_.validation_steps,

@@ -20,6 +20,7 @@
 #include "common/learn/train/fit_run.h"
 #include "common/learn/train/model_persistence.h"
 #include "common/learn/train/model_summary.h"
+#include "common/learn/train/named_inputs.h"
 #include "common/learn/train/predict_run.h"
 #include "common/learn/train/training_control.h"
 
@@ -66,7 +67,8 @@ absl::Status Model::Build(absl::Span<const TensorType> inputs) {
 
 absl::StatusOr<History> Model::Fit(const Dataset& data,
                                    const FitOptions& options) {
-  RETURN_IF_ERROR(compiled_->BuildFor(data));
+  ASSIGN_OR_RETURN(const Dataset ordered_data, InOrderOfModel(*layer(), data));
+  RETURN_IF_ERROR(compiled_->BuildFor(ordered_data));
   RETURN_IF_ERROR(compiled_->UseOptimizer());
   control_->stops = false;
   ASSIGN_OR_RETURN(FitOptions ordered, OptionsOfBatches(options));
@@ -74,7 +76,7 @@ absl::StatusOr<History> Model::Fit(const Dataset& data,
                    [](const Callback* a, const Callback* b) {
                      return a->turn() < b->turn();
                    });
-  return FitRun(this, *compiled_, control_.get(), data, ordered).Run();
+  return FitRun(this, *compiled_, control_.get(), ordered_data, ordered).Run();
 }
 
 absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,
@@ -83,9 +85,10 @@ absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,
     return OptionForArraysError("Evaluate", "batch_size",
                                 "batch it with Batch()");
   }
-  RETURN_IF_ERROR(compiled_->BuildFor(data));
+  ASSIGN_OR_RETURN(const Dataset ordered, InOrderOfModel(*layer(), data));
+  RETURN_IF_ERROR(compiled_->BuildFor(ordered));
   ASSIGN_OR_RETURN(std::unique_ptr<EvaluateRun> run,
-                   EvaluateRun::Create(this, *compiled_, data, options));
+                   EvaluateRun::Create(this, *compiled_, ordered, options));
   return run->Run();
 }
 
@@ -95,8 +98,9 @@ absl::StatusOr<Tensor> Model::Predict(const Dataset& data) {
 }
 
 absl::StatusOr<std::vector<Tensor>> Model::PredictAll(const Dataset& data) {
-  RETURN_IF_ERROR(compiled_->BuildFor(data));
-  return muster::PredictAll(*compiled_, data);
+  ASSIGN_OR_RETURN(const Dataset ordered, InOrderOfModel(*layer(), data));
+  RETURN_IF_ERROR(compiled_->BuildFor(ordered));
+  return muster::PredictAll(*compiled_, ordered);
 }
 
 absl::StatusOr<Logs> Model::TrainOnBatch(const Element& batch,

@@ -95,6 +95,8 @@ class Model {
   absl::Status Build(absl::Span<const TensorType> inputs);
 
   // Trains. Prints "Epoch 1/2" and a line of progress for each epoch.
+  // Components with names go to the inputs of their names, in any order, as
+  // InOrderOfModel() says (named_inputs.h); others go by position.
   //   kInvalidArgument     the data has no batches, never ends without
   //                        steps_per_epoch, or does not fit the model
   //   kInvalidArgument     the losses and metrics are not as many as outputs,

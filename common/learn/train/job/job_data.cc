@@ -18,10 +18,10 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
-#include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/train/job/job_data_files.h"
+#include "common/learn/train/named_inputs.h"
 #include "common/learn/train/validation_split.h"
 #include "proto/training_job.pb.h"
 
@@ -47,35 +47,29 @@ absl::StatusOr<Dataset> BuildIdx(const JobData::Idx& idx) {
 
 using Inputs = std::vector<ColumnInput>;
 
-// Makes a column of each input.
-absl::Status SeparateColumns(const Inputs& inputs, CsvOptions* options) {
+std::vector<std::string> NamesOf(const Inputs& inputs) {
+  std::vector<std::string> names;
+  for (const ColumnInput& input : inputs) names.push_back(input.name);
+  return names;
+}
+
+// Reads a component of each column, with the dtype of the input of its name.
+void SeparateColumns(const Inputs& inputs, CsvOptions* options) {
   options->pack_features = false;
-  std::vector<CsvColumn>& columns = options->columns;
-  if (inputs.size() == 1 && columns.size() == 1) {
-    columns[0].dtype = inputs[0].dtype;
-    return absl::OkStatus();
-  }
-  std::vector<CsvColumn> separate;
-  for (const ColumnInput& input : inputs) {
-    const auto given = std::find_if(
-        columns.begin(), columns.end(),
-        [&](const CsvColumn& column) { return column.name == input.name; });
-    if (given == columns.end() && !columns.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "csv.columns has no \"", input.name,
-          "\", which the model has as an input; expected each of them"));
+  if (options->columns.empty()) {
+    for (const ColumnInput& input : inputs) {
+      options->columns.push_back({.name = input.name});
     }
-    separate.push_back(given == columns.end() ? CsvColumn{.name = input.name}
-                                              : *given);
-    separate.back().dtype = input.dtype;
   }
-  if (separate.size() < columns.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("csv.columns has ", columns.size(), " columns, the model ",
-                     separate.size(), " inputs; expected the same names"));
+  const bool is_single = inputs.size() == 1 && options->columns.size() == 1;
+  for (CsvColumn& column : options->columns) {
+    const auto input = std::find_if(
+        inputs.begin(), inputs.end(), [&](const ColumnInput& candidate) {
+          return is_single || candidate.name == column.name;
+        });
+    // A column of no input is refused by its name, whatever it holds.
+    column.dtype = input == inputs.end() ? DType::kString : input->dtype;
   }
-  columns = std::move(separate);
-  return absl::OkStatus();
 }
 
 // How to train on a column of which a field is no number.
@@ -125,8 +119,11 @@ absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type,
       options.columns.back().default_value = column.default_value();
     }
   }
-  if (!inputs.empty()) RETURN_IF_ERROR(SeparateColumns(inputs, &options));
+  if (!inputs.empty()) SeparateColumns(inputs, &options);
   Dataset dataset = CsvFiles({csv.path().begin(), csv.path().end()}, options);
+  if (inputs.size() == 1 && options.columns.size() == 1) {
+    dataset = dataset.Rename({{options.columns[0].name, inputs[0].name}});
+  }
   const absl::Status status = dataset.status();
   const auto column = status.GetPayload(kCsvNotANumberUrl);
   if (!column.has_value()) return dataset;
@@ -134,6 +131,21 @@ absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type,
       status.code(),
       absl::StrCat(status.message(),
                    WaysWithStrings(csv, std::string(*column), inputs)));
+}
+
+// Leaves the features their names if they are those of the model's inputs.
+// Otherwise they are inputs by position.
+Dataset NameFeatures(const Dataset& dataset, const JobData::TfRecord& record,
+                     size_t feature_count, const Inputs& inputs) {
+  std::vector<std::string> names(record.features_size());
+  for (size_t i = 0; i < feature_count; ++i) {
+    names[i] = record.features(static_cast<int>(i)).key();
+  }
+  const std::vector<std::string> input_names = NamesOf(inputs);
+  const bool are_inputs = feature_count == inputs.size() &&
+                          std::is_permutation(input_names.begin(),
+                                              input_names.end(), names.begin());
+  return dataset.WithNames(are_inputs ? names : std::vector<std::string>());
 }
 
 // A dataset whose seed is not known yet.
@@ -157,6 +169,14 @@ SeededSource BuildSynthetic(const JobData::Synthetic& synthetic) {
   };
 }
 
+// The last feature is the label.
+absl::StatusOr<Dataset> BuildRecords(const JobData::TfRecord& record,
+                                     const Inputs& inputs) {
+  ASSIGN_OR_RETURN(const Dataset dataset, BuildTfRecord(record));
+  return NameFeatures(dataset, record,
+                      static_cast<size_t>(record.features_size()) - 1, inputs);
+}
+
 absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type,
                                       const Inputs& inputs) {
   switch (data.source_case()) {
@@ -175,7 +195,7 @@ absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type,
             "tf_record.features are ", data.tf_record().features_size(),
             "; expected two at least, the last being the label"));
       }
-      return BuildTfRecord(data.tf_record());
+      return BuildRecords(data.tf_record(), inputs);
     case JobData::kNpy:
       return BuildNpy(data.npy());
     default:
@@ -252,6 +272,8 @@ absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
       JobData::TfRecord record = data.tf_record();
       if (record.features_size() > 1) record.mutable_features()->RemoveLast();
       ASSIGN_OR_RETURN(dataset, BuildTfRecord(record));
+      dataset = NameFeatures(
+          dataset, record, static_cast<size_t>(record.features_size()), inputs);
       break;
     }
     default:
@@ -330,19 +352,9 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 }  // namespace
 
 std::vector<ColumnInput> ColumnInputsOf(const Layer& model) {
-  std::vector<const Layer*> layers;
-  if (const auto* functional = dynamic_cast<const FunctionalLayer*>(&model)) {
-    for (const LayerOutput& input : functional->inputs()) {
-      layers.push_back(input.call()->layer.get());
-    }
-  } else if (!model.layers().empty()) {
-    layers.push_back(model.layers().front().get());
-  }
   Inputs inputs;
-  for (const Layer* const layer : layers) {
-    const std::vector<TensorType> types = layer->input_types();
-    if (types.size() != 1) return {};
-    inputs.push_back({layer->name(), types[0].dtype});
+  for (const Layer* const layer : InputLayersOf(model)) {
+    inputs.push_back({layer->name(), layer->input_types().front().dtype});
   }
   const bool is_packed =
       inputs.size() == 1 && inputs[0].dtype != DType::kString;
@@ -362,6 +374,7 @@ absl::StatusOr<JobSource> JobSource::Open(
     JobSource source;
     source.data_ = data;
     source.field_ = std::string(field);
+    source.input_names_ = NamesOf(inputs);
     ASSIGN_OR_RETURN(const SeededSource seeded,
                      BuildSource(data, label_type, inputs));
     source.examples_ = ExamplesOf(seeded, data);
@@ -383,6 +396,7 @@ absl::StatusOr<JobSource> JobSource::OpenInputs(
   JobSource source;
   source.data_ = data;
   source.field_ = std::string(field);
+  source.input_names_ = NamesOf(inputs);
   absl::StatusOr<SeededSource> built = BuildInputs(data, inputs);
   if (!built.ok()) return Named(field, built.status());
   source.examples_ = ExamplesOf(*std::move(built), data);
@@ -395,10 +409,7 @@ absl::StatusOr<Dataset> JobSource::Batches(int64_t batch_size,
                                            uint64_t seed) const {
   ASSIGN_OR_RETURN(Dataset examples, examples_(seed));
   if (train_count_.has_value()) examples = examples.Take(*train_count_);
-  absl::StatusOr<Dataset> batches =
-      BuildBatches(std::move(examples), data_, batch_size, seed);
-  if (batches.ok()) return batches;
-  return Named(field_, batches.status());
+  return Ordered(BuildBatches(std::move(examples), data_, batch_size, seed));
 }
 
 absl::StatusOr<Dataset> JobSource::BatchesInOrder(int64_t batch_size,
@@ -424,8 +435,14 @@ absl::StatusOr<Dataset> JobSource::InOrder(Dataset examples, int64_t batch_size,
   once.clear_shuffle();
   once.clear_repeat();
   once.clear_drop_remainder();
-  absl::StatusOr<Dataset> batches =
-      BuildBatches(std::move(examples), once, batch_size, seed);
+  return Ordered(BuildBatches(std::move(examples), once, batch_size, seed));
+}
+
+absl::StatusOr<Dataset> JobSource::Ordered(
+    absl::StatusOr<Dataset> batches) const {
+  if (batches.ok()) {
+    batches = InOrderOfNames(input_names_, /*outputs=*/{}, *batches);
+  }
   if (batches.ok()) return batches;
   return Named(field_, batches.status());
 }

@@ -38,9 +38,11 @@ class JobSource {
   // Opens the source of `data`. `field` is what errors call it: "train". With a
   // `validation_split` above 0, that share of the examples, the last ones that
   // `skip` and `take` leave, is set apart; a source that does not say how many
-  // examples it has is read once to count them. With `inputs`, the columns of a
-  // CSV file are those with the names of the inputs; a single input takes the
-  // only entry of `csv.columns`, if there is one, whatever its name.
+  // examples it has is read once to count them. With `inputs`, each column of
+  // a CSV file is a component, and goes to the input of its name; a single
+  // input takes the only entry of `csv.columns`, if there is one, whatever its
+  // name. Features of TFRecord files go to the inputs of their names if all
+  // have such names, and otherwise by position.
   //   kInvalidArgument  no source, or a number out of range; names the field.
   //                     As TrainingExampleCount(), or it is unknown which
   //                     examples are the last
@@ -59,7 +61,8 @@ class JobSource {
 
   // The examples, without those set apart, as `data` says: cached, shuffled, in
   // batches, repeated.
-  //   kInvalidArgument  a number out of range; names the field
+  //   kInvalidArgument  a number out of range, or columns that are not the
+  //                     model's inputs; names the field
   absl::StatusOr<Dataset> Batches(int64_t batch_size, uint64_t seed) const;
 
   // Those set apart, or all without a validation_split, in batches in the order
@@ -74,9 +77,12 @@ class JobSource {
   JobSource() = default;
   absl::StatusOr<Dataset> InOrder(Dataset examples, int64_t batch_size,
                                   uint64_t seed) const;
+  // With components in the order of input_names_; errors name the field.
+  absl::StatusOr<Dataset> Ordered(absl::StatusOr<Dataset> batches) const;
 
   proto::JobData data_;
   std::string field_;
+  std::vector<std::string> input_names_;
   // With what `skip` and `take` leave.
   std::function<absl::StatusOr<Dataset>(uint64_t seed)> examples_;
   // With a validation_split: how many come before those set apart.

@@ -45,10 +45,12 @@ Message Parse(const std::string& text) {
   return message;
 }
 
-absl::StatusOr<Dataset> Build(const std::string& text) {
+absl::StatusOr<Dataset> Build(const std::string& text,
+                              const std::vector<ColumnInput>& inputs = {}) {
   ASSIGN_OR_RETURN(
       const JobSource source,
-      JobSource::Open(Parse<proto::JobData>(text), "train", DType::kInt64));
+      JobSource::Open(Parse<proto::JobData>(text), "train", DType::kInt64,
+                      /*validation_split=*/0, inputs));
   return source.Batches(/*batch_size=*/2, /*seed=*/7);
 }
 
@@ -138,6 +140,74 @@ TEST_F(JobDataTest, CsvTakesSomeColumnsAndDefaultsForEmptyCells) {
               HasSubstr("no column \"height\"; there are age, name, fare, y"));
   EXPECT_THAT(error_of("columns { name: 'y' }"),
               HasSubstr("csv.columns has the label \"y\""));
+}
+
+// The types of the components, in their order.
+std::string TypesOf(const absl::StatusOr<Dataset>& dataset) {
+  EXPECT_OK(dataset);
+  std::string types;
+  if (!dataset.ok()) return types;
+  for (const TensorType& type : dataset->element_types()) {
+    absl::StrAppend(&types, type.ToString(), " ");
+  }
+  return types;
+}
+
+TEST_F(JobDataTest, ColumnsGoToTheInputsOfTheirNames) {
+  const std::string path =
+      Write("people.csv", "age,name,fare,y\n22,Ann,7.5,1\n31,Bob,8,2\n");
+  const auto csv = [&](const std::string& columns) {
+    return absl::StrCat("csv { path: '", path, "' label: 'y' ", columns, " }");
+  };
+  const std::vector<ColumnInput> inputs = {{"fare", DType::kFloat64},
+                                           {"name", DType::kString}};
+  const std::string types = "float64[?] string[?] int64[?] ";
+  EXPECT_EQ(TypesOf(Build(csv(""), inputs)), types);
+  EXPECT_EQ(TypesOf(Build(csv("columns { name: 'name' } "
+                              "columns { name: 'fare' }"),
+                          inputs)),
+            types);
+  // The only input takes the only column.
+  EXPECT_EQ(TypesOf(Build(csv("columns { name: 'name' }"),
+                          {{"words", DType::kString}})),
+            "string[?] int64[?] ");
+  EXPECT_THAT(Build(csv("columns { name: 'fare' }"), inputs),
+              StatusIs(kInvalid, AllOf(HasSubstr("train: "),
+                                       HasSubstr("lacks the input \"name\""))));
+  EXPECT_THAT(
+      Build(csv("columns { name: 'fare' } columns { name: 'name' } columns { "
+                "name: 'age' }"),
+            inputs),
+      StatusIs(kInvalid, AllOf(HasSubstr("inputs \"fare\", \"name\""),
+                               HasSubstr("\"age\" is neither an input"))));
+}
+
+TEST_F(JobDataTest, FeaturesGoToTheInputsOfTheirNames) {
+  const std::string path = testing::TempDir() + "/job_named.tfrecord";
+  const auto writer = RecordWriter::Create(path);
+  ASSERT_OK(writer);
+  proto::Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features["a"] = Int64Feature({1});
+  features["b"] = BytesFeature({"two"});
+  features["y"] = Int64Feature({3});
+  ASSERT_OK((*writer)->Write(SerializeExample(example)));
+  ASSERT_OK((*writer)->Close());
+  const std::string text = absl::StrCat(
+      "tf_record { path: '", path,
+      "' features { key: 'b' type: STRING } features { key: 'a' type: INT64 } "
+      "features { key: 'y' type: INT64 } }");
+  const std::vector<ColumnInput> inputs = {{"a", DType::kInt64},
+                                           {"b", DType::kString}};
+  EXPECT_EQ(TypesOf(Build(text, inputs)), "int64[?] string[?] int64[?] ");
+  // Other names: by position.
+  EXPECT_EQ(TypesOf(Build(text, {{"x", DType::kString}, {"a", DType::kInt64}})),
+            "string[?] int64[?] int64[?] ");
+  ASSERT_OK_AND_ASSIGN(const JobSource source,
+                       JobSource::OpenInputs(Parse<proto::JobData>(text),
+                                             "predict_data", inputs));
+  EXPECT_EQ(TypesOf(source.BatchesInOrder(/*batch_size=*/2, /*seed=*/0)),
+            "int64[?] string[?] ");
 }
 
 TEST_F(JobDataTest, IdxTakesPairsOfFiles) {
