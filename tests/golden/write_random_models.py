@@ -28,7 +28,6 @@ OPEN = {
         "layer is named, and refuses the model. It does so with any "
         "Concatenate(axis=1, name=\"concatenate\") of masked inputs before a layer that "
         "takes the mask",
-    92: "Muster has no unit_forget_bias of ConvLSTM with a random bias_initializer",
     105: "Keras is at fault. Attention with 2 heads of key_dim 1 over 2 positions: the bias "
          "[heads, 1] of a projection is added along the positions, because keras.ops.add() "
          "takes it for a bias of channels first where the positions are as many as it has "

@@ -115,7 +115,8 @@ absl::StatusOr<Draw> ScaledDraw(const Initializer::VarianceScaling& scaling,
   }
 }
 
-// `initializer` is of any kind but `value`.
+// `initializer` is of any kind but `value`, and no concatenation of a whole
+// variable.
 absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
                                  const Shape& shape) {
   switch (initializer.kind_case()) {
@@ -151,6 +152,10 @@ absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
     case Initializer::kOrthogonal:
       RETURN_IF_ERROR(CheckOrthogonal(shape, initializer.orthogonal().gain()));
       return Draw{Draw::Kind::kOrthogonal, 0, initializer.orthogonal().gain()};
+    case Initializer::kConcatenation:
+      return absl::InvalidArgumentError(
+          "a part of a concatenation is a concatenation; expected another "
+          "initializer");
     case Initializer::kValue:
     case Initializer::KIND_NOT_SET:
       break;
@@ -190,20 +195,25 @@ struct ResolvedSpec {
   Tensor value;  // Valid when the initializer is a value.
 };
 
-absl::StatusOr<ResolvedSpec> Resolve(const proto::VariableSpec& spec) {
-  ResolvedSpec resolved;
-  ASSIGN_OR_RETURN(resolved.type.dtype, DecodeDType(spec.dtype()));
-  if (resolved.type.dtype == DType::kString) {
+absl::StatusOr<TensorType> TypeOf(const proto::VariableSpec& spec) {
+  TensorType type;
+  ASSIGN_OR_RETURN(type.dtype, DecodeDType(spec.dtype()));
+  if (type.dtype == DType::kString) {
     return absl::InvalidArgumentError("dtype is string; expected numbers");
   }
-  ASSIGN_OR_RETURN(resolved.type.shape, DecodeShape(spec.shape(), false));
-  const int64_t element_bytes =
-      static_cast<int64_t>(SizeOf(resolved.type.dtype));
-  if (resolved.type.shape.element_count() > kVariableBytesMax / element_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(resolved.type.ToString(), " is larger than ",
-                     kVariableBytesMax, " bytes"));
+  ASSIGN_OR_RETURN(type.shape, DecodeShape(spec.shape(), false));
+  const int64_t element_bytes = static_cast<int64_t>(SizeOf(type.dtype));
+  if (type.shape.element_count() > kVariableBytesMax / element_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        type.ToString(), " is larger than ", kVariableBytesMax, " bytes"));
   }
+  return type;
+}
+
+// `spec` has no concatenation.
+absl::StatusOr<ResolvedSpec> Resolve(const proto::VariableSpec& spec) {
+  ResolvedSpec resolved;
+  ASSIGN_OR_RETURN(resolved.type, TypeOf(spec));
   if (!spec.initializer().has_value()) {
     ASSIGN_OR_RETURN(resolved.draw,
                      ResolveDraw(spec.initializer(), resolved.type.shape));
@@ -322,21 +332,59 @@ absl::Status CheckRows(const Shape& shape, int64_t row_begin, int64_t row_end) {
                    rows, " rows"));
 }
 
-absl::Status Fill(const proto::VariableSpec& spec, int64_t row_begin,
-                  int64_t row_end, Tensor* slice) {
+// Rows of a variable that are initialized like a variable of their own.
+struct Part {
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  proto::VariableSpec spec;
+};
+
+// Returns the parts of a concatenation in their order, or the whole variable.
+absl::StatusOr<std::vector<Part>> PartsOf(const proto::VariableSpec& spec) {
+  ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
+  const int64_t row_count = type.shape.rank() == 0 ? 1 : type.shape.dim(0);
+  if (!spec.initializer().has_concatenation()) {
+    return std::vector<Part>{{0, row_count, spec}};
+  }
+  std::vector<Part> parts;
+  int64_t begin = 0;
+  for (const auto& part : spec.initializer().concatenation().parts()) {
+    if (part.row_count() < 0 || part.row_count() > row_count - begin) break;
+    Part& added = parts.emplace_back(
+        Part{begin, begin + part.row_count(), proto::VariableSpec()});
+    begin = added.row_end;
+    added.spec.set_dtype(spec.dtype());
+    *added.spec.mutable_shape() = spec.shape();
+    if (type.shape.rank() > 0) {
+      Shape rows = type.shape;
+      rows.set_dim(0, part.row_count());
+      *added.spec.mutable_shape() = EncodeShape(rows);
+    }
+    *added.spec.mutable_initializer() = part.initializer();
+    if (part.initializer().seed() == 0) {
+      added.spec.mutable_initializer()->set_seed(
+          FoldIn(spec.initializer().seed(), parts.size()));
+    }
+  }
+  const auto part_count =
+      static_cast<size_t>(spec.initializer().concatenation().parts_size());
+  if (begin == row_count && parts.size() == part_count) return parts;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", part_count,
+                   " parts of the concatenation do not add "
+                   "up to the ",
+                   row_count, " rows of ", type.ToString()));
+}
+
+// `spec` has no concatenation.
+absl::Status FillPart(const proto::VariableSpec& spec, int64_t row_begin,
+                      int64_t row_end, Tensor* slice) {
   ASSIGN_OR_RETURN(const ResolvedSpec resolved, Resolve(spec));
   TensorType type = resolved.type;
-  RETURN_IF_ERROR(CheckRows(type.shape, row_begin, row_end));
   int64_t begin = 0;
   if (type.shape.rank() > 0) {
     begin = row_begin * type.shape.ElementCountInRange(1, type.shape.rank());
     type.shape.set_dim(0, row_end - row_begin);
-  }
-  if (!slice->IsValid()) *slice = Tensor(type.dtype, type.shape);
-  if (slice->type() != type) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the slice to fill is ", slice->type().ToString(),
-                     "; expected ", type.ToString()));
   }
   if (slice->element_count() == 0) return absl::OkStatus();
   if (resolved.value.IsValid()) {
@@ -352,17 +400,50 @@ absl::Status Fill(const proto::VariableSpec& spec, int64_t row_begin,
   return absl::OkStatus();
 }
 
+absl::Status Fill(const proto::VariableSpec& spec, int64_t row_begin,
+                  int64_t row_end, Tensor* slice) {
+  ASSIGN_OR_RETURN(TensorType type, TypeOf(spec));
+  ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(spec));
+  RETURN_IF_ERROR(CheckRows(type.shape, row_begin, row_end));
+  if (type.shape.rank() > 0) type.shape.set_dim(0, row_end - row_begin);
+  if (!slice->IsValid()) *slice = Tensor(type.dtype, type.shape);
+  if (slice->type() != type) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the slice to fill is ", slice->type().ToString(),
+                     "; expected ", type.ToString()));
+  }
+  if (!spec.initializer().has_concatenation()) {
+    return FillPart(spec, row_begin, row_end, slice);
+  }
+  for (const Part& part : parts) {
+    RETURN_IF_ERROR(Resolve(part.spec).status());
+    const int64_t begin = std::max(row_begin, part.row_begin);
+    const int64_t end = std::min(row_end, part.row_end);
+    if (begin >= end) continue;
+    Tensor rows = type.shape.rank() == 0
+                      ? *slice
+                      : slice->SliceRows(begin - row_begin, end - row_begin);
+    RETURN_IF_ERROR(FillPart(part.spec, begin - part.row_begin,
+                             end - part.row_begin, &rows));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const proto::VariableSpec& spec) {
+  ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(spec));
+  for (const Part& part : parts) RETURN_IF_ERROR(Resolve(part.spec).status());
+  if (!spec.has_constraint()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
+  return CheckConstraint(spec.constraint(), type.shape);
+}
+
 }  // namespace
 
 absl::Status ValidateVariableSpec(const proto::VariableSpec& spec) {
   if (spec.name().empty()) {
     return absl::InvalidArgumentError("a variable has no name");
   }
-  absl::Status status = Resolve(spec).status();
-  if (status.ok() && spec.has_constraint()) {
-    ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
-    status = CheckConstraint(spec.constraint(), shape);
-  }
+  const absl::Status status = Validate(spec);
   return status.ok() ? status : SpecError(spec, status.message());
 }
 

@@ -195,6 +195,64 @@ TEST(Initializer, SlicesAreTheRowsOfTheWhole) {
   }
 }
 
+Initializer Concatenated(
+    const std::vector<std::pair<int64_t, Initializer>>& parts) {
+  Initializer concatenated;
+  concatenated.mutable_concatenation();
+  for (const auto& [row_count, initializer] : parts) {
+    auto* const part = concatenated.mutable_concatenation()->add_parts();
+    part->set_row_count(row_count);
+    *part->mutable_initializer() = initializer;
+  }
+  return concatenated;
+}
+
+TEST(Initializer, ConcatenationsHaveTheRowsOfTheirParts) {
+  Initializer seeded = Concatenated({{3, UniformOf(-1, 0)},
+                                     {0, ConstantOf(5)},
+                                     {1, ConstantOf(7)},
+                                     {4, UniformOf(-1, 0)}});
+  seeded.set_seed(3);
+  const proto::VariableSpec spec = Spec(DType::kFloat32, {8, 2}, seeded);
+  ASSERT_OK(ValidateVariableSpec(spec));
+  const Tensor whole = Whole(spec);
+  EXPECT_THAT(whole.flat<float>().subspan(6, 2), Each(7));
+  EXPECT_LT(whole.flat<float>()[5], 0);
+  EXPECT_LT(whole.flat<float>()[8], 0);
+  // Parts of the same kind draw different values.
+  EXPECT_NE(whole.flat<float>()[0], whole.flat<float>()[8]);
+  for (int64_t begin = 0; begin <= 8; ++begin) {
+    for (int64_t end = begin; end <= 8; ++end) {
+      Tensor slice;
+      ASSERT_OK(FillInitialValue(spec, begin, end, &slice));
+      EXPECT_EQ(slice.flat<float>(),
+                whole.flat<float>().subspan(2 * begin, 2 * (end - begin)))
+          << begin << " " << end;
+    }
+  }
+}
+
+TEST(Initializer, PartsOfConcatenationsAreChecked) {
+  const Initializer one = ConstantOf(1);
+  const struct {
+    Initializer initializer;
+    const char* message;
+  } cases[] = {
+      {Concatenated({{3, one}}), "do not add up to the 4 rows"},
+      {Concatenated({{3, one}, {2, one}}), "do not add up"},
+      {Concatenated({{-1, one}, {5, one}}), "do not add up"},
+      {Concatenated({{int64_t{1} << 62, one}, {4, one}}), "do not add up"},
+      {Concatenated({}), "the 0 parts"},
+      {Concatenated({{4, Concatenated({{4, one}})}}), "expected another"},
+      {Concatenated({{4, UniformOf(1, -1)}}), "in order"},
+  };
+  for (const auto& [initializer, message] : cases) {
+    EXPECT_THAT(
+        ValidateVariableSpec(Spec(DType::kFloat32, {4}, initializer)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  }
+}
+
 TEST(Initializer, SeedsDrawDifferentValues) {
   Initializer one = NormalOf(0, 1, false);
   Initializer two = one;

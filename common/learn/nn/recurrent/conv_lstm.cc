@@ -170,10 +170,6 @@ std::string ConvLSTMLayer<Size>::Mistake(const Shape& input) const {
   if (!is_rate(options_.dropout) || !is_rate(options_.recurrent_dropout)) {
     return "dropout and recurrent_dropout must be in [0, 1)";
   }
-  if (options_.use_bias && options_.unit_forget_bias &&
-      !options_.bias_initializer.definition().has_constant()) {
-    return "unit_forget_bias needs a bias_initializer that is a constant";
-  }
   if (input.rank() != Rank() + 3) {
     return absl::StrCat("expected an input of rank ", Rank() + 3,
                         ", [batch, time, extents..., channels]");

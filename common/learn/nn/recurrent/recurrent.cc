@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
@@ -15,7 +14,6 @@
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/recurrent/forget_bias.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -142,12 +140,6 @@ Initializer LSTMOf<Base>::BiasInitializer() const {
 
 template <typename Base>
 Value LSTMOf<Base>::Project(Value x) {
-  if (options_.use_bias && options_.unit_forget_bias &&
-      !options_.bias_initializer.definition().has_constant()) {
-    x.builder()->ReportError(absl::InvalidArgumentError(
-        "LSTM: unit_forget_bias needs a bias_initializer that is a constant"));
-    return Value();
-  }
   const Value y = MatMul(x, kernel_);
   return options_.use_bias ? y + bias_ : y;
 }

@@ -97,7 +97,7 @@ struct LSTMOptions {
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
   // The bias of the forget gate is initialized with 1 (Jozefowicz et al.,
-  // 2015). The bias_initializer of the other gates must then be a constant.
+  // 2015), and that of the other gates with the bias_initializer.
   bool unit_forget_bias = true;
   SequenceOptions sequence = {};
   std::string name = "";

@@ -1,5 +1,7 @@
 #include "common/learn/nn/recurrent/recurrent.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -7,15 +9,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/testing/graph_interpreter.h"
+#include "common/compute/variables/initial_value.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "common/core/tensor/tensor_codec.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/embedding.h"
@@ -114,13 +117,31 @@ TEST(RecurrentTest, TracesTheSameGraphForAnyNumberOfTimeSteps) {
 TEST(RecurrentTest, InitializesTheForgetBiasWithOne) {
   const LayerPtr layer = LSTM(2);
   ASSERT_OK(Trace(layer, {kBatch}));
-  ASSERT_OK_AND_ASSIGN(
-      const Tensor bias,
-      DecodeTensor(layer->weights()[2].spec().initializer().value()));
+  Tensor bias;
+  ASSERT_OK(FillInitialValue(layer->weights()[2].spec(), 0, 8, &bias));
   EXPECT_THAT(bias.flat<float>(), ElementsAre(0, 0, 1, 1, 0, 0, 0, 0));
-  EXPECT_THAT(
-      Trace(LSTM(2, {.bias_initializer = RandomNormal()}), {kBatch}),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("constant")));
+}
+
+// As Keras' initializers do, those of a bias [units] for the first gate, and of
+// a bias [2 units] for the last two.
+TEST(RecurrentTest, DrawsTheBiasOfTheOtherGates) {
+  const LayerPtr layer =
+      LSTM(1000, {.bias_initializer = GlorotUniform(/*seed=*/5)});
+  ASSERT_OK(Trace(layer, {kBatch}));
+  Tensor bias;
+  ASSERT_OK(FillInitialValue(layer->weights()[2].spec(), 0, 4000, &bias));
+  const absl::Span<const float> values = bias.flat<float>();
+  const auto largest = [&](size_t begin, size_t count) {
+    float found = 0;
+    for (const float value : values.subspan(begin, count)) {
+      found = std::max(found, std::abs(value));
+    }
+    return found;
+  };
+  EXPECT_THAT(values.subspan(1000, 1000), Each(1));
+  EXPECT_NEAR(largest(0, 1000), std::sqrt(3.0 / 1000), 1e-3);
+  EXPECT_NEAR(largest(2000, 2000), std::sqrt(3.0 / 2000), 1e-3);
+  EXPECT_NE(values[0], values[2000]);
 }
 
 // With h = h * scale + 1 and no kernel, the output shows the mask of each time

@@ -99,6 +99,8 @@ Json ToJson(const proto::Initializer& initializer) {
       return Object(
           kModule, "Orthogonal",
           {{"seed", seed}, {"gain", initializer.orthogonal().gain()}});
+    // No layer has these as options.
+    case proto::Initializer::kConcatenation:
     case proto::Initializer::kValue:
     case proto::Initializer::KIND_NOT_SET:
       break;
