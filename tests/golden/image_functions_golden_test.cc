@@ -12,7 +12,10 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/image/augmentation.h"
 #include "common/learn/nn/image/color.h"
+#include "common/learn/nn/image/elastic_transform.h"
+#include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/image/random_position.h"
+#include "common/learn/nn/image/tile_equalization.h"
 #include "common/learn/nn/layer.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -28,13 +31,32 @@ using Function = std::function<Value(Value x, Drawn drawn, const Json& config)>;
 
 constexpr double kTolerance = 2e-5;
 
+ImageTransformOptions ResamplingOf(const Json& config) {
+  static const auto& kFillModes =
+      *new std::map<std::string, FillMode>{{"constant", FillMode::kConstant},
+                                           {"nearest", FillMode::kNearest},
+                                           {"reflect", FillMode::kReflect},
+                                           {"wrap", FillMode::kWrap}};
+  const bool is_nearest = config.at("interpolation") == "nearest";
+  return {.interpolation =
+              is_nearest ? Interpolation::kNearest : Interpolation::kBilinear,
+          .fill_mode = kFillModes.at(config.value("fill_mode", "constant")),
+          .fill_value = config.at("fill_value")};
+}
+
+internal::Box BoxOf(Drawn& drawn) {
+  return {drawn["left"], drawn["right"], drawn["top"], drawn["bottom"]};
+}
+
 ValueRange RangeOf(const Json& config) {
   const Json& range = config.at("value_range");
   return {.lower = range.at(0), .upper = range.at(1)};
 }
 
-const std::map<std::string, Function>& Functions() {
-  static const auto& kFunctions = *new std::map<std::string, Function>{
+using FunctionsByName = std::map<std::string, Function>;
+
+FunctionsByName ColorFunctions() {
+  return {
       {"AdjustBrightness",
        [](Value x, Drawn drawn, const Json& config) {
          return internal::AdjustBrightness(x, drawn["delta"], RangeOf(config));
@@ -76,16 +98,17 @@ const std::map<std::string, Function>& Functions() {
        [](Value x, Drawn, const Json& config) {
          return internal::Equalize(x, config.at("bins"), RangeOf(config));
        }},
+  };
+}
+
+FunctionsByName PositionFunctions() {
+  return {
       {"ChangePerspective",
        [](Value x, Drawn drawn, const Json& config) {
-         const bool is_nearest = config.at("interpolation") == "nearest";
-         return internal::ChangePerspective(
-             x,
-             {drawn["right"], drawn["bottom"], drawn["last_x"],
-              drawn["last_y"]},
-             {.interpolation = is_nearest ? Interpolation::kNearest
-                                          : Interpolation::kBilinear,
-              .fill_value = config.at("fill_value")});
+         return internal::ChangePerspective(x,
+                                            {drawn["right"], drawn["bottom"],
+                                             drawn["last_x"], drawn["last_y"]},
+                                            ResamplingOf(config));
        }},
       {"GaussianBlur",
        [](Value x, Drawn drawn, const Json& config) {
@@ -95,11 +118,43 @@ const std::map<std::string, Function>& Functions() {
        }},
       {"Erase",
        [](Value x, Drawn drawn, const Json&) {
-         return internal::Erase(
-             x, {drawn["left"], drawn["right"], drawn["top"], drawn["bottom"]},
-             drawn["fill"]);
+         return internal::Erase(x, BoxOf(drawn), drawn["fill"]);
+       }},
+      {"Blend",
+       [](Value x, Drawn drawn, const Json&) {
+         return internal::Blend(x, drawn["weight"], drawn["order"]);
+       }},
+      {"PasteBox",
+       [](Value x, Drawn drawn, const Json&) {
+         return internal::PasteBox(x, BoxOf(drawn), drawn["order"]);
+       }},
+      {"ShareOutside",
+       [](Value x, Drawn drawn, const Json&) {
+         return internal::ShareOutside(x, BoxOf(drawn));
+       }},
+      {"TileEqualization",
+       [](Value x, Drawn, const Json& config) {
+         const Json& grid = config.at("tile_grid_size");
+         return (*ContrastLimitedAdaptiveHistogramEqualization(
+             {.value_range = RangeOf(config),
+              .clip_limit = config.at("clip_limit"),
+              .tile_grid_size = {grid.at(0), grid.at(1)}}))(x, kInference);
+       }},
+      {"ElasticTransform",
+       [](Value x, Drawn drawn, const Json& config) {
+         return internal::ElasticTransform(x, drawn["noise"],
+                                           {.scale = drawn["scale"]},
+                                           ResamplingOf(config));
        }},
   };
+}
+
+const FunctionsByName& Functions() {
+  static const auto& kFunctions = *[] {
+    auto* const all = new FunctionsByName(ColorFunctions());
+    all->merge(PositionFunctions());
+    return all;
+  }();
   return kFunctions;
 }
 

@@ -23,11 +23,15 @@
 #include "common/learn/nn/flatten.h"
 #include "common/learn/nn/group_normalization.h"
 #include "common/learn/nn/image/center_crop.h"
+#include "common/learn/nn/image/composed_augmentation.h"
+#include "common/learn/nn/image/elastic_transform.h"
+#include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/image/random_color.h"
 #include "common/learn/nn/image/random_image.h"
 #include "common/learn/nn/image/random_position.h"
 #include "common/learn/nn/image/rescaling.h"
 #include "common/learn/nn/image/resizing.h"
+#include "common/learn/nn/image/tile_equalization.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layer_normalization.h"
 #include "common/learn/nn/leaky_relu.h"
@@ -100,6 +104,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"additive_attention", [] { return AdditiveAttention(); }, kOffByDefault},
     {"alpha_dropout", [] { return AlphaDropout(0); }, kOffByDefault},
     {"attention", [] { return Attention(); }, kOffByDefault},
+    {"aug_mix", [] { return AugMix(); }, kOnByDefault},
     {"auto_contrast", [] { return AutoContrast(); }},
     {"average", [] { return Average(); }},
     {"average_pooling1d", [] { return AveragePooling1D(); }},
@@ -112,6 +117,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"category_encoding", [] { return CategoryEncoding(0); }},
     {"center_crop", [] { return CenterCrop(0, 0); }},
     {"concatenate", [] { return Concatenate(); }},
+    {"contrast_limited_adaptive_histogram_equalization",
+     [] { return ContrastLimitedAdaptiveHistogramEqualization(); },
+     kOnByDefault},
     {"conv1d", [] { return Conv1D(0, 0); }},
     {"conv1d_transpose", [] { return Conv1DTranspose(0, 0); }},
     {"conv2d", [] { return Conv2D(0, 0); }},
@@ -124,6 +132,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"cropping1d", [] { return Cropping1D(); }},
     {"cropping2d", [] { return Cropping2D(); }},
     {"cropping3d", [] { return Cropping3D(); }},
+    {"cut_mix", [] { return CutMix(); }, kOnByDefault},
     {"dense", [] { return Dense(0); }},
     {"depthwise_conv1d", [] { return DepthwiseConv1D(0); }},
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
@@ -161,17 +170,21 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"max_pooling3d", [] { return MaxPooling3D(); }},
     {"maximum", [] { return Maximum(); }},
     {"minimum", [] { return Minimum(); }},
+    {"mix_up", [] { return MixUp(); }, kOnByDefault},
     {"multi_head_attention", [] { return MultiHeadAttention(0, 0); }},
     {"multiply", [] { return Multiply(); }},
     {"normalization", [] { return Normalization(); }},
     {"permute", [] { return Permute({}); }},
     {"prelu", [] { return PReLU(); }},
+    {"rand_augment", [] { return RandAugment(); }, kOnByDefault},
     {"random_brightness", [] { return RandomBrightness(0); }, kOnByDefault},
     {"random_color_degeneration", [] { return RandomColorDegeneration(0); },
      kOnByDefault},
     {"random_color_jitter", [] { return RandomColorJitter(); }, kOnByDefault},
     {"random_contrast", [] { return RandomContrast(0); }, kOnByDefault},
     {"random_crop", [] { return RandomCrop(0, 0); }, kOnByDefault},
+    {"random_elastic_transform", [] { return RandomElasticTransform(); },
+     kOnByDefault},
     {"random_erasing", [] { return RandomErasing(); }, kOnByDefault},
     {"random_flip", [] { return RandomFlip(); }, kOnByDefault},
     {"random_gaussian_blur", [] { return RandomGaussianBlur(); }, kOnByDefault},

@@ -8,6 +8,7 @@ outputs: y; or plus and minus, the results for both signs.
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from cases.golden_format import case, normal, seeded, uniform
 
@@ -22,10 +23,13 @@ def cases():
     yield from _shears(seeded(462))
     yield from _equalizations(seeded(463))
     yield from _perspectives(seeded(464))
+    yield from _mixtures(seeded(465))
+    yield from _tiles(seeded(466))
+    yield from _elastic_transforms(seeded(467))
 
 
-def _images(rng, value_range):
-    return (uniform(rng, 3, 4, 5, 3) * value_range[1]).astype(np.float32)
+def _images(rng, value_range, count=3):
+    return (uniform(rng, count, 4, 5, 3) * value_range[1]).astype(np.float32)
 
 
 def _case(function, layer, x, drawn, transformation, **options):
@@ -134,6 +138,81 @@ def _perspectives(rng):
                                          "interpolation": interpolation, "fill_value": -1.0},
                    {"x": x, **{name: _column(*value) for name, value in drawn.items()}},
                    {"y": np.asarray(y, np.float32)})
+
+
+def _mixtures(rng):
+    order = np.array([2, 0, 1, 3], np.int32)
+    labels = uniform(rng, 4, 3).astype(np.float32)
+    x = _images(rng, BYTES, count=4)
+    weight = np.array([0.25, 1.0, 0.0, 0.7], np.float32)
+    drawn = {"mix_weight": weight, "permutation_order": order}
+    inputs = {"weight": _column(*weight), "order": order}
+    yield _case("Blend", L.MixUp(), x, inputs, drawn)
+    yield _labels_case(L.MixUp(), labels, weight, order, drawn)
+
+    layer = L.CutMix()
+    x = _images(rng, BYTES, count=4)
+    left, right = np.array([[1.5, 0.0, 2.0, 1.0], [3.0, 5.0, 4.0, 1.0]], np.float32)
+    top, bottom = np.array([[0.0, 0.0, 1.0, 0.5], [2.5, 4.0, 3.0, 0.5]], np.float32)
+    masks, weight = layer._generate_batch_mask(x.shape, (left, right, top, bottom))
+    box = {"left": left, "right": right, "top": top, "bottom": bottom}
+    box = {name: _column(*value) for name, value in box.items()}
+    drawn = {"mix_weight": weight, "permutation_order": order, "batch_masks": masks}
+    yield _case("PasteBox", layer, x, {"order": order, **box}, drawn)
+    yield case("ShareOutside", {"function": "ShareOutside"}, {"x": x, **box},
+               {"y": np.asarray(weight, np.float32)})
+    yield _labels_case(layer, labels, np.asarray(weight), order, drawn)
+
+
+def _labels_case(layer, labels, weight, order, drawn):
+    y = layer.transform_labels(labels, drawn)
+    return case("Blend.labels", {"function": "Blend"},
+                {"x": labels, "weight": weight.reshape(-1, 1).astype(np.float32), "order": order},
+                {"y": np.asarray(y, np.float32)})
+
+
+def _tiles(rng):
+    layer_class = L.ContrastLimitedAdaptiveHistogramEqualization
+    for value_range, clip_limit, grid, shape in (
+        (BYTES, 4.0, (2, 3), (2, 8, 9, 3)),
+        (BYTES, 0.0, (2, 2), (1, 7, 9, 2)),
+        (UNIT, 1.5, (3, 2), (2, 7, 9, 1)),
+        (UNIT, 40.0, (1, 1), (2, 5, 4, 1)),
+    ):
+        x = (uniform(rng, *shape) ** 2 * value_range[1]).astype(np.float32)
+        x[0, :3] = 0.25
+        layer = layer_class(value_range, clip_limit, grid)
+        yield case("TileEqualization",
+                   {"function": "TileEqualization", "clip_limit": clip_limit,
+                    "tile_grid_size": list(grid),
+                    "value_range": [float(n) for n in value_range]},
+                   {"x": x}, {"y": np.asarray(layer(x))})
+
+
+def _elastic_transforms(rng):
+    # Where the scale is less than 1, Keras blurs over less than the greatest radius.
+    for scale in (1.0, 0.5):
+        yield _elastic_transform(rng, (1, 41, 44, 1), scale, "bilinear", "constant")
+    for interpolation in ("bilinear", "nearest"):
+        for fill_mode in ("constant", "nearest", "reflect", "wrap"):
+            yield _elastic_transform(rng, (1, 21, 26, 2), 1.0, interpolation, fill_mode)
+
+
+def _elastic_transform(rng, shape, scale, interpolation, fill_mode):
+    seed = 11
+    x = uniform(rng, *shape).astype(np.float32)
+    height, width = shape[1:3]
+    y = keras.ops.image.elastic_transform(
+        x, alpha=max(height, width) * np.float32(0.1 * scale),
+        sigma=min(height, width) * np.float32(0.05 * scale), interpolation=interpolation,
+        fill_mode=fill_mode, fill_value=-1.0, seed=seed)
+    # What Keras draws for both axes.
+    noise = tf.random.stateless_normal(shape[:3], [seed, 0])
+    return case(f"ElasticTransform.{interpolation}.{fill_mode}.{scale}",
+                {"function": "ElasticTransform", "interpolation": interpolation,
+                 "fill_mode": fill_mode, "fill_value": -1.0},
+                {"x": x, "noise": noise.numpy(), "scale": np.array([scale], np.float32)},
+                {"y": np.asarray(y)})
 
 
 def _shears(rng):

@@ -47,6 +47,38 @@ def _preprocessing():
     )
 
 
+def _image_compositions():
+    yield "random_elastic_transform {}", L.RandomElasticTransform()
+    yield (
+        "random_elastic_transform { factor: [0.25, 0.5] scale: 0.5 interpolation: NEAREST"
+        " fill_mode: WRAP fill_value: 0.5 value_range: [0, 1] seed: 7 }",
+        L.RandomElasticTransform((0.25, 0.5), 0.5, "nearest", "wrap", 0.5, (0, 1), seed=7),
+    )
+    equalization = L.ContrastLimitedAdaptiveHistogramEqualization
+    yield "contrast_limited_adaptive_histogram_equalization {}", equalization()
+    yield (
+        "contrast_limited_adaptive_histogram_equalization { value_range: [0, 1] clip_limit: 2"
+        " tile_grid_size: [4, 2] }",
+        equalization((0, 1), 2.0, (4, 2)),
+    )
+    yield "rand_augment {}", L.RandAugment()
+    yield (
+        "rand_augment { value_range: [0, 1] num_ops: 3 factor: [0.25, 0.75]"
+        " interpolation: NEAREST seed: 7 }",
+        L.RandAugment((0, 1), 3, (0.25, 0.75), "nearest", seed=7),
+    )
+    yield "aug_mix {}", L.AugMix()
+    yield (
+        "aug_mix { value_range: [0, 1] num_chains: 2 chain_depth: 1 factor: 0.5 alpha: 0.25"
+        " all_ops: false interpolation: NEAREST seed: 7 }",
+        L.AugMix((0, 1), 2, 1, 0.5, 0.25, False, "nearest", seed=7),
+    )
+    yield "mix_up {}", L.MixUp()
+    yield "mix_up { alpha: 0.5 seed: 7 }", L.MixUp(0.5, seed=7)
+    yield "cut_mix {}", L.CutMix()
+    yield "cut_mix { factor: [0.25, 0.5] seed: 7 }", L.CutMix((0.25, 0.5), seed=7)
+
+
 def configurations():
     """Each kind of layer, with a value other than the default for most arguments."""
     yield from _preprocessing()
@@ -432,6 +464,7 @@ def _augmentation_configurations():
         " saturation_factor: [0, 0.5] hue_factor: [0.5, 1] value_range: [0, 1] seed: 7 }",
         L.RandomColorJitter((0, 1), (-0.25, 0.5), (0.25, 0.5), (0, 0.5), (0.5, 1), seed=7),
     )
+    yield from _image_compositions()
     yield "equalization {}", L.Equalization()
     yield "equalization { bins: 16 value_range: [0, 1] }", L.Equalization((0, 1), bins=16)
     yield "random_perspective {}", L.RandomPerspective()

@@ -31,9 +31,12 @@ Value ImageDraws::NextSeed() {
                     static_cast<int64_t>(FoldIn(layer_seed_, draw)));
 }
 
+Value ImageDraws::Column() const {
+  return Reshape(Slice(images_, {0, 0, 0, 0}, {-1, 1, 1, 1}), {-1, 1});
+}
+
 Value ImageDraws::Uniform(double lower, double upper) {
-  const Value corner = Slice(images_, {0, 0, 0, 0}, {-1, 1, 1, 1});
-  const Value unit = RandomUniformLike(NextSeed(), Reshape(corner, {-1, 1}));
+  const Value unit = RandomUniformLike(NextSeed(), Column());
   return Cast(Reshape(Between(unit, lower, upper), {-1, 1, 1, 1}),
               images_.dtype());
 }
@@ -43,9 +46,18 @@ Value ImageDraws::Sign() {
   return Select(unit > 0.5, OnesLike(unit) * -1.0, OnesLike(unit));
 }
 
+Value ImageDraws::Normal() {
+  return Cast(Reshape(RandomNormalLike(NextSeed(), Column()), {-1, 1, 1, 1}),
+              images_.dtype());
+}
+
 Value ImageDraws::UniformOfBatch(int64_t count, double lower, double upper) {
   return Cast(Between(RandomUniform(NextSeed(), {count}), lower, upper),
               images_.dtype());
+}
+
+Value ImageDraws::NormalOfBatch(int64_t count) {
+  return Cast(RandomNormal(NextSeed(), {count}), images_.dtype());
 }
 
 Value ImageDraws::NormalPixels() {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/base/random.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
@@ -53,13 +55,24 @@ class ImageDraws {
   Value Uniform(double lower, double upper);
   // Returns -1 or 1 for each image: [batch, 1, 1, 1].
   Value Sign();
+  // Returns a standard normal number for each image: [batch, 1, 1, 1].
+  Value Normal();
   // Returns `count` numbers for all images, uniform in [lower, upper): [count].
   Value UniformOfBatch(int64_t count, double lower, double upper);
+  // Returns `count` standard normal numbers for all images: [count].
+  Value NormalOfBatch(int64_t count);
   // Returns standard normal numbers of the shape of the images.
   Value NormalPixels();
 
+  // Returns the draws of a part of the layer, independent for each `part`.
+  ImageDraws OfPart(uint64_t part) const {
+    return ImageDraws(images_, FoldIn(layer_seed_, part));
+  }
+
  private:
   Value NextSeed();
+  // A number for each image, of which the shape counts: [batch, 1].
+  Value Column() const;
 
   const Value images_;
   const uint64_t layer_seed_;
@@ -73,6 +86,9 @@ class AugmentationLayer : public Layer {
  public:
   AugmentationLayer(const std::string& name, uint64_t seed)
       : Layer(name), seed_(seed) {}
+
+  // Augment(), for layers that consist of others.
+  Value AugmentWith(Value x, ImageDraws& draws) { return Augment(x, draws); }
 
  protected:
   Precision precision() const override { return Precision::kFloat32; }

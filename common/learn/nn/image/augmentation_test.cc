@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -9,13 +10,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/image_ops.h"
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/image/composed_augmentation.h"
+#include "common/learn/nn/image/elastic_transform.h"
+#include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/image/random_color.h"
 #include "common/learn/nn/image/random_position.h"
+#include "common/learn/nn/image/tile_equalization.h"
 #include "common/learn/nn/layer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,7 +67,19 @@ std::vector<LayerPtr> RandomLayers() {
                              .contrast_factor = 0.5,
                              .saturation_factor = RandomFactor(0.2, 0.8),
                              .hue_factor = 0.5}),
-          RandomPerspective()};
+          RandomPerspective(),
+          RandomElasticTransform(1.0, {.fill_mode = FillMode::kWrap})};
+}
+
+// Layers that consider all images of a batch.
+std::vector<LayerPtr> MixingLayers() {
+  return {RandAugment(), AugMix(), MixUp({.alpha = 1}), CutMix()};
+}
+
+std::vector<LayerPtr> AllLayers() {
+  std::vector<LayerPtr> all = RandomLayers();
+  for (const LayerPtr& layer : MixingLayers()) all.push_back(layer);
+  return all;
 }
 
 absl::StatusOr<Tensor> Transform(const LayerPtr& layer, const Tensor& images,
@@ -100,7 +118,7 @@ TEST(AugmentationTest, DrawsTheSameForAnyNumberOfReplicas) {
 }
 
 TEST(AugmentationTest, DrawsDifferentlyPerStepAndTheSameOnRetry) {
-  for (const LayerPtr& layer : RandomLayers()) {
+  for (const LayerPtr& layer : AllLayers()) {
     SCOPED_TRACE(layer->kind());
     ASSERT_OK_AND_ASSIGN(const Tensor first, Transform(layer, Images(), 1));
     ASSERT_OK_AND_ASSIGN(const Tensor again, Transform(layer, Images(), 1));
@@ -111,7 +129,7 @@ TEST(AugmentationTest, DrawsDifferentlyPerStepAndTheSameOnRetry) {
 }
 
 TEST(AugmentationTest, ReturnsItsInputOutsideTraining) {
-  for (const LayerPtr& layer : RandomLayers()) {
+  for (const LayerPtr& layer : AllLayers()) {
     SCOPED_TRACE(layer->kind());
     ASSERT_OK_AND_ASSIGN(const Tensor same,
                          Transform(layer, Images(), 1, 0, kInference));
@@ -130,7 +148,7 @@ TEST(AugmentationTest, ConvertsIntegersToFloats) {
 
 TEST(AugmentationTest, RejectsInputsOtherThanImages) {
   const Tensor rows = Tensor::Zeros(DType::kFloat32, {2, 3});
-  for (const LayerPtr& layer : RandomLayers()) {
+  for (const LayerPtr& layer : AllLayers()) {
     EXPECT_THAT(Transform(layer, rows),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("expected images")));
@@ -165,6 +183,17 @@ TEST(AugmentationTest, RejectsFactorsOutOfBounds) {
       {RandomPerspective(1.0, {.scale = 1.5}), "scale must be in [0, 1]"},
       {RandomPerspective(2.0), "factor must be in [0, 1], got [0, 2]"},
       {Equalization({.bins = 1}), "bins must be in [2, 65536], got 1"},
+      {RandomElasticTransform(UnitFactor(2, 3)), "factor must be in [0, 1]"},
+      {RandomElasticTransform(1.0, {.scale = UnitFactor(2, 3)}),
+       "scale must be in [0, 1], got [2, 3]"},
+      {RandAugment({.num_ops = -1}), "num_ops must be in [0, 64], got -1"},
+      {RandAugment({.factor = UnitFactor(2, 3)}), "factor must be in [0, 1]"},
+      {AugMix({.num_chains = 0}), "num_chains must be in [1, 64], got 0"},
+      {AugMix({.chain_depth = -1}), "chain_depth must be in [0, 64"},
+      {AugMix({.num_chains = 8, .chain_depth = 9}), "num_chains], got 9"},
+      {AugMix({.alpha = 0}), "alpha must be above 0, got 0"},
+      {MixUp({.alpha = 0}), "alpha must be above 0, got 0"},
+      {CutMix({.factor = UnitFactor(2, 3)}), "factor must be in [0, 1]"},
   };
   for (const auto& [layer, what] : cases) {
     EXPECT_THAT(Transform(layer, Images()),
@@ -200,6 +229,109 @@ TEST(RandomPerspectiveTest, ChangesAboutTheGivenShareOfImages) {
   }
   EXPECT_GT(changed_count, kImageCount / 4);
   EXPECT_LT(changed_count, kImageCount * 3 / 4);
+}
+
+// What a distorted image has comes from the image.
+TEST(RandomElasticTransformTest, MovesPixelsOfAboutTheGivenShareOfImages) {
+  Tensor images(DType::kFloat32, {64, 24, 24, 1});
+  int64_t next = 0;
+  for (float& element : images.mutable_flat<float>()) {
+    element = static_cast<float>((next += 37) % 251);
+  }
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor changed,
+      Transform(
+          RandomElasticTransform(UnitFactor(0.5, 0.5),
+                                 {.scale = UnitFactor(1, 1),
+                                  .interpolation = Interpolation::kNearest}),
+          images));
+  int changed_count = 0;
+  for (int64_t i = 0; i < 64; ++i) {
+    const std::vector<float> before = Flat(images.SliceRows(i, i + 1));
+    const std::vector<float> after = Flat(changed.SliceRows(i, i + 1));
+    changed_count += before != after ? 1 : 0;
+    const std::set<float> pixels(before.begin(), before.end());
+    for (const float pixel : after) EXPECT_EQ(pixels.count(pixel), 1u);
+  }
+  EXPECT_GT(changed_count, 16);
+  EXPECT_LT(changed_count, 48);
+}
+
+TEST(RandomElasticTransformTest, ChangesNothingWithoutScaleOrFactor) {
+  for (const LayerPtr& layer : {RandomElasticTransform(0.0),
+                                RandomElasticTransform(1.0, {.scale = 0.0})}) {
+    ASSERT_OK_AND_ASSIGN(const Tensor same, Transform(layer, Images()));
+    EXPECT_EQ(Flat(same), Flat(Images()));
+  }
+}
+
+TEST(TileEqualizationTest, EqualizesInAllModesAndNamesItsMistake) {
+  const LayerPtr layer =
+      ContrastLimitedAdaptiveHistogramEqualization({.tile_grid_size = 2});
+  ASSERT_OK_AND_ASSIGN(const Tensor training, Transform(layer, Images()));
+  ASSERT_OK_AND_ASSIGN(const Tensor inference,
+                       Transform(layer, Images(), 1, 0, kInference));
+  EXPECT_EQ(Flat(training), Flat(inference));
+  EXPECT_NE(Flat(training), Flat(Images()));
+  EXPECT_THAT(Transform(ContrastLimitedAdaptiveHistogramEqualization(
+                            {.tile_grid_size = {2, 11}}),
+                        Images()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a grid of 2 x 11 tiles")));
+}
+
+TEST(RandAugmentTest, AppliesNothingWithoutOperations) {
+  ASSERT_OK_AND_ASSIGN(const Tensor same,
+                       Transform(RandAugment({.num_ops = 0}), Images()));
+  EXPECT_EQ(Flat(same), Flat(Images()));
+}
+
+// Augmentations are told apart by their results.
+TEST(RandAugmentTest, DrawsEachAugmentationAboutAsOften) {
+  Tensor images(DType::kFloat32, {1, 8, 8, 3});
+  int64_t next = 0;
+  for (float& element : images.mutable_flat<float>()) {
+    element = static_cast<float>((next += 37) % 256);
+  }
+  // The strength is fixed, so that each augmentation but shear, which has a
+  // sign, and Posterization, which draws bits, has one result.
+  std::map<std::vector<float>, int> counts;
+  constexpr int kSteps = 660;
+  const LayerPtr layer =
+      RandAugment({.num_ops = 1, .factor = UnitFactor(0.4, 0.4)});
+  for (uint64_t seed = 0; seed < kSteps; ++seed) {
+    ASSERT_OK_AND_ASSIGN(const Tensor result, Transform(layer, images, seed));
+    ++counts[Flat(result)];
+  }
+  std::vector<int> frequencies;
+  for (const auto& [result, count] : counts) frequencies.push_back(count);
+  std::sort(frequencies.rbegin(), frequencies.rend());
+  // 60 of each are expected. AutoContrast may leave the image as it is.
+  ASSERT_GE(frequencies.size(), 11u);
+  EXPECT_LT(frequencies[0], 100);
+  EXPECT_GT(frequencies[7], 25);
+}
+
+TEST(AugMixTest, StaysBetweenTheBoundsAndWithoutChainsReturnsItsInput) {
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor mixed,
+      Transform(AugMix({.value_range = {.lower = 0, .upper = 200}}), Images()));
+  for (const float pixel : Flat(mixed)) {
+    EXPECT_GE(pixel, 0);
+    EXPECT_LE(pixel, 200);
+  }
+  ASSERT_OK_AND_ASSIGN(const Tensor same,
+                       Transform(AugMix({.chain_depth = 0}), Images()));
+  EXPECT_THAT(Flat(same),
+              testing::Pointwise(testing::FloatNear(1e-3f), Flat(Images())));
+}
+
+TEST(AugMixTest, TakesAnyChannelsWithoutColors) {
+  const Tensor pairs = Tensor::Full(DType::kFloat32, {2, 3, 3, 2}, 9);
+  EXPECT_OK(Transform(AugMix({.all_ops = false}), pairs));
+  EXPECT_THAT(Transform(AugMix(), pairs),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("images of 1 or 3 channels")));
 }
 
 TEST(EqualizationTest, SpreadsValuesWhileTraining) {

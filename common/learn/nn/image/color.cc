@@ -20,13 +20,6 @@ namespace {
 constexpr ValueRange kUnit = {.lower = 0, .upper = 1};
 constexpr ValueRange kByte = {.lower = 0, .upper = 255};
 
-// Maps `from` linearly to `to`.
-Value Rescale(Value images, const ValueRange& from, const ValueRange& to) {
-  if (from.lower == to.lower && from.upper == to.upper) return images;
-  const Value unit = (images - from.lower) / (from.upper - from.lower);
-  return unit * (to.upper - to.lower) + to.lower;
-}
-
 // A constant of the dtype of `like`.
 Value Numbers(Value like, const Shape& shape,
               const std::vector<float>& numbers) {
@@ -104,6 +97,12 @@ Value Gaussian(int64_t size, Value sigma) {
 }
 
 }  // namespace
+
+Value Rescale(Value images, const ValueRange& from, const ValueRange& to) {
+  if (from.lower == to.lower && from.upper == to.upper) return images;
+  const Value unit = (images - from.lower) / (from.upper - from.lower);
+  return unit * (to.upper - to.lower) + to.lower;
+}
 
 Value Clip(Value images, const ValueRange& range) {
   return Minimum(Maximum(images, range.lower), range.upper);

@@ -15,6 +15,8 @@
 // Source: keras.layers, and tf.image.rgb_to_hsv for colors.
 namespace muster::internal {
 
+// Maps the range `from` linearly to `to`.
+Value Rescale(Value images, const ValueRange& from, const ValueRange& to);
 // Limits pixels to the range.
 Value Clip(Value images, const ValueRange& range);
 

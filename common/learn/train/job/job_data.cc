@@ -18,11 +18,15 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/image/augmentation.h"
+#include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/train/job/job_data_files.h"
 #include "common/learn/train/named_inputs.h"
 #include "common/learn/train/validation_split.h"
+#include "proto/job_image_layer.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -317,6 +321,37 @@ Dataset BatchExamples(const Dataset& examples, const JobData& data,
   return examples.PaddedBatch(batch_size, options);
 }
 
+// Labels and mixtures of whole batches.
+absl::StatusOr<Dataset> ChangeBatches(Dataset batches, const JobData& data,
+                                      uint64_t seed) {
+  if (data.has_one_hot_classes()) {
+    batches = batches.Map(OneHotLabels(data.one_hot_classes()));
+  }
+  const auto map_options = [seed](const auto& mixing, absl::string_view field) {
+    return MapOptions{.seed = mixing.has_seed() ? mixing.seed()
+                                                : FoldIn(seed, field)};
+  };
+  if (data.has_mix_up()) {
+    MixUpOptions options;
+    if (data.mix_up().has_alpha()) options.alpha = data.mix_up().alpha();
+    batches = batches.Map(MixUpBatches(options),
+                          map_options(data.mix_up(), "mix_up"));
+  }
+  if (data.has_cut_mix()) {
+    const auto& factor = data.cut_mix().factor();
+    CutMixOptions options;
+    if (factor.size() == 1) options.factor = factor[0];
+    if (factor.size() == 2) options.factor = UnitFactor(factor[0], factor[1]);
+    if (factor.size() > 2) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cut_mix.factor must be one number or two, got ", factor.size()));
+    }
+    batches = batches.Map(CutMixBatches(options),
+                          map_options(data.cut_mix(), "cut_mix"));
+  }
+  return batches;
+}
+
 absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
                                      int64_t batch_size, uint64_t seed) {
   if (data.shard_by_pipeline()) dataset = dataset.ShardByPipeline();
@@ -337,7 +372,9 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
     }
     dataset = dataset.Shuffle(shuffle.buffer(), options);
   }
-  dataset = BatchExamples(dataset, data, batch_size);
+  ASSIGN_OR_RETURN(
+      dataset,
+      ChangeBatches(BatchExamples(dataset, data, batch_size), data, seed));
   if (data.repeat()) dataset = dataset.Repeat();
   RETURN_IF_ERROR(dataset.status());
   return dataset;
@@ -375,8 +412,11 @@ absl::StatusOr<JobSource> JobSource::Open(
     source.data_ = data;
     source.field_ = std::string(field);
     source.input_names_ = NamesOf(inputs);
-    ASSIGN_OR_RETURN(const SeededSource seeded,
-                     BuildSource(data, label_type, inputs));
+    ASSIGN_OR_RETURN(
+        const SeededSource seeded,
+        BuildSource(data,
+                    data.has_one_hot_classes() ? DType::kInt64 : label_type,
+                    inputs));
     source.examples_ = ExamplesOf(seeded, data);
     ASSIGN_OR_RETURN(const Dataset examples, source.examples_(/*seed=*/0));
     if (validation_split == 0) return source;
@@ -395,6 +435,7 @@ absl::StatusOr<JobSource> JobSource::OpenInputs(
     const std::vector<ColumnInput>& inputs) {
   JobSource source;
   source.data_ = data;
+  source.data_.clear_one_hot_classes();
   source.field_ = std::string(field);
   source.input_names_ = NamesOf(inputs);
   absl::StatusOr<SeededSource> built = BuildInputs(data, inputs);
@@ -435,6 +476,8 @@ absl::StatusOr<Dataset> JobSource::InOrder(Dataset examples, int64_t batch_size,
   once.clear_shuffle();
   once.clear_repeat();
   once.clear_drop_remainder();
+  once.clear_mix_up();
+  once.clear_cut_mix();
   return Ordered(BuildBatches(std::move(examples), once, batch_size, seed));
 }
 

@@ -15,6 +15,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
+#include "common/dataset/codec/dataset_codec.h"
 #include "common/dataset/dataset.h"
 #include "common/io/image/png.h"
 #include "common/io/records/example.h"
@@ -23,6 +24,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "proto/dataset.pb.h"
 #include "proto/example.pb.h"
 #include "proto/training_job.pb.h"
 
@@ -373,6 +375,81 @@ TEST_F(JobDataTest, ImagesComeFromFolders) {
               StatusIs(kInvalid, HasSubstr("other images in each epoch")));
   EXPECT_THAT(Build("image_folder {}"),
               StatusIs(kInvalid, HasSubstr("image_folder.directory is")));
+}
+
+// The first component of each batch, and then the labels, as floats.
+std::vector<std::vector<float>> BatchesOf(const Dataset& dataset) {
+  std::vector<std::vector<float>> batches;
+  const auto iterator = dataset.MakeIterator();
+  EXPECT_OK(iterator);
+  if (!iterator.ok()) return batches;
+  Element element;
+  while (true) {
+    const absl::StatusOr<bool> more = (*iterator)->Next(&element);
+    EXPECT_OK(more);
+    if (!more.ok() || !*more) return batches;
+    for (int c = 0; c < 2; ++c) {
+      const auto numbers = element[c].flat<float>();
+      batches.emplace_back(numbers.begin(), numbers.end());
+    }
+  }
+}
+
+TEST_F(JobDataTest, ImagesAndTheirLabelsAreMixed) {
+  const std::string folder = MakeImages("job_mixed_images", 8);
+  const std::string images =
+      absl::StrCat("image_folder { directory: '", folder,
+                   "' image { height: 4 width: 4 } } one_hot_classes: 2 "
+                   "shuffle { buffer: 16 } ");
+  const std::string mixed = images + "mix_up { alpha: 1 } cut_mix {}";
+  ASSERT_OK_AND_ASSIGN(const Dataset dataset, Build(mixed));
+  EXPECT_EQ(dataset.element_types()[1].ToString(), "float32[2,2]");
+  const auto batches = BatchesOf(dataset);
+  ASSERT_EQ(batches.size(), 16u);
+  int mixed_count = 0;
+  for (size_t batch = 1; batch < batches.size(); batch += 2) {
+    for (int row = 0; row < 2; ++row) {
+      const float cat = batches[batch][2 * row];
+      EXPECT_NEAR(cat + batches[batch][2 * row + 1], 1, 1e-5);
+      mixed_count += cat != 0 && cat != 1 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(mixed_count, 0);
+  // The same from the same seed, also where the dataset is sent to.
+  ASSERT_OK_AND_ASSIGN(const Dataset again, Build(mixed));
+  EXPECT_EQ(BatchesOf(again), batches);
+  ASSERT_OK_AND_ASSIGN(const proto::Dataset encoded, EncodeDataset(dataset));
+  ASSERT_OK_AND_ASSIGN(const Dataset decoded, DecodeDataset(encoded));
+  EXPECT_EQ(BatchesOf(decoded), batches);
+  ASSERT_OK_AND_ASSIGN(
+      const Dataset other,
+      Build(images + "mix_up { alpha: 1 seed: 3 } cut_mix { factor: 0.5 }"));
+  EXPECT_NE(BatchesOf(other), batches);
+
+  // What is set apart is one-hot, and not mixed.
+  ASSERT_OK_AND_ASSIGN(const SplitJobData split, Split(mixed, 0.25));
+  const auto apart = BatchesOf(split.validation);
+  ASSERT_EQ(apart.size(), 4u);
+  EXPECT_THAT(apart[1], ElementsAre(0, 1, 0, 1));
+
+  EXPECT_THAT(Build(absl::StrCat("image_folder { directory: '", folder,
+                                 "' } mix_up {}")),
+              StatusIs(kInvalid, AllOf(HasSubstr("train: "),
+                                       HasSubstr("make class numbers one-hot "
+                                                 "before"))));
+  EXPECT_THAT(Build(images + "cut_mix { factor: [1, 2, 3] }"),
+              StatusIs(kInvalid, HasSubstr("cut_mix.factor must be one number "
+                                           "or two, got 3")));
+}
+
+TEST_F(JobDataTest, ClassNumbersOfACsvFileBecomeOneHot) {
+  const JobSource source = *JobSource::Open(
+      Parse<proto::JobData>(absl::StrCat("csv { path: '", a_,
+                                         "' label: 'y' } one_hot_classes: 4")),
+      "train", DType::kFloat32);
+  const auto batches = source.Batches(/*batch_size=*/2, /*seed=*/7);
+  ASSERT_OK(batches);
+  EXPECT_THAT(BatchesOf(*batches)[1], ElementsAre(0, 1, 0, 0, 0, 0, 1, 0));
 }
 
 TEST_F(JobDataTest, ExamplesComeFromRecords) {
