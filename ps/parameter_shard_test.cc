@@ -225,6 +225,7 @@ TEST_F(ParameterShardTest, EveryOptimizerMatchesItsRule) {
     slots.reserve(rule->slots().size());
     for (const SlotSpec& slot : rule->slots()) {
       slots.emplace_back(6, static_cast<float>(slot.initial_value));
+      if (slot.starts_as_variable) slots.back() = wanted;
       pointers.push_back(slots.back().data());
     }
     const std::vector<float> dense = {1, -2, 3, -4, 5, -6};

@@ -163,6 +163,17 @@ absl::StatusOr<Tensor> ShardVariable::MakeSlot(double initial_value) const {
   return tensor;
 }
 
+void ShardVariable::CopyValue(Tensor* slot) {
+  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
+  for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+    const size_t begin = StripeRowBegin(stripe) * row_bytes;
+    const size_t end = StripeRowBegin(stripe + 1) * row_bytes;
+    absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    std::copy(value_.raw_data() + begin, value_.raw_data() + end,
+              slot->mutable_raw_data() + begin);
+  }
+}
+
 absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
   absl::MutexLock lock(&slots_mutex_);
   if (has_slots_) return absl::OkStatus();
@@ -176,6 +187,7 @@ absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
       continue;
     }
     ASSIGN_OR_RETURN(slots.emplace_back(), MakeSlot(slot.initial_value));
+    if (slot.starts_as_variable) CopyValue(&slots.back());
   }
   slots_ = std::move(slots);
   slot_specs_.assign(rule.slots().begin(), rule.slots().end());
@@ -509,10 +521,14 @@ void ShardVariable::Overwrite(int array, int64_t offset_bytes,
 }
 
 void ShardVariable::ResetSlot(int array) {
-  double initial_value = 0;
+  SlotSpec spec;
   {
     absl::MutexLock lock(&slots_mutex_);
-    initial_value = slot_specs_[array - 1].initial_value;
+    spec = slot_specs_[array - 1];
+  }
+  if (spec.starts_as_variable) {
+    CopyValue(&slots_[array - 1]);
+    return;
   }
   VisitNumber(type_.dtype, [&]<typename T>() {
     if constexpr (std::is_floating_point_v<T>) {
@@ -521,7 +537,7 @@ void ShardVariable::ResetSlot(int array) {
         absl::MutexLock lock(&stripe_mutexes_[stripe]);
         std::fill(slot + StripeRowBegin(stripe) * row_elements_,
                   slot + StripeRowBegin(stripe + 1) * row_elements_,
-                  static_cast<T>(initial_value));
+                  static_cast<T>(spec.initial_value));
       }
     }
   });

@@ -151,6 +151,8 @@ class ShardVariable {
   absl::Status MakeSlots(const UpdateRule& rule)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
   absl::StatusOr<Tensor> MakeSlot(double initial_value) const;
+  // Copies the value into a slot of its type.
+  void CopyValue(Tensor* slot);
   Tensor& ArrayAt(int array) { return array == 0 ? value_ : slots_[array - 1]; }
   // Returns the part of an array that `block` covers. Blocks are parts of
   // stripes.

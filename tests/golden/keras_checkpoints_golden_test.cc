@@ -211,6 +211,7 @@ std::vector<TrainedCase> TrainedCases() {
       {"adamax", Adamax({.learning_rate = 0.01})},
       {"nadam", Nadam({.learning_rate = 0.01})},
       {"ftrl", Ftrl({.learning_rate = 0.05})},
+      {"schedule_free", ScheduleFreeAdamW({.learning_rate = 0.01})},
       {"lion", Lion({.learning_rate = 0.01})},
       {"loss_scale",
        LossScaleOptimizer(Sgd({.learning_rate = 0.05, .momentum = 0.75}),

@@ -33,6 +33,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from cases import schedule_free
+
 VERSION = "2.21.0"
 FOLDER = pathlib.Path(__file__).parent / "checkpoints"
 
@@ -205,6 +207,7 @@ OPTIMIZERS = {
     "loss_scale": lambda: keras.optimizers.LossScaleOptimizer(
         keras.optimizers.SGD(0.05, momentum=0.75), initial_scale=64.0,
         dynamic_growth_steps=3),
+    "schedule_free": lambda: keras.optimizers.ScheduleFreeAdamW(0.01),
 }
 
 # How each model is made, with which optimizer.
@@ -242,6 +245,7 @@ def checkpoint_of(name, model):
 
 
 def training():
+    schedule_free.read_before_updates()
     folder = FOLDER / "keras" / "training"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -90,9 +90,11 @@ void RunVariable(const GoldenCase& golden, const UpdateRule& rule,
   std::vector<Tensor> slots;
   std::vector<float*> slot_data;
   for (const SlotSpec& slot : rule.slots()) {
-    slots.push_back(Tensor::Full(DType::kFloat32,
-                                 slot.shape.value_or(variable.shape()),
-                                 slot.initial_value));
+    slots.push_back(slot.starts_as_variable
+                        ? variable.Clone()
+                        : Tensor::Full(DType::kFloat32,
+                                       slot.shape.value_or(variable.shape()),
+                                       slot.initial_value));
     slot_data.push_back(slots.back().mutable_flat<float>().data());
   }
   for (int64_t step = 0; step < kStepCount; ++step) {

@@ -22,6 +22,8 @@ import warnings
 import keras
 import numpy as np
 
+from cases import schedule_free
+
 STEPS = 3
 TOLERANCE = 1e-5
 
@@ -83,6 +85,7 @@ def main():
             cases[case["name"]] = case
     # Keras warns where it leaves out part of a file.
     warnings.simplefilter("error")
+    schedule_free.read_before_updates()
     failed = 0
     for name in json.loads((folder / "names.json").read_text()):
         try:

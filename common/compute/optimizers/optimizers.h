@@ -325,12 +325,47 @@ Optimizer Muon(const MuonOptions& options = {},
                const OptimizerOptions& shared = {});
 extern const OptimizerKind kMuonKind;
 
+// AdamW without a schedule: it averages in place of lowering the learning rate.
+// With learning rate r, gradient g and weight w, at update t = 1, 2, ...:
+//   r' = r * min(t / warmup_steps, 1)          (r without warmup)
+//   v += (g^2 - v) * (1 - beta_2)
+//   x = (w - (1 - beta_1) * z) / beta_1
+//   z -= r' * g / (sqrt(v / (1 - beta_2^t)) + epsilon)
+//   x += (z - x) / t
+//   w = (1 - beta_1) * z + beta_1 * x
+//
+// Keras computes this with JAX. With TensorFlow and PyTorch it reads z in the
+// third line after the fourth one, so that beta_1 has no effect there; see
+// tests/golden/cases/schedule_free.py.
+//
+// As in Keras, the weights stay w at the end of training and are not replaced
+// by the average x, and there is no weight decay unless it is set.
+//
+// Slots, of the variable's shape: "z", which begins as the variable and is
+// Keras' "momentum", and "velocity" (v), which begins with 0. Source: Defazio
+// et al., "The Road Less Scheduled", arXiv:2405.15682;
+// https://keras.io/api/optimizers/
+struct ScheduleFreeAdamWOptions {
+  LearningRateOption learning_rate = 0.0025;
+  double beta_1 = 0.9;    // In (0, 1].
+  double beta_2 = 0.999;  // In [0, 1).
+  double epsilon = 1e-8;
+  int64_t warmup_steps = 0;
+};
+Optimizer ScheduleFreeAdamW(const ScheduleFreeAdamWOptions& options = {},
+                            const OptimizerOptions& shared = {});
+extern const OptimizerKind kScheduleFreeAdamWKind;
+
 // The table of all optimizers (optimizer_kind.h). To add one, declare it and
 // its kind above and add the kind here; see docs/extending.md.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
-    &kSgdKind,  &kAdamKind,      &kAdamWKind, &kAdagradKind, &kRmsPropKind,
-    &kFtrlKind, &kLionKind,      &kNadamKind, &kAdamaxKind,  &kAdadeltaKind,
-    &kLambKind, &kAdafactorKind, &kMuonKind,
+    &kSgdKind,     &kAdamKind,
+    &kAdamWKind,   &kAdagradKind,
+    &kRmsPropKind, &kFtrlKind,
+    &kLionKind,    &kNadamKind,
+    &kAdamaxKind,  &kAdadeltaKind,
+    &kLambKind,    &kAdafactorKind,
+    &kMuonKind,    &kScheduleFreeAdamWKind,
 };
 
 }  // namespace muster

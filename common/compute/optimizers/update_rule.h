@@ -20,10 +20,12 @@
 namespace muster {
 
 // An array that an update rule keeps per variable, of the variable's dtype. It
-// is filled with `initial_value` before the first update.
+// is filled with `initial_value` before the first update, or with the variable.
 struct SlotSpec {
   std::string name;  // Keras' name: "momentum", "velocity", "accumulator", ...
   double initial_value = 0;
+  // It begins as a copy of the variable, whose shape it has.
+  bool starts_as_variable = false;
   // Absent: that of the variable. Others are known to UpdateRule::ForVariable()
   // only.
   std::optional<Shape> shape = std::nullopt;

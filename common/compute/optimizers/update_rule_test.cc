@@ -86,6 +86,7 @@ struct State {
       : variable(RandomNumbers<T>(1, count)) {
     for (const SlotSpec& slot : rule.slots()) {
       slots.emplace_back(count, static_cast<T>(slot.initial_value));
+      if (slot.starts_as_variable) slots.back() = variable;
     }
   }
   std::vector<T*> SlotsAt(int64_t offset) {
@@ -263,6 +264,9 @@ TEST(UpdateRule, ErrorsNameTheRuleAndTheHyperparameter) {
       {Sgd({}, {.use_ema = true, .ema_overwrite_frequency = -1}),
        "sgd: ema_overwrite_frequency is -1"},
       {Lamb({.beta_2 = 1}), "lamb: beta_2 is 1"},
+      {ScheduleFreeAdamW({.beta_1 = 0}), "schedule_free_adamw: beta_1 is 0"},
+      {ScheduleFreeAdamW({.warmup_steps = -1}),
+       "schedule_free_adamw: warmup_steps is -1"},
       {Sgd({.learning_rate = CosineDecay({.initial_learning_rate = 1})}),
        "sgd: cosine_decay: decay_steps is 0"},
       {Adam({.beta_1 = 1}), "adam: beta_1 is 1"},

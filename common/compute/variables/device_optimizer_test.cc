@@ -68,6 +68,7 @@ std::vector<Optimizer> AllRules() {
       Adadelta({.learning_rate = 0.5}, decay),
       Adamax({.learning_rate = 0.1}, decay),
       Nadam({.learning_rate = 0.1}, decay),
+      ScheduleFreeAdamW({.learning_rate = 0.1, .warmup_steps = 2}, decay),
       Lion({.learning_rate = 0.1}, decay),
       Ftrl({.learning_rate = 0.1, .l1_regularization_strength = 0.01}),
       Ftrl({.learning_rate = 0.1, .learning_rate_power = -0.7}, decay)};

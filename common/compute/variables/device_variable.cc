@@ -19,6 +19,10 @@ absl::StatusOr<Tensor> MakeSlot(Device* device, DeviceStream* stream,
   ASSIGN_OR_RETURN(Tensor made,
                    AllocateOnDevice(device, type, "optimizer slot of variable",
                                     variable.spec.name()));
+  if (slot.starts_as_variable) {
+    RETURN_IF_ERROR(stream->Copy(variable.value, &made));
+    return made;
+  }
   if (slot.initial_value == 0) {
     RETURN_IF_ERROR(stream->Fill(made.address(), 0, made.size_bytes()));
     return made;

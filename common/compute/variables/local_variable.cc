@@ -190,7 +190,9 @@ absl::Status LocalVariable::MakeSlots(
   std::shared_ptr<const UpdateRule> own_rule =
       UpdateRuleFor(rule, spec_->name(), type_.shape);
   RETURN_IF_ERROR(CheckSlotTypes(*own_rule, spec_->name(), type_, slots_));
+  const Tensor* const variable = &value_;
   ArrangeSlots(*own_rule, &slots_, [&](const SlotSpec& slot) {
+    if (slot.starts_as_variable) return variable->Clone();
     return Tensor::Full(type_.dtype, SlotType(slot, type_).shape,
                         slot.initial_value);
   });

@@ -17,6 +17,7 @@ import keras
 import numpy as np
 from keras import layers, optimizers
 
+from cases import schedule_free as schedule_free_adamw
 from cases.golden_format import case, normal, seeded
 
 FOLDER = pathlib.Path(__file__).parent.parent / "keras_files"
@@ -337,7 +338,15 @@ def activity_regularizers(rng):
     return made, [ids], [normal(rng, BATCH, 3)]
 
 
+@model
+def schedule_free(rng):
+    made = stack(layers.Dense(3, activation="tanh"), layers.Dense(2))
+    made.compile(optimizers.ScheduleFreeAdamW(0.02, warmup_steps=5, weight_decay=0.01), "mse")
+    return made, [normal(rng, BATCH, 4)], [normal(rng, BATCH, 2)]
+
+
 def cases():
+    schedule_free_adamw.read_before_updates()
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):
         keras.backend.clear_session()

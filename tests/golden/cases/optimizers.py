@@ -14,6 +14,7 @@ import zlib
 import keras
 import numpy as np
 
+from cases import schedule_free
 from cases.golden_format import case, keras_config, normal, seeded
 
 STEPS = 20
@@ -21,6 +22,7 @@ SHAPES = ((3, 2), (4,))
 
 
 def cases():
+    schedule_free.read_before_updates()
     for name, optimizer in _optimizers() + _schedules():
         # Seeded by name, so that a new case does not change the others.
         yield _run(name, optimizer, seeded(zlib.crc32(name.encode())))
@@ -143,6 +145,16 @@ def _optimizers():
         ),
         ("adafactor_accumulation_ema",
          o.Adafactor(0.1, use_ema=True, gradient_accumulation_steps=2)),
+        ("schedule_free_adamw", o.ScheduleFreeAdamW()),
+        (
+            "schedule_free_adamw_arguments",
+            o.ScheduleFreeAdamW(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4, warmup_steps=6,
+                                weight_decay=0.05),
+        ),
+        (
+            "schedule_free_adamw_accumulation_ema",
+            o.ScheduleFreeAdamW(0.02, use_ema=True, gradient_accumulation_steps=3),
+        ),
         ("muon", o.Muon()),
         (
             "muon_arguments",

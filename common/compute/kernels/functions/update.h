@@ -245,6 +245,40 @@ struct NadamUpdate {
 };
 
 template <typename T>
+struct ScheduleFreeAdamWCoefficients {
+  T rate;
+  T weight_decay;
+  T warmed_up_rate;
+  T beta_1;
+  T one_minus_beta_2;
+  T velocity_correction;
+  T epsilon;
+  T share;  // 1 / t
+};
+
+// Slots: z, velocity.
+struct ScheduleFreeAdamWUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = ScheduleFreeAdamWCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const ScheduleFreeAdamWCoefficients<T>& c, T g,
+                                 T w, T* slots) {
+    const T old_z = slots[0];
+    const T v = slots[1] + (g * g - slots[1]) * c.one_minus_beta_2;
+    const T decayed = w - w * c.weight_decay * c.rate;
+    const T z = old_z - c.warmed_up_rate * g /
+                            (sqrt(v / c.velocity_correction) + c.epsilon);
+    const T old_x = (decayed - (1 - c.beta_1) * old_z) / c.beta_1;
+    const T x = (1 - c.share) * old_x + c.share * z;
+    slots[0] = z;
+    slots[1] = v;
+    return (1 - c.beta_1) * z + c.beta_1 * x;
+  }
+};
+
+template <typename T>
 struct LionCoefficients {
   T rate;
   T weight_decay;
@@ -474,6 +508,7 @@ struct MuonAdamUpdate {
   F(adadelta, AdadeltaUpdate)                             \
   F(adamax, AdamaxUpdate)                                 \
   F(nadam, NadamUpdate)                                   \
+  F(schedule_free_adamw, ScheduleFreeAdamWUpdate)         \
   F(lion, LionUpdate)                                     \
   F(ftrl, FtrlUpdate<true>)                               \
   F(ftrl_power, FtrlUpdate<false>)                        \

@@ -18,7 +18,6 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
-#include "common/learn/nn/functional.h"
 #include "common/learn/nn/image/augmentation.h"
 #include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/layer.h"

@@ -64,6 +64,7 @@ std::string AttributeOf(absl::string_view rule, absl::string_view slot) {
       {"adamax", "norm", "_u"},
       {"muon", "momentum", "momentums"},
       {"muon", "velocity", "adam_velocities"},
+      {"schedule_free_adamw", "z", "_momentums"},
       {"sgd", "momentum", "momentums"},
   };
   for (const auto& other : kOthers) {
@@ -112,7 +113,8 @@ absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
              .weight_index = i,
              .number = layout.count++,
              .type = {type.dtype, slot->shape.value_or(type.shape)},
-             .initial_value = slot->initial_value});
+             .initial_value = slot->initial_value,
+             .starts_as_variable = slot->starts_as_variable});
       }
     }
   }

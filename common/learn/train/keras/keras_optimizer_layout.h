@@ -26,6 +26,7 @@ struct KerasSlot {
   size_t number = 0;        // Among the variables of the optimizer.
   TensorType type;
   double initial_value = 0;
+  bool starts_as_variable = false;
 };
 
 // The variables of an optimizer of Keras 3, keras.Optimizer.variables. They are

@@ -103,6 +103,8 @@ absl::StatusOr<std::vector<Tensor>> VariablesOf(
     value = Tensor::Full(slot.type.dtype, slot.type.shape, slot.initial_value);
     if (checkpoint.Find(key) != nullptr) {
       ASSIGN_OR_RETURN(value, checkpoint.Read(key));
+    } else if (slot.starts_as_variable) {
+      ASSIGN_OR_RETURN(value, checkpoint.Read(VariableValueKey(slot.variable)));
     }
   }
   for (const size_t number : layout.unused) {
