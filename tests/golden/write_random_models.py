@@ -34,9 +34,10 @@ OPEN = {
          "elements: mha._key_dense(x) with the bias [[0.1], [0]] adds 0.1 to both heads of "
          "position 0. The output then depends on the bias of the keys, which softmax cancels",
     131: "Rounding. Attention of one position has a softmax of 1, so that the gradients of "
-         "query and key are 0. In Keras they are 1e-10 to 1e-8 (GradientTape around "
-         "keras.ops.dot_product_attention() of [4, 1, 2, 2]), and Muon makes steps of full "
-         "size of them",
+         "query and key are 0. In Keras with TensorFlow 2.21 on AVX-512 they are exactly 0: "
+         "model.optimizer.apply() gets zeros, and the biases of query and key stay. Muster "
+         "moves these biases by up to 0.01, which fits rounding: for biases Muon is "
+         "Adam, which makes such steps of gradients of about 2e-8",
 }
 
 
