@@ -1,19 +1,22 @@
 #include "common/learn/nn/up_sampling.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numbers>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/image_ops.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/nn/image/resampling.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -48,6 +51,71 @@ Value Repeat(Value x, int64_t count, int64_t axis) {
   return Reshape(Concat(copies, axis + 1), shape);
 }
 
+double Sinc(double x) {
+  if (x == 0) return 1;
+  const double angle = std::numbers::pi * x;
+  return std::sin(angle) / angle;
+}
+
+double Lanczos(double x, double radius) {
+  return std::abs(x) < radius ? Sinc(x) * Sinc(x / radius) : 0;
+}
+
+double Keys(double x) {
+  x = std::abs(x);
+  if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
+  return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
+}
+
+double KernelAt(UpSamplingInterpolation interpolation, double x) {
+  switch (interpolation) {
+    case UpSamplingInterpolation::kBicubic:
+      return Keys(x);
+    case UpSamplingInterpolation::kLanczos3:
+      return Lanczos(x, 3);
+    case UpSamplingInterpolation::kLanczos5:
+      return Lanczos(x, 5);
+    case UpSamplingInterpolation::kBilinear:
+    case UpSamplingInterpolation::kNearest:
+      break;
+  }
+  return std::max(0.0, 1 - std::abs(x));
+}
+
+// The share of each of `extent` elements in each of size * extent elements:
+// float32 [size * extent, extent].
+Tensor InterpolationWeights(UpSamplingInterpolation interpolation,
+                            int64_t extent, int64_t size) {
+  Tensor weights(DType::kFloat32, Shape({size * extent, extent}));
+  float* row = weights.mutable_flat<float>().data();
+  for (int64_t j = 0; j < size * extent; ++j, row += extent) {
+    const double position =
+        (static_cast<double>(j) + 0.5) / static_cast<double>(size) - 0.5;
+    double sum = 0;
+    for (int64_t i = 0; i < extent; ++i) {
+      sum += KernelAt(interpolation, position - static_cast<double>(i));
+    }
+    for (int64_t i = 0; i < extent; ++i) {
+      row[i] = static_cast<float>(
+          KernelAt(interpolation, position - static_cast<double>(i)) / sum);
+    }
+  }
+  return weights;
+}
+
+Value InterpolateImage(Value x, Size2D size,
+                       UpSamplingInterpolation interpolation) {
+  GraphBuilder& builder = *x.builder();
+  const auto weights = [&](int64_t extent, int64_t times) {
+    return Cast(
+        builder.Constant(InterpolationWeights(interpolation, extent, times)),
+        x.dtype());
+  };
+  const Value rows =
+      Einsum("ji,bick->bjck", weights(x.shape().dim(1), size.height), x);
+  return Einsum("jc,brck->brjk", weights(x.shape().dim(2), size.width), rows);
+}
+
 }  // namespace
 
 void RepeatVectorLayer::VisitConfig(ConfigVisitor& visitor) {
@@ -70,7 +138,9 @@ Value UpSampling1DLayer::Call(Value x, const CallContext&) {
 
 void UpSampling2DLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitSize(visitor, "size", size_);
-  VisitInterpolation(visitor, interpolation_);
+  static constexpr absl::string_view kNames[] = {
+      "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"};
+  visitor.Visit("interpolation", interpolation_, kNames);
 }
 
 Value UpSampling2DLayer::Call(Value x, const CallContext&) {
@@ -78,12 +148,16 @@ Value UpSampling2DLayer::Call(Value x, const CallContext&) {
   if (!CanRepeat(*this, x, 4, least, "[batch, height, width, channels]")) {
     return Value();
   }
-  if (interpolation_ == Interpolation::kNearest) {
+  if (interpolation_ == UpSamplingInterpolation::kNearest) {
     return Repeat(Repeat(x, size_.height, 1), size_.width, 2);
   }
   if (!IsFloating(x.dtype())) x = Cast(x, DType::kFloat32);
-  return ResizeImage(x, size_.height * x.shape().dim(1),
-                     size_.width * x.shape().dim(2), interpolation_);
+  if (interpolation_ == UpSamplingInterpolation::kBilinear) {
+    return ResizeImage(x, size_.height * x.shape().dim(1),
+                       size_.width * x.shape().dim(2),
+                       Interpolation::kBilinear);
+  }
+  return InterpolateImage(x, size_, interpolation_);
 }
 
 void UpSampling3DLayer::VisitConfig(ConfigVisitor& visitor) {

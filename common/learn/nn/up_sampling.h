@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "common/compute/ops/image_ops.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/window.h"
 
@@ -16,8 +15,16 @@ struct UpSamplingOptions {
   std::string name = "";
 };
 
+enum class UpSamplingInterpolation {
+  kBilinear,
+  kNearest,
+  kBicubic,
+  kLanczos3,
+  kLanczos5,
+};
+
 struct UpSampling2DOptions {
-  Interpolation interpolation = Interpolation::kNearest;
+  UpSamplingInterpolation interpolation = UpSamplingInterpolation::kNearest;
   std::string name = "";
 };
 
@@ -58,10 +65,16 @@ class UpSampling1DLayer : public Layer {
 
 // Enlarges images. Input [batch, height, width, channels], output [batch,
 // size.height * height, size.width * width, channels]. kNearest repeats rows
-// and columns. kBilinear interpolates between the centres of pixels
-// (ResizeImage()); integers become float32.
+// and columns. The others interpolate between the centres of pixels, and
+// integers become float32: kBilinear as ResizeImage(), and
+//   y = sum of k(p - i) * x_i / sum of k(p - i),  p = (j + 0.5) / size - 0.5
+// for row j (then column j) and the rows i of the image, with
+//   kBicubic   Keys' kernel with a = -0.5
+//   kLanczosN  k(t) = sinc(t) * sinc(t / N) for |t| < N, otherwise 0
 //
-// Source: keras.layers.UpSampling2D.
+// Source: keras.layers.UpSampling2D; Keys, "Cubic convolution interpolation for
+// digital image processing", IEEE Trans. ASSP 29 (1981); Duchon, "Lanczos
+// filtering in one and two dimensions", J. Appl. Meteor. 18 (1979).
 class UpSampling2DLayer : public Layer {
  public:
   UpSampling2DLayer(Size2D size, const UpSampling2DOptions& options)
@@ -76,7 +89,7 @@ class UpSampling2DLayer : public Layer {
 
  private:
   Size2D size_;
-  Interpolation interpolation_;
+  UpSamplingInterpolation interpolation_;
 };
 
 // Repeats slices, rows and columns of volumes. Input [batch, depth, height,

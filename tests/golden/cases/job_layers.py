@@ -38,6 +38,7 @@ def cases():
     yield from _cells(seeded(452))
     yield from _convolutional_recurrences(seeded(453))
     yield from _causal_and_bilinear(seeded(454))
+    yield from _interpolated_images(seeded(455))
 
 
 def _convolutions(rng):
@@ -472,3 +473,12 @@ def _convolutional_recurrences(rng):
         yield run(job, job, layer, normal(rng, *shape), rng)
         if "return_state" not in job:
             yield run(f"{job} masked", job, layer, normal(rng, *shape), rng, mask=mask)
+
+
+def _interpolated_images(rng):
+    # TensorFlow takes bicubic weights from a table of 1,024 positions between two pixels,
+    # which has those of sizes that are powers of 2.
+    for name, size in (("bicubic", (4, 2)), ("lanczos3", (3, 2)), ("lanczos5", (2, 3))):
+        job = f"up_sampling2d {{ size: {list(size)} interpolation: {name.upper()} }}"
+        layer = L.UpSampling2D(size, interpolation=name)
+        yield run(job, job, layer, normal(rng, 2, 3, 4, 2), rng)
