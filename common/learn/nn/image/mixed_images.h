@@ -17,8 +17,8 @@
 //
 // Labels are mixed by functions of batches, for Dataset::Map():
 //
-//   train = train.Batch(128).Map(OneHotLabels(10)).Map(MixUpBatches(), {.seed =
-//   7});
+//   train = train.Batch(128).Map(OneHotLabels(10));
+//   train = train.Map(MixUpBatches(), {.seed = 7});
 //
 // The layers see no labels and mix the images alone, as those of Keras that are
 // called with images only. They exist for models of Keras that have them.
