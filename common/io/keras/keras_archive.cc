@@ -1,11 +1,9 @@
 #include "common/io/keras/keras_archive.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,13 +35,12 @@ constexpr absl::string_view kHdf5Magic = "\x89HDF";
 constexpr absl::string_view kZipMagic = "PK\x03\x04";
 
 absl::StatusOr<bool> StartsWith(absl::string_view magic, ReadableFile& file) {
-  std::vector<uint8_t> bytes(magic.size());
-  if (file.size_bytes() < static_cast<int64_t>(bytes.size())) return false;
-  RETURN_IF_ERROR(file.ReadAt(0, absl::MakeSpan(bytes)));
-  return std::equal(bytes.begin(), bytes.end(), magic.begin(),
-                    [](uint8_t byte, char expected) {
-                      return byte == static_cast<uint8_t>(expected);
-                    });
+  std::string start(magic.size(), '\0');
+  if (file.size_bytes() < static_cast<int64_t>(start.size())) return false;
+  RETURN_IF_ERROR(file.ReadAt(
+      0,
+      absl::MakeSpan(reinterpret_cast<uint8_t*>(start.data()), start.size())));
+  return start == magic;
 }
 
 }  // namespace

@@ -92,6 +92,16 @@ TEST(KerasArchiveTest, LimitsTheSizeOfMembers) {
                        HasSubstr("x: config.json has 8 bytes")));
 }
 
+TEST(KerasArchiveTest, RefusesSizesThatTheFileCannotHold) {
+  std::string bytes = SavedBytes();
+  // The size is at 24 of the member's entry in the directory, its name at 46.
+  const size_t name = bytes.rfind("model.weights.h5");
+  bytes.replace(name - 46 + 24, 4, "\xff\xff\xff\x7f", 4);
+  EXPECT_THAT(ReadBytes(bytes),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("declares 2147483647 bytes")));
+}
+
 TEST(KerasArchiveTest, FindsDamage) {
   const std::string whole = SavedBytes();
   std::string damaged = whole;

@@ -22,6 +22,9 @@
 namespace muster {
 namespace {
 
+// Deflate cannot exceed 1032.
+constexpr uint64_t kExpansionMax = 1100;
+
 struct DiscardArchive {
   void operator()(zip_t* archive) const { zip_discard(archive); }
 };
@@ -48,6 +51,9 @@ class FileSource {
   }
   ~FileSource() { zip_error_fini(&error_); }
 
+  uint64_t size_bytes() const {
+    return static_cast<uint64_t>(file_->size_bytes());
+  }
   // Of the last read of the file.
   const absl::Status& status() const { return status_; }
 
@@ -160,6 +166,11 @@ absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
     return absl::ResourceExhaustedError(
         absl::StrCat(place, " has ", about.size, " bytes; at most ",
                      size_bytes_max, " are read"));
+  }
+  if (about.size / kExpansionMax > source_->size_bytes()) {
+    return absl::DataLossError(absl::StrCat(place, " declares ", about.size,
+                                            " bytes, but the archive has ",
+                                            source_->size_bytes(), " bytes"));
   }
   const std::unique_ptr<zip_file_t, CloseMember> file(
       zip_fopen_index(archive_.get(), about.index, 0));

@@ -30,7 +30,8 @@ class ZipReader {
 
   //   kNotFound           no such member; names those there are
   //   kResourceExhausted  larger than `size_bytes_max`
-  //   kDataLoss           damaged
+  //   kDataLoss           damaged, or declares more bytes than the file can
+  //                       hold
   //   kUnimplemented      encrypted, or compressed by an unknown method
   //   others              of the file
   virtual absl::StatusOr<std::string> Read(absl::string_view member,
