@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -67,25 +68,11 @@ double Keys(double x) {
   return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
 }
 
-double KernelAt(UpSamplingInterpolation interpolation, double x) {
-  switch (interpolation) {
-    case UpSamplingInterpolation::kBicubic:
-      return Keys(x);
-    case UpSamplingInterpolation::kLanczos3:
-      return Lanczos(x, 3);
-    case UpSamplingInterpolation::kLanczos5:
-      return Lanczos(x, 5);
-    case UpSamplingInterpolation::kBilinear:
-    case UpSamplingInterpolation::kNearest:
-      break;
-  }
-  return std::max(0.0, 1 - std::abs(x));
-}
+using Kernel = absl::FunctionRef<double(double distance)>;
 
 // The share of each of `extent` elements in each of size * extent elements:
 // float32 [size * extent, extent].
-Tensor InterpolationWeights(UpSamplingInterpolation interpolation,
-                            int64_t extent, int64_t size) {
+Tensor InterpolationWeights(int64_t extent, int64_t size, Kernel kernel) {
   Tensor weights(DType::kFloat32, Shape({size * extent, extent}));
   float* row = weights.mutable_flat<float>().data();
   for (int64_t j = 0; j < size * extent; ++j, row += extent) {
@@ -93,27 +80,24 @@ Tensor InterpolationWeights(UpSamplingInterpolation interpolation,
         (static_cast<double>(j) + 0.5) / static_cast<double>(size) - 0.5;
     double sum = 0;
     for (int64_t i = 0; i < extent; ++i) {
-      sum += KernelAt(interpolation, position - static_cast<double>(i));
+      sum += kernel(position - static_cast<double>(i));
     }
     for (int64_t i = 0; i < extent; ++i) {
-      row[i] = static_cast<float>(
-          KernelAt(interpolation, position - static_cast<double>(i)) / sum);
+      row[i] =
+          static_cast<float>(kernel(position - static_cast<double>(i)) / sum);
     }
   }
   return weights;
 }
 
-Value InterpolateImage(Value x, Size2D size,
-                       UpSamplingInterpolation interpolation) {
-  GraphBuilder& builder = *x.builder();
-  const auto weights = [&](int64_t extent, int64_t times) {
-    return Cast(
-        builder.Constant(InterpolationWeights(interpolation, extent, times)),
-        x.dtype());
+Value InterpolateImage(Value x, Size2D size, Kernel kernel) {
+  const auto weights = [&](int axis, int64_t times) {
+    return Cast(x.builder()->Constant(
+                    InterpolationWeights(x.shape().dim(axis), times, kernel)),
+                x.dtype());
   };
-  const Value rows =
-      Einsum("ji,bick->bjck", weights(x.shape().dim(1), size.height), x);
-  return Einsum("jc,brck->brjk", weights(x.shape().dim(2), size.width), rows);
+  const Value rows = Einsum("ji,bick->bjck", weights(1, size.height), x);
+  return Einsum("jc,brck->brjk", weights(2, size.width), rows);
 }
 
 }  // namespace
@@ -152,12 +136,19 @@ Value UpSampling2DLayer::Call(Value x, const CallContext&) {
     return Repeat(Repeat(x, size_.height, 1), size_.width, 2);
   }
   if (!IsFloating(x.dtype())) x = Cast(x, DType::kFloat32);
-  if (interpolation_ == UpSamplingInterpolation::kBilinear) {
-    return ResizeImage(x, size_.height * x.shape().dim(1),
-                       size_.width * x.shape().dim(2),
-                       Interpolation::kBilinear);
+  switch (interpolation_) {
+    case UpSamplingInterpolation::kBicubic:
+      return InterpolateImage(x, size_, Keys);
+    case UpSamplingInterpolation::kLanczos3:
+      return InterpolateImage(x, size_, [](double t) { return Lanczos(t, 3); });
+    case UpSamplingInterpolation::kLanczos5:
+      return InterpolateImage(x, size_, [](double t) { return Lanczos(t, 5); });
+    case UpSamplingInterpolation::kBilinear:
+    case UpSamplingInterpolation::kNearest:
+      break;
   }
-  return InterpolateImage(x, size_, interpolation_);
+  return ResizeImage(x, size_.height * x.shape().dim(1),
+                     size_.width * x.shape().dim(2), Interpolation::kBilinear);
 }
 
 void UpSampling3DLayer::VisitConfig(ConfigVisitor& visitor) {

@@ -212,6 +212,8 @@ Value ShareOutside(Value images, const Box& box) {
 
 // The rank of each of as many random numbers. Of equal ones the first comes
 // first.
+// Counts the numbers before each one: ArgSort() needs a known extent, and the
+// size of a batch is unknown.
 Value DrawOrder(ImageDraws& draws) {
   const Value numbers = draws.Uniform(0, 1);
   const Value column = Reshape(numbers, {-1, 1});
