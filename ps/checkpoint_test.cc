@@ -47,6 +47,13 @@ proto::Optimizer Adam() {
   return optimizer;
 }
 
+// Has a slot that begins as its variable.
+proto::Optimizer ScheduleFreeAdamW() {
+  proto::Optimizer optimizer;
+  optimizer.mutable_schedule_free_adamw()->set_learning_rate(0.1);
+  return optimizer;
+}
+
 std::vector<float> Flat(const Tensor& tensor) {
   const auto flat = tensor.flat<float>();
   return std::vector<float>(flat.begin(), flat.end());
@@ -104,11 +111,11 @@ class CheckpointTest : public StoreFixture {
 
   static Shape TableShape() { return Shape({7, 3}); }
 
-  absl::Status CreateVariables() {
+  absl::Status CreateVariables(const proto::Optimizer& optimizer = Adam()) {
     RETURN_IF_ERROR(store_->Create(RandomSpec("table", TableShape(), 5)));
     RETURN_IF_ERROR(store_->Create(RandomSpec("bias", Shape(), 6)));
     RETURN_IF_ERROR(store_->Create(RandomSpec("mean", Shape({5}), 7)));
-    return store_->SetOptimizer(Adam());
+    return store_->SetOptimizer(optimizer);
   }
 
   std::vector<std::vector<float>> Values() {
@@ -149,16 +156,20 @@ TEST_F(CheckpointTest, RestoresIdenticalBitsWithOtherServersAndPartitions) {
 }
 
 TEST_F(CheckpointTest, RollbackOnTheSameServersRestoresEverything) {
-  ASSERT_OK(CreateVariables());
-  ASSERT_OK(Save(Prefix(1)));  // No slots yet.
-  const auto initial = Values();
-  ASSERT_OK(Train(store_.get(), 1.0f));
-  const auto first = Values();
-  ASSERT_OK(Train(store_.get(), 1.0f));
-  ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
-  EXPECT_EQ(Values(), initial);
-  ASSERT_OK(Train(store_.get(), 1.0f));
-  EXPECT_EQ(Values(), first);
+  for (const proto::Optimizer& optimizer : {Adam(), ScheduleFreeAdamW()}) {
+    SCOPED_TRACE(optimizer.ShortDebugString());
+    ReplaceServers(2, 2);
+    ASSERT_OK(CreateVariables(optimizer));
+    ASSERT_OK(Save(Prefix(1)));  // No slots yet.
+    const auto initial = Values();
+    ASSERT_OK(Train(store_.get(), 1.0f));
+    const auto first = Values();
+    ASSERT_OK(Train(store_.get(), 1.0f));
+    ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+    EXPECT_EQ(Values(), initial);
+    ASSERT_OK(Train(store_.get(), 1.0f));
+    EXPECT_EQ(Values(), first);
+  }
 }
 
 TEST_F(CheckpointTest, SaveAfterRollbackToInitialValuesIsComplete) {
