@@ -199,29 +199,33 @@ double StepMicros(int steps, Executable* executable,
   return Median(std::move(micros));
 }
 
-// Products of tiny matrices, which nothing fuses: the time is that of launches.
+// Chains of an op on tiny tensors, which nothing fuses: the time is that of
+// launches. A product is a call of cuBLASLt, a softmax a kernel of Muster.
 void MeasureLaunches(const Sizes& sizes, const KernelRegistry& kernels,
                      Device* device, bool with_graphs) {
   device->CaptureSteps(with_graphs);
-  const auto chain = [&](int length) {
+  const auto chain = [&](bool is_softmax, int length) {
     GraphBuilder builder(&BuiltinOps(), "chain");
     const Value x = builder.Parameter("x", {DType::kFloat32, {4, 4}});
-    Value product = x;
-    for (int i = 0; i < length; ++i) product = MatMul(product, x);
-    builder.AddResult(product);
+    Value y = x;
+    for (int i = 0; i < length; ++i) y = is_softmax ? Softmax(y) : MatMul(y, x);
+    builder.AddResult(y);
     const auto executable =
         CompileOn(device, OrDie(std::move(builder).Build()), kernels, nullptr);
     return StepMicros(sizes.repetitions, executable.get(),
                       {Tensor::Zeros(DType::kFloat32, {4, 4})});
   };
-  const double base = chain(1);
-  const double micros = (chain(sizes.chain_length) - base) /
-                        static_cast<double>(sizes.chain_length - 1);
-  Report(absl::StrCat("gpu.step.one_op", Suffix(with_graphs)), "us", base);
-  Report(
-      absl::StrCat("gpu.launch", Suffix(with_graphs)), "us", micros,
-      absl::StrCat(R"(, "budget": )", with_graphs ? kCapturedLaunchBudgetMicros
-                                                  : kLaunchBudgetMicros));
+  for (const bool is_softmax : {false, true}) {
+    const double base = chain(is_softmax, 1);
+    const double micros = (chain(is_softmax, sizes.chain_length) - base) /
+                          static_cast<double>(sizes.chain_length - 1);
+    const absl::string_view op = is_softmax ? "softmax" : "matmul";
+    Report(absl::StrCat("gpu.step.one_", op, Suffix(with_graphs)), "us", base);
+    Report(absl::StrCat("gpu.launch.", op, Suffix(with_graphs)), "us", micros,
+           absl::StrCat(R"(, "budget": )", with_graphs
+                                               ? kCapturedLaunchBudgetMicros
+                                               : kLaunchBudgetMicros));
+  }
 }
 
 // The time of products of large matrices without that of copying them.

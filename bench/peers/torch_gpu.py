@@ -78,23 +78,24 @@ def measure_torch():
 
 
 def _measure_launches(torch, device, peer):
-    """Products of tiny matrices, as in gpu_benchmark.cc."""
+    """Chains of an op on tiny tensors, as in gpu_benchmark.cc."""
     x = torch.zeros(4, 4, device=device)
     length = 1000
+    for name, op in (("matmul", lambda y: y @ x), ("softmax", lambda y: torch.softmax(y, -1))):
+        def chain():
+            y = x
+            for _ in range(length):
+                y = op(y)
+            return y
 
-    def chain():
-        product = x
-        for _ in range(length):
-            product = product @ x
-        return product
-
-    eager = micros_of(torch.cuda.synchronize, chain)
-    report("gpu.launch", f"{peer} eager", "us", [micros / length for micros in eager])
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        chain()
-    replayed = micros_of(torch.cuda.synchronize, graph.replay)
-    report("gpu.launch.graphs", f"{peer} graph", "us", [micros / length for micros in replayed])
+        eager = micros_of(torch.cuda.synchronize, chain)
+        report(f"gpu.launch.{name}", f"{peer} eager", "us", [micros / length for micros in eager])
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            chain()
+        replayed = micros_of(torch.cuda.synchronize, graph.replay)
+        report(f"gpu.launch.{name}.graphs", f"{peer} graph", "us",
+               [micros / length for micros in replayed])
 
 
 def _torch_step(torch, device, optimizer_name, mode):
