@@ -1,13 +1,14 @@
 // Training steps of models on a GPU, through Model: MobileNetV2 at 224 x 224, a
-// transformer block of 512 positions, 1024 features and 16 heads, or an MLP of
-// 784-256-256-10. Prints one JSON object, as the peers do
-// (bench/peers/torch_gpu_models.py).
+// transformer block of 512 positions, 1024 features and 16 heads, the same with
+// a causal mask, or an MLP of 784-256-256-10. Prints one JSON object, as the
+// peers do (bench/peers/torch_gpu_models.py). The seconds to the first step are
+// counted from the start of the program, without making the batch.
 //
 //   gpu_model_benchmark MODEL PRECISION BATCH [--gpu_graphs] [--simulated]
 //
-// MODEL is mobilenet_v2, transformer or mlp; PRECISION is float32,
-// tensor_float_32 or mixed_bfloat16. Batches come from host memory, as in
-// training.
+// MODEL is mobilenet_v2, transformer, causal_transformer or mlp; PRECISION is
+// float32, tensor_float_32 or mixed_bfloat16. Batches come from host memory, as
+// in training.
 
 #include <algorithm>
 #include <chrono>
@@ -84,11 +85,12 @@ class StepTimes : public Callback {
   std::chrono::steady_clock::time_point last_;
 };
 
-LayerPtr TransformerBlock() {
+LayerPtr TransformerBlock(bool is_causal) {
   const LayerOutput inputs = Input({kPositions, kFeatures});
   const LayerOutput normalized = LayerNormalization()(inputs);
   const LayerOutput attended =
-      Add()({inputs, MultiHeadAttention(kHeads, kFeatures / kHeads)(
+      Add()({inputs, MultiHeadAttention(kHeads, kFeatures / kHeads,
+                                        {.use_causal_mask = is_causal})(
                          {normalized, normalized})});
   LayerOutput x = LayerNormalization()(attended);
   x = Dense(4 * kFeatures, {.activation = Activation::kGelu})(x);
@@ -123,7 +125,12 @@ std::vector<MeasuredModel> Models() {
              return applications::MobileNetV2(
                  {.classifier_activation = Activation::kLinear});
            }},
-          {"transformer", {kPositions, kFeatures}, TransformerBlock},
+          {"transformer",
+           {kPositions, kFeatures},
+           [] { return TransformerBlock(/*is_causal=*/false); }},
+          {"causal_transformer",
+           {kPositions, kFeatures},
+           [] { return TransformerBlock(/*is_causal=*/true); }},
           {"mlp", {784}, [] {
              return Sequential({Dense(256, {.activation = Activation::kRelu}),
                                 Dense(256, {.activation = Activation::kRelu}),
@@ -133,6 +140,10 @@ std::vector<MeasuredModel> Models() {
 
 int Main(const MeasuredModel& measured, absl::string_view precision,
          int64_t batch, bool with_graphs, bool is_simulated) {
+  std::vector<int64_t> dims = {batch};
+  dims.insert(dims.end(), measured.input.dims().begin(),
+              measured.input.dims().end());
+  const Dataset batches = Batches(Shape(dims));
   const auto begin = std::chrono::steady_clock::now();
   DeviceSet& devices = DeviceSet::OfProcess();
   if (is_simulated) OkOrDie(devices.UseSimulatedDevices(1));
@@ -145,14 +156,11 @@ int Main(const MeasuredModel& measured, absl::string_view precision,
   OkOrDie(model.Compile(*strategy, {.optimizer = Sgd({.learning_rate = 0.01}),
                                     .loss = SparseCategoricalCrossentropy(
                                         {.from_logits = true})}));
-  std::vector<int64_t> dims = {batch};
-  dims.insert(dims.end(), measured.input.dims().begin(),
-              measured.input.dims().end());
   StepTimes times;
-  const History history = OrDie(model.Fit(
-      Batches(Shape(dims)), {.steps_per_epoch = kWarmUpSteps + kTimedSteps,
-                             .verbose = Verbosity::kSilent,
-                             .callbacks = {&times}}));
+  const History history =
+      OrDie(model.Fit(batches, {.steps_per_epoch = kWarmUpSteps + kTimedSteps,
+                                .verbose = Verbosity::kSilent,
+                                .callbacks = {&times}}));
   const auto memory = OrDie(devices.GetMemoryInfo(0));
   std::printf(R"({"bench": "gpu.%s.%s.batch_%lld%s", "peer": "muster", )"
               R"("unit": "us", "median": %.5g, "peak_mib": %lld, )"
@@ -183,7 +191,8 @@ int main(int argc, char** argv) {
                         has("--gpu_graphs"), has("--simulated"));
   }
   std::fprintf(stderr,
-               "usage: gpu_model_benchmark mobilenet_v2|transformer|mlp "
+               "usage: gpu_model_benchmark "
+               "mobilenet_v2|transformer|causal_transformer|mlp "
                "float32|tensor_float_32|mixed_bfloat16 BATCH [--gpu_graphs] "
                "[--simulated]\n");
   return 2;

@@ -15,7 +15,7 @@ import torch_graph
 POSITIONS, FEATURES, HEADS, CLASSES = 512, 1024, 16, 1000
 
 
-def transformer_block(torch):
+def transformer_block(torch, is_causal):
     functional = torch.nn.functional
 
     class Block(torch.nn.Module):
@@ -34,7 +34,8 @@ def transformer_block(torch):
             batch = x.shape[0]
             heads = self.projections(self.first_norm(x)).view(
                 batch, POSITIONS, 3, HEADS, FEATURES // HEADS).permute(2, 0, 3, 1, 4)
-            attended = functional.scaled_dot_product_attention(*heads)
+            attended = functional.scaled_dot_product_attention(
+                *heads, is_causal=is_causal)
             x = x + self.output(attended.transpose(1, 2).reshape(batch, POSITIONS, FEATURES))
             x = x + self.narrow(functional.gelu(self.wide(self.second_norm(x))))
             return self.classes(x.mean(dim=1))
@@ -54,8 +55,8 @@ def make_step(torch, name, precision, batch, mode):
                                     torch.nn.Linear(256, 256), torch.nn.ReLU(),
                                     torch.nn.Linear(256, 10)).to(device)
         x = torch.rand(batch, 784, device=device) - 0.5
-    elif name == "transformer":
-        model = transformer_block(torch).to(device)
+    elif name in ("transformer", "causal_transformer"):
+        model = transformer_block(torch, is_causal=name == "causal_transformer").to(device)
         x = torch.rand(batch, POSITIONS, FEATURES, device=device) - 0.5
     else:
         import torchvision

@@ -24,7 +24,8 @@ TOLERANCE = 1e-3
 LINES_SHOWN = 30
 # MODEL:PRECISION:BATCH
 MODELS = ("mlp:float32:64", "mobilenet_v2:float32:256", "mobilenet_v2:tensor_float_32:256",
-          "mobilenet_v2:mixed_bfloat16:256", "transformer:mixed_bfloat16:32")
+          "mobilenet_v2:mixed_bfloat16:256", "transformer:mixed_bfloat16:32",
+          "causal_transformer:mixed_bfloat16:32")
 
 
 class PartFailed(Exception):
