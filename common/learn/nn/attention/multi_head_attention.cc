@@ -203,11 +203,13 @@ Value MultiHeadAttentionLayer::Project(const Projection& projection, Value x,
   }
   Value y = MatMul(Reshape(x, {-1, features}), kernel);
   if (options_.use_bias) y = y + Reshape(projection.bias, {width});
-  y = Transpose(Reshape(y, {-1, time_count, heads, dim}), {0, 2, 1, 3});
-  if (copy_count == 1) return y;
-  // Each head of key and value serves a group of heads of the query.
-  const std::vector<Value> copies(copy_count, y);
-  return Reshape(Stack(copies, 2), {-1, num_heads_, time_count, dim});
+  y = Reshape(y, {-1, time_count, heads, dim});
+  if (copy_count > 1) {
+    // Each head of key and value serves a group of heads of the query.
+    const std::vector<Value> copies(copy_count, y);
+    y = Reshape(Stack(copies, 3), {-1, time_count, num_heads_, dim});
+  }
+  return Transpose(y, {0, 2, 1, 3});
 }
 
 Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
