@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +34,7 @@
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
+#include "common/learn/nn/masking.h"
 #include "common/learn/train/step_graphs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,6 +80,26 @@ TEST_F(AttentionPlansTest, AttentionOfATransformerBlockAndItsGradient) {
     const int64_t scores_bytes = int64_t{2} * 32 * 16 * 512 * 512;
     EXPECT_GE(gradient.workspace_bytes(), scores_bytes);
     EXPECT_LT(gradient.workspace_bytes(), scores_bytes + (1 << 20));
+  }
+}
+
+TEST_F(AttentionPlansTest, BiasesOfAllExtents) {
+  const std::array<int64_t, 4> biases[] = {{1, 1, 512, 512},
+                                           {32, 1, 512, 512},
+                                           {32, 16, 512, 512},
+                                           {1, 16, 512, 512}};
+  for (const std::array<int64_t, 4>& bias : biases) {
+    for (const bool is_gradient : {false, true}) {
+      AttentionProblem problem = {.dtype = DType::kBfloat16,
+                                  .geometry = kBlock,
+                                  .scale = 0.125,
+                                  .is_gradient = is_gradient};
+      problem.geometry.bias_extents = bias;
+      SCOPED_TRACE(Describe(problem));
+      ASSERT_OK_AND_ASSIGN(const CudnnPlan plan,
+                           MakeCudnnPlan(target_, problem));
+      EXPECT_EQ(plan.operand_ids().size(), is_gradient ? 11u : 6u);
+    }
   }
 }
 
@@ -158,8 +181,10 @@ TEST_F(AttentionPlansTest, WhatCudnnDoesNotSupportIsRefused) {
 bool HasPlan(const CudnnTarget& target, const KernelSpec& spec) {
   const bool is_gradient = spec.op == kFusedAttentionGradOp;
   const size_t first = is_gradient ? 1 : 0;
+  const size_t bias = is_gradient ? 6 : 3;
   const auto geometry = AttentionGeometry::Of(
-      spec.inputs[first], spec.inputs[first + 1], spec.inputs[first + 2]);
+      spec.inputs[first], spec.inputs[first + 1], spec.inputs[first + 2],
+      spec.inputs.size() > bias ? &spec.inputs[bias] : nullptr);
   EXPECT_OK(geometry);
   const absl::StatusOr<CudnnPlan> plan = MakeCudnnPlan(
       target, AttentionProblem{.dtype = spec.inputs[first].dtype,
@@ -171,11 +196,10 @@ bool HasPlan(const CudnnTarget& target, const KernelSpec& spec) {
   return plan.ok();
 }
 
-TEST_F(AttentionPlansTest, AttentionOfALayerIsFusedInATrainingStep) {
-  const DTypePolicyScope scope(kMixedBfloat16Policy);
-  const LayerOutput inputs = Input({128, 256});
-  const LayerPtr layer =
-      Functional(inputs, MultiHeadAttention(4, 64)({inputs, inputs}));
+// Which ops a training step of `layer` over sequences of 128 positions has
+// become, all of which have plans. It has no softmax and no transposition.
+void ExpectFused(const CudnnTarget& target, const LayerPtr& layer,
+                 size_t input_count) {
   const std::vector<TensorType> batch = {
       {DType::kFloat32, {Shape::kUnknown, 128, 256}},
       {DType::kFloat32, {Shape::kUnknown, 128, 256}}};
@@ -197,13 +221,39 @@ TEST_F(AttentionPlansTest, AttentionOfALayerIsFusedInATrainingStep) {
     fused.push_back(spec.op);
     EXPECT_EQ(spec.attributes.GetOr<double>(kAttentionScaleAttribute, 0),
               0.125);
-    return HasPlan(target_, spec);
+    const bool is_gradient = spec.op == kFusedAttentionGradOp;
+    EXPECT_EQ(spec.inputs.size(), input_count + (is_gradient ? 3 : 0));
+    return HasPlan(target, spec);
   });
   EXPECT_THAT(fused, ElementsAre(kFusedAttentionOp, kFusedAttentionGradOp));
   for (const Node& node : graph.nodes) {
     EXPECT_FALSE(node.op == "Transpose" ||
                  absl::StrContains(node.op, "Softmax"))
         << node.op << " " << node.name;
+  }
+}
+
+TEST_F(AttentionPlansTest, AttentionOfALayerIsFusedInATrainingStep) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  const LayerOutput inputs = Input({128, 256});
+  ExpectFused(target_,
+              Functional(inputs, MultiHeadAttention(4, 64)({inputs, inputs})),
+              /*input_count=*/3);
+}
+
+TEST_F(AttentionPlansTest, MasksAndSharedHeadsAreFused) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  const LayerOutput inputs = Input({128, 256});
+  const LayerOutput masked = Masking()(inputs);
+  const LayerPtr layers[] = {
+      Functional(inputs, MultiHeadAttention(4, 64, {.use_causal_mask = true})(
+                             {inputs, inputs})),
+      Functional(inputs, MultiHeadAttention(4, 64)({masked, masked})),
+      Functional(inputs,
+                 GroupQueryAttention(
+                     64, 4, 2, {.use_causal_mask = true})({masked, masked}))};
+  for (const LayerPtr& layer : layers) {
+    ExpectFused(target_, layer, /*input_count=*/4);
   }
 }
 

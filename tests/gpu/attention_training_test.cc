@@ -38,6 +38,7 @@
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
+#include "common/learn/nn/masking.h"
 #include "common/learn/train/step_graphs.h"
 #include "gtest/gtest.h"
 #include "proto/variable.pb.h"
@@ -59,12 +60,32 @@ Tensor Numbers(const Shape& shape, double greatest, uint64_t seed) {
   return numbers;
 }
 
-// Two heads over a sequence and over itself, and one head behind them.
+// Sequences of which the second one ends early, with zeros.
+Tensor Sequences(uint64_t seed) {
+  Tensor sequences = Numbers({kBatch, kTime, kFeatures}, 2, seed);
+  const int64_t end = 2 * kTime * kFeatures;
+  for (int64_t i = end - 4 * kFeatures; i < end; ++i) {
+    sequences.mutable_flat<float>()[i] = 0;
+  }
+  return sequences;
+}
+
+// Two heads over a sequence and over itself, one head behind them, heads that
+// share a key, and heads that see no later positions and no masked ones.
+constexpr int kAttentions = 4;
+
 LayerPtr MakeLayer() {
   const LayerOutput inputs = Input({kTime, kFeatures});
   const LayerOutput heads = MultiHeadAttention(2, 8)({inputs, inputs});
   const LayerOutput query = Dense(kFeatures)(heads);
-  return Functional(inputs, Attention()({query, heads}));
+  const LayerOutput attended = Attention()({query, heads});
+  const LayerOutput grouped = GroupQueryAttention(
+      8, 4, 2,
+      {.use_causal_mask = true, .name = "grouped"})({attended, attended});
+  return Functional(
+      inputs,
+      MultiHeadAttention(2, 8, {.use_causal_mask = true, .name = "causal"})(
+          {grouped, Masking()(inputs)}));
 }
 
 double GreatestOf(const Tensor& a, const Tensor& b) {
@@ -121,9 +142,8 @@ class AttentionTrainingTest : public ::testing::Test {
     const Shape shape = {kBatch, kTime, kFeatures};
     std::vector<Tensor> results;
     for (int i = 0; i < kSteps; ++i) {
-      ASSERT_OK(executable->Run(
-          {Numbers(shape, 2, 1 + i), Numbers(shape, 1, 100 + i)}, {},
-          &results));
+      ASSERT_OK(executable->Run({Sequences(1 + i), Numbers(shape, 1, 100 + i)},
+                                {}, &results));
     }
   }
 
@@ -150,8 +170,8 @@ TEST_F(AttentionTrainingTest, FusedAttentionGivesTheWeightsOfTheHost) {
       Executable::Compile(step_.graph, BuiltinOps(), CpuKernels(), &on_host_));
   Train(on_device.get());
   Train(on_host.get());
-  // Two layers, forward and backward.
-  EXPECT_EQ(cudnn_.counts()["cudnnBackendExecute"], 4 * kSteps);
+  // Forward and backward.
+  EXPECT_EQ(cudnn_.counts()["cudnnBackendExecute"], 2 * kAttentions * kSteps);
 
   std::map<std::string, double> updates;
   std::map<std::string, double> differences;
@@ -164,7 +184,7 @@ TEST_F(AttentionTrainingTest, FusedAttentionGivesTheWeightsOfTheHost) {
     differences[name] = GreatestOf(got, wanted);
     greatest_update = std::max(greatest_update, updates[name]);
   }
-  EXPECT_EQ(updates.size(), 10u);
+  EXPECT_EQ(updates.size(), 26u);
   for (const auto& [name, update] : updates) {
     // The gradient of a key's bias is nothing but rounding.
     EXPECT_LE(differences[name], 0.05 * update + 0.01 * greatest_update)

@@ -30,6 +30,36 @@ AttentionCase WithHeads(DType dtype, int64_t batch, int64_t time,
           .scale = 1 / std::sqrt(static_cast<double>(key_dim))};
 }
 
+AttentionCase WithMask(AttentionCase one, const Shape& mask) {
+  one.mask = mask;
+  return one;
+}
+
+AttentionCase Causal(AttentionCase one) {
+  one.is_causal = true;
+  return one;
+}
+
+// True at and before the diagonal.
+Tensor CausalMask(int64_t time, int64_t source_time) {
+  Tensor mask(DType::kBool, {time, source_time});
+  for (int64_t i = 0; i < mask.element_count(); ++i) {
+    mask.mutable_flat<bool>()[i] = i % source_time <= i / source_time;
+  }
+  return mask;
+}
+
+// Some keys of most queries, and no key of every fifth.
+Tensor MaskOf(const Shape& shape, RandomStream* random) {
+  Tensor mask(DType::kBool, shape);
+  const int64_t row = shape.dims().back();
+  for (int64_t i = 0; i < mask.element_count(); ++i) {
+    mask.mutable_flat<bool>()[i] =
+        i / row % 5 != 2 && random->Next64() % 4 != 0;
+  }
+  return mask;
+}
+
 std::vector<Shape> InputShapes(const AttentionCase& one) {
   std::vector<int64_t> output(one.q.dims().begin(), one.q.dims().end());
   output.back() = one.v.dims().back();
@@ -52,8 +82,16 @@ absl::StatusOr<Graph> Trace(const AttentionCase& one,
   }
   const Value query =
       one.scale == 1 ? Swapped(inputs[0]) : Swapped(inputs[0]) * one.scale;
-  const Value p =
-      Softmax(MatMul(query, Swapped(inputs[1]), {.transpose_b = true}));
+  Value scores = MatMul(query, Swapped(inputs[1]), {.transpose_b = true});
+  if (one.is_causal) {
+    const Value mask = builder.Constant(CausalMask(one.q.dim(1), one.k.dim(1)));
+    scores = Select(mask, scores, ScalarLike(scores, -3e4));
+  }
+  if (one.mask.rank() > 0) {
+    const Value mask = builder.Parameter("mask", {DType::kBool, one.mask});
+    scores = Select(mask, scores, ScalarLike(scores, -3e4));
+  }
+  const Value p = Softmax(scores);
   const Value o = Swapped(MatMul(p, Swapped(inputs[2])));
   builder.AddResult(o);
   if (tracing.has_gradients) {
@@ -72,19 +110,34 @@ absl::StatusOr<Graph> Trace(const AttentionCase& one,
 
 std::string Describe(const AttentionCase& one) {
   return absl::StrCat(DTypeString(one.dtype), one.q.ToString(),
-                      one.k.ToString(), one.v.ToString(), " scale ", one.scale);
+                      one.k.ToString(), one.v.ToString(), " scale ", one.scale,
+                      one.is_causal ? " causal" : "",
+                      one.mask.rank() > 0 ? " mask " : "",
+                      one.mask.rank() > 0 ? one.mask.ToString() : "");
 }
 
 std::vector<AttentionCase> AttentionCases() {
   constexpr DType kBf16 = DType::kBfloat16;
-  return {WithHeads(kBf16, 2, 128, 128, 2, 64, 64),
-          WithHeads(DType::kFloat16, 1, 128, 128, 2, 64, 64),
-          WithHeads(kBf16, 1, 64, 256, 3, 32, 32),
-          WithHeads(kBf16, 2, 9, 128, 1, 128, 128),
-          WithHeads(kBf16, 2, 77, 45, 3, 16, 16),
-          WithHeads(kBf16, 1, 130, 70, 2, 64, 32),
-          WithHeads(kBf16, 3, 1, 5, 2, 8, 8),
-          {.q = {3, 40, 24}, .k = {3, 128, 24}, .v = {3, 128, 16}}};
+  return {
+      WithHeads(kBf16, 2, 128, 128, 2, 64, 64),
+      WithHeads(DType::kFloat16, 1, 128, 128, 2, 64, 64),
+      WithHeads(kBf16, 1, 64, 256, 3, 32, 32),
+      WithHeads(kBf16, 2, 9, 128, 1, 128, 128),
+      WithHeads(kBf16, 2, 77, 45, 3, 16, 16),
+      WithHeads(kBf16, 1, 130, 70, 2, 64, 32),
+      WithHeads(kBf16, 3, 1, 5, 2, 8, 8),
+      {.q = {3, 40, 24}, .k = {3, 128, 24}, .v = {3, 128, 16}},
+      Causal(WithHeads(kBf16, 2, 128, 128, 2, 64, 64)),
+      Causal(WithHeads(kBf16, 1, 70, 130, 3, 32, 32)),
+      // Padding has the fourth form.
+      WithMask(WithHeads(kBf16, 2, 128, 128, 2, 64, 64), {2, 1, 128, 128}),
+      WithMask(WithHeads(kBf16, 2, 40, 128, 3, 64, 64), {2, 3, 40, 128}),
+      WithMask(WithHeads(DType::kFloat16, 2, 128, 128, 2, 64, 64), {128, 128}),
+      WithMask(WithHeads(kBf16, 3, 100, 256, 2, 64, 64), {3, 1, 1, 256}),
+      WithMask(WithHeads(kBf16, 2, 77, 45, 3, 16, 16), {2, 1, 77, 45}),
+      WithMask(WithHeads(kBf16, 3, 1, 5, 2, 8, 8), {3, 1, 1, 5}),
+      WithMask({.q = {3, 40, 24}, .k = {3, 128, 24}, .v = {3, 128, 16}},
+               {3, 40, 128})};
 }
 
 std::vector<Tensor> AttentionInputs(const AttentionCase& one) {
@@ -93,6 +146,7 @@ std::vector<Tensor> AttentionInputs(const AttentionCase& one) {
   for (const Shape& shape : InputShapes(one)) {
     inputs.push_back(RandomTensor({one.dtype, shape, -1, 1}, &random));
   }
+  if (one.mask.rank() > 0) inputs.push_back(MaskOf(one.mask, &random));
   return inputs;
 }
 

@@ -19,15 +19,20 @@ struct AttentionCase {
   // [batch, time, heads, features], or without heads.
   Shape q, k, v;
   double scale = 1;  // If it is 1, the query is not multiplied.
+  // Of a mask that is broadcast to the scores; of rank 0: there is none. Some
+  // queries have no key.
+  Shape mask = {};
+  bool is_causal = false;  // A constant mask.
 };
 
 std::string Describe(const AttentionCase& one);
 
 // Lengths that fill the tiles of devices and others, lengths of query and key
-// that differ, and several numbers of features.
+// that differ, several numbers of features, and masks.
 std::vector<AttentionCase> AttentionCases();
 
-// Returns q, k, v, and what the gradient of the output is to be.
+// Returns q, k, v, what the gradient of the output is to be, and the mask, if
+// there is one.
 std::vector<Tensor> AttentionInputs(const AttentionCase& one);
 
 // What TraceAttention() adds to attention.

@@ -2,12 +2,40 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 
-absl::StatusOr<AttentionGeometry> AttentionGeometry::Of(const TensorType& q,
-                                                        const TensorType& k,
-                                                        const TensorType& v) {
+namespace {
+
+absl::Status AddBias(const TensorType& bias, DType dtype,
+                     AttentionGeometry* geometry) {
+  const std::array<int64_t, 4> scores = {geometry->batch, geometry->heads,
+                                         geometry->query_count,
+                                         geometry->key_count};
+  bool fits = bias.dtype == dtype && bias.shape.rank() == 4;
+  std::array<int64_t, 4> extents = {};
+  for (int axis = 0; fits && axis < 4; ++axis) {
+    extents[axis] = bias.shape.dim(axis);
+    fits = extents[axis] == scores[axis] || (extents[axis] == 1 && axis < 2);
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "attention expects a bias of ", DTypeName(dtype), "[",
+        absl::StrJoin(scores, ","), "], whose first two extents may be 1; got ",
+        bias.ToString()));
+  }
+  geometry->bias_extents = extents;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AttentionGeometry> AttentionGeometry::Of(
+    const TensorType& q, const TensorType& k, const TensorType& v,
+    const TensorType* bias) {
   const int rank = q.shape.rank();
   // True if the axes before the features are those of `like`.
   const auto fits = [&](const TensorType& other, const TensorType& like,
@@ -27,12 +55,14 @@ absl::StatusOr<AttentionGeometry> AttentionGeometry::Of(const TensorType& q,
         "differs from the key in features only; got ",
         q.ToString(), ", ", k.ToString(), " and ", v.ToString()));
   }
-  return AttentionGeometry{.batch = q.shape.dim(0),
-                           .heads = rank == 4 ? q.shape.dim(2) : 1,
-                           .query_count = q.shape.dim(1),
-                           .key_count = k.shape.dim(1),
-                           .key_dim = q.shape.dim(rank - 1),
-                           .value_dim = v.shape.dim(rank - 1)};
+  AttentionGeometry geometry = {.batch = q.shape.dim(0),
+                                .heads = rank == 4 ? q.shape.dim(2) : 1,
+                                .query_count = q.shape.dim(1),
+                                .key_count = k.shape.dim(1),
+                                .key_dim = q.shape.dim(rank - 1),
+                                .value_dim = v.shape.dim(rank - 1)};
+  if (bias != nullptr) RETURN_IF_ERROR(AddBias(*bias, q.dtype, &geometry));
+  return geometry;
 }
 
 }  // namespace muster

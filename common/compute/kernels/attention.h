@@ -1,7 +1,9 @@
 #ifndef COMMON_COMPUTE_KERNELS_ATTENTION_H_
 #define COMMON_COMPUTE_KERNELS_ATTENTION_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -13,15 +15,17 @@ namespace muster {
 // Ops that only kernels know: scaled dot-product attention as one op, which
 // keeps no scores in memory.
 //
-// FusedAttention(q, k, v) gives
-//   o           softmax(scale q k') v, for each example and head
+// FusedAttention(q, k, v, bias) gives
+//   o           softmax(scale q k' + bias) v, for each example and head
 //   statistics  float32[batch, heads, time]: the logarithm of the sum of the
-//               exponentials of each row of scale q k'
-// FusedAttentionGrad(do, q, k, v, o, statistics) gives dq, dk and dv.
+//               exponentials of each row of scale q k' + bias
+// FusedAttentionGrad(do, q, k, v, o, statistics, bias) gives dq, dk and dv.
 //
 // q, o and their gradients are [batch, time, heads, features], k and v [batch,
 // source time, heads, features]; without the axis of heads there is one head. k
-// has the features of q, and o those of v. `scale` is a double.
+// has the features of q, and o those of v. `scale` is a double. The bias may be
+// left out. It is [batch, heads, time, source time] of the type of q; batch and
+// heads may be 1, and are broadcast.
 //
 // Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and
 // Work Partitioning", 2023.
@@ -36,11 +40,14 @@ struct AttentionGeometry {
   int64_t key_count = 0;    // That of key and value.
   int64_t key_dim = 0;      // The features of a head of query and key.
   int64_t value_dim = 0;    // Those of value and output.
+  std::optional<std::array<int64_t, 4>> bias_extents = {};
 
-  //   kInvalidArgument  the types are not those of q, k and v above
+  // `bias` is null if there is none.
+  //   kInvalidArgument  the types are not those of q, k, v and the bias above
   static absl::StatusOr<AttentionGeometry> Of(const TensorType& q,
                                               const TensorType& k,
-                                              const TensorType& v);
+                                              const TensorType& v,
+                                              const TensorType* bias);
 
   Shape StatisticsShape() const { return {batch, heads, query_count}; }
 };

@@ -7,10 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/compute/kernels/attention.h"
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/compute/runtime/typed_graph.h"
+#include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
@@ -23,6 +27,7 @@ struct Attention {
   // As the products read them: with axes in the order of products, and the
   // query multiplied by the scale.
   NodeOutput q_operand, k_operand, v_operand;
+  int mask = -1;  // The Select that masks the scores; -1: there is none.
   int softmax = -1;
   int p = -1;  // The softmax, or the Cast of it to the type of the products.
   std::vector<int> p_readers;  // All that read either, except that Cast.
@@ -65,6 +70,8 @@ class AttentionFusion {
   }
 
  private:
+  // A Select with this fill or less is a mask.
+  static constexpr double kMaskFillMax = -1e4;
   // The reader of a result of the graph.
   static constexpr int kResult = -1;
 
@@ -120,16 +127,22 @@ class AttentionFusion {
     const Node& node = NodeOf(product);
     if (node.op != "Mul") return std::nullopt;
     for (const int i : {0, 1}) {
-      const Node& scale = NodeOf(node.inputs[i]);
-      if (scale.op == kConstantOp &&
-          scale.outputs[0].shape.element_count() == 1 &&
+      const std::optional<double> scale = ConstantOf(node.inputs[i]);
+      if (scale.has_value() &&
           graph_.TypeOf(node.inputs[1 - i]) == node.outputs[0]) {
-        return Scaled{node.inputs[1 - i],
-                      scale.attributes.GetOr<Tensor>("value", Tensor())
-                          .ElementAsDouble(0)};
+        return Scaled{node.inputs[1 - i], *scale};
       }
     }
     return std::nullopt;
+  }
+
+  // A constant of one element.
+  std::optional<double> ConstantOf(NodeOutput value) const {
+    const Node& node = NodeOf(value);
+    if (node.op != kConstantOp || node.outputs[0].shape.element_count() != 1) {
+      return std::nullopt;
+    }
+    return node.attributes.GetOr<Tensor>("value", Tensor()).ElementAsDouble(0);
   }
 
   bool IsCast(int node) const {
@@ -161,11 +174,27 @@ class AttentionFusion {
                                 readers.end());
   }
 
+  // True if `node` selects its first choice where a mask is true, without
+  // broadcasting it, and a constant of at most `greatest` elsewhere.
+  bool IsMasking(int node, double greatest) const {
+    if (node == kResult || graph_.nodes[node].op != "Select") return false;
+    const Node& select = graph_.nodes[node];
+    const std::optional<double> fill = ConstantOf(select.inputs[2]);
+    return fill.has_value() && *fill <= greatest &&
+           graph_.TypeOf(select.inputs[1]) == select.outputs[0];
+  }
+
   std::optional<Attention> Match(int softmax) const {
-    const int scores = BeforeCast(graph_.nodes[softmax].inputs[0], softmax);
+    int scores = BeforeCast(graph_.nodes[softmax].inputs[0], softmax);
+    int mask = -1;
+    if (IsMasking(scores, kMaskFillMax)) {
+      mask = scores;
+      scores = BeforeCast(graph_.nodes[mask].inputs[1], mask);
+    }
     if (!IsMatMul(scores, false, true)) return std::nullopt;
     Attention found = {.q_operand = graph_.nodes[scores].inputs[0],
                        .k_operand = graph_.nodes[scores].inputs[1],
+                       .mask = mask,
                        .softmax = softmax};
     FindProbabilities(&found);
     // The others that read p are those of the gradient.
@@ -219,8 +248,8 @@ class AttentionFusion {
             std::vector<NodeOutput>{d_o_operand, attention.v_operand}) {
       return std::nullopt;
     }
-    const int narrowed = OnlyReader(softmax_grad);
-    const int ds = IsCast(narrowed) ? narrowed : softmax_grad;
+    const int ds = BehindMask(softmax_grad, attention);
+    if (ds == kResult) return std::nullopt;
     const std::optional<NodeOutput> d_o = WithoutSwap(d_o_operand);
     AttentionGrad found = {.d_o = d_o.value_or(NodeOutput()),
                            .first = std::min(dp, dv),
@@ -244,6 +273,26 @@ class AttentionFusion {
     return found;
   }
 
+  // The node that gives the gradient of the products, from that of the softmax;
+  // kResult if the mask of the scores is not between them.
+  int BehindMask(int softmax_grad, const Attention& attention) const {
+    int behind = softmax_grad;
+    bool is_masked = false;
+    for (int reader = OnlyReader(behind); reader != kResult;
+         reader = OnlyReader(behind)) {
+      const Node& node = graph_.nodes[reader];
+      if (attention.mask >= 0 && !is_masked && IsMasking(reader, 0) &&
+          node.inputs[0] == graph_.nodes[attention.mask].inputs[0] &&
+          node.inputs[1].node == behind && ConstantOf(node.inputs[2]) == 0) {
+        is_masked = true;
+      } else if (!IsCast(reader)) {
+        break;
+      }
+      behind = reader;
+    }
+    return is_masked == (attention.mask >= 0) ? behind : kResult;
+  }
+
   // The node that gives the gradient of the query, from the product that gives
   // that of the multiplied query.
   int BehindScalingAndSwap(int product, const Attention& attention) const {
@@ -258,45 +307,156 @@ class AttentionFusion {
     return BehindSwap(scaling);
   }
 
-  Node MakeForward(const Attention& attention,
+  // What the new ops read, if the scores are masked.
+  struct Masked {
+    NodeOutput bias;  // 0 or kMaskedScore.
+    // bool, of the type of the query where extents are not 1: whether a query
+    // may attend to any key. Absent: all may.
+    std::optional<NodeOutput> has_key;
+    NodeOutput q;  // 0 where a query has no key.
+  };
+
+  NodeOutput Append(const std::string& op, std::vector<NodeOutput> inputs,
+                    Attributes attributes, TensorType type) {
+    const auto position = static_cast<int>(graph_.nodes.size());
+    graph_.nodes.push_back(
+        {.op = op,
+         .name = absl::StrCat("masked_attention/", op, "_", position),
+         .inputs = std::move(inputs),
+         .control_inputs = {},
+         .attributes = std::move(attributes),
+         .outputs = {std::move(type)},
+         .subgraphs = {}});
+    readers_.emplace_back();
+    return {position, 0};
+  }
+
+  NodeOutput AppendConstant(DType dtype, double value,
+                            const Shape& shape = {}) {
+    Tensor constant = Tensor::Full(dtype, shape, value);
+    const TensorType type = constant.type();
+    return Append(std::string(kConstantOp), {},
+                  {{"value", std::move(constant)}}, type);
+  }
+
+  NodeOutput AppendReshape(NodeOutput x, const std::vector<int64_t>& shape) {
+    if (graph_.TypeOf(x).shape == Shape(shape)) return x;
+    return Append("Reshape", {x}, {{"shape", shape}},
+                  {graph_.TypeOf(x).dtype, Shape(shape)});
+  }
+
+  // Where `has_key` is false there is nothing but 0.
+  NodeOutput AppendSelect(NodeOutput has_key, NodeOutput x) {
+    const TensorType type = graph_.TypeOf(x);
+    return Append("Select", {has_key, x, AppendConstant(type.dtype, 0)}, {},
+                  type);
+  }
+
+  Masked AppendMask(const Attention& attention) {
+    const NodeOutput mask = graph_.nodes[attention.mask].inputs[0];
+    const TensorType q = graph_.TypeOf(attention.q);
+    const Shape mask_shape = graph_.TypeOf(mask).shape;
+    // In the order of scores: batch, heads, time, source time.
+    std::vector<int64_t> extents(mask_shape.dims().begin(),
+                                 mask_shape.dims().end());
+    extents.insert(extents.begin(), q.shape.rank() - extents.size(), 1);
+    if (q.shape.rank() == 3) extents.insert(extents.begin() + 1, 1);
+    const NodeOutput aligned = AppendReshape(mask, extents);
+    // A bias has the time of the query, which a mask may leave out.
+    const int64_t time = q.shape.dim(1);
+    extents[2] = time;
+    const NodeOutput bias =
+        Append("Select",
+               {aligned, AppendConstant(q.dtype, 0, {time, 1}),
+                AppendConstant(q.dtype, kMaskedScore)},
+               {}, {q.dtype, Shape(extents)});
+    if (EachRowHasTrue(NodeOf(mask))) return {bias, std::nullopt, attention.q};
+
+    extents.back() = 1;
+    const NodeOutput greatest = Append(
+        "Max", {bias}, {{"axes", std::vector<int64_t>{3}}, {"keep_dims", true}},
+        {q.dtype, Shape(extents)});
+    NodeOutput has_key =
+        Append("GreaterEqual", {greatest, AppendConstant(q.dtype, 0)}, {},
+               {DType::kBool, Shape(extents)});
+    std::swap(extents[1], extents[2]);
+    if (extents[1] != 1 && extents[2] != 1) {
+      has_key = Append("Transpose", {has_key},
+                       {{"permutation", std::vector<int64_t>{0, 2, 1, 3}}},
+                       {DType::kBool, Shape(extents)});
+    }
+    if (q.shape.rank() == 3) extents.erase(extents.begin() + 2);
+    has_key = AppendReshape(has_key, extents);
+    return {bias, has_key, AppendSelect(has_key, attention.q)};
+  }
+
+  // True if the mask is a constant that leaves each query a key.
+  static bool EachRowHasTrue(const Node& mask) {
+    if (mask.op != kConstantOp) return false;
+    const Tensor value = mask.attributes.GetOr<Tensor>("value", Tensor());
+    if (value.dtype() != DType::kBool || value.shape().rank() == 0) {
+      return false;
+    }
+    const absl::Span<const bool> flat = value.flat<bool>();
+    const int64_t row = value.shape().dims().back();
+    for (int64_t begin = 0; begin < value.element_count(); begin += row) {
+      const auto first = flat.begin() + begin;
+      if (std::find(first, first + row, true) == first + row) return false;
+    }
+    return true;
+  }
+
+  Node MakeForward(const Attention& attention, const Masked* masked,
                    const AttentionGeometry& geometry) const {
     const Node& output = graph_.nodes[attention.output];
-    return {.op = std::string(kFusedAttentionOp),
-            .name = output.name,
-            .inputs = {attention.q, attention.k, attention.v},
-            .control_inputs = output.control_inputs,
-            .attributes = {{std::string(kAttentionScaleAttribute),
-                            attention.scale}},
-            .outputs = {output.outputs[0],
-                        {DType::kFloat32, geometry.StatisticsShape()}},
-            .subgraphs = {}};
+    Node made = {.op = std::string(kFusedAttentionOp),
+                 .name = output.name,
+                 .inputs = {attention.q, attention.k, attention.v},
+                 .control_inputs = output.control_inputs,
+                 .attributes = {{std::string(kAttentionScaleAttribute),
+                                 attention.scale}},
+                 .outputs = {output.outputs[0],
+                             {DType::kFloat32, geometry.StatisticsShape()}},
+                 .subgraphs = {}};
+    if (masked != nullptr) {
+      made.inputs[0] = masked->q;
+      made.inputs.push_back(masked->bias);
+    }
+    return made;
   }
 
   Node MakeGrad(const Attention& attention, const AttentionGrad& grad) const {
     const Node& first = graph_.nodes[grad.first];
-    return {.op = std::string(kFusedAttentionGradOp),
-            .name = first.name,
-            .inputs = {grad.d_o,
-                       attention.q,
-                       attention.k,
-                       attention.v,
-                       {attention.output, 0},
-                       {attention.output, 1}},
-            .control_inputs = first.control_inputs,
-            .attributes = {{std::string(kAttentionScaleAttribute),
-                            attention.scale}},
-            .outputs = {graph_.TypeOf(attention.q), graph_.TypeOf(attention.k),
-                        graph_.TypeOf(attention.v)},
-            .subgraphs = {}};
+    const Node& forward = graph_.nodes[attention.output];
+    Node made = {
+        .op = std::string(kFusedAttentionGradOp),
+        .name = first.name,
+        .inputs = {grad.d_o,
+                   forward.inputs[0],
+                   forward.inputs[1],
+                   forward.inputs[2],
+                   {attention.output, 0},
+                   {attention.output, 1}},
+        .control_inputs = first.control_inputs,
+        .attributes = forward.attributes,
+        .outputs = {graph_.TypeOf(attention.q), graph_.TypeOf(attention.k),
+                    graph_.TypeOf(attention.v)},
+        .subgraphs = {}};
+    if (forward.inputs.size() > 3) made.inputs.push_back(forward.inputs[3]);
+    return made;
   }
 
   // Returns whether the attention has become new ops.
   bool Fuse(const Attention& attention) {
-    const auto geometry = AttentionGeometry::Of(graph_.TypeOf(attention.q),
-                                                graph_.TypeOf(attention.k),
-                                                graph_.TypeOf(attention.v));
+    std::optional<Masked> masked;
+    if (attention.mask >= 0) masked = AppendMask(attention);
+    const auto geometry = AttentionGeometry::Of(
+        graph_.TypeOf(attention.q), graph_.TypeOf(attention.k),
+        graph_.TypeOf(attention.v),
+        masked.has_value() ? &graph_.TypeOf(masked->bias) : nullptr);
     if (!geometry.ok()) return false;
-    Node forward = MakeForward(attention, *geometry);
+    Node forward = MakeForward(
+        attention, masked.has_value() ? &*masked : nullptr, *geometry);
     if (!is_supported_(SpecOf(graph_, forward))) return false;
     if (attention.p_readers.size() == 1) {
       graph_.nodes[attention.output] = std::move(forward);
@@ -311,21 +471,34 @@ class AttentionFusion {
       graph_.nodes[attention.output] = std::move(old_output);
       return false;
     }
-    for (Node& node : graph_.nodes) {
-      for (NodeOutput& input : node.inputs) Redirect(*grad, &input);
-    }
-    for (NodeOutput& result : graph_.results) Redirect(*grad, &result);
-    graph_.nodes[grad->first] = std::move(backward);
+    ReplaceGradients(*grad, masked, std::move(backward));
     return true;
   }
 
-  // Lets a reader of a gradient read that of the new op.
-  static void Redirect(const AttentionGrad& grad, NodeOutput* read) {
-    const int gradients[] = {grad.dq, grad.dk, grad.dv};
-    const auto found =
-        std::find(std::begin(gradients), std::end(gradients), read->node);
-    if (found == std::end(gradients)) return;
-    *read = {grad.first, static_cast<int>(found - std::begin(gradients))};
+  // Lets readers of the gradients read those of the new op.
+  void ReplaceGradients(const AttentionGrad& grad,
+                        const std::optional<Masked>& masked, Node backward) {
+    NodeOutput dq = {grad.first, 0};
+    const bool is_selected = masked.has_value() && masked->has_key.has_value();
+    if (is_selected) {
+      // Its own input is set when the others have been redirected.
+      dq = AppendSelect(*masked->has_key, {grad.dq, 0});
+    }
+    const auto redirect = [&](NodeOutput* read) {
+      if (read->node == grad.dq) {
+        *read = dq;
+      } else if (read->node == grad.dk) {
+        *read = {grad.first, 1};
+      } else if (read->node == grad.dv) {
+        *read = {grad.first, 2};
+      }
+    };
+    for (Node& node : graph_.nodes) {
+      for (NodeOutput& input : node.inputs) redirect(&input);
+    }
+    for (NodeOutput& result : graph_.results) redirect(&result);
+    if (is_selected) graph_.nodes[dq.node].inputs[1] = {grad.first, 0};
+    graph_.nodes[grad.first] = std::move(backward);
   }
 
   Graph& graph_;
@@ -339,9 +512,11 @@ void FuseAttention(Graph* typed_graph, const OpRegistry& ops,
                    absl::FunctionRef<bool(const KernelSpec&)> is_supported) {
   // A dead node must not count as a reader.
   *typed_graph = DropDeadNodes(*typed_graph, ops);
-  if (AttentionFusion(typed_graph, is_supported).Run()) {
-    *typed_graph = DropDeadNodes(*typed_graph, ops);
-  }
+  const size_t node_count = typed_graph->nodes.size();
+  const bool has_fused = AttentionFusion(typed_graph, is_supported).Run();
+  if (!has_fused && typed_graph->nodes.size() == node_count) return;
+  SortNodes(typed_graph);
+  *typed_graph = DropDeadNodes(*typed_graph, ops);
 }
 
 }  // namespace muster

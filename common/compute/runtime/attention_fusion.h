@@ -8,6 +8,10 @@
 
 namespace muster {
 
+// The bias of a masked score. Exponentials of it are 0 beside those of others,
+// and float32 keeps the logarithm of their sum where all scores are masked.
+inline constexpr double kMaskedScore = -3e4;
+
 // Rewrites a typed graph so that scaled dot-product attention is one op,
 // kFusedAttentionOp, and its gradient another, kFusedAttentionGradOp, where the
 // device supports them: scores are then in no memory. In the form in which
@@ -19,9 +23,14 @@ namespace muster {
 // 1; Casts may convert the scores to float32 and p back. The new ops read and
 // write x and o, so the Transposes are left out, too.
 //
+// A mask is Select(mask, scores, fill) before the softmax, with a constant fill
+// of at most -1e4, and its gradient Select(mask, gradient, 0). It becomes a
+// bias. As before, a query whose keys are all masked attends to all of them
+// alike, and gets no gradient.
+//
 // Attention stays as it is if anything else reads the scores or p, such as a
-// mask, a dropout, or the model's result, or if only some of the three
-// gradients are there. Nodes that nothing reads any more are dropped.
+// dropout, or the model's result, or if only some of the three gradients are
+// there. Nodes that nothing reads any more are dropped.
 void FuseAttention(Graph* typed_graph, const OpRegistry& ops,
                    absl::FunctionRef<bool(const KernelSpec&)> is_supported);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/autodiff/gradients.h"
 #include "common/compute/graph/graph.h"
@@ -51,6 +52,15 @@ class AttentionFusionTest : public ::testing::Test {
     return MatMul(Swap(q_) * kScale, Swap(k_), {.transpose_b = true});
   }
 
+  Value Mask(const Shape& shape) {
+    return builder_.Parameter(absl::StrCat("mask", mask_count_++),
+                              {DType::kBool, shape});
+  }
+
+  static Value Masked(Value scores, Value mask, double fill) {
+    return Select(mask, scores, ScalarLike(scores, fill));
+  }
+
   Value Output(Value p) { return Swap(MatMul(p, Swap(v_))); }
 
   // Adds the gradients of the sum of `y` times a parameter.
@@ -92,6 +102,7 @@ class AttentionFusionTest : public ::testing::Test {
 
   GraphBuilder builder_;
   Value q_, k_, v_;
+  int mask_count_ = 0;
 };
 
 TEST_F(AttentionFusionTest, AttentionOfAnInferenceIsOneOp) {
@@ -231,11 +242,82 @@ TEST_F(AttentionFusionTest, ScoresThatOthersReadStay) {
   EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
 }
 
-TEST_F(AttentionFusionTest, MaskedScoresStay) {
-  const Value mask = builder_.Parameter("mask", {DType::kBool, {5, 7}});
+TEST_F(AttentionFusionTest, AMaskBecomesABias) {
+  const Value y =
+      Output(Softmax(Masked(Scores(), Mask({2, 1, 1, 7}), /*fill=*/-1e9)));
+  builder_.AddResult(y);
+  AddGradients(y, {q_, k_, v_});
+  const Graph graph = Fuse();
+  for (const char* op : {"Softmax", "SoftmaxGrad", "MatMul"}) {
+    EXPECT_THAT(Ops(graph), Not(Contains(op)));
+  }
+  const Node& forward = Find(graph, kFusedAttentionOp);
+  const Node& gradient = Find(graph, kFusedAttentionGradOp);
+  ASSERT_EQ(forward.inputs.size(), 4u);
+  ASSERT_EQ(gradient.inputs.size(), 7u);
+  EXPECT_EQ(graph.TypeOf(forward.inputs[3]), (TensorType{kBf16, {2, 1, 5, 7}}));
+  EXPECT_EQ(gradient.inputs[6], forward.inputs[3]);
+  // What a query without a key is, and its gradient.
+  EXPECT_EQ(graph.nodes[forward.inputs[0].node].op, "Select");
+  EXPECT_EQ(gradient.inputs[1], forward.inputs[0]);
+  const Node& dq = graph.nodes[graph.results[1].node];
+  EXPECT_EQ(dq.op, "Select");
+  EXPECT_EQ(graph.TypeOf(dq.inputs[0]),
+            (TensorType{DType::kBool, {2, 5, 1, 1}}));
+}
+
+TEST_F(AttentionFusionTest, AConstantMaskThatLeavesEachQueryAKeyIsABiasOnly) {
+  Tensor causal = Tensor::Zeros(DType::kBool, {5, 7});
+  for (int64_t i = 0; i < 5; ++i) causal.mutable_flat<bool>()[7 * i] = true;
+  const Value y =
+      Output(Softmax(Masked(Scores(), builder_.Constant(causal), -1e9)));
+  AddGradients(y, {q_, k_, v_});
+  const Graph graph = Fuse();
+  const Node& forward = Find(graph, kFusedAttentionOp);
+  ASSERT_EQ(forward.inputs.size(), 4u);
+  EXPECT_EQ(graph.TypeOf(forward.inputs[3]), (TensorType{kBf16, {1, 1, 5, 7}}));
+  EXPECT_EQ(forward.inputs[0], (NodeOutput{0, 0}));
+  EXPECT_EQ(graph.nodes[graph.results[0].node].op, kFusedAttentionGradOp);
+}
+
+TEST_F(AttentionFusionTest, AConstantMaskThatLeavesAQueryNoKeySelectsToo) {
+  Tensor mask = Tensor::Full(DType::kBool, {5, 7}, 1);
+  for (int64_t i = 14; i < 21; ++i) mask.mutable_flat<bool>()[i] = false;
+  AddGradients(Output(Softmax(Masked(Scores(), builder_.Constant(mask), -1e9))),
+               {q_, k_, v_});
+  const Graph graph = Fuse();
+  EXPECT_EQ(graph.nodes[graph.results[0].node].op, "Select");
+}
+
+TEST_F(AttentionFusionTest, AMaskOfOperandsWithoutHeadsIsFused) {
+  const Value q = Parameter("q3", {2, 5, 16});
+  const Value k = Parameter("k3", {2, 7, 16});
+  const Value v = Parameter("v3", {2, 7, 8});
+  const Value scores = MatMul(q, k, {.transpose_b = true});
+  AddGradients(MatMul(Softmax(Masked(scores, Mask({2, 5, 7}), -1e9)), v),
+               {q, k, v});
+  const Graph graph = Fuse();
+  EXPECT_THAT(Ops(graph), Not(Contains("MatMul")));
+  const Node& forward = Find(graph, kFusedAttentionOp);
+  ASSERT_EQ(forward.inputs.size(), 4u);
+  EXPECT_EQ(graph.TypeOf(forward.inputs[3]), (TensorType{kBf16, {2, 1, 5, 7}}));
+  const Node& query = graph.nodes[forward.inputs[0].node];
+  EXPECT_EQ(graph.TypeOf(query.inputs[0]),
+            (TensorType{DType::kBool, {2, 5, 1}}));
+}
+
+TEST_F(AttentionFusionTest, SelectionsThatAreNoMasksStay) {
   const Value scores = Scores();
+  builder_.AddResult(Output(Softmax(Masked(scores, Mask({5, 7}), /*fill=*/0))));
   builder_.AddResult(
-      Output(Softmax(Select(mask, scores, ScalarLike(scores, -1e9)))));
+      Output(Softmax(Select(Mask({5, 7}), ScalarLike(scores, -1e9), scores))));
+  EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
+}
+
+TEST_F(AttentionFusionTest, AMaskOfTheProbabilitiesStays) {
+  const Value mask = Mask({5, 7});
+  const Value p = Softmax(Masked(Scores(), mask, -1e9));
+  AddGradients(Output(Masked(p, mask, 0)), {q_, k_, v_});
   EXPECT_THAT(Ops(Fuse()), Not(Contains(kFusedAttentionOp)));
 }
 

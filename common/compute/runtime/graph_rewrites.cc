@@ -37,6 +37,22 @@ Graph WithNodes(const Graph& graph, const std::vector<int>& order) {
   return result;
 }
 
+// Appends `node` to `order`, behind what it reads. Chains of nodes that are not
+// in the order yet are short: those that a rewrite has appended.
+void AppendWithInputs(const Graph& graph, int node,
+                      std::vector<bool>* is_placed, std::vector<int>* order) {
+  if ((*is_placed)[node]) return;
+  (*is_placed)[node] = true;
+  const Node& placed = graph.nodes[node];
+  for (const NodeOutput& input : placed.inputs) {
+    AppendWithInputs(graph, input.node, is_placed, order);
+  }
+  for (const int control : placed.control_inputs) {
+    AppendWithInputs(graph, control, is_placed, order);
+  }
+  order->push_back(node);
+}
+
 // What a session is handed as early as it can be.
 bool GoesToSession(const OpSchema& schema) {
   return schema.effect == OpEffect::kUpdateVariable ||
@@ -69,6 +85,15 @@ bool IsNoOp(const Graph& graph, const Node& node, const OpRegistry& ops) {
 }
 
 }  // namespace
+
+void SortNodes(Graph* graph) {
+  std::vector<bool> is_placed(graph->nodes.size());
+  std::vector<int> order;
+  for (size_t i = 0; i < graph->nodes.size(); ++i) {
+    AppendWithInputs(*graph, static_cast<int>(i), &is_placed, &order);
+  }
+  *graph = WithNodes(*graph, order);
+}
 
 Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops) {
   std::vector<bool> is_live(graph.nodes.size(), false);

@@ -14,6 +14,10 @@ namespace muster {
 // no caller asks for, because other replicas may wait for them.
 Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops);
 
+// Orders the nodes so that each follows the nodes that it reads: a rewrite may
+// append nodes that earlier ones read. Nodes keep their order otherwise.
+void SortNodes(Graph* graph);
+
 // Moves each variable update forward to where its value is known and earlier
 // reads of the variable have been used up. A gradient is then handed to the
 // store while the rest of backward still runs, and the store finds the variable

@@ -50,6 +50,29 @@ TEST_F(GraphRewritesTest, WhatNothingDependsOnIsDropped) {
   EXPECT_OK(VerifyGraph(graph, TestOps()));
 }
 
+TEST_F(GraphRewritesTest, AppendedNodesMoveBeforeTheirReaders) {
+  const Value a = builder_.Op("Relu", {x_});
+  builder_.AddResult(builder_.Op("Add", {a, x_}));
+  Graph graph = Build();
+  const auto append = [&](const std::string& op, NodeOutput input) {
+    Node node = graph.nodes[1];
+    node.op = op;
+    node.name = op;
+    node.inputs = {input};
+    graph.nodes.push_back(node);
+    return NodeOutput{static_cast<int>(graph.nodes.size()) - 1, 0};
+  };
+  // The sum reads a chain of two nodes behind it.
+  const NodeOutput first = append("Fail", graph.nodes[2].inputs[0]);
+  graph.nodes[2].inputs[0] = append("Identity", first);
+
+  SortNodes(&graph);
+  EXPECT_THAT(Ops(graph),
+              ElementsAre("Parameter", "Relu", "Fail", "Identity", "Add"));
+  EXPECT_EQ(graph.nodes[4].inputs, (std::vector<NodeOutput>{{3, 0}, {0, 0}}));
+  EXPECT_EQ(graph.results, (std::vector<NodeOutput>{{4, 0}}));
+}
+
 TEST_F(GraphRewritesTest, AnUpdateMovesToWhereItsValueIsKnown) {
   const Value w = ReadVariableForTest(builder_, "w", {2, 2});
   const Value gradient = builder_.Op("Mul", {x_, x_});

@@ -1,9 +1,9 @@
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "common/compute/kernels/attention.h"
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
 #include "common/compute/kernels/cuda/launch.h"
@@ -15,22 +15,39 @@
 namespace muster::internal {
 namespace {
 
-// `first_input` is the position of q; k and v follow.
+// The inputs of the ops without the bias, which comes behind them.
+constexpr size_t kForwardInputs = 3;
+constexpr size_t kGradientInputs = 6;
+
+// `first_input` is the position of q, which k and v follow, and `bias` that of
+// the bias, if there is one.
 absl::StatusOr<AttentionProblem> ProblemOf(const KernelSpec& spec,
-                                           size_t first_input) {
+                                           size_t first_input, size_t bias) {
   const TensorType& q = spec.inputs[first_input];
-  ASSIGN_OR_RETURN(const AttentionGeometry geometry,
-                   AttentionGeometry::Of(q, spec.inputs[first_input + 1],
-                                         spec.inputs[first_input + 2]));
+  ASSIGN_OR_RETURN(
+      const AttentionGeometry geometry,
+      AttentionGeometry::Of(
+          q, spec.inputs[first_input + 1], spec.inputs[first_input + 2],
+          spec.inputs.size() > bias ? &spec.inputs[bias] : nullptr));
   return AttentionProblem{
       .dtype = q.dtype,
       .geometry = geometry,
       .scale = spec.attributes.GetOr<double>(kAttentionScaleAttribute, 1)};
 }
 
+using Operands = absl::InlinedVector<void*, CudnnExecution::kOperandsMax>;
+
+void AddBias(const KernelArguments& arguments, size_t bias,
+             Operands* operands) {
+  if (arguments.inputs.size() > bias) {
+    operands->push_back(arguments.inputs[bias]->address());
+  }
+}
+
 KernelOr MakeAttention(const KernelSpec& spec, const KernelTarget& target,
                        const std::shared_ptr<Cudnn>& library) {
-  ASSIGN_OR_RETURN(const AttentionProblem problem, ProblemOf(spec, 0));
+  ASSIGN_OR_RETURN(const AttentionProblem problem,
+                   ProblemOf(spec, 0, kForwardInputs));
   ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> attention,
                    CudnnExecution::Create(library, problem));
   const size_t scratch_bytes = attention->workspace_bytes();
@@ -38,10 +55,11 @@ KernelOr MakeAttention(const KernelSpec& spec, const KernelTarget& target,
       target,
       [attention = std::move(attention)](const DeviceRun& run) {
         const KernelArguments& arguments = run.arguments;
-        const std::array<void*, 5> operands = {
+        Operands operands = {
             arguments.inputs[0]->address(), arguments.inputs[1]->address(),
             arguments.inputs[2]->address(), arguments.outputs[0]->address(),
             arguments.outputs[1]->address()};
+        AddBias(arguments, kForwardInputs, &operands);
         return attention->Run(arguments.stream, operands,
                               arguments.scratch.data());
       },
@@ -59,7 +77,8 @@ bool HasReproducibleGradient(const Device& device) {
 KernelOr MakeAttentionGrad(const KernelSpec& spec, const KernelTarget& target,
                            const std::shared_ptr<Cudnn>& library) {
   if (!HasReproducibleGradient(*target.device)) return Unsupported(spec);
-  ASSIGN_OR_RETURN(AttentionProblem problem, ProblemOf(spec, 1));
+  ASSIGN_OR_RETURN(AttentionProblem problem,
+                   ProblemOf(spec, 1, kGradientInputs));
   problem.is_gradient = true;
   ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> gradient,
                    CudnnExecution::Create(library, problem));
@@ -75,14 +94,15 @@ KernelOr MakeAttentionGrad(const KernelSpec& spec, const KernelTarget& target,
       [gradient = std::move(gradient), workspace_bytes](const DeviceRun& run) {
         const KernelArguments& arguments = run.arguments;
         uint8_t* const scratch = arguments.scratch.data();
-        std::array<void*, 10> operands = {};
-        for (size_t i = 0; i < 6; ++i) {
-          operands[i] = arguments.inputs[i]->address();
+        Operands operands;
+        for (size_t i = 0; i < kGradientInputs; ++i) {
+          operands.push_back(arguments.inputs[i]->address());
         }
         for (size_t i = 0; i < 3; ++i) {
-          operands[6 + i] = arguments.outputs[i]->address();
+          operands.push_back(arguments.outputs[i]->address());
         }
-        operands[9] = scratch + workspace_bytes;
+        operands.push_back(scratch + workspace_bytes);
+        AddBias(arguments, kGradientInputs, &operands);
         return gradient->Run(arguments.stream, operands, scratch);
       },
       {.scratch_bytes = workspace_bytes + sums_bytes});

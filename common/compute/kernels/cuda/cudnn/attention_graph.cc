@@ -56,6 +56,9 @@ class GraphMaker {
     const Axes extents = {batch, heads, time, 1};
     return InMemory(DType::kFloat32, extents, RowOrder(extents));
   }
+  Tensor BiasOperand(const Axes& extents) {
+    return InMemory(dtype_, extents, RowOrder(extents));
+  }
   // A number that the host passes with the addresses.
   Tensor Scalar(double value) {
     const Axes ones = {1, 1, 1, 1};
@@ -191,10 +194,28 @@ class GraphMaker {
 
 using Tensor = GraphMaker::Tensor;
 
-// o = softmax(scale q k') v. The softmax is one of the rows less their maximum.
+// Returns scale q k' + bias. The operand of the bias is made here, behind the
+// others.
+Tensor MakeScores(const AttentionGeometry& geometry, Tensor q, Tensor k,
+                  Tensor scale, GraphMaker* make) {
+  const Axes extents = {geometry.batch, geometry.heads, geometry.query_count,
+                        geometry.key_count};
+  const Tensor products = make->Virtual(extents);
+  make->MatMul(q, k, products);
+  const Tensor scaled = make->Virtual(extents);
+  make->Pointwise(PointwiseMode::kMul, products, scale, scaled);
+  if (!geometry.bias_extents.has_value()) return scaled;
+  const Tensor biased = make->Virtual(extents);
+  make->Pointwise(PointwiseMode::kAdd, scaled,
+                  make->BiasOperand(*geometry.bias_extents), biased);
+  return biased;
+}
+
+// o = softmax(scale q k' + bias) v. The softmax is one of the rows less their
+// maximum.
 absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
                                        const AttentionProblem& problem) {
-  const auto& [batch, heads, time, source_time, key_dim, value_dim] =
+  const auto& [batch, heads, time, source_time, key_dim, value_dim, bias] =
       problem.geometry;
   GraphMaker make(target, problem.dtype);
   const Tensor q = make.Operand(batch, time, heads, key_dim);
@@ -205,15 +226,12 @@ absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
   const Axes scores = {batch, heads, time, source_time};
   const Axes rows = {batch, heads, time, 1};
 
-  const Tensor products = make.Virtual(scores);
-  make.MatMul(q, k, products);
-  const Tensor scaled = make.Virtual(scores);
-  make.Pointwise(PointwiseMode::kMul, products, make.Scalar(problem.scale),
-                 scaled);
+  const Tensor biased =
+      MakeScores(problem.geometry, q, k, make.Scalar(problem.scale), &make);
   const Tensor maximum = make.Virtual(rows);
-  make.Reduce(ReductionOperator::kMax, scaled, maximum);
+  make.Reduce(ReductionOperator::kMax, biased, maximum);
   const Tensor shifted = make.Virtual(scores);
-  make.Pointwise(PointwiseMode::kSub, scaled, maximum, shifted);
+  make.Pointwise(PointwiseMode::kSub, biased, maximum, shifted);
   const Tensor exponentials = make.Virtual(scores);
   make.Pointwise(PointwiseMode::kExp, shifted, nullptr, exponentials);
   const Tensor sum = make.Virtual(rows);
@@ -227,7 +245,7 @@ absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
   return make.Finish();
 }
 
-// With p = exp(scale q k' - statistics):
+// With p = exp(scale q k' + bias - statistics):
 //   dv = p' do
 //   ds = scale p (do v' - sum(do o))
 //   dk = ds' q, dq = ds k
@@ -236,7 +254,7 @@ absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
 // which they are ready, so that bits differ from run to run.
 absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
                                         const AttentionProblem& problem) {
-  const auto& [batch, heads, time, source_time, key_dim, value_dim] =
+  const auto& [batch, heads, time, source_time, key_dim, value_dim, bias] =
       problem.geometry;
   GraphMaker make(target, problem.dtype);
   const Tensor d_o = make.Operand(batch, time, heads, value_dim);
@@ -261,12 +279,9 @@ absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
   // Engines want the factor of a dropout here.
   make.Pointwise(PointwiseMode::kMul, row_sums, make.Scalar(1), sums);
 
-  const Tensor products = make.Virtual(scores);
-  make.MatMul(q, k, products);
-  const Tensor scaled = make.Virtual(scores);
-  make.Pointwise(PointwiseMode::kMul, products, scale, scaled);
+  const Tensor biased = MakeScores(problem.geometry, q, k, scale, &make);
   const Tensor shifted = make.Virtual(scores);
-  make.Pointwise(PointwiseMode::kSub, scaled, statistics, shifted);
+  make.Pointwise(PointwiseMode::kSub, biased, statistics, shifted);
   const Tensor p = make.Virtual(scores);
   make.Pointwise(PointwiseMode::kExp, shifted, nullptr, p);
   const Tensor p_transposed =

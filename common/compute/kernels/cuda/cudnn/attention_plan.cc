@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/compute/kernels/cuda/cudnn/attention_graph.h"
 #include "common/core/base/status_macros.h"
 
@@ -47,12 +48,17 @@ absl::Status CheckIsSupported(size_t version, const AttentionProblem& problem) {
 
 std::string Describe(const AttentionProblem& problem) {
   const AttentionGeometry& geometry = problem.geometry;
-  return absl::StrCat(
+  std::string text = absl::StrCat(
       problem.is_gradient ? "gradient of attention " : "attention ",
       DTypeString(problem.dtype), " batch ", geometry.batch, " heads ",
       geometry.heads, " time ", geometry.query_count, " ", geometry.key_count,
       " features ", geometry.key_dim, " ", geometry.value_dim, " scale ",
       problem.scale);
+  if (geometry.bias_extents.has_value()) {
+    absl::StrAppend(&text, " bias ",
+                    absl::StrJoin(*geometry.bias_extents, " "));
+  }
+  return text;
 }
 
 absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,

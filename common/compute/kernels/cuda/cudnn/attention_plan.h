@@ -23,7 +23,7 @@ std::string Describe(const AttentionProblem& problem);
 
 // Returns a plan whose operands are q, k, v, o and the statistics, or for a
 // gradient do, q, k, v, o, the statistics, dq, dk, dv, and memory for
-// float32[batch, heads, time].
+// float32[batch, heads, time]. The bias follows them, if there is one.
 //   kUnimplemented  cuDNN does not support the problem, or this version of it
 //                   is known to compute something else
 //   others          as CudnnPlan::Create()

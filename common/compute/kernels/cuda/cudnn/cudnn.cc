@@ -81,9 +81,10 @@ absl::Status CudnnExecution::Run(DeviceStream* stream,
     }
   }
   const auto& a = addresses;
-  static_assert(std::tuple_size_v<Addresses> == 11);
+  static_assert(std::tuple_size_v<Addresses> == 12);
   return stream->Call(
-      {this, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]},
+      {this, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+       a[11]},
       [this, addresses](driver::StreamHandle* handle) -> absl::Status {
         ASSIGN_OR_RETURN(const CudnnDescriptor* const pack, PackOf(addresses));
         return library_->Execute(handle, plan_->plan(), *pack);

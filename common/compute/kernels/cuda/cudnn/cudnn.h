@@ -82,7 +82,7 @@ class Cudnn {
 // A plan that runs. Not thread-safe.
 class CudnnExecution {
  public:
-  static constexpr size_t kOperandsMax = 10;
+  static constexpr size_t kOperandsMax = 11;
 
   // A `problem` as that of Cudnn::FindPlan().
   //   errors  as CudnnPlan::Create()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -68,8 +69,12 @@ bool IsOf16Bits(const FakeTensor& tensor) {
 // The functions of the operations that engines know, in their order: 'm' for a
 // product, 'r' for a reshape, '*', '/', '-', '+', 'e' and 'l' for elementwise
 // ones, 's' and '^' for the sum and the maximum of rows.
-constexpr char kForward[] = "m*^-esl+/m";
-constexpr char kGradient[] = "*s*m*-ermm-**rmrm";
+constexpr const char* kKnown[] = {
+    "m*^-esl+/m",          // Attention.
+    "m*+^-esl+/m",         // With a bias.
+    "*s*m*-ermm-**rmrm",   // Its gradient.
+    "*s*m*+-ermm-**rmrm",  // With a bias.
+};
 
 char FunctionOf(DescriptorType type, int mode) {
   switch (type) {
@@ -200,7 +205,8 @@ bool FakeAttention::IsKnown() const {
   for (const Step& step : steps_) {
     functions += FunctionOf(step.type, step.mode);
   }
-  return functions == kForward || functions == kGradient;
+  return std::find(std::begin(kKnown), std::end(kKnown), functions) !=
+         std::end(kKnown);
 }
 
 std::optional<int64_t> FakeAttention::AddOperand(
@@ -272,7 +278,10 @@ bool FakeAttention::DoesStepFit(const Step& step) const {
              b.extents[3] == to[3] && IsOf16Bits(b) &&
              (a.type == b.type || operands_.at(step.a).is_virtual);
     case DescriptorType::kPointwiseOperation:
-      return a.extents == to && IsBroadcast(b.extents, to);
+      // A bias in memory is broadcast along batch and heads only.
+      return a.extents == to && IsBroadcast(b.extents, to) &&
+             (FunctionOf(step.type, step.mode) != '+' ||
+              operands_.at(step.b).is_virtual || b.extents[2] == to[2]);
     case DescriptorType::kReductionOperation:
       return IsBroadcast(to, a.extents) && to[3] == 1;
     default:
