@@ -262,7 +262,7 @@ extern const OptimizerKind kLambKind;
 // root of the mean square of the whole variable.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it. GPUs refuse it, too.
+// refuse it.
 //
 // Slots, initialized with 0: "velocity" (v), of the variable's shape; of
 // variables of two axes and more "r" (row), without the last axis, and "c"
@@ -295,9 +295,9 @@ extern const OptimizerKind kAdafactorKind;
 // a match of a regular expression of exclude_layers.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it. GPUs refuse it, too. An update of an n x m matrix takes
-// ns_steps * (4 * n * m + 2 * min(n, m)^2) * min(n, m) operations, on one
-// thread.
+// refuse it. An update of an n x m matrix takes
+// ns_steps * (4 * n * m + 2 * min(n, m)^2) * min(n, m) operations; on a CPU,
+// one thread does them.
 //
 // Slots of the variable's shape, initialized with 0: "momentum", and "velocity"
 // of those that Adam updates. Source: Jordan,
