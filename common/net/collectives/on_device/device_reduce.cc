@@ -39,6 +39,18 @@ ArrayReduction ReductionOf(ReduceOp op) {
                                : static_cast<ArrayReduction>(op);
 }
 
+bool AreAligned(const ReduceArraysParameters& parameters) {
+  const auto is_aligned = [](const void* address) {
+    return reinterpret_cast<uintptr_t>(address) %
+               ReduceArraysParameters::kAccessBytes ==
+           0;
+  };
+  return std::all_of(parameters.inputs,
+                     parameters.inputs + parameters.input_count, is_aligned) &&
+         std::all_of(parameters.outputs,
+                     parameters.outputs + parameters.output_count, is_aligned);
+}
+
 static_assert(static_cast<int>(ArrayReduction::kSum) ==
                   static_cast<int>(ReduceOp::kSum) &&
               static_cast<int>(ArrayReduction::kMin) ==
@@ -69,10 +81,11 @@ absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
                                     .output_count = 1,
                                     .outputs = {outputs[0]}};
   LaunchShape shape;
-  constexpr int64_t kBlockElements = int64_t{ReduceArraysParameters::kThreads} *
-                                     ReduceArraysParameters::kElements;
-  shape.grid[0] = static_cast<uint32_t>((element_count + kBlockElements - 1) /
-                                        kBlockElements);
+  const int64_t block_elements = int64_t{ReduceArraysParameters::kThreads} *
+                                 ReduceArraysParameters::kThreadBytes /
+                                 SizeOf(dtype);
+  shape.grid[0] = static_cast<uint32_t>((element_count + block_elements - 1) /
+                                        block_elements);
   shape.block[0] = ReduceArraysParameters::kThreads;
   const KernelArgument arguments[] = {&parameters};
   for (size_t next = 1;;) {
@@ -86,6 +99,7 @@ absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
       std::copy(outputs.begin(), outputs.end(), parameters.outputs);
       parameters.output_count = static_cast<int32_t>(outputs.size());
     }
+    parameters.is_aligned = AreAligned(parameters);
     RETURN_IF_ERROR(stream->Launch(kernel, shape, arguments));
     if (is_last) return absl::OkStatus();
     parameters.inputs[0] = outputs[0];

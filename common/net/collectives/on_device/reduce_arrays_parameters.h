@@ -11,11 +11,12 @@ enum class ArrayReduction : int32_t { kSum = 0, kMin = 2, kMax = 3, kProd = 4 };
 
 // outputs[...][i] = the reduction of inputs[...][i], from the first to the
 // last. Outputs may be inputs. Blocks of kThreads threads, each of which
-// reduces kElements elements.
+// reduces the elements of kThreadBytes.
 struct ReduceArraysParameters {
   static constexpr int kArraysMax = 16;
   static constexpr int kThreads = 256;
-  static constexpr int kElements = 4;
+  static constexpr int kThreadBytes = 32;
+  static constexpr int kAccessBytes = 16;  // Of one load or store.
 
   int64_t count;
   const void* inputs[kArraysMax];
@@ -24,6 +25,7 @@ struct ReduceArraysParameters {
   int32_t divisor;  // 1: none.
   int32_t output_count;
   void* outputs[kArraysMax];
+  bool is_aligned;  // All arrays begin at a multiple of kAccessBytes.
 };
 
 }  // namespace muster::internal
