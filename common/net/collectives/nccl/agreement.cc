@@ -36,14 +36,20 @@ EncodedFrameHeader Encode(const Communicator& control,
       {.generation = control.generation(), .signature = signature});
 }
 
+absl::Status Disagreement(const CallSignature& first,
+                          const CallSignature& other, int rank) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("ranks disagree: rank 0 is in ", first.ToString(),
+                   ", and rank ", rank, " is in ", other.ToString()));
+}
+
 absl::Status CheckSame(const EncodedFrameHeader& first,
                        const EncodedFrameHeader& other, size_t rank) {
   if (other == first) return absl::OkStatus();
   ASSIGN_OR_RETURN(const FrameHeader wanted, DecodeFrameHeader(first));
   ASSIGN_OR_RETURN(const FrameHeader found, DecodeFrameHeader(other));
-  return absl::InvalidArgumentError(
-      absl::StrCat("ranks disagree: rank 0 is in ", wanted.signature.ToString(),
-                   ", and rank ", rank, " is in ", found.signature.ToString()));
+  return Disagreement(wanted.signature, found.signature,
+                      static_cast<int>(rank));
 }
 
 // What ranks exchange before a call that expires.
@@ -62,15 +68,9 @@ uint64_t LayoutOf(absl::Span<const int64_t> element_counts) {
   return hash;
 }
 
-absl::Status AgreeAboutCall(Communicator& control,
-                            const CallSignature& signature,
-                            const CollectiveCall& call) {
-  ASSIGN_OR_RETURN(const std::vector<EncodedFrameHeader> all,
-                   Exchange(control, Encode(control, signature), call));
-  for (size_t rank = 1; rank < all.size(); ++rank) {
-    RETURN_IF_ERROR(CheckSame(all[0], all[rank], rank));
-  }
-  return absl::OkStatus();
+absl::Status CheckSameCall(const CallSignature& first,
+                           const CallSignature& other, int rank) {
+  return other == first ? absl::OkStatus() : Disagreement(first, other, rank);
 }
 
 CallAgreement::CallAgreement(Communicator* control)

@@ -19,12 +19,10 @@ namespace muster {
 // The layout of an all-gather, for CallSignature.
 uint64_t LayoutOf(absl::Span<const int64_t> element_counts);
 
-// Returns when all ranks are about to make the call that `signature` describes.
-//   kInvalidArgument  they make different ones; says what which rank does
-//   others            as Communicator, of `control`
-absl::Status AgreeAboutCall(Communicator& control,
-                            const CallSignature& signature,
-                            const CollectiveCall& call);
+// Compares the calls that rank 0 and `rank` are about to make.
+//   kInvalidArgument  they are different ones; says what which rank does
+absl::Status CheckSameCall(const CallSignature& first,
+                           const CallSignature& other, int rank);
 
 // Agrees about calls one after another, and about the time at which each of
 // them expires, so that ranks that wait for the same call give up together.
@@ -39,9 +37,12 @@ class CallAgreement {
   // borrowed.
   explicit CallAgreement(Communicator* control);
 
-  // As AgreeAboutCall(). Returns when the call expires, as a time of
-  // Clock::Real(): CollectiveCall::timeout after the first rank began it, or
-  // earlier, if another rank waits less long. May lie in the past.
+  // Returns when all ranks are about to make the call that `signature`
+  // describes, with the time at which the call expires, of Clock::Real():
+  // CollectiveCall::timeout after the first rank began it, or earlier, if
+  // another rank waits less long. May lie in the past.
+  //   kInvalidArgument  as CheckSameCall()
+  //   others            as Communicator, of `control`
   absl::StatusOr<absl::Time> Agree(const CallSignature& signature,
                                    const CollectiveCall& call);
 
@@ -51,7 +52,8 @@ class CallAgreement {
 };
 
 // Returns when all ranks have come with the id of one group.
-//   as AgreeAboutCall()
+//   kInvalidArgument  they have different ones; says which rank
+//   others            as Communicator, of `control`
 absl::Status AgreeAboutId(Communicator& control, const nccl::UniqueId& id,
                           const CollectiveCall& call);
 

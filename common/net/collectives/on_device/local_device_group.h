@@ -14,8 +14,9 @@ namespace muster {
 
 // Where an all-reduce of GPUs adds.
 enum class DeviceReduction {
-  // Every rank reduces a part of the elements, and copies the other parts.
-  // Ranks that share one GPU write their part to the memory of all.
+  // Every rank reduces a part of the elements, and copies the other parts. If
+  // all ranks share one GPU, one kernel reduces everything, and writes it to
+  // the memory of all.
   kByParts,
   // The first GPU reduces everything; the others copy the result.
   kToOneDevice,
@@ -38,8 +39,8 @@ inline constexpr int kLocalDeviceRanksMax = 16;
 // is copied over the connection that the driver chooses; that of the same GPU
 // is read where it is. Memory passed to a Start...() is in use until `done`.
 //
-// The host waits for the other ranks before the first and after each round of
-// copies; it does not wait for the devices.
+// A call waits for the other ranks, and not for the devices. The thread of the
+// rank that comes last enqueues the work of all.
 //
 //   kInvalidArgument  there are more than kLocalDeviceRanksMax devices
 //   others            of the devices
