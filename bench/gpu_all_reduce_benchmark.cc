@@ -169,7 +169,8 @@ int Main(bool is_simulated) {
   std::vector<std::unique_ptr<DeviceCommunicator>> staged;
   std::vector<std::shared_ptr<Buffer>> packs(kRanks);
   for (int r = 0; r < kRanks; ++r) {
-    staged.push_back(OrDie(StageOverHost(hosts[r].get(), places[r])));
+    staged.push_back(
+        OrDie(StageOverHost(hosts[r].get(), places[r], HostCalls::kInChunks)));
   }
   // Memory of all ranks is allocated by all of them together.
   const auto allocate = [&](int r) {

@@ -43,6 +43,7 @@
 #include "common/net/collectives/nccl/local_nccl_group.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 #include "common/net/collectives/on_device/local_device_group.h"
+#include "common/net/collectives/on_device/staged_communicator.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -58,20 +59,33 @@ constexpr int64_t kRows = 3;
 constexpr int kReplicas = 2;
 
 // What combines the gradients of the replicas.
-enum class Over { kHost, kMemoryOfGpus, kOneSharedGpu, kNccl, kStages };
+// kStageBesideCpu: replica 0 is on a GPU, the other one is not.
+enum class Over {
+  kHost,
+  kMemoryOfGpus,
+  kOneSharedGpu,
+  kNccl,
+  kStages,
+  kStageBesideCpu,
+};
 
-bool IsOnGpus(Over over) { return over != Over::kHost; }
+bool IsOnGpu(Over over, int replica) {
+  return over != Over::kHost && (over != Over::kStageBesideCpu || replica == 0);
+}
 
 const VariableHandle kWeights{"weights", {DType::kFloat32, {kWidth}}};
 const VariableHandle kBias{"bias", {DType::kFloat32, {kWidth}}};
 const VariableHandle kMean{"mean", {DType::kFloat32, {kWidth}}};
 const VariableHandle kFirst{"first", {DType::kFloat32, {2}}};
+// More than a staged all-reduce has in one chunk.
+const VariableHandle kLarge{"large",
+                            {DType::kFloat32, {kStagedChunkBytes / 4 + 1000}}};
 const VariableHandle kTable{"table", {DType::kFloat32, {1, 2}}};
 
 // Gradients that are means over the rows, of the input and of a table of one
 // row; a moving mean; and values that replicas take from the first at once.
 // With micro-batches, replicas exchange nothing while the step runs.
-Graph TraceStep(bool has_exchange, bool weighs_data) {
+Graph TraceStep(bool has_exchange, bool weighs_data, bool has_large) {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x =
       builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, 1}});
@@ -84,6 +98,7 @@ Graph TraceStep(bool has_exchange, bool weighs_data) {
   SetLossDenominator(Sum(weighs_data ? x : OnesLike(x)));
   ApplyGradient(kWeights, weights * mean);
   ApplyGradient(kBias, weights + mean);
+  if (has_large) ApplyGradient(kLarge, ReadVariable(builder, kLarge) * mean);
   AssignAddVariable(kMean, weights * mean);
   if (has_exchange) AssignVariable(kFirst, rows_mean);
   builder.AddResult(Sum(x));
@@ -154,7 +169,10 @@ class DeviceReplicaStepTest
       return communicators;
     }
     ASSIGN_OR_RETURN(communicators, CreateLocalGroup(kReplicas));
-    if (over == Over::kHost || over == Over::kStages) return communicators;
+    if (over == Over::kHost || over == Over::kStages ||
+        over == Over::kStageBesideCpu) {
+      return communicators;
+    }
     ASSIGN_OR_RETURN(auto made,
                      CreateLocalDeviceGroup(devices, std::move(communicators),
                                             DeviceReduction::kByParts));
@@ -170,7 +188,7 @@ class DeviceReplicaStepTest
     stores_.clear();
     ASSIGN_OR_RETURN(communicators_, Connect(over));
     for (int i = 0; i < kReplicas; ++i) {
-      Device* const device = IsOnGpus(over) ? devices_[i].get() : nullptr;
+      Device* const device = IsOnGpu(over, i) ? devices_[i].get() : nullptr;
       if (device == nullptr) {
         stores_.push_back(std::make_unique<LocalVariableStore>());
       } else {
@@ -183,10 +201,11 @@ class DeviceReplicaStepTest
            {kWeights, kBias, kMean, kFirst, kTable}) {
         RETURN_IF_ERROR(stores_.back()->Create(Spec(variable)));
       }
+      if (has_large_) RETURN_IF_ERROR(stores_.back()->Create(Spec(kLarge)));
       Leaves leaves{.count = micro_batch_count};
       if (micro_batch_count > 0) leaves.count_of_rank = {1, 1};
-      const Graph graph =
-          TraceStep(has_exchange_ && micro_batch_count == 0, weighs_data_);
+      const Graph graph = TraceStep(has_exchange_ && micro_batch_count == 0,
+                                    weighs_data_, has_large_);
       ASSIGN_OR_RETURN(
           steps_.emplace_back(),
           ReplicaStep::Create({.communicator = communicators_[i].get(),
@@ -285,6 +304,7 @@ class DeviceReplicaStepTest
       for (const VariableHandle& variable : {kWeights, kBias, kMean, kFirst}) {
         values.push_back(store->Read(variable.name).value());
       }
+      if (has_large_) values.push_back(store->Read(kLarge.name).value());
     }
     return values;
   }
@@ -313,6 +333,7 @@ class DeviceReplicaStepTest
   std::vector<std::vector<Tensor>> results_;
   bool has_exchange_ = true;
   bool weighs_data_ = false;
+  bool has_large_ = false;
 };
 
 std::string NameOf(Over over) {
@@ -356,6 +377,19 @@ TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
     const std::vector<Tensor> values = Values();
     ExpectNear({values.begin(), values.begin() + 4},
                {values.begin() + 4, values.end()}, 0);
+  }
+}
+
+TEST_P(DeviceReplicaStepTest, LargePacksMayBeStagedBesideReplicasOnCpus) {
+  if (over() != Over::kStages) GTEST_SKIP() << "they are not staged";
+  has_large_ = true;
+  ASSERT_OK(Compile(Over::kHost));
+  ASSERT_OK(RunSteps(0, 2));
+  const std::vector<Tensor> wanted = Values();
+  for (const Over staged : {Over::kStages, Over::kStageBesideCpu}) {
+    ASSERT_OK(Compile(staged));
+    ASSERT_OK(RunSteps(0, 2));
+    ExpectNear(Values(), wanted, 1e-5);
   }
 }
 

@@ -187,19 +187,38 @@ absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
   if (session == nullptr) return std::unique_ptr<VariableSession>();
   const bool has_items =
       !session->gradients().empty() || !session->assignments().empty();
-  if (device != nullptr && has_items && first == nullptr) {
-    on_device_ = options_.communicator->on_device();
-    if (on_device_ == nullptr) {
-      ASSIGN_OR_RETURN(staged_, StageOverHost(options_.communicator, device));
-      on_device_ = staged_.get();
-    }
-  }
+  if (has_items && first == nullptr) device_ = device;
   stream_ = stream;
   leaf_sessions_.push_back(session.get());
   return session;
 }
 
+absl::Status ReplicaStep::ConnectDevice() {
+  Communicator& communicator = *options_.communicator;
+  if (communicator.on_device() != nullptr) {
+    if (device_ != nullptr) on_device_ = communicator.on_device();
+    return absl::OkStatus();
+  }
+  // Replicas on CPUs reduce whole packs.
+  uint8_t is_staged = device_ != nullptr ? 1 : 0;
+  std::vector<uint8_t> are_staged(communicator.size());
+  RETURN_IF_ERROR(communicator.AllGather(
+      {DType::kUint8, 1, &is_staged},
+      std::vector<int64_t>(are_staged.size(), 1),
+      {DType::kUint8, communicator.size(), are_staged.data()},
+      {.name = "which replicas are on GPUs", .timeout = options_.timeout}));
+  if (device_ == nullptr) return absl::OkStatus();
+  const bool are_all = std::count(are_staged.begin(), are_staged.end(), 1) ==
+                       communicator.size();
+  ASSIGN_OR_RETURN(staged_, StageOverHost(&communicator, device_,
+                                          are_all ? HostCalls::kInChunks
+                                                  : HostCalls::kWhole));
+  on_device_ = staged_.get();
+  return absl::OkStatus();
+}
+
 absl::Status ReplicaStep::Start() {
+  RETURN_IF_ERROR(ConnectDevice());
   std::vector<PackItem> gradients;
   std::vector<std::string> names;
   const ReplicaSession* const session = SessionOf(0);

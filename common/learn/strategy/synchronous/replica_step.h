@@ -191,6 +191,8 @@ class ReplicaStep {
   // Opens a session on the host, or on a device, and keeps it.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream);
+  // Sets on_device_, for which all replicas agree how they are staged.
+  absl::Status ConnectDevice();
   // Null without variables.
   ReplicaSession* SessionOf(int leaf) const;
   // `items` are those of `plan`, and the trailer ends before item
@@ -216,6 +218,7 @@ class ReplicaStep {
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<LeafLockstep> lockstep_;  // Null unless leaves need it.
+  Device* device_ = nullptr;  // That has the gradients; null on the host.
   // Of a replica on a GPU whose communicator is of the host. May be null.
   std::unique_ptr<DeviceCommunicator> staged_;
   DeviceCommunicator* on_device_ = nullptr;  // Null on the host.

@@ -61,12 +61,17 @@ absl::StatusOr<RankGroup> MakeLocal(int size, int step,
   return group;
 }
 
-absl::StatusOr<RankGroup> MakeStaged(int size) {
+// `step` 1: all ranks are staged. 2: every other one, and the rest is on CPUs.
+absl::StatusOr<RankGroup> MakeStaged(int size, int step, HostCalls host_calls) {
   ASSIGN_OR_RETURN(auto hosts, CreateLocalGroup(size));
   RankGroup group;
   for (int i = 0; i < size; ++i) {
-    ASSIGN_OR_RETURN(auto staged,
-                     StageOverHost(hosts[i].get(), DeviceOf(2 * i)));
+    if (i % step != 0) {
+      group.push_back(std::move(hosts[i]));
+      continue;
+    }
+    ASSIGN_OR_RETURN(auto staged, StageOverHost(hosts[i].get(), DeviceOf(2 * i),
+                                                host_calls));
     ASSIGN_OR_RETURN(
         group.emplace_back(),
         RunOnDevice(std::move(staged), /*borrowed=*/std::move(hosts[i])));
@@ -96,7 +101,13 @@ const BackendRegistration kRegistrations[] = {
                                             DeviceReduction::kHierarchical);
                          },
                          kGpus}),
-    BackendRegistration({"Staged", MakeStaged, 3}),
+    BackendRegistration(
+        {"Staged",
+         [](int size) { return MakeStaged(size, 1, HostCalls::kInChunks); },
+         3}),
+    BackendRegistration(
+        {"StagedBesideCpus",
+         [](int size) { return MakeStaged(size, 2, HostCalls::kWhole); }, 3}),
 };
 
 }  // namespace

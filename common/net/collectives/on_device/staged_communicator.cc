@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/clock.h"
@@ -17,17 +19,29 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
 
 namespace muster {
 namespace {
 
+using Range = Communicator::Range;
+
+// Copies take milliseconds once they have begun. After an error they are waited
+// for also behind the deadline, which may be what has ended the collective.
+constexpr absl::Duration kCopiesMax = absl::Seconds(1);
+
 class StagedCommunicator final : public DeviceCommunicator {
  public:
-  StagedCommunicator(Communicator* host, Device* device,
-                     std::unique_ptr<DeviceStream> stream)
-      : host_(*host), device_(*device), stream_(std::move(stream)) {}
+  StagedCommunicator(Communicator* host, Device* device, HostCalls host_calls,
+                     std::unique_ptr<DeviceStream> to_host,
+                     std::unique_ptr<DeviceStream> to_device)
+      : host_(*host),
+        device_(*device),
+        host_calls_(host_calls),
+        to_host_(std::move(to_host)),
+        to_device_(std::move(to_device)) {}
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
@@ -69,18 +83,25 @@ class StagedCommunicator final : public DeviceCommunicator {
   absl::Status StartAllReduce(ReduceOp op, TensorSpan buffer,
                               const Event& ready, Event* done,
                               const CollectiveCall& call) override {
+    const Range all{0, buffer.element_count};
     return OnStage(
-        buffer, buffer, buffer,
-        [&](TensorSpan stage) { return host_.AllReduce(op, stage, call); },
+        {buffer, all, all, ChunkElements(buffer)},
+        [&](TensorSpan chunk, const CollectiveCall& rest) {
+          return host_.AllReduce(op, chunk, rest);
+        },
         ready, done, call);
   }
   absl::Status StartReduceScatter(ReduceOp op, TensorSpan buffer,
                                   const Event& ready, Event* done,
                                   const CollectiveCall& call) override {
-    const Range own = PartOf(buffer.element_count, rank(), size());
     return OnStage(
-        buffer, buffer, buffer.Part(own.begin, own.end),
-        [&](TensorSpan stage) { return host_.ReduceScatter(op, stage, call); },
+        {buffer,
+         {0, buffer.element_count},
+         PartOf(buffer.element_count, rank(), size()),
+         buffer.element_count},
+        [&](TensorSpan stage, const CollectiveCall& rest) {
+          return host_.ReduceScatter(op, stage, rest);
+        },
         ready, done, call);
   }
   absl::Status StartAllGather(absl::Span<const int64_t> element_counts,
@@ -89,18 +110,21 @@ class StagedCommunicator final : public DeviceCommunicator {
   absl::Status StartBroadcast(TensorSpan buffer, int root, const Event& ready,
                               Event* done,
                               const CollectiveCall& call) override {
-    const TensorSpan nothing = buffer.Part(0, 0);
+    const Range all{0, buffer.element_count};
     const bool is_root = rank() == root;
     return OnStage(
-        buffer, is_root ? buffer : nothing, is_root ? nothing : buffer,
-        [&](TensorSpan stage) { return host_.Broadcast(stage, root, call); },
+        {buffer, is_root ? all : Range(), is_root ? Range() : all,
+         ChunkElements(buffer)},
+        [&](TensorSpan chunk, const CollectiveCall& rest) {
+          return host_.Broadcast(chunk, root, rest);
+        },
         ready, done, call);
   }
   // The host has done its part when a collective is started.
   void UseEndWord(std::shared_ptr<Buffer>) override {}
   absl::Status Await() override {
-    return stream_->Drain(std::max(deadline_, Clock::Real()->Now()),
-                          "the copies of collectives' results");
+    return to_host_->Drain(std::max(deadline_, Clock::Real()->Now()),
+                           "the copies of collectives' results");
   }
 
  private:
@@ -110,22 +134,50 @@ class StagedCommunicator final : public DeviceCommunicator {
     std::shared_ptr<void> pinned;  // `on_host`; null: it could not be pinned.
   };
 
-  // Copies `download` of `buffer` to the stage, runs `collective` there, and
-  // copies `upload` back.
-  absl::Status OnStage(
-      TensorSpan buffer, TensorSpan download, TensorSpan upload,
-      absl::FunctionRef<absl::Status(TensorSpan stage)> collective,
-      const Event& ready, Event* done, const CollectiveCall& call);
+  // A collective, in elements of `buffer`.
+  struct Work {
+    TensorSpan buffer;
+    Range download;  // What it reads.
+    Range upload;    // What it changes.
+    int64_t chunk_elements = 0;
+
+    int chunk_count() const;
+    Range chunk(int k) const;
+  };
+  // The part of a collective that `host_` does.
+  using HostPart = absl::FunctionRef<absl::Status(TensorSpan chunk,
+                                                  const CollectiveCall& rest)>;
+
+  int64_t ChunkElements(const TensorSpan& buffer) const {
+    return host_calls_ == HostCalls::kInChunks
+               ? kStagedChunkBytes / std::max<int64_t>(SizeOf(buffer.dtype), 1)
+               : buffer.element_count;
+  }
+
+  // Copies each chunk to the stage, runs `host_part` there, and copies the
+  // chunk back.
+  absl::Status OnStage(const Work& work, HostPart host_part, const Event& ready,
+                       Event* done, const CollectiveCall& call);
+  absl::Status RunChunks(const Work& work, uint8_t* stage, HostPart host_part,
+                         const Event& ready, Event* done, absl::Time deadline,
+                         absl::string_view name);
+  absl::Status GrowEvents(int count);
   // Memory of the host that stands for `buffer`.
   absl::StatusOr<uint8_t*> StageOf(const TensorSpan& buffer);
 
   Communicator& host_;
   Device& device_;
+  const HostCalls host_calls_;
   std::vector<Stage> stages_;                   // Of AllocateOnDevice().
   std::shared_ptr<Buffer> scratch_;             // Pinned, for all other memory.
-  const std::unique_ptr<DeviceStream> stream_;  // Ends before what it uses.
   absl::Time deadline_ = absl::InfinitePast();  // Of what has been started.
   bool has_told_ = false;  // That memory could not be pinned.
+  // By chunk: it has been copied to the host.
+  std::vector<std::unique_ptr<Event>> arrived_;
+  // Two, because a bus copies in both directions at once. They end before what
+  // they use. Work of to_host_ comes after that of earlier collectives on both.
+  const std::unique_ptr<DeviceStream> to_host_;
+  const std::unique_ptr<DeviceStream> to_device_;
 };
 
 absl::StatusOr<std::shared_ptr<Buffer>> StagedCommunicator::AllocateOnDevice(
@@ -152,40 +204,88 @@ absl::StatusOr<std::shared_ptr<Buffer>> StagedCommunicator::AllocateOnDevice(
 absl::Status StagedCommunicator::StartAllGather(
     absl::Span<const int64_t> element_counts, TensorSpan buffer,
     const Event& ready, Event* done, const CollectiveCall& call) {
-  int64_t begin = 0;
-  for (int r = 0; r < rank(); ++r) begin += element_counts[r];
-  const int64_t end = begin + element_counts[rank()];
+  Range own;
+  for (int r = 0; r < rank(); ++r) own.begin += element_counts[r];
+  own.end = own.begin + element_counts[rank()];
   return OnStage(
-      buffer, buffer.Part(begin, end), buffer,
-      [&](TensorSpan stage) {
-        return host_.AllGather(stage.Part(begin, end), element_counts, stage,
-                               call);
+      {buffer, own, {0, buffer.element_count}, buffer.element_count},
+      [&](TensorSpan stage, const CollectiveCall& rest) {
+        return host_.AllGather(stage.Part(own.begin, own.end), element_counts,
+                               stage, rest);
       },
       ready, done, call);
 }
 
-absl::Status StagedCommunicator::OnStage(
-    TensorSpan buffer, TensorSpan download, TensorSpan upload,
-    absl::FunctionRef<absl::Status(TensorSpan stage)> collective,
-    const Event& ready, Event* done, const CollectiveCall& call) {
+// At least one: ranks wait for each other without elements, too.
+int StagedCommunicator::Work::chunk_count() const {
+  if (buffer.element_count <= chunk_elements) return 1;
+  return static_cast<int>((buffer.element_count + chunk_elements - 1) /
+                          chunk_elements);
+}
+
+Range StagedCommunicator::Work::chunk(int k) const {
+  return {k * chunk_elements,
+          std::min((k + 1) * chunk_elements, buffer.element_count)};
+}
+
+absl::Status StagedCommunicator::OnStage(const Work& work, HostPart host_part,
+                                         const Event& ready, Event* done,
+                                         const CollectiveCall& call) {
   const absl::Time deadline = Clock::Real()->Now() + call.timeout;
   deadline_ = std::max(deadline_, deadline);
-  ASSIGN_OR_RETURN(uint8_t* const data, StageOf(buffer));
-  const TensorSpan stage{buffer.dtype, buffer.element_count, data};
-  const auto on_stage = [&](const TensorSpan& part) {
-    return data + (part.bytes() - buffer.bytes());
+  ASSIGN_OR_RETURN(uint8_t* const stage, StageOf(work.buffer));
+  RETURN_IF_ERROR(GrowEvents(work.chunk_count()));
+  const absl::Status status =
+      RunChunks(work, stage, host_part, ready, done, deadline, call.name);
+  if (status.ok()) return status;
+  // The stage and the buffer are in use until then.
+  const absl::Time end = std::max(deadline, Clock::Real()->Now() + kCopiesMax);
+  for (DeviceStream* const stream : {to_host_.get(), to_device_.get()}) {
+    stream->Drain(end, "the copies of a collective").IgnoreError();
+  }
+  return status;
+}
+
+absl::Status StagedCommunicator::RunChunks(const Work& work, uint8_t* stage,
+                                           HostPart host_part,
+                                           const Event& ready, Event* done,
+                                           absl::Time deadline,
+                                           absl::string_view name) {
+  const TensorSpan on_stage{work.buffer.dtype, work.buffer.element_count,
+                            stage};
+  const auto copy = [](DeviceStream& stream, TensorSpan from, TensorSpan to,
+                       Range a, Range b) {
+    const Range both{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+    if (both.begin >= both.end) return absl::OkStatus();
+    return stream.Copy(from.Part(both.begin, both.end).data,
+                       to.Part(both.begin, both.end).data,
+                       to.Part(both.begin, both.end).size_bytes());
   };
-  RETURN_IF_ERROR(stream_->Wait(ready));
-  absl::Status copied =
-      stream_->Copy(download.data, on_stage(download), download.size_bytes());
-  // Also after an error: the stage is in use until then.
-  copied.Update(stream_->Drain(
-      deadline, absl::StrCat("what ", call.name, " is computed from")));
-  RETURN_IF_ERROR(copied);
-  RETURN_IF_ERROR(collective(stage));
-  RETURN_IF_ERROR(
-      stream_->Copy(on_stage(upload), upload.data, upload.size_bytes()));
-  return stream_->Record(done);
+  const int count = work.chunk_count();
+  RETURN_IF_ERROR(to_host_->Wait(ready));
+  for (int k = 0; k < count; ++k) {
+    RETURN_IF_ERROR(
+        copy(*to_host_, work.buffer, on_stage, work.download, work.chunk(k)));
+    RETURN_IF_ERROR(to_host_->Record(arrived_[k].get()));
+  }
+  const std::string what = absl::StrCat("what ", name, " is computed from");
+  for (int k = 0; k < count; ++k) {
+    const Range chunk = work.chunk(k);
+    RETURN_IF_ERROR(to_host_->Await(*arrived_[k], deadline, what));
+    RETURN_IF_ERROR(host_part(on_stage.Part(chunk.begin, chunk.end),
+                              {name, deadline - Clock::Real()->Now()}));
+    RETURN_IF_ERROR(
+        copy(*to_device_, on_stage, work.buffer, work.upload, chunk));
+  }
+  RETURN_IF_ERROR(to_device_->Record(done));
+  return to_host_->Wait(*done);
+}
+
+absl::Status StagedCommunicator::GrowEvents(int count) {
+  while (static_cast<int>(arrived_.size()) < count) {
+    ASSIGN_OR_RETURN(arrived_.emplace_back(), device_.CreateEvent());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint8_t*> StagedCommunicator::StageOf(const TensorSpan& buffer) {
@@ -209,10 +309,13 @@ absl::StatusOr<uint8_t*> StagedCommunicator::StageOf(const TensorSpan& buffer) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> StageOverHost(
-    Communicator* host, Device* device) {
-  ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> stream,
+    Communicator* host, Device* device, HostCalls host_calls) {
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> to_host,
                    device->CreateStream());
-  return std::make_unique<StagedCommunicator>(host, device, std::move(stream));
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> to_device,
+                   device->CreateStream());
+  return std::make_unique<StagedCommunicator>(
+      host, device, host_calls, std::move(to_host), std::move(to_device));
 }
 
 }  // namespace muster
