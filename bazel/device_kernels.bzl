@@ -52,7 +52,6 @@ def _device_code_impl(ctx):
             ctx.file._embed.path,
             "embed",
             ctx.attr.kernels,
-            source.path,
             fatbin.path,
             ctx.outputs.header.path,
             ctx.outputs.image.path,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace muster {
@@ -27,8 +26,6 @@ struct KernelImage {
   const char* name;
   // Compiled for GPUs. Empty if the build found no CUDA toolkit.
   absl::Span<const uint8_t> fatbin;
-  // The file and all that it includes, as one text for NVRTC.
-  absl::string_view source;
   absl::Span<const SimulatedKernel> simulated;
 };
 
