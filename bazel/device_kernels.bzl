@@ -1,6 +1,6 @@
 """Device code: one .cu file, for GPUs and for the simulated GPU."""
 
-load("@cuda//:defs.bzl", "HAS_CUDA_TOOLKIT", "NVCC", "NVCC_RELEASE")
+load("@cuda//:defs.bzl", "HAS_CUDA_TOOLKIT", "NVCC", "NVCC_COMPRESSION", "NVCC_RELEASE")
 
 # Machine code for A100 and H100, and PTX for the GPUs after them.
 _ARCHITECTURES = [
@@ -29,8 +29,8 @@ def _device_code_impl(ctx):
         command = " ".join([
             '"%s" -std=c++20 -O3 -fatbin -Werror all-warnings' % NVCC,
             "-Xptxas -v,-warn-spills",
-            # The driver decompresses what it loads: a quarter of the bytes.
-            "-Xfatbin -compress-all",
+            # The driver decompresses what it loads.
+            NVCC_COMPRESSION,
             " ".join(["-gencode " + one for one in _ARCHITECTURES]),
             '"$1" -o "$2" > "$3" 2>&1 || { cat "$3" >&2; exit 1; }',
         ])
