@@ -286,44 +286,43 @@ MUSTER_INLINE void ReduceAll(const Arrays& arrays) {
   if (i < arrays.element_count) ReduceTail<T, Op>(arrays, i);
 }
 
-template <typename T, typename Op>
-MUSTER_INLINE void ReduceArrays(const Arrays& arrays) {
+// Gradients are sums: only these are worth the code for each count.
+template <typename T>
+MUSTER_INLINE void SumArrays(const Arrays& arrays) {
   if (arrays.input_count == 2 && arrays.output_count == 2) {
-    ReduceAll<T, Op, 2, 2>(arrays);
+    ReduceAll<T, Sum, 2, 2>(arrays);
   } else if (arrays.input_count == 2 && arrays.output_count == 1) {
-    ReduceAll<T, Op, 2, 1>(arrays);
+    ReduceAll<T, Sum, 2, 1>(arrays);
   } else if (arrays.input_count == 4 && arrays.output_count == 4) {
-    ReduceAll<T, Op, 4, 4>(arrays);
+    ReduceAll<T, Sum, 4, 4>(arrays);
   } else {
-    ReduceAll<T, Op, 0, 0>(arrays);
+    ReduceAll<T, Sum, 0, 0>(arrays);
   }
 }
 
-#define MUSTER_REDUCTIONS(Name, T)                          \
-  MUSTER_MULTIVERSION void Sum##Name(const Arrays& a) {     \
-    ReduceArrays<T, Sum>(a);                                \
-  }                                                         \
-  MUSTER_MULTIVERSION void Product##Name(const Arrays& a) { \
-    ReduceArrays<T, Product>(a);                            \
-  }                                                         \
-  MUSTER_MULTIVERSION void Minimum##Name(const Arrays& a) { \
-    ReduceArrays<T, Minimum>(a);                            \
-  }                                                         \
-  MUSTER_MULTIVERSION void Maximum##Name(const Arrays& a) { \
-    ReduceArrays<T, Maximum>(a);                            \
-  }                                                         \
-  void Reduce##Name(ReduceOp op, const Arrays& a) {         \
-    switch (op) {                                           \
-      case ReduceOp::kSum:                                  \
-      case ReduceOp::kMean:                                 \
-        return Sum##Name(a);                                \
-      case ReduceOp::kMin:                                  \
-        return Minimum##Name(a);                            \
-      case ReduceOp::kMax:                                  \
-        return Maximum##Name(a);                            \
-      case ReduceOp::kProd:                                 \
-        return Product##Name(a);                            \
-    }                                                       \
+#define MUSTER_REDUCTIONS(Name, T)                                         \
+  MUSTER_MULTIVERSION void Sum##Name(const Arrays& a) { SumArrays<T>(a); } \
+  MUSTER_MULTIVERSION void Product##Name(const Arrays& a) {                \
+    ReduceAll<T, Product, 0, 0>(a);                                        \
+  }                                                                        \
+  MUSTER_MULTIVERSION void Minimum##Name(const Arrays& a) {                \
+    ReduceAll<T, Minimum, 0, 0>(a);                                        \
+  }                                                                        \
+  MUSTER_MULTIVERSION void Maximum##Name(const Arrays& a) {                \
+    ReduceAll<T, Maximum, 0, 0>(a);                                        \
+  }                                                                        \
+  void Reduce##Name(ReduceOp op, const Arrays& a) {                        \
+    switch (op) {                                                          \
+      case ReduceOp::kSum:                                                 \
+      case ReduceOp::kMean:                                                \
+        return Sum##Name(a);                                               \
+      case ReduceOp::kMin:                                                 \
+        return Minimum##Name(a);                                           \
+      case ReduceOp::kMax:                                                 \
+        return Maximum##Name(a);                                           \
+      case ReduceOp::kProd:                                                \
+        return Product##Name(a);                                           \
+    }                                                                      \
   }
 
 MUSTER_REDUCTIONS(ElementsOfFloat32, float)
