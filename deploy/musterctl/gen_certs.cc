@@ -18,6 +18,7 @@
 #include "common/io/storage/private_file.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/spiffe_id.h"
+#include "deploy/launch/task_counts.h"
 
 ABSL_FLAG(std::string, out, "certs",
           "The folder that gets the files; made if it is not there. A CA that "
@@ -26,8 +27,6 @@ ABSL_FLAG(std::string, job_id, "",
           "The job that the certificates are for; tasks of other jobs are "
           "refused. Letters, digits, \".\", \"-\" and \"_\".");
 ABSL_FLAG(int, chiefs, 1, "How many chiefs: 0 or 1.");
-ABSL_FLAG(int, workers, 2, "How many workers.");
-ABSL_FLAG(int, ps, 1, "How many parameter servers.");
 ABSL_FLAG(int, operators, 1,
           "How many operators: people and scripts that control the job with "
           "musterctl.");
@@ -78,7 +77,7 @@ absl::Status GenerateCertificates() {
   if (job.empty()) {
     return absl::InvalidArgumentError(
         "gen-certs needs the name of the job that the certificates are for: "
-        "musterctl gen-certs --job_id=NAME [--workers=2] [--ps=1] [--chiefs=1] "
+        "musterctl gen-certs --job_id=NAME [--workers=2] [--ps=2] [--chiefs=1] "
         "[--operators=1] [--out=certs] [--validity=720h]");
   }
   if (!IsJobName(job)) {

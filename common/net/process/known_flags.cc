@@ -1,5 +1,7 @@
 #include "common/net/process/known_flags.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -13,11 +15,24 @@ namespace {
 bool IsAbseils(const absl::CommandLineFlag& flag) {
   return absl::StrContains(flag.Filename(), "absl/");
 }
+
 // An executable may hold several of Muster's programs, each with its own flags.
+constexpr absl::string_view kFilesOfFlags[] = {
+    "common/net/process/gpu_options.cc",
+    "common/net/process/task_options.cc",
+    "coordinator/coordinator_program.cc",
+    "deploy/launch/engine_mode.cc",
+    "deploy/launch/launch_program.cc",
+    "deploy/launch/task_counts.cc",
+    "deploy/musterctl/gen_certs.cc",
+    "deploy/musterctl/musterctl_program.cc",
+};
+
 bool IsMusters(const absl::CommandLineFlag& flag) {
   const std::string file = flag.Filename();
-  return absl::EndsWith(file, "common/net/process/task_options.cc") ||
-         absl::EndsWith(file, "coordinator/coordinator_program.cc");
+  return std::any_of(
+      std::begin(kFilesOfFlags), std::end(kFilesOfFlags),
+      [&](absl::string_view known) { return absl::EndsWith(file, known); });
 }
 
 FlagDescription Describe(const std::string& name,

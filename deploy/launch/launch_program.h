@@ -1,0 +1,13 @@
+#ifndef DEPLOY_LAUNCH_LAUNCH_PROGRAM_H_
+#define DEPLOY_LAUNCH_LAUNCH_PROGRAM_H_
+
+namespace muster {
+
+// main() of `launch`: starts a cluster on this machine, prints a job for an
+// engine, or becomes the executable of a task. Returns the exit status
+// (common/net/process/exit_code.h).
+int LaunchMain(int argc, char** argv);
+
+}  // namespace muster
+
+#endif  // DEPLOY_LAUNCH_LAUNCH_PROGRAM_H_
