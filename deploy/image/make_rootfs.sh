@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the root file system of a container image: Muster's executables without
-# their symbols, the shared libraries that they load, the certificates of public
-# authorities, which object stores need, and nothing else.
+# Makes the root file system of a container image: Muster's programs in one
+# executable without its symbols, the shared libraries that it loads, the
+# certificates of public authorities, which object stores need, and nothing else.
 #
 #   bazel run //deploy/image:rootfs -- --out=DIR
 #   podman build -t NAME -f deploy/image/Containerfile CONTEXT
@@ -24,13 +24,15 @@ if [[ -e $out ]]; then
   exit 2
 fi
 
-executables=(deploy/image/tasks deploy/launch/launch deploy/musterctl/musterctl ps/ps)
+executable=deploy/image/muster
 mkdir -p -- "$out"/{etc,run/muster,tmp,usr/bin}
-install --strip --mode=755 -t "$out/usr/bin" -- "${executables[@]}"
-for task in coordinator worker; do ln -s tasks "$out/usr/bin/$task"; done
+install --strip --mode=755 -t "$out/usr/bin" -- "$executable"
+for program in coordinator launch musterctl ps worker; do
+  ln -s muster "$out/usr/bin/$program"
+done
 
 # Each library at the path where the loader looks for it.
-ldd -- "${executables[@]}" | grep -o '/[^ ]*\.so[^ ]*' | sort -u |
+ldd -- "$executable" | grep -o '/[^ ]*\.so[^ ]*' | sort -u |
   while read -r library; do
     target=$(realpath -m -- "$(dirname -- "$library")")
     mkdir -p -- "$out$target"
@@ -42,14 +44,9 @@ for folder in lib lib64; do
 done
 find "$out" -name '*.so*' -type f -exec strip --strip-unneeded {} +
 
-# getaddrinfo(3) loads these by name.
-library_folder=$(dirname -- "$(find "$out/usr" -name 'libc.so.6')")
-for library in libnss_dns.so.2 libnss_files.so.2 libresolv.so.2; do
-  [[ -e $library_folder/$library ]] ||
-    install --mode=755 -- "/${library_folder#"$out"/}/$library" "$library_folder"
-done
-install -D --mode=644 -t "$out/etc/ssl/certs" -- /etc/ssl/certs/ca-certificates.crt
+# Of getaddrinfo(3), which is in libc.
 echo "hosts: files dns" >"$out/etc/nsswitch.conf"
+install -D --mode=644 -t "$out/etc/ssl/certs" -- /etc/ssl/certs/ca-certificates.crt
 echo "muster:x:65532:65532:muster:/:/usr/bin/launch" >"$out/etc/passwd"
 echo "muster:x:65532:" >"$out/etc/group"
 chmod 1777 "$out/tmp"
