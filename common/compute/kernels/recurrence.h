@@ -20,7 +20,7 @@ namespace muster::recurrence {
 
 // Marks what all threads of a block call: a function of the host, or of device
 // kernels only, which may wait for the block.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#ifdef __CUDACC__
 #define MUSTER_BLOCK_FUNCTION __device__
 #else
 #define MUSTER_BLOCK_FUNCTION

@@ -3,7 +3,7 @@
 
 #include "common/core/base/host_device.h"
 
-// The first include of a .cu file. nvcc and NVRTC know the language of device
+// The first include of a .cu file. nvcc knows the language of device
 // kernels; for other compilers, the simulated GPU declares the part of it that
 // kernels may use.
 //
@@ -15,7 +15,7 @@
 //
 // where NAME is that of its device_kernels() rule. A barrier kernel uses
 // __syncthreads, shuffles or votes; a plain kernel does not.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#ifdef __CUDACC__
 
 #define MUSTER_SIMULATED_KERNELS(...)
 

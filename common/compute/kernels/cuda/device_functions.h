@@ -8,7 +8,7 @@
 
 // Before a loop over an array of a thread: unrolled, the array lies in
 // registers. MUSTER_KEEP_LOOP: never unrolled, for the size of the code.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#ifdef __CUDACC__
 #define MUSTER_UNROLL _Pragma("unroll")
 #define MUSTER_KEEP_LOOP _Pragma("unroll 1")
 #else
@@ -22,7 +22,7 @@ namespace muster::internal {
 // those of its parameter are known to be.
 template <typename T>
 __device__ T* InGlobalMemory(T* address) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#ifdef __CUDACC__
   __builtin_assume(__isGlobal(address));
 #endif
   return address;

@@ -7,7 +7,7 @@
 #include "common/core/device/device_language.h"
 
 // A call costs less than a copy of all activations at each place that uses one.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#ifdef __CUDACC__
 #define MUSTER_NOT_INLINED __device__ __noinline__
 #else
 #define MUSTER_NOT_INLINED
