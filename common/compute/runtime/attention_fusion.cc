@@ -72,6 +72,10 @@ class AttentionFusion {
  private:
   // A Select with this fill or less is a mask.
   static constexpr double kMaskFillMax = -1e4;
+  // The bias of a masked score. Exponentials of it are 0 beside those of
+  // others, and float32 keeps the logarithm of their sum where all scores are
+  // masked.
+  static constexpr double kMaskedScore = -3e4;
   // The reader of a result of the graph.
   static constexpr int kResult = -1;
 

@@ -8,10 +8,6 @@
 
 namespace muster {
 
-// The bias of a masked score. Exponentials of it are 0 beside those of others,
-// and float32 keeps the logarithm of their sum where all scores are masked.
-inline constexpr double kMaskedScore = -3e4;
-
 // Rewrites a typed graph so that scaled dot-product attention is one op,
 // kFusedAttentionOp, and its gradient another, kFusedAttentionGradOp, where the
 // device supports them: scores are then in no memory. In the form in which
