@@ -168,6 +168,14 @@ class LocalDeviceCommunicator final : public DeviceCommunicator {
   absl::Status Await() override;
 
  private:
+  Arrival Bring(const CallSignature& signature, const TensorSpan& buffer,
+                const Event& ready, Event* done) {
+    return {.signature = signature,
+            .rank = &own_,
+            .data = buffer.bytes(),
+            .ready = &ready,
+            .done = done};
+  }
   // Takes part in a collective of which `make_plan` makes the work of all
   // ranks. Tells Progress() of it, and gives its error its form.
   absl::Status Run(const Arrival& arrival, absl::FunctionRef<Plan()> make_plan,
@@ -189,14 +197,11 @@ absl::Status LocalDeviceCommunicator::StartAllReduce(
     const CollectiveCall& call) {
   RETURN_IF_ERROR(CheckReducible(buffer.dtype));
   return Run(
-      {.signature = {.operation = CollectiveOperation::kAllReduce,
-                     .reduce_op = op,
-                     .dtype = buffer.dtype,
-                     .element_count = buffer.element_count},
-       .rank = &own_,
-       .data = buffer.bytes(),
-       .ready = &ready,
-       .done = done},
+      Bring({.operation = CollectiveOperation::kAllReduce,
+             .reduce_op = op,
+             .dtype = buffer.dtype,
+             .element_count = buffer.element_count},
+            buffer, ready, done),
       [&] {
         return PlanAllReduce(group_->reduction, group_->has_one_gpu, size(),
                              buffer.element_count);
@@ -209,14 +214,11 @@ absl::Status LocalDeviceCommunicator::StartReduceScatter(
     const CollectiveCall& call) {
   RETURN_IF_ERROR(CheckReducible(buffer.dtype));
   return Run(
-      {.signature = {.operation = CollectiveOperation::kReduceScatter,
-                     .reduce_op = op,
-                     .dtype = buffer.dtype,
-                     .element_count = buffer.element_count},
-       .rank = &own_,
-       .data = buffer.bytes(),
-       .ready = &ready,
-       .done = done},
+      Bring({.operation = CollectiveOperation::kReduceScatter,
+             .reduce_op = op,
+             .dtype = buffer.dtype,
+             .element_count = buffer.element_count},
+            buffer, ready, done),
       [&] { return Plan{ReduceParts(size(), buffer.element_count)}; }, call);
 }
 
@@ -231,14 +233,11 @@ absl::Status LocalDeviceCommunicator::StartAllGather(
     begin += count;
   }
   return Run(
-      {.signature = {.operation = CollectiveOperation::kAllGather,
-                     .dtype = buffer.dtype,
-                     .element_count = buffer.element_count,
-                     .layout = LayoutOf(element_counts)},
-       .rank = &own_,
-       .data = buffer.bytes(),
-       .ready = &ready,
-       .done = done},
+      Bring({.operation = CollectiveOperation::kAllGather,
+             .dtype = buffer.dtype,
+             .element_count = buffer.element_count,
+             .layout = LayoutOf(element_counts)},
+            buffer, ready, done),
       [&] {
         return Plan{GatherParts(size(), [&](int r) { return parts[r]; })};
       },
@@ -249,14 +248,11 @@ absl::Status LocalDeviceCommunicator::StartBroadcast(
     TensorSpan buffer, int root, const Event& ready, Event* done,
     const CollectiveCall& call) {
   return Run(
-      {.signature = {.operation = CollectiveOperation::kBroadcast,
-                     .dtype = buffer.dtype,
-                     .root = root,
-                     .element_count = buffer.element_count},
-       .rank = &own_,
-       .data = buffer.bytes(),
-       .ready = &ready,
-       .done = done},
+      Bring({.operation = CollectiveOperation::kBroadcast,
+             .dtype = buffer.dtype,
+             .root = root,
+             .element_count = buffer.element_count},
+            buffer, ready, done),
       [&] {
         return Plan{CopyFrom(root, size(), {0, buffer.element_count})};
       },
