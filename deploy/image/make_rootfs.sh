@@ -50,5 +50,5 @@ install -D --mode=644 -t "$out/etc/ssl/certs" -- /etc/ssl/certs/ca-certificates.
 echo "muster:x:65532:65532:muster:/:/usr/bin/launch" >"$out/etc/passwd"
 echo "muster:x:65532:" >"$out/etc/group"
 chmod 1777 "$out/tmp"
-echo "made $out: $(du -sm -- "$out" | cut -f1) MB," \
+echo "made $out: $(du -sm -- "$out" | cut -f1) MiB," \
   "$(find "$out" -type f | wc -l) files"

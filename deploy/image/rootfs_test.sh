@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The programs run in their root file system, with nothing around it. A number of
-# megabytes is what it may have.
+# The programs run in their root file system, with nothing around it. An argument
+# is how many MiB it may have.
 set -euo pipefail
 
 rootfs=$TEST_TMPDIR/rootfs
 deploy/image/rootfs "--out=$rootfs"
 if (($# > 0)); then
-  megabytes=$(du -sm -- "$rootfs" | cut -f1)
-  if ((megabytes > $1)); then
-    echo "$rootfs has $megabytes MB, the budget is $1 MB; the largest files:" >&2
+  mebibytes=$(du -sm -- "$rootfs" | cut -f1)
+  if ((mebibytes > $1)); then
+    echo "$rootfs has $mebibytes MiB, the budget is $1 MiB; the largest files:" >&2
     find "$rootfs" -type f -printf '%s %P\n' | sort -rn | head -20 >&2
     exit 1
   fi
