@@ -103,6 +103,21 @@ TEST_F(AttentionPlansTest, BiasesOfAllExtents) {
   }
 }
 
+TEST_F(AttentionPlansTest, CausalMasks) {
+  for (const int64_t key_count : {512, 1024}) {
+    for (const bool is_gradient : {false, true}) {
+      AttentionProblem problem = {.dtype = DType::kBfloat16,
+                                  .geometry = kBlock,
+                                  .scale = 0.125,
+                                  .is_causal = true,
+                                  .is_gradient = is_gradient};
+      problem.geometry.key_count = key_count;
+      SCOPED_TRACE(Describe(problem));
+      EXPECT_OK(MakeCudnnPlan(target_, problem));
+    }
+  }
+}
+
 TEST_F(AttentionPlansTest, TheWorkspaceMayBeWhatScoresTook) {
   AttentionProblem problem = {.dtype = DType::kBfloat16,
                               .geometry = kBlock,
@@ -187,11 +202,13 @@ bool HasPlan(const CudnnTarget& target, const KernelSpec& spec) {
       spec.inputs.size() > bias ? &spec.inputs[bias] : nullptr);
   EXPECT_OK(geometry);
   const absl::StatusOr<CudnnPlan> plan = MakeCudnnPlan(
-      target, AttentionProblem{.dtype = spec.inputs[first].dtype,
-                               .geometry = *geometry,
-                               .scale = spec.attributes.GetOr<double>(
-                                   kAttentionScaleAttribute, 0),
-                               .is_gradient = is_gradient});
+      target,
+      AttentionProblem{
+          .dtype = spec.inputs[first].dtype,
+          .geometry = *geometry,
+          .scale = spec.attributes.GetOr<double>(kAttentionScaleAttribute, 0),
+          .is_causal = spec.attributes.GetOr(kAttentionCausalAttribute, false),
+          .is_gradient = is_gradient});
   EXPECT_OK(plan);
   return plan.ok();
 }
@@ -245,16 +262,19 @@ TEST_F(AttentionPlansTest, MasksAndSharedHeadsAreFused) {
   const DTypePolicyScope scope(kMixedBfloat16Policy);
   const LayerOutput inputs = Input({128, 256});
   const LayerOutput masked = Masking()(inputs);
-  const LayerPtr layers[] = {
+  ExpectFused(
+      target_,
       Functional(inputs, MultiHeadAttention(4, 64, {.use_causal_mask = true})(
                              {inputs, inputs})),
-      Functional(inputs, MultiHeadAttention(4, 64)({masked, masked})),
-      Functional(inputs,
-                 GroupQueryAttention(
-                     64, 4, 2, {.use_causal_mask = true})({masked, masked}))};
-  for (const LayerPtr& layer : layers) {
-    ExpectFused(target_, layer, /*input_count=*/4);
-  }
+      /*input_count=*/3);
+  ExpectFused(target_,
+              Functional(inputs, MultiHeadAttention(4, 64)({masked, masked})),
+              /*input_count=*/4);
+  ExpectFused(target_,
+              Functional(inputs, GroupQueryAttention(64, 4, 2,
+                                                     {.use_causal_mask = true})(
+                                     {masked, masked})),
+              /*input_count=*/4);
 }
 
 }  // namespace

@@ -128,6 +128,7 @@ std::vector<AttentionCase> AttentionCases() {
       WithHeads(kBf16, 3, 1, 5, 2, 8, 8),
       {.q = {3, 40, 24}, .k = {3, 128, 24}, .v = {3, 128, 16}},
       Causal(WithHeads(kBf16, 2, 128, 128, 2, 64, 64)),
+      Causal(WithHeads(DType::kFloat16, 1, 300, 256, 2, 64, 64)),
       Causal(WithHeads(kBf16, 1, 70, 130, 3, 32, 32)),
       // Padding has the fourth form.
       WithMask(WithHeads(kBf16, 2, 128, 128, 2, 64, 64), {2, 1, 128, 128}),

@@ -25,13 +25,15 @@ namespace muster {
 // source time, heads, features]; without the axis of heads there is one head. k
 // has the features of q, and o those of v. `scale` is a double. The bias may be
 // left out. It is [batch, heads, time, source time] of the type of q; batch and
-// heads may be 1, and are broadcast.
+// heads may be 1, and are broadcast. If the bool `is_causal` is true, position
+// i of the query attends to positions 0 to i of the key only.
 //
 // Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and
 // Work Partitioning", 2023.
 inline constexpr absl::string_view kFusedAttentionOp = "FusedAttention";
 inline constexpr absl::string_view kFusedAttentionGradOp = "FusedAttentionGrad";
 inline constexpr absl::string_view kAttentionScaleAttribute = "scale";
+inline constexpr absl::string_view kAttentionCausalAttribute = "is_causal";
 
 struct AttentionGeometry {
   int64_t batch = 0;

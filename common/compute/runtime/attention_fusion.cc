@@ -394,20 +394,46 @@ class AttentionFusion {
     return {bias, has_key, AppendSelect(has_key, attention.q)};
   }
 
-  // True if the mask is a constant that leaves each query a key.
-  static bool EachRowHasTrue(const Node& mask) {
-    if (mask.op != kConstantOp) return false;
-    const Tensor value = mask.attributes.GetOr<Tensor>("value", Tensor());
-    if (value.dtype() != DType::kBool || value.shape().rank() == 0) {
+  // True if `holds` is, of each row of a constant mask. Its arguments are the
+  // number of the row and its elements.
+  static bool HoldsForRows(
+      const Node& mask,
+      absl::FunctionRef<bool(int64_t, absl::Span<const bool>)> holds) {
+    if (mask.op != kConstantOp || mask.outputs[0].shape.rank() == 0) {
       return false;
     }
-    const absl::Span<const bool> flat = value.flat<bool>();
-    const int64_t row = value.shape().dims().back();
-    for (int64_t begin = 0; begin < value.element_count(); begin += row) {
-      const auto first = flat.begin() + begin;
-      if (std::find(first, first + row, true) == first + row) return false;
+    const Tensor value = mask.attributes.GetOr<Tensor>("value", Tensor());
+    const auto row_size = static_cast<size_t>(value.shape().dims().back());
+    absl::Span<const bool> rest = value.flat<bool>();
+    for (int64_t row = 0; !rest.empty(); ++row) {
+      if (!holds(row, rest.first(row_size))) return false;
+      rest.remove_prefix(row_size);
     }
     return true;
+  }
+
+  static bool EachRowHasTrue(const Node& mask) {
+    return HoldsForRows(mask, [](int64_t, absl::Span<const bool> row) {
+      return std::find(row.begin(), row.end(), true) != row.end();
+    });
+  }
+
+  // True if the mask is a constant [time, source time] that is true at and
+  // before the diagonal.
+  bool IsCausal(const Attention& attention) const {
+    if (attention.mask < 0) return false;
+    const Node& mask = NodeOf(graph_.nodes[attention.mask].inputs[0]);
+    const int64_t time = graph_.TypeOf(attention.q).shape.dim(1);
+    const int64_t source_time = graph_.TypeOf(attention.k).shape.dim(1);
+    return mask.outputs[0].shape.element_count() == time * source_time &&
+           mask.outputs[0].shape.dims().back() == source_time &&
+           HoldsForRows(mask, [](int64_t i, absl::Span<const bool> row) {
+             const size_t kept =
+                 std::min(row.size(), static_cast<size_t>(i + 1));
+             return std::count(row.begin(), row.begin() + kept, true) ==
+                        static_cast<int64_t>(kept) &&
+                    std::count(row.begin() + kept, row.end(), true) == 0;
+           });
   }
 
   Node MakeForward(const Attention& attention, const Masked* masked,
@@ -452,8 +478,9 @@ class AttentionFusion {
 
   // Returns whether the attention has become new ops.
   bool Fuse(const Attention& attention) {
+    const bool is_causal = IsCausal(attention);
     std::optional<Masked> masked;
-    if (attention.mask >= 0) masked = AppendMask(attention);
+    if (attention.mask >= 0 && !is_causal) masked = AppendMask(attention);
     const auto geometry = AttentionGeometry::Of(
         graph_.TypeOf(attention.q), graph_.TypeOf(attention.k),
         graph_.TypeOf(attention.v),
@@ -461,6 +488,9 @@ class AttentionFusion {
     if (!geometry.ok()) return false;
     Node forward = MakeForward(
         attention, masked.has_value() ? &*masked : nullptr, *geometry);
+    if (is_causal) {
+      forward.attributes.Set(kAttentionCausalAttribute, true);
+    }
     if (!is_supported_(SpecOf(graph_, forward))) return false;
     if (attention.p_readers.size() == 1) {
       graph_.nodes[attention.output] = std::move(forward);

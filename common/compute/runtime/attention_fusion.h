@@ -21,8 +21,9 @@ namespace muster {
 //
 // A mask is Select(mask, scores, fill) before the softmax, with a constant fill
 // of at most -1e4, and its gradient Select(mask, gradient, 0). It becomes a
-// bias. As before, a query whose keys are all masked attends to all of them
-// alike, and gets no gradient.
+// bias or, if it is a constant that is true at and before the diagonal, an
+// attribute. As before, a query whose keys are all masked attends to all of
+// them alike, and gets no gradient.
 //
 // Attention stays as it is if anything else reads the scores or p, such as a
 // dropout, or the model's result, or if only some of the three gradients are

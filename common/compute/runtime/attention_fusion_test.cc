@@ -29,6 +29,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr DType kBf16 = DType::kBfloat16;
 constexpr double kScale = 0.125;
@@ -65,7 +66,8 @@ class AttentionFusionTest : public ::testing::Test {
 
   // Adds the gradients of the sum of `y` times a parameter.
   void AddGradients(Value y, const std::vector<Value>& sources) {
-    const Value weights = builder_.Parameter("weights", y.type());
+    const Value weights =
+        builder_.Parameter(absl::StrCat("weights", weight_count_++), y.type());
     const std::vector<Gradient> gradients =
         Gradients(Sum(y * weights), sources);
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -103,6 +105,7 @@ class AttentionFusionTest : public ::testing::Test {
   GraphBuilder builder_;
   Value q_, k_, v_;
   int mask_count_ = 0;
+  int weight_count_ = 0;
 };
 
 TEST_F(AttentionFusionTest, AttentionOfAnInferenceIsOneOp) {
@@ -266,25 +269,56 @@ TEST_F(AttentionFusionTest, AMaskBecomesABias) {
             (TensorType{DType::kBool, {2, 5, 1, 1}}));
 }
 
-TEST_F(AttentionFusionTest, AConstantMaskThatLeavesEachQueryAKeyIsABiasOnly) {
-  Tensor causal = Tensor::Zeros(DType::kBool, {5, 7});
-  for (int64_t i = 0; i < 5; ++i) causal.mutable_flat<bool>()[7 * i] = true;
-  const Value y =
-      Output(Softmax(Masked(Scores(), builder_.Constant(causal), -1e9)));
-  AddGradients(y, {q_, k_, v_});
+// A constant mask [5, 7].
+Value ConstantMask(GraphBuilder* builder,
+                   const std::function<bool(int64_t, int64_t)>& is_kept) {
+  Tensor mask(DType::kBool, {5, 7});
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t j = 0; j < 7; ++j) {
+      mask.mutable_flat<bool>()[7 * i + j] = is_kept(i, j);
+    }
+  }
+  return builder->Constant(mask);
+}
+
+TEST_F(AttentionFusionTest, ACausalMaskIsAnAttribute) {
+  const Value mask =
+      ConstantMask(&builder_, [](int64_t i, int64_t j) { return j <= i; });
+  AddGradients(Output(Softmax(Masked(Scores(), mask, -1e9))), {q_, k_, v_});
   const Graph graph = Fuse();
   const Node& forward = Find(graph, kFusedAttentionOp);
-  ASSERT_EQ(forward.inputs.size(), 4u);
-  EXPECT_EQ(graph.TypeOf(forward.inputs[3]), (TensorType{kBf16, {1, 1, 5, 7}}));
-  EXPECT_EQ(forward.inputs[0], (NodeOutput{0, 0}));
+  const Node& gradient = Find(graph, kFusedAttentionGradOp);
+  EXPECT_EQ(forward.inputs.size(), 3u);
+  EXPECT_EQ(gradient.inputs.size(), 6u);
+  EXPECT_TRUE(forward.attributes.GetOr(kAttentionCausalAttribute, false));
+  EXPECT_TRUE(gradient.attributes.GetOr(kAttentionCausalAttribute, false));
+  EXPECT_THAT(Ops(graph), Not(Contains("Select")));
+}
+
+TEST_F(AttentionFusionTest, AConstantMaskThatLeavesEachQueryAKeyIsABiasOnly) {
+  const std::function<bool(int64_t, int64_t)> masks[] = {
+      [](int64_t i, int64_t j) { return j < i || j == 0; },
+      [](int64_t i, int64_t j) { return j <= i + 1; }};
+  for (const auto& is_kept : masks) {
+    const Value mask = ConstantMask(&builder_, is_kept);
+    AddGradients(Output(Softmax(Masked(Scores(), mask, -1e9))), {q_, k_, v_});
+  }
+  const Graph graph = Fuse();
+  for (const Node& node : graph.nodes) {
+    if (node.op != kFusedAttentionOp) continue;
+    ASSERT_EQ(node.inputs.size(), 4u);
+    EXPECT_EQ(graph.TypeOf(node.inputs[3]), (TensorType{kBf16, {1, 1, 5, 7}}));
+    EXPECT_EQ(node.inputs[0], (NodeOutput{0, 0}));
+  }
+  ASSERT_THAT(graph.results, SizeIs(6));
   EXPECT_EQ(graph.nodes[graph.results[0].node].op, kFusedAttentionGradOp);
+  EXPECT_EQ(graph.nodes[graph.results[3].node].op, kFusedAttentionGradOp);
 }
 
 TEST_F(AttentionFusionTest, AConstantMaskThatLeavesAQueryNoKeySelectsToo) {
-  Tensor mask = Tensor::Full(DType::kBool, {5, 7}, 1);
-  for (int64_t i = 14; i < 21; ++i) mask.mutable_flat<bool>()[i] = false;
-  AddGradients(Output(Softmax(Masked(Scores(), builder_.Constant(mask), -1e9))),
-               {q_, k_, v_});
+  const Value mask =
+      ConstantMask(&builder_, [](int64_t i, int64_t j) { return j < i; });
+  AddGradients(Output(Softmax(Masked(Scores(), mask, -1e9))), {q_, k_, v_});
   const Graph graph = Fuse();
   EXPECT_EQ(graph.nodes[graph.results[0].node].op, "Select");
 }

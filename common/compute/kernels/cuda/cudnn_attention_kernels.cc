@@ -32,7 +32,8 @@ absl::StatusOr<AttentionProblem> ProblemOf(const KernelSpec& spec,
   return AttentionProblem{
       .dtype = q.dtype,
       .geometry = geometry,
-      .scale = spec.attributes.GetOr<double>(kAttentionScaleAttribute, 1)};
+      .scale = spec.attributes.GetOr<double>(kAttentionScaleAttribute, 1),
+      .is_causal = spec.attributes.GetOr(kAttentionCausalAttribute, false)};
 }
 
 using Operands = absl::InlinedVector<void*, CudnnExecution::kOperandsMax>;

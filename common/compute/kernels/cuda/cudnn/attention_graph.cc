@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -65,10 +67,9 @@ class GraphMaker {
     graph_.scalars.push_back({next_id_, static_cast<float>(value)});
     return MakeTensor(DType::kFloat32, ones, ones, Kind::kByValue);
   }
-  // A float32 tensor that is in no memory.
-  Tensor Virtual(const Axes& extents) {
-    return MakeTensor(DType::kFloat32, extents, RowOrder(extents),
-                      Kind::kVirtual);
+  // A tensor that is in no memory.
+  Tensor Virtual(const Axes& extents, DType dtype = DType::kFloat32) {
+    return MakeTensor(dtype, extents, RowOrder(extents), Kind::kVirtual);
   }
   // One that is the operand of a product. The strides tell a transposed one.
   Tensor VirtualOperand(const Axes& extents, const Axes& strides) {
@@ -89,20 +90,20 @@ class GraphMaker {
 
   // y = x op b; `b` is null for functions of x.
   void Pointwise(PointwiseMode mode, Tensor x, Tensor b, Tensor y) {
-    const Tensor function =
-        Make(DescriptorType::kPointwise, [mode](CudnnDescriptor* pointwise) {
-          pointwise->Set(AttributeName::kPointwiseMode, mode);
-          pointwise->Set(AttributeName::kPointwiseComputeType,
-                         cudnn::CudnnDataType::kFloat32);
-        });
-    std::vector<Member> members = {
-        {AttributeName::kPointwiseOperationPointwise, function},
-        {AttributeName::kPointwiseOperationX, x},
-        {AttributeName::kPointwiseOperationY, y}};
-    if (b != nullptr) {
-      members.push_back({AttributeName::kPointwiseOperationB, b});
-    }
-    Operation(DescriptorType::kPointwiseOperation, members);
+    AddPointwise({mode, DType::kFloat32}, {.x = x, .b = b}, y);
+  }
+
+  // y = x where the column is at most the row, and `masked` elsewhere.
+  void MaskCausally(const Axes& extents, Tensor x, Tensor masked, Tensor y) {
+    const Tensor row = Virtual(extents, DType::kInt32);
+    AddPointwise({PointwiseMode::kIndex, DType::kInt32, 2}, {.x = x}, row);
+    const Tensor column = Virtual(extents, DType::kInt32);
+    AddPointwise({PointwiseMode::kIndex, DType::kInt32, 3}, {.x = x}, column);
+    const Tensor is_kept = Virtual(extents, DType::kBool);
+    AddPointwise({PointwiseMode::kGreaterEqual, DType::kBool},
+                 {.x = row, .b = column}, is_kept);
+    AddPointwise({PointwiseMode::kSelect, DType::kFloat32},
+                 {.x = x, .b = masked, .t = is_kept}, y);
   }
 
   // Reduces the axes in which y has the extent 1.
@@ -139,6 +140,41 @@ class GraphMaker {
     AttributeName attribute;
     cudnn::Descriptor descriptor;
   };
+
+  struct PointwiseFunction {
+    PointwiseMode mode;
+    DType compute_type;
+    std::optional<int64_t> axis = {};  // Of an index.
+  };
+  struct PointwiseInputs {
+    Tensor x;
+    Tensor b = nullptr;  // Null: the function has no such input.
+    Tensor t = nullptr;
+  };
+
+  void AddPointwise(const PointwiseFunction& function,
+                    const PointwiseInputs& inputs, Tensor y) {
+    const Tensor made =
+        Make(DescriptorType::kPointwise, [&](CudnnDescriptor* pointwise) {
+          pointwise->Set(AttributeName::kPointwiseMode, function.mode);
+          pointwise->Set(AttributeName::kPointwiseComputeType,
+                         CudnnDataTypeOf(function.compute_type));
+          if (function.axis.has_value()) {
+            pointwise->Set(AttributeName::kPointwiseAxis, *function.axis);
+          }
+        });
+    std::vector<Member> members = {
+        {AttributeName::kPointwiseOperationPointwise, made},
+        {AttributeName::kPointwiseOperationX, inputs.x},
+        {AttributeName::kPointwiseOperationY, y}};
+    if (inputs.b != nullptr) {
+      members.push_back({AttributeName::kPointwiseOperationB, inputs.b});
+    }
+    if (inputs.t != nullptr) {
+      members.push_back({AttributeName::kPointwiseOperationT, inputs.t});
+    }
+    Operation(DescriptorType::kPointwiseOperation, members);
+  }
 
   // Null after an error.
   template <typename SetAttributes>
@@ -194,21 +230,29 @@ class GraphMaker {
 
 using Tensor = GraphMaker::Tensor;
 
-// Returns scale q k' + bias. The operand of the bias is made here, behind the
-// others.
-Tensor MakeScores(const AttentionGeometry& geometry, Tensor q, Tensor k,
+// Returns scale q k' + bias, masked if the attention is causal. The operand of
+// the bias is made here, behind the others.
+Tensor MakeScores(const AttentionProblem& problem, Tensor q, Tensor k,
                   Tensor scale, GraphMaker* make) {
+  const AttentionGeometry& geometry = problem.geometry;
   const Axes extents = {geometry.batch, geometry.heads, geometry.query_count,
                         geometry.key_count};
   const Tensor products = make->Virtual(extents);
   make->MatMul(q, k, products);
   const Tensor scaled = make->Virtual(extents);
   make->Pointwise(PointwiseMode::kMul, products, scale, scaled);
-  if (!geometry.bias_extents.has_value()) return scaled;
-  const Tensor biased = make->Virtual(extents);
-  make->Pointwise(PointwiseMode::kAdd, scaled,
-                  make->BiasOperand(*geometry.bias_extents), biased);
-  return biased;
+  Tensor scores = scaled;
+  if (geometry.bias_extents.has_value()) {
+    scores = make->Virtual(extents);
+    make->Pointwise(PointwiseMode::kAdd, scaled,
+                    make->BiasOperand(*geometry.bias_extents), scores);
+  }
+  if (!problem.is_causal) return scores;
+  const Tensor masked = make->Virtual(extents);
+  make->MaskCausally(extents, scores,
+                     make->Scalar(std::numeric_limits<float>::lowest()),
+                     masked);
+  return masked;
 }
 
 // o = softmax(scale q k' + bias) v. The softmax is one of the rows less their
@@ -226,12 +270,12 @@ absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
   const Axes scores = {batch, heads, time, source_time};
   const Axes rows = {batch, heads, time, 1};
 
-  const Tensor biased =
-      MakeScores(problem.geometry, q, k, make.Scalar(problem.scale), &make);
+  const Tensor logits =
+      MakeScores(problem, q, k, make.Scalar(problem.scale), &make);
   const Tensor maximum = make.Virtual(rows);
-  make.Reduce(ReductionOperator::kMax, biased, maximum);
+  make.Reduce(ReductionOperator::kMax, logits, maximum);
   const Tensor shifted = make.Virtual(scores);
-  make.Pointwise(PointwiseMode::kSub, biased, maximum, shifted);
+  make.Pointwise(PointwiseMode::kSub, logits, maximum, shifted);
   const Tensor exponentials = make.Virtual(scores);
   make.Pointwise(PointwiseMode::kExp, shifted, nullptr, exponentials);
   const Tensor sum = make.Virtual(rows);
@@ -279,9 +323,9 @@ absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
   // Engines want the factor of a dropout here.
   make.Pointwise(PointwiseMode::kMul, row_sums, make.Scalar(1), sums);
 
-  const Tensor biased = MakeScores(problem.geometry, q, k, scale, &make);
+  const Tensor logits = MakeScores(problem, q, k, scale, &make);
   const Tensor shifted = make.Virtual(scores);
-  make.Pointwise(PointwiseMode::kSub, biased, statistics, shifted);
+  make.Pointwise(PointwiseMode::kSub, logits, statistics, shifted);
   const Tensor p = make.Virtual(scores);
   make.Pointwise(PointwiseMode::kExp, shifted, nullptr, p);
   const Tensor p_transposed =

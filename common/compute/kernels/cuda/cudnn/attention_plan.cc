@@ -53,7 +53,7 @@ std::string Describe(const AttentionProblem& problem) {
       DTypeString(problem.dtype), " batch ", geometry.batch, " heads ",
       geometry.heads, " time ", geometry.query_count, " ", geometry.key_count,
       " features ", geometry.key_dim, " ", geometry.value_dim, " scale ",
-      problem.scale);
+      problem.scale, problem.is_causal ? " causal" : "");
   if (geometry.bias_extents.has_value()) {
     absl::StrAppend(&text, " bias ",
                     absl::StrJoin(*geometry.bias_extents, " "));

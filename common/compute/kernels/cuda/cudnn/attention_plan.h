@@ -15,6 +15,7 @@ struct AttentionProblem {
   DType dtype = DType::kBfloat16;  // Of all operands but the statistics.
   AttentionGeometry geometry;
   double scale = 1;
+  bool is_causal = false;
   bool is_gradient = false;
 };
 

@@ -35,7 +35,9 @@ enum class CudnnDataType : int {
   kFloat32 = 0,
   kFloat64 = 1,
   kFloat16 = 2,
-  kBfloat16 = 9
+  kInt32 = 4,
+  kBfloat16 = 9,
+  kBool = 11,
 };
 
 // cudnnConvolutionMode_t.
@@ -49,6 +51,9 @@ enum class PointwiseMode : int {
   kSub = 9,
   kExp = 13,
   kLog = 15,
+  kGreaterEqual = 303,
+  kIndex = 501,
+  kSelect = 601,
 };
 
 // cudnnReduceTensorOp_t.
@@ -114,6 +119,7 @@ enum class AttributeType : int {
 enum class AttributeName : int {
   kPointwiseMode = 0,
   kPointwiseComputeType = 1,
+  kPointwiseAxis = 9,
 
   kConvolutionComputeType = 100,
   kConvolutionMode = 101,
@@ -158,6 +164,7 @@ enum class AttributeName : int {
   kPointwiseOperationX = 751,
   kPointwiseOperationB = 752,
   kPointwiseOperationY = 753,
+  kPointwiseOperationT = 758,
 
   kGraphHandle = 800,
   kGraphOperations = 801,

@@ -38,7 +38,9 @@ MUSTER_SAME(kExecutionFailed, CUDNN_STATUS_EXECUTION_FAILED);
 MUSTER_SAME(CudnnDataType::kFloat32, CUDNN_DATA_FLOAT);
 MUSTER_SAME(CudnnDataType::kFloat64, CUDNN_DATA_DOUBLE);
 MUSTER_SAME(CudnnDataType::kFloat16, CUDNN_DATA_HALF);
+MUSTER_SAME(CudnnDataType::kInt32, CUDNN_DATA_INT32);
 MUSTER_SAME(CudnnDataType::kBfloat16, CUDNN_DATA_BFLOAT16);
+MUSTER_SAME(CudnnDataType::kBool, CUDNN_DATA_BOOLEAN);
 MUSTER_SAME(ConvolutionMode::kCrossCorrelation, CUDNN_CROSS_CORRELATION);
 MUSTER_SAME(PointwiseMode::kAdd, CUDNN_POINTWISE_ADD);
 MUSTER_SAME(PointwiseMode::kMul, CUDNN_POINTWISE_MUL);
@@ -46,6 +48,9 @@ MUSTER_SAME(PointwiseMode::kDiv, CUDNN_POINTWISE_DIV);
 MUSTER_SAME(PointwiseMode::kSub, CUDNN_POINTWISE_SUB);
 MUSTER_SAME(PointwiseMode::kExp, CUDNN_POINTWISE_EXP);
 MUSTER_SAME(PointwiseMode::kLog, CUDNN_POINTWISE_LOG);
+MUSTER_SAME(PointwiseMode::kGreaterEqual, CUDNN_POINTWISE_CMP_GE);
+MUSTER_SAME(PointwiseMode::kIndex, CUDNN_POINTWISE_GEN_INDEX);
+MUSTER_SAME(PointwiseMode::kSelect, CUDNN_POINTWISE_BINARY_SELECT);
 MUSTER_SAME(ReductionOperator::kAdd, CUDNN_REDUCE_TENSOR_ADD);
 MUSTER_SAME(ReductionOperator::kMax, CUDNN_REDUCE_TENSOR_MAX);
 MUSTER_SAME(HeuristicMode::kFallback, CUDNN_HEUR_MODE_FALLBACK);
@@ -110,6 +115,7 @@ MUSTER_SAME(AttributeType::kChar, CUDNN_TYPE_CHAR);
 MUSTER_SAME(AttributeName::kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE);
 MUSTER_SAME(AttributeName::kPointwiseComputeType,
             CUDNN_ATTR_POINTWISE_MATH_PREC);
+MUSTER_SAME(AttributeName::kPointwiseAxis, CUDNN_ATTR_POINTWISE_AXIS);
 MUSTER_SAME(AttributeName::kPointwiseOperationPointwise,
             CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
 MUSTER_SAME(AttributeName::kPointwiseOperationX,
@@ -118,6 +124,8 @@ MUSTER_SAME(AttributeName::kPointwiseOperationB,
             CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
 MUSTER_SAME(AttributeName::kPointwiseOperationY,
             CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+MUSTER_SAME(AttributeName::kPointwiseOperationT,
+            CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
 MUSTER_SAME(AttributeName::kMatMulComputeType, CUDNN_ATTR_MATMUL_COMP_TYPE);
 MUSTER_SAME(AttributeName::kMatMulOperationA,
             CUDNN_ATTR_OPERATION_MATMUL_ADESC);

@@ -133,6 +133,10 @@ cudnn::CudnnDataType CudnnDataTypeOf(DType dtype) {
       return cudnn::CudnnDataType::kFloat16;
     case DType::kBfloat16:
       return cudnn::CudnnDataType::kBfloat16;
+    case DType::kInt32:
+      return cudnn::CudnnDataType::kInt32;
+    case DType::kBool:
+      return cudnn::CudnnDataType::kBool;
     default:
       MUSTER_CHECK(dtype == DType::kFloat32);
       return cudnn::CudnnDataType::kFloat32;

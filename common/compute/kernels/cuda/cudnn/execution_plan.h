@@ -24,7 +24,7 @@ struct CudnnTarget {
   const CudnnDescriptor* device_properties = nullptr;
 };
 
-// Returns cuDNN's name of a floating type.
+// Returns cuDNN's name of a floating type, int32 or bool.
 cudnn::CudnnDataType CudnnDataTypeOf(DType dtype);
 
 // What cuDNN is to compute: a graph of its operations.

@@ -67,13 +67,16 @@ bool IsOf16Bits(const FakeTensor& tensor) {
 }
 
 // The functions of the operations that engines know, in their order: 'm' for a
-// product, 'r' for a reshape, '*', '/', '-', '+', 'e' and 'l' for elementwise
-// ones, 's' and '^' for the sum and the maximum of rows.
+// product, 'r' for a reshape, '*', '/', '-', '+', 'e', 'l', 'i' for an index,
+// '>' and '?' for a selection for elementwise ones, 's' and '^' for the sum and
+// the maximum of rows.
 constexpr const char* kKnown[] = {
-    "m*^-esl+/m",          // Attention.
-    "m*+^-esl+/m",         // With a bias.
-    "*s*m*-ermm-**rmrm",   // Its gradient.
-    "*s*m*+-ermm-**rmrm",  // With a bias.
+    "m*^-esl+/m",             // Attention.
+    "m*+^-esl+/m",            // With a bias.
+    "m*ii>?^-esl+/m",         // With a causal mask.
+    "*s*m*-ermm-**rmrm",      // Their gradients.
+    "*s*m*+-ermm-**rmrm",     //
+    "*s*m*ii>?-ermm-**rmrm",  //
 };
 
 char FunctionOf(DescriptorType type, int mode) {
@@ -104,12 +107,36 @@ char FunctionOf(DescriptorType type, int mode) {
           return 'e';
         case PointwiseMode::kLog:
           return 'l';
+        case PointwiseMode::kIndex:
+          return 'i';
+        case PointwiseMode::kGreaterEqual:
+          return '>';
+        case PointwiseMode::kSelect:
+          return '?';
       }
   }
   return '?';
 }
 
-double Apply(PointwiseMode mode, double x, double b) {
+// The type of what a function computes; that of floating numbers is float32.
+cudnn::CudnnDataType ComputeTypeOf(char function) {
+  switch (function) {
+    case 'i':
+      return cudnn::CudnnDataType::kInt32;
+    case '>':
+      return cudnn::CudnnDataType::kBool;
+    default:
+      return cudnn::CudnnDataType::kFloat32;
+  }
+}
+
+struct PointwiseElements {
+  double x, b, t;
+  int64_t index;
+};
+
+double Apply(PointwiseMode mode, const PointwiseElements& of) {
+  const auto [x, b, t, index] = of;
   switch (mode) {
     case PointwiseMode::kAdd:
       return x + b;
@@ -123,6 +150,12 @@ double Apply(PointwiseMode mode, double x, double b) {
       return std::exp(x);
     case PointwiseMode::kLog:
       return std::log(x);
+    case PointwiseMode::kIndex:
+      return static_cast<double>(index);
+    case PointwiseMode::kGreaterEqual:
+      return x >= b ? 1 : 0;
+    case PointwiseMode::kSelect:
+      return t != 0 ? x : b;
   }
   return std::numeric_limits<double>::quiet_NaN();
 }
@@ -135,6 +168,7 @@ bool IsSet(const FakeDescriptor& descriptor, AttributeName attribute) {
 struct Names {
   AttributeName a, y;
   std::optional<AttributeName> b = {};
+  std::optional<AttributeName> t = {};
   std::optional<AttributeName> function = {};
   DescriptorType function_type = DescriptorType::kMatMul;
   AttributeName compute_type = AttributeName::kMatMulComputeType;
@@ -154,6 +188,7 @@ std::optional<Names> NamesOf(DescriptorType type) {
       return Names{.a = AttributeName::kPointwiseOperationX,
                    .y = AttributeName::kPointwiseOperationY,
                    .b = AttributeName::kPointwiseOperationB,
+                   .t = AttributeName::kPointwiseOperationT,
                    .function = AttributeName::kPointwiseOperationPointwise,
                    .function_type = DescriptorType::kPointwise,
                    .compute_type = AttributeName::kPointwiseComputeType,
@@ -232,17 +267,24 @@ bool FakeAttention::AddStep(const FakeDescriptor& operation) {
   Step step = {.type = operation.type()};
   if (names->function.has_value()) {
     const FakeDescriptor& function = *operation.Descriptor(*names->function);
-    if (function.type() != names->function_type ||
-        function.Get<cudnn::CudnnDataType>(names->compute_type) !=
-            cudnn::CudnnDataType::kFloat32) {
+    if (function.type() != names->function_type) return false;
+    if (names->mode.has_value()) step.mode = function.Get<int>(*names->mode);
+    const bool is_index = FunctionOf(step.type, step.mode) == 'i';
+    if (function.Get<cudnn::CudnnDataType>(names->compute_type) !=
+            ComputeTypeOf(FunctionOf(step.type, step.mode)) ||
+        function.Has(AttributeName::kPointwiseAxis) != is_index) {
       return false;
     }
-    if (names->mode.has_value()) step.mode = function.Get<int>(*names->mode);
+    if (is_index) {
+      step.axis = function.Get<int64_t>(AttributeName::kPointwiseAxis);
+    }
   }
   const bool has_b = names->b.has_value() && operation.Has(*names->b);
+  const bool has_t = names->t.has_value() && operation.Has(*names->t);
   const char function = FunctionOf(step.type, step.mode);
   if (step.type == DescriptorType::kPointwiseOperation &&
-      has_b == (function == 'e' || function == 'l')) {
+      (has_b == (function == 'e' || function == 'l' || function == 'i') ||
+       has_t != (function == '?'))) {
     return false;
   }
   const auto add = [&](AttributeName attribute, int64_t* id) {
@@ -251,7 +293,8 @@ bool FakeAttention::AddStep(const FakeDescriptor& operation) {
     return added.has_value();
   };
   if (!add(names->a, &step.a) || (has_b && !add(*names->b, &step.b)) ||
-      !add(names->y, &step.y) || !DoesStepFit(step)) {
+      (has_t && !add(*names->t, &step.t)) || !add(names->y, &step.y) ||
+      !DoesStepFit(step)) {
     return false;
   }
   operands_.at(step.y).is_written = true;
@@ -262,7 +305,8 @@ bool FakeAttention::AddStep(const FakeDescriptor& operation) {
 bool FakeAttention::DoesStepFit(const Step& step) const {
   const Operand& y = operands_.at(step.y);
   if (y.is_written || y.is_by_value) return false;
-  for (const int64_t id : {step.a, step.b < 0 ? step.a : step.b}) {
+  for (const int64_t id :
+       {step.a, step.b < 0 ? step.a : step.b, step.t < 0 ? step.a : step.t}) {
     const Operand& input = operands_.at(id);
     if (input.is_virtual && !input.is_written) return false;
   }
@@ -280,6 +324,8 @@ bool FakeAttention::DoesStepFit(const Step& step) const {
     case DescriptorType::kPointwiseOperation:
       // A bias in memory is broadcast along batch and heads only.
       return a.extents == to && IsBroadcast(b.extents, to) &&
+             (step.t < 0 || operands_.at(step.t).tensor.extents == to) &&
+             step.axis >= 0 && step.axis < 4 &&
              (FunctionOf(step.type, step.mode) != '+' ||
               operands_.at(step.b).is_virtual || b.extents[2] == to[2]);
     case DescriptorType::kReductionOperation:
@@ -347,10 +393,15 @@ FakeAttention::Elements FakeAttention::Pointwise(const Step& step) const {
   const Elements b = has_b ? Load(step.b) : Elements{0};
   const Axes b_extents =
       has_b ? operands_.at(step.b).tensor.extents : Axes{1, 1, 1, 1};
+  const Elements t = step.t >= 0 ? Load(step.t) : Elements(a.size());
   Elements y;
   ForEach(operands_.at(step.y).tensor.extents, [&](const Axes& index) {
-    y.push_back(Apply(static_cast<PointwiseMode>(step.mode), a[y.size()],
-                      b[PositionOf(b_extents, index)]));
+    const size_t i = y.size();
+    y.push_back(Apply(static_cast<PointwiseMode>(step.mode),
+                      {.x = a[i],
+                       .b = b[PositionOf(b_extents, index)],
+                       .t = t[i],
+                       .index = index[step.axis]}));
   });
   return y;
 }

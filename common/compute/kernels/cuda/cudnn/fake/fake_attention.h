@@ -44,7 +44,9 @@ class FakeAttention {
     int mode = 0;  // A PointwiseMode or a ReductionOperator.
     int64_t a = 0;
     int64_t b = -1;  // -1: absent.
+    int64_t t = -1;  // -1: absent.
     int64_t y = 0;
+    int64_t axis = 0;  // Of an index.
   };
   // Elements in row order of the four axes.
   using Elements = std::vector<double>;

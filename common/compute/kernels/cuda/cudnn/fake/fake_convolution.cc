@@ -225,6 +225,10 @@ DType FakeTensor::dtype() const {
       return DType::kFloat16;
     case cudnn::CudnnDataType::kBfloat16:
       return DType::kBfloat16;
+    case cudnn::CudnnDataType::kInt32:
+      return DType::kInt32;
+    case cudnn::CudnnDataType::kBool:
+      return DType::kBool;
   }
   return DType::kInvalid;
 }

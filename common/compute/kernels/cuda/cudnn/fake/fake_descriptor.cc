@@ -90,6 +90,8 @@ constexpr Rule kRules[] = {
      AttributeType::kPointwiseMode, 1},
     {DescriptorType::kPointwise, AttributeName::kPointwiseComputeType,
      AttributeType::kDataType, 1},
+    {DescriptorType::kPointwise, AttributeName::kPointwiseAxis,
+     AttributeType::kInt64, 1, /*is_optional=*/true},
     {kPointwise, AttributeName::kPointwiseOperationPointwise,
      AttributeType::kDescriptor, 1},
     {kPointwise, AttributeName::kPointwiseOperationX,
@@ -98,6 +100,8 @@ constexpr Rule kRules[] = {
      AttributeType::kDescriptor, 1, /*is_optional=*/true},
     {kPointwise, AttributeName::kPointwiseOperationY,
      AttributeType::kDescriptor, 1},
+    {kPointwise, AttributeName::kPointwiseOperationT,
+     AttributeType::kDescriptor, 1, /*is_optional=*/true},
 
     {DescriptorType::kMatMul, AttributeName::kMatMulComputeType,
      AttributeType::kDataType, 1},
