@@ -305,9 +305,10 @@ void ReportCalls(absl::string_view bench, bool is_adam, bool with_graphs) {
     if (count == 0 || function == "cuCtxSetCurrent") continue;
     absl::StrAppend(&rest, R"(, ")", function, R"(": )", count);
   }
-  Report(bench, "launches",
-         static_cast<double>(calls["cuLaunchKernel"] + calls["cuGraphLaunch"]),
-         rest);
+  Report(
+      bench, "launches",
+      static_cast<double>(calls["cuLaunchKernelEx"] + calls["cuGraphLaunch"]),
+      rest);
 }
 
 int Main(bool is_simulated) {

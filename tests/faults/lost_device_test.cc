@@ -68,7 +68,7 @@ class LostDeviceTest : public testing::Test {
   void StartWithFault(TaskId task, int launch) {
     ASSERT_OK(cluster_->Start(
         task, {kSimulated, "--gpu_graphs=off"},
-        {{"FAULT", absl::StrCat("gpu.cuLaunchKernel@call=", launch)}}));
+        {{"FAULT", absl::StrCat("gpu.cuLaunchKernelEx@call=", launch)}}));
   }
 
   std::string name_;

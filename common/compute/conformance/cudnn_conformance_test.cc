@@ -200,7 +200,7 @@ TEST_F(SmallConvolutionTest, AStepTransposesTheKernelAndEnqueuesThePlan) {
   const auto library_before = cudnn_.counts();
   EXPECT_OK(Run());
   EXPECT_THAT(CountedSince(driver_before, machine_.counts()),
-              ElementsAre(Pair("cuLaunchKernel", 1)));
+              ElementsAre(Pair("cuLaunchKernelEx", 1)));
   EXPECT_THAT(
       CountedSince(library_before, cudnn_.counts()),
       ElementsAre(Pair("cudnnBackendExecute", 1), Pair("cudnnSetStream", 1)));

@@ -183,7 +183,7 @@ TEST_P(DeviceExecutionTest, SteadyStepAllocatesNothing) {
        {"cuMemCreate", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate"}) {
     EXPECT_EQ(after[function], before[function]) << function;
   }
-  EXPECT_EQ(after["cuLaunchKernel"] - before["cuLaunchKernel"], 1);
+  EXPECT_EQ(after["cuLaunchKernelEx"] - before["cuLaunchKernelEx"], 1);
 }
 
 TEST_P(DeviceExecutionTest, UpdatesReachTheStoreInTheirOrder) {
@@ -257,7 +257,7 @@ TEST_P(DeviceExecutionTest, RunsAgainAfterAnError) {
   const std::vector<Tensor> arguments = {
       Tensor::FromValues<float>({2}, {1, 2})};
   std::vector<Tensor> results;
-  machine_.Fail("cuLaunchKernel", driver::kInvalidValue, /*after=*/1);
+  machine_.Fail("cuLaunchKernelEx", driver::kInvalidValue, /*after=*/1);
   EXPECT_THAT(executable->Run(arguments, {}, &results),
               StatusIs(absl::StatusCode::kInternal,
                        AllOf(HasSubstr("Add"), HasSubstr("scale_add"))));

@@ -217,7 +217,7 @@ TEST_P(DeviceStepTest, SteadyStepCopiesItsArgumentsAndResultsOnly) {
   // Forward and backward, then one launch that updates all variables.
   if (has_graphs()) {
     EXPECT_EQ(calls["cuGraphLaunch"], 1);
-    EXPECT_EQ(calls["cuLaunchKernel"], 1);
+    EXPECT_EQ(calls["cuLaunchKernelEx"], 1);
   }
   // The end of the step, for which the host waits to read the loss, and the end
   // of the updates, for which it does not wait.
@@ -296,7 +296,7 @@ TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
     EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 0 : 3);
     calls = CallsOf([&] { EXPECT_OK(executable->Finish(&results)); });
     EXPECT_EQ(calls["cuMemcpyAsync"], 0);
-    EXPECT_EQ(calls["cuLaunchKernel"], 0);
+    EXPECT_EQ(calls["cuLaunchKernelEx"], 0);
     ASSERT_OK(executable->Finish(&results));
   }
 }
@@ -441,7 +441,7 @@ TEST_P(DeviceStepTest, ALostGpuIsThatOfStepsWithoutGraphs) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_OK(executable->Run(arguments, {}, &results));
   }
-  machine_.Fail(has_graphs() ? "cuGraphLaunch" : "cuLaunchKernel",
+  machine_.Fail(has_graphs() ? "cuGraphLaunch" : "cuLaunchKernelEx",
                 driver::kEccUncorrectable, 0, /*is_sticky=*/true);
   const absl::Status status = executable->Run(arguments, {}, &results);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);

@@ -387,7 +387,7 @@ TEST_P(DeviceOptimizerTest, SteadyStepIsOneLaunchForEachDTypeAndPass) {
     for (const auto& [function, count] : before) counts[function] -= count;
     std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
     const int launch_count = 2 * c.launches_of_two_steps;  // float32, float64
-    EXPECT_EQ(counts["cuLaunchKernel"], launch_count);
+    EXPECT_EQ(counts["cuLaunchKernelEx"], launch_count);
     EXPECT_EQ(counts["cuEventRecord"], 2);
     int64_t call_count = 0;
     for (const auto& [function, count] : counts) {

@@ -11,6 +11,9 @@
 namespace muster {
 namespace {
 
+// Programmatic dependent launch needs it.
+constexpr int kOverlappingComputeCapability = 90;
+
 absl::Status CheckQuery(const driver::DriverApi& api, driver::Result result,
                         int ordinal) {
   if (result == driver::kSuccess) return absl::OkStatus();
@@ -89,7 +92,12 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Create(
       CheckQuery(*api, api->cuDevicePrimaryCtxRetain(&context, options.ordinal),
                  options.ordinal));
   device->context_ = std::make_unique<DeviceContext>(
-      api, context, options.ordinal, options.name);
+      api, context,
+      DeviceContext::Properties{
+          .ordinal = options.ordinal,
+          .name = options.name,
+          .overlaps_launches = device->description_.compute_capability >=
+                               kOverlappingComputeCapability});
   device->pinned_memory_ =
       std::make_unique<PinnedMemory>(device->context_.get());
   ASSIGN_OR_RETURN(device->memory_, DeviceMemory::Create(device->context_.get(),

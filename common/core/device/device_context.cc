@@ -31,7 +31,7 @@ std::string DeviceContext::Describe(driver::Result result,
   const char* text = nullptr;
   api_.cuGetErrorName(result, &error);
   api_.cuGetErrorString(result, &text);
-  return absl::StrCat(name_, ": ", function,
+  return absl::StrCat(name(), ": ", function,
                       " failed: ", error == nullptr ? "error" : error, " (",
                       result, ")", text == nullptr ? "" : ", ",
                       text == nullptr ? "" : text);
@@ -46,7 +46,7 @@ absl::Status DeviceContext::ToStatus(driver::Result result,
   if (!LosesDevice(result)) return absl::InternalError(message);
   absl::Status lost = absl::UnavailableError(absl::StrCat(
       message, "; this process cannot use the device again: restart it"));
-  lost.SetPayload(kDeviceLostUrl, absl::Cord(name_));
+  lost.SetPayload(kDeviceLostUrl, absl::Cord(name()));
   const absl::MutexLock lock(&mutex_);
   if (health_.ok()) health_ = lost;
   return health_;

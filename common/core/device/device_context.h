@@ -19,18 +19,24 @@ inline constexpr char kDeviceLostUrl[] = "type.muster/DeviceLost";
 // classes of this room. Thread-safe.
 class DeviceContext {
  public:
+  struct Properties {
+    int ordinal = 0;
+    std::string name;
+    // The device can launch a kernel while the one before it runs: compute
+    // capability 9.
+    bool overlaps_launches = false;
+  };
+
   // `api` and `context` are borrowed.
   DeviceContext(const driver::DriverApi* api, driver::ContextHandle* context,
-                int ordinal, std::string name)
-      : api_(*api),
-        context_(context),
-        ordinal_(ordinal),
-        name_(std::move(name)) {}
+                Properties properties)
+      : api_(*api), context_(context), properties_(std::move(properties)) {}
 
   const driver::DriverApi& api() const { return api_; }
   driver::ContextHandle* handle() const { return context_; }
-  int ordinal() const { return ordinal_; }
-  const std::string& name() const { return name_; }
+  int ordinal() const { return properties_.ordinal; }
+  const std::string& name() const { return properties_.name; }
+  bool overlaps_launches() const { return properties_.overlaps_launches; }
 
   // Calls a function in the device's context: Call("cuMemUnmap",
   // api().cuMemUnmap, address, size).
@@ -75,8 +81,7 @@ class DeviceContext {
  private:
   const driver::DriverApi& api_;
   driver::ContextHandle* const context_;
-  const int ordinal_;
-  const std::string name_;
+  const Properties properties_;
   mutable absl::Mutex mutex_;
   absl::Status health_ ABSL_GUARDED_BY(mutex_);
 };

@@ -8,7 +8,9 @@
 // kernels may use.
 //
 // A .cu file holds kernels declared `extern "C" __global__ void`, no host code
-// and no standard C++ header. It ends with the list of its kernels:
+// and no standard C++ header. The first statement of a kernel is
+// AwaitPrecedingKernel(); the build checks it. The file ends with the list of
+// its kernels:
 //
 //   MUSTER_SIMULATED_KERNELS(NAME, MUSTER_PLAIN_KERNEL(scale),
 //                            MUSTER_BARRIER_KERNEL(row_sum))
@@ -18,6 +20,18 @@
 #ifdef __CUDACC__
 
 #define MUSTER_SIMULATED_KERNELS(...)
+
+// Returns when the kernel ahead in the stream is done and its writes are
+// visible. The blocks of a kernel may be launched before that, so that
+// launching takes no time between two short kernels: "programmatic dependent
+// launch" in the CUDA C++ Programming Guide. A kernel that did not wait could
+// end before the one ahead of it, and the next one would begin too early.
+__device__ inline void AwaitPrecedingKernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // Returns the block's memory that LaunchShape::shared_bytes asks for.
 __device__ inline void* DynamicSharedMemory() {

@@ -58,8 +58,8 @@ class DeviceSet {
   absl::Status UseSimulatedDevices(int count);
 
   // Lets the `occurrence`-th call of a function of the driver
-  // ("cuLaunchKernel"), and all later ones, fail with an uncorrectable error of
-  // memory, which loses the GPU. For tests.
+  // ("cuLaunchKernelEx"), and all later ones, fail with an uncorrectable error
+  // of memory, which loses the GPU. For tests.
   //   kFailedPrecondition  no GPUs are simulated
   absl::Status FailSimulatedDevices(absl::string_view function,
                                     int64_t occurrence);

@@ -127,6 +127,24 @@ struct CopyNodeParameters {
   size_t depth = 1;
 };
 
+// CUlaunchAttribute, as a kernel's that may begin before the kernel ahead of it
+// in the stream is done.
+struct LaunchAttribute {
+  int id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+  char padding[4] = {};
+  int is_allowed = 1;  // The first bytes of a union.
+  char rest_of_union[60] = {};
+};
+// CUlaunchConfig.
+struct LaunchConfiguration {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  StreamHandle* stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
 inline constexpr int kMemoryTypeUnified = 4;
 inline constexpr int kGranularityMinimum = 0;
 inline constexpr unsigned kHostAllocPortable = 1;
@@ -181,9 +199,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
                               unsigned, int*, void**, unsigned))               \
   F(cuLibraryUnload, Result(LibraryHandle*))                                   \
   F(cuLibraryGetKernel, Result(KernelHandle**, LibraryHandle*, const char*))   \
-  F(cuLaunchKernel,                                                            \
-    Result(KernelHandle*, unsigned, unsigned, unsigned, unsigned, unsigned,    \
-           unsigned, unsigned, StreamHandle*, void**, void**))
+  F(cuLaunchKernelEx,                                                          \
+    Result(const LaunchConfiguration*, KernelHandle*, void**, void**))
 
 // Functions that drivers before CUDA 12.3 do not have all of.
 #define MUSTER_DRIVER_GRAPH_FUNCTIONS(F)                                       \

@@ -13,7 +13,7 @@ struct SimulatedKernel {
   // True if its threads wait for each other: __syncthreads, shuffles, votes.
   bool has_barriers;
   // Runs one thread. `arguments` holds the address of each argument, as
-  // cuLaunchKernel() takes them.
+  // cuLaunchKernelEx() takes them.
   void (*invoke)(void** arguments);
   // The size of each argument. A launch copies them: the kernel runs later.
   absl::Span<const uint32_t> argument_bytes;

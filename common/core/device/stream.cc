@@ -108,11 +108,17 @@ absl::Status DeviceStream::Launch(const KernelFunction& kernel,
   for (const KernelArgument& argument : arguments) {
     addresses.push_back(const_cast<void*>(argument.address));
   }
-  return context_.Call(kernel.name(), context_.api().cuLaunchKernel,
-                       kernel.handle(), shape.grid[0], shape.grid[1],
-                       shape.grid[2], shape.block[0], shape.block[1],
-                       shape.block[2], shape.shared_bytes, handle_,
-                       addresses.data(), nullptr);
+  driver::LaunchAttribute begins_early;
+  const driver::LaunchConfiguration configuration = {
+      .grid = {shape.grid[0], shape.grid[1], shape.grid[2]},
+      .block = {shape.block[0], shape.block[1], shape.block[2]},
+      .shared_bytes = shape.shared_bytes,
+      .stream = handle_,
+      .attributes = &begins_early,
+      .attribute_count = context_.overlaps_launches() ? 1u : 0u};
+  return context_.Call(kernel.name(), context_.api().cuLaunchKernelEx,
+                       &configuration, kernel.handle(), addresses.data(),
+                       nullptr);
 }
 
 absl::Status DeviceStream::AddToRecorder(LibraryCall call) {

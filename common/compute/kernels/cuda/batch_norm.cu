@@ -379,24 +379,28 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_moments_float(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[Parameters::kThreads * 8];
   VisitFloat(p.x.type, p.vector, MomentsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_moments_double(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[Parameters::kThreads * 4];
   VisitDouble(p.vector, MomentsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
     batch_norm_sums_float(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[Parameters::kThreads * 8];
   VisitFloat(p.x.type, p.vector, GradientsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_sums_double(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[Parameters::kThreads * 4];
   VisitDouble(p.vector, GradientsSummer{p, shared});
 }
@@ -405,6 +409,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
 // of batch_norm_apply.
 extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
     batch_norm_combine_moments(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[Parameters::kCombineThreads];
   const int64_t c = GlobalThread();
   const bool is_channel = c < p.channels;
@@ -445,6 +450,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
 // Writes the factors of batch_norm_apply from given moments.
 extern "C" __global__ void batch_norm_given(
     const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   const int64_t c = GlobalThread();
   if (c >= p.channels) return;
   StoreApplyFactors(p, c, LoadElement<double>(p.mean, c),
@@ -455,6 +461,7 @@ extern "C" __global__ void batch_norm_given(
 // the factors of batch_norm_gradient.
 extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
     batch_norm_combine_sums(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[2 * Parameters::kCombineThreads];
   const int64_t c = GlobalThread();
   const bool is_channel = c < p.channels;
@@ -485,23 +492,27 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_apply_float(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   VisitFloat(p.x.type, p.vector,
              [&]<typename T, int kVector> { Apply<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_apply_double(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   VisitDouble(p.vector, [&]<typename T, int kVector> { Apply<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
     batch_norm_gradient_float(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   VisitFloat(p.x.type, p.vector,
              [&]<typename T, int kVector> { ApplyGradient<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     batch_norm_gradient_double(const __grid_constant__ BatchNormParameters p) {
+  AwaitPrecedingKernel();
   VisitDouble(p.vector,
               [&]<typename T, int kVector> { ApplyGradient<T, kVector>(p); });
 }

@@ -133,26 +133,31 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void conv_forward_float(
     const __grid_constant__ ConvParameters p) {
+  AwaitPrecedingKernel();
   Forward<float>(p);
 }
 
 extern "C" __global__ void conv_forward_double(
     const __grid_constant__ ConvParameters p) {
+  AwaitPrecedingKernel();
   Forward<double>(p);
 }
 
 extern "C" __global__ void conv_input_float(
     const __grid_constant__ ConvParameters p) {
+  AwaitPrecedingKernel();
   BackpropInput<float>(p);
 }
 
 extern "C" __global__ void conv_input_double(
     const __grid_constant__ ConvParameters p) {
+  AwaitPrecedingKernel();
   BackpropInput<double>(p);
 }
 
 extern "C" __global__ void conv_kernel(
     const __grid_constant__ ConvParameters p) {
+  AwaitPrecedingKernel();
   BackpropKernel(p);
 }
 

@@ -181,6 +181,7 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void copy_words(
     const __grid_constant__ CopyParameters p) {
+  AwaitPrecedingKernel();
   switch (p.word_bytes) {
     case 1:
       return CopyWords<uint8_t>(p);
@@ -199,6 +200,7 @@ extern "C" __global__ void copy_words(
 
 extern "C" __global__ void transpose_words(
     const __grid_constant__ TransposeParameters p) {
+  AwaitPrecedingKernel();
   __shared__ uint64_t
       tile[TransposeParameters::kTile * (TransposeParameters::kTile + 1)];
   switch (p.word_bytes) {
@@ -215,6 +217,7 @@ extern "C" __global__ void transpose_words(
 
 extern "C" __global__ void gather_words(
     const __grid_constant__ GatherParameters p) {
+  AwaitPrecedingKernel();
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   const int64_t k = thread % p.inner;
@@ -228,15 +231,18 @@ extern "C" __global__ void gather_words(
 
 extern "C" __global__ void scatter_float(
     const __grid_constant__ ScatterParameters p) {
+  AwaitPrecedingKernel();
   ScatterRow<double>(p);
 }
 
 extern "C" __global__ void scatter_integer(
     const __grid_constant__ ScatterParameters p) {
+  AwaitPrecedingKernel();
   ScatterRow<int64_t>(p);
 }
 
 extern "C" __global__ void one_hot(const __grid_constant__ OneHotParameters p) {
+  AwaitPrecedingKernel();
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   const int64_t index =
@@ -248,6 +254,7 @@ extern "C" __global__ void one_hot(const __grid_constant__ OneHotParameters p) {
 // True if fewer than k elements of a row are greater than its target.
 extern "C" __global__ void in_top_k(
     const __grid_constant__ InTopKParameters p) {
+  AwaitPrecedingKernel();
   const int64_t row = GlobalThread();
   if (row >= p.count) return;
   const int64_t target = LoadElement<int64_t>(p.targets, row);
@@ -266,6 +273,7 @@ extern "C" __global__ void in_top_k(
 
 extern "C" __global__ void check_condition(
     const __grid_constant__ CheckConditionParameters p) {
+  AwaitPrecedingKernel();
   __shared__ int64_t first[CheckConditionParameters::kThreads];
   int64_t i = threadIdx.x;
   while (i < p.count && p.condition[i]) i += CheckConditionParameters::kThreads;

@@ -431,11 +431,13 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     depthwise_forward(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   VisitAll(p, [&]<typename T, int kVector> { ForwardAny<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     depthwise_forward_3x3(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   VisitVectors(p,
                [&]<typename T, int kVector> { Forward<T, kVector, 3, 1>(p); });
 }
@@ -443,18 +445,21 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     depthwise_forward_3x3_stride_2(
         const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   VisitVectors(p,
                [&]<typename T, int kVector> { Forward<T, kVector, 3, 2>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     depthwise_input(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   VisitAll(p,
            [&]<typename T, int kVector> { BackpropInputAny<T, kVector>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     depthwise_input_3x3(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   VisitVectors(
       p, [&]<typename T, int kVector> { BackpropInput<T, kVector, 3, 1>(p); });
 }
@@ -462,18 +467,21 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     depthwise_input_3x3_stride_2(
         const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   VisitVectors(
       p, [&]<typename T, int kVector> { BackpropInput<T, kVector, 3, 2>(p); });
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     depthwise_kernel(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kSharedFloats];
   VisitAll(p, RunOfTapsSummer{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     depthwise_kernel_3x3(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kSharedFloats];
   VisitVectors(p, TapsSummer<3, 1>{p, shared});
 }
@@ -481,6 +489,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     depthwise_kernel_3x3_stride_2(
         const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kSharedFloats];
   VisitVectors(p, TapsSummer<3, 2>{p, shared});
 }
@@ -488,6 +497,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
 // Adds up the parts of each tap and channel.
 extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
     depthwise_combine(const __grid_constant__ DepthwiseParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[Parameters::kCombineThreads];
   const int64_t columns = static_cast<int64_t>(p.height.window_extent) *
                           p.width.window_extent * p.channels;

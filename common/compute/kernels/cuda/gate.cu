@@ -8,11 +8,13 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void begin_step(
     const __grid_constant__ BeginStepParameters p) {
+  AwaitPrecedingKernel();
   if (GlobalThread() == 0) p.gate->step = NextStep(p.gate->step);
 }
 
 extern "C" __global__ void check_weight(
     const __grid_constant__ CheckWeightParameters p) {
+  AwaitPrecedingKernel();
   if (GlobalThread() != 0) return;
   const float weight = *p.weight;
   // False for NaN, too.

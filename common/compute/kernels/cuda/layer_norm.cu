@@ -448,18 +448,21 @@ using namespace muster::internal;  // NOLINT
 // Kernels of rows: with one vector for each lane, with several, and long ones.
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_one_float(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kLaneSums];
   VisitFloat(p.x.type, p.vector, Normalizer<float, 1>{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_one_double(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[kLaneSums];
   VisitDouble(p.vector, Normalizer<double, 1>{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
     layer_norm_some_float(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kLaneSums];
   VisitFloat(p.x.type, p.vector,
              Normalizer<float, Parameters::kVectors>{p, shared});
@@ -467,18 +470,21 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 3)
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_some_double(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[kLaneSums];
   VisitDouble(p.vector, Normalizer<double, Parameters::kVectors>{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
     layer_norm_long_float(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kLaneSums];
   VisitFloat(p.x.type, p.vector, LongNormalizer<float>{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
     layer_norm_long_double(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[kLaneSums];
   VisitDouble(p.vector, LongNormalizer<double>{p, shared});
 }
@@ -486,6 +492,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_one_gradient_float(
         const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kLaneSums];
   __shared__ float columns[8 * Parameters::kThreads];
   VisitFloat(p.x.type, p.vector,
@@ -495,6 +502,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_one_gradient_double(
         const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[kLaneSums];
   __shared__ double columns[4 * Parameters::kThreads];
   VisitDouble(p.vector, Differentiator<double, 1, true>{p, shared, columns});
@@ -503,6 +511,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_some_gradient_float(
         const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kLaneSums];
   VisitFloat(
       p.x.type, p.vector,
@@ -512,19 +521,23 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     layer_norm_some_gradient_double(
         const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[kLaneSums];
   VisitDouble(p.vector, Differentiator<double, Parameters::kVectors, true>{
                             p, shared, nullptr});
 }
 
-extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
+// With registers for one block on a multiprocessor, of two, none are spilled.
+extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads, 1)
     layer_norm_long_sums_float(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ float shared[kLaneSums];
   VisitFloat(p.x.type, p.vector, LongSummer<float>{p, shared});
 }
 
 extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
     layer_norm_long_sums_double(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[kLaneSums];
   VisitDouble(p.vector, LongSummer<double>{p, shared});
 }
@@ -533,6 +546,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     layer_norm_long_gradient_float(
         const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   VisitFloat(p.x.type, p.vector,
              Differentiator<float, 1, false>{p, nullptr, nullptr});
 }
@@ -540,12 +554,14 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     layer_norm_long_gradient_double(
         const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   VisitDouble(p.vector, Differentiator<double, 1, false>{p, nullptr, nullptr});
 }
 
 // Combines the sums of the parts: writes the gradients of scale and offset.
 extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
     layer_norm_combine(const __grid_constant__ LayerNormParameters p) {
+  AwaitPrecedingKernel();
   __shared__ double shared[2 * Parameters::kCombineThreads];
   const int64_t feature = GlobalThread();
   const bool is_feature = feature < p.features;

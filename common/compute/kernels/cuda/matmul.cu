@@ -124,16 +124,19 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void matmul_float(
     const __grid_constant__ MatMulParameters p) {
+  AwaitPrecedingKernel();
   MultiplyTile<float>(p);
 }
 
 extern "C" __global__ void matmul_double(
     const __grid_constant__ MatMulParameters p) {
+  AwaitPrecedingKernel();
   MultiplyTile<double>(p);
 }
 
 extern "C" __global__ void matmul_int64(
     const __grid_constant__ MatMulParameters p) {
+  AwaitPrecedingKernel();
   MultiplyTile<int64_t>(p);
 }
 

@@ -76,6 +76,7 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void pool_forward(
     const __grid_constant__ PoolParameters p) {
+  AwaitPrecedingKernel();
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   const int64_t c = thread % p.channels;
@@ -93,6 +94,7 @@ extern "C" __global__ void pool_forward(
 
 extern "C" __global__ void pool_gradient(
     const __grid_constant__ PoolParameters p) {
+  AwaitPrecedingKernel();
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   const int64_t c = thread % p.channels;

@@ -43,6 +43,7 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void draw_random(
     const __grid_constant__ RandomParameters p) {
+  AwaitPrecedingKernel();
   const int64_t i = GlobalThread();
   if (i >= p.count) return;
   const uint64_t key = muster::FoldInWord(static_cast<uint64_t>(p.seed[0]),
@@ -69,6 +70,7 @@ extern "C" __global__ void draw_random(
 }
 
 extern "C" __global__ void make_seed(const __grid_constant__ SeedParameters p) {
+  AwaitPrecedingKernel();
   if (p.from == nullptr) {
     p.to[0] = static_cast<int64_t>(p.data);
     p.to[1] = 0;

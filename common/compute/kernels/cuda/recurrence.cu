@@ -180,21 +180,25 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void recurrence_float(
     const __grid_constant__ RecurrenceForwardParameters<float> p) {
+  AwaitPrecedingKernel();
   RunForward(p);
 }
 
 extern "C" __global__ void recurrence_double(
     const __grid_constant__ RecurrenceForwardParameters<double> p) {
+  AwaitPrecedingKernel();
   RunForward(p);
 }
 
 extern "C" __global__ void recurrence_gradient_float(
     const __grid_constant__ RecurrenceBackwardParameters<float> p) {
+  AwaitPrecedingKernel();
   RunBackward(p);
 }
 
 extern "C" __global__ void recurrence_gradient_double(
     const __grid_constant__ RecurrenceBackwardParameters<double> p) {
+  AwaitPrecedingKernel();
   RunBackward(p);
 }
 

@@ -177,20 +177,24 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void __launch_bounds__(ReduceParameters::kThreadsMax)
     reduce_float(const __grid_constant__ ReduceParameters p) {
+  AwaitPrecedingKernel();
   Reduce<double>(p, p.initial_float);
 }
 
 extern "C" __global__ void __launch_bounds__(ReduceParameters::kThreadsMax)
     reduce_integer(const __grid_constant__ ReduceParameters p) {
+  AwaitPrecedingKernel();
   Reduce<int64_t>(p, p.initial_integer);
 }
 
 extern "C" __global__ void arg_float(const __grid_constant__ ArgParameters p) {
+  AwaitPrecedingKernel();
   FindExtreme<double>(p);
 }
 
 extern "C" __global__ void arg_integer(
     const __grid_constant__ ArgParameters p) {
+  AwaitPrecedingKernel();
   FindExtreme<int64_t>(p);
 }
 
@@ -198,6 +202,7 @@ extern "C" __global__ void arg_integer(
 // the products of the elements before it in between.
 extern "C" __global__ void prod_of_others(
     const __grid_constant__ ProdOfOthersParameters p) {
+  AwaitPrecedingKernel();
   const int64_t group = GlobalThread();
   if (group >= p.count) return;
   const int64_t begin = p.kept(group);
@@ -217,11 +222,13 @@ extern "C" __global__ void prod_of_others(
 
 extern "C" __global__ void cum_sum_float(
     const __grid_constant__ CumSumParameters p) {
+  AwaitPrecedingKernel();
   CumulateSums<double>(p);
 }
 
 extern "C" __global__ void cum_sum_integer(
     const __grid_constant__ CumSumParameters p) {
+  AwaitPrecedingKernel();
   CumulateSums<int64_t>(p);
 }
 

@@ -102,10 +102,12 @@ using namespace muster::internal;  // NOLINT
 #define MUSTER_ROW_KERNELS(name, function, Parameters) \
   extern "C" __global__ void name##_float(             \
       const __grid_constant__ Parameters p) {          \
+    AwaitPrecedingKernel();                            \
     function<double>(p);                               \
   }                                                    \
   extern "C" __global__ void name##_integer(           \
       const __grid_constant__ Parameters p) {          \
+    AwaitPrecedingKernel();                            \
     function<int64_t>(p);                              \
   }
 MUSTER_ROW_KERNELS(sort_row_runs, SortRun, SortElementsParameters)

@@ -31,16 +31,19 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void scale_float(
     const __grid_constant__ ScaleParameters p) {
+  AwaitPrecedingKernel();
   Scale<float>(p);
 }
 
 extern "C" __global__ void scale_double(
     const __grid_constant__ ScaleParameters p) {
+  AwaitPrecedingKernel();
   Scale<double>(p);
 }
 
 extern "C" __global__ void scale_integer(
     const __grid_constant__ ScaleParameters p) {
+  AwaitPrecedingKernel();
   const int64_t i = GlobalThread();
   if (i >= p.count || IsDone(p)) return;
   int64_t divisor = p.divisor;

@@ -438,42 +438,50 @@ __device__ void VisitHeldRow(const Visit& visit) {
 using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void rows_float(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   RunRow<float>(p);
 }
 
 extern "C" __global__ void rows_double(
     const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   RunRow<double>(p);
 }
 
 // Rows of up to 512, and up to 1024, elements, a multiple of 16 bytes.
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 3)
     rows_held_512(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   VisitHeldRow<16>(HeldRow{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
     rows_held_1024(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   VisitHeldRow<32>(HeldRow{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 6)
     softmax_held_512(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   VisitHeldRow<16>(HeldSoftmax{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 3)
     softmax_held_1024(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   VisitHeldRow<32>(HeldSoftmax{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
     gradients_held_512(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   VisitHeldRow<16>(HeldGradient{p});
 }
 
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads)
     gradients_held_1024(const __grid_constant__ RowParameters p) {
+  AwaitPrecedingKernel();
   VisitHeldRow<32>(HeldGradient{p});
 }
 

@@ -575,14 +575,17 @@ using muster::internal::Tape;
 // Twelve blocks on a multiprocessor have enough loads on their way.
 extern "C" __global__ void __launch_bounds__(Tape::kThreads, 12)
     tape_float(const __grid_constant__ Tape tape) {
+  AwaitPrecedingKernel();
   RunTape<float>(tape);
 }
 extern "C" __global__ void __launch_bounds__(Tape::kThreads)
     tape_double(const __grid_constant__ Tape tape) {
+  AwaitPrecedingKernel();
   RunTape<double>(tape);
 }
 extern "C" __global__ void __launch_bounds__(Tape::kThreads)
     tape_int64(const __grid_constant__ Tape tape) {
+  AwaitPrecedingKernel();
   RunTape<int64_t>(tape);
 }
 

@@ -370,6 +370,7 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void sort_runs(
     const __grid_constant__ SortRowsParameters p) {
+  AwaitPrecedingKernel();
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   const int32_t i = static_cast<int32_t>(thread);
@@ -380,6 +381,7 @@ extern "C" __global__ void sort_runs(
 
 extern "C" __global__ void merge_runs(
     const __grid_constant__ SortRowsParameters p) {
+  AwaitPrecedingKernel();
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   p.to[PlaceInMergedRun(p.from, thread, p.run, p.count,
@@ -390,6 +392,7 @@ extern "C" __global__ void merge_runs(
 
 extern "C" __global__ void link_rows(
     const __grid_constant__ LinkRowsParameters p) {
+  AwaitPrecedingKernel();
   const int64_t place = GlobalThread();
   if (place >= p.count) return;
   const int32_t i = p.sorted[place];
@@ -411,26 +414,31 @@ extern "C" __global__ void link_rows(
 
 extern "C" __global__ void sum_rows_float(
     const __grid_constant__ SumRowsParameters p) {
+  AwaitPrecedingKernel();
   SumRow<float>(p);
 }
 
 extern "C" __global__ void sum_rows_double(
     const __grid_constant__ SumRowsParameters p) {
+  AwaitPrecedingKernel();
   SumRow<double>(p);
 }
 
 extern "C" __global__ void change_float(
     const __grid_constant__ ChangeParameters p) {
+  AwaitPrecedingKernel();
   Change<double>(p);
 }
 
 extern "C" __global__ void change_integer(
     const __grid_constant__ ChangeParameters p) {
+  AwaitPrecedingKernel();
   Change<int64_t>(p);
 }
 
 extern "C" __global__ void find_non_finite(
     const __grid_constant__ FindNonFiniteParameters p) {
+  AwaitPrecedingKernel();
   const bool found = p.values.type == ElementType::kFloat64
                          ? HasNonFinite<double>(p)
                          : HasNonFinite<float>(p);
@@ -439,6 +447,7 @@ extern "C" __global__ void find_non_finite(
 
 extern "C" __global__ void choose_variant(
     const __grid_constant__ ChooseVariantParameters p) {
+  AwaitPrecedingKernel();
   if (GlobalThread() != 0) return;
   const int32_t is_skipped = *p.found != 0 ? 1 : 0;
   const int32_t skipped_before = p.is_settled != 0 ? 0 : p.state->was_skipped;
@@ -450,6 +459,7 @@ extern "C" __global__ void choose_variant(
 
 extern "C" __global__ void sum_squares(
     const __grid_constant__ SquaresParameters p) {
+  AwaitPrecedingKernel();
   const UpdateItem& item = p.items[blockIdx.y];
   double sum = 0;
   if (HasNorm(item)) {
@@ -469,6 +479,7 @@ extern "C" __global__ void sum_squares(
 
 extern "C" __global__ void clip_factors(
     const __grid_constant__ ClipFactorsParameters p) {
+  AwaitPrecedingKernel();
   // Of all items that share one norm.
   double total = 0;
   for (int64_t i = threadIdx.x; i < p.item_count;
@@ -492,16 +503,19 @@ extern "C" __global__ void clip_factors(
 
 extern "C" __global__ void lamb_squares_float(
     const __grid_constant__ LambRatiosParameters p) {
+  AwaitPrecedingKernel();
   LambSquares<float>(p);
 }
 
 extern "C" __global__ void lamb_squares_double(
     const __grid_constant__ LambRatiosParameters p) {
+  AwaitPrecedingKernel();
   LambSquares<double>(p);
 }
 
 extern "C" __global__ void lamb_ratios(
     const __grid_constant__ LambRatiosParameters p) {
+  AwaitPrecedingKernel();
   const int64_t i = GlobalThread();
   if (i >= p.item_count) return;
   double sums[2] = {0, 0};
@@ -516,21 +530,25 @@ extern "C" __global__ void lamb_ratios(
 
 extern "C" __global__ void constrain_norms_float(
     const __grid_constant__ ConstrainParameters p) {
+  AwaitPrecedingKernel();
   ConstrainNorm<float>(p);
 }
 
 extern "C" __global__ void constrain_norms_double(
     const __grid_constant__ ConstrainParameters p) {
+  AwaitPrecedingKernel();
   ConstrainNorm<double>(p);
 }
 
 extern "C" __global__ void constrain_signs_float(
     const __grid_constant__ ConstrainParameters p) {
+  AwaitPrecedingKernel();
   ConstrainSign<float>(p);
 }
 
 extern "C" __global__ void constrain_signs_double(
     const __grid_constant__ ConstrainParameters p) {
+  AwaitPrecedingKernel();
   ConstrainSign<double>(p);
 }
 
@@ -538,10 +556,12 @@ extern "C" __global__ void constrain_signs_double(
 #define MUSTER_UPDATE_KERNELS(name, ...)             \
   extern "C" __global__ void update_##name##_float(  \
       const __grid_constant__ UpdateParameters p) {  \
+    AwaitPrecedingKernel();                          \
     Update<muster::__VA_ARGS__, float>(p);           \
   }                                                  \
   extern "C" __global__ void update_##name##_double( \
       const __grid_constant__ UpdateParameters p) {  \
+    AwaitPrecedingKernel();                          \
     Update<muster::__VA_ARGS__, double>(p);          \
   }
 MUSTER_UPDATE_FUNCTIONS(MUSTER_UPDATE_KERNELS)

@@ -233,10 +233,12 @@ using namespace muster::internal;  // NOLINT
 #define MUSTER_KERNELS(name, Function, Parameters) \
   extern "C" __global__ void name##_float(         \
       const __grid_constant__ Parameters p) {      \
+    AwaitPrecedingKernel();                        \
     Function<float>(p);                            \
   }                                                \
   extern "C" __global__ void name##_double(        \
       const __grid_constant__ Parameters p) {      \
+    AwaitPrecedingKernel();                        \
     Function<double>(p);                           \
   }
 MUSTER_KERNELS(adafactor_rows, AdafactorRow, AdafactorParameters)

@@ -4,12 +4,14 @@
 
 extern "C" __global__ void scale_add(const float* x, float* y, float factor,
                                      int count) {
+  AwaitPrecedingKernel();
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) y[i] += factor * x[i];
 }
 
 // Half of the threads wait for the others.
 extern "C" __global__ void deadlock() {
+  AwaitPrecedingKernel();
   if (threadIdx.x % 2 == 0) __syncthreads();
 }
 

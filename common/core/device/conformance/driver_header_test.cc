@@ -83,6 +83,20 @@ static_assert(offsetof(KernelNodeParameters, kernel) ==
               offsetof(CUDA_KERNEL_NODE_PARAMS, kern));
 static_assert(offsetof(KernelNodeParameters, context) ==
               offsetof(CUDA_KERNEL_NODE_PARAMS, ctx));
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(LaunchAttribute, is_allowed) ==
+              offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(LaunchConfiguration) == sizeof(CUlaunchConfig));
+static_assert(offsetof(LaunchConfiguration, block) ==
+              offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(LaunchConfiguration, shared_bytes) ==
+              offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(LaunchConfiguration, stream) ==
+              offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(LaunchConfiguration, attributes) ==
+              offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(LaunchConfiguration, attribute_count) ==
+              offsetof(CUlaunchConfig, numAttrs));
 static_assert(sizeof(CopyNodeParameters) == sizeof(CUDA_MEMCPY3D));
 static_assert(offsetof(CopyNodeSide, memory_type) ==
               offsetof(CUDA_MEMCPY3D, srcMemoryType));
@@ -123,6 +137,8 @@ TEST(DriverHeaderTest, TheHeadersValuesAreTheDefaults) {
   EXPECT_EQ(MemoryLocation().type, CU_MEM_LOCATION_TYPE_DEVICE);
   EXPECT_EQ(AllocationProperties().type, CU_MEM_ALLOCATION_TYPE_PINNED);
   EXPECT_EQ(AccessDescription().flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  EXPECT_EQ(LaunchAttribute().id,
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ TEST_F(SimulatedMachineTest, CountsCalls) {
   EXPECT_OK(stream_->Fill(tensor.address(), 0, 4));
   EXPECT_OK(stream_->Fill(tensor.address(), 0, 4));
   EXPECT_EQ(machine_.counts().at("cuMemsetD8Async"), 2);
-  EXPECT_EQ(machine_.counts().count("cuLaunchKernel"), 0);
+  EXPECT_EQ(machine_.counts().count("cuLaunchKernelEx"), 0);
 }
 
 TEST_F(SimulatedMachineTest, PinnedMemoryIsKept) {

@@ -180,7 +180,7 @@ TEST_P(StepGraphsTest, SteadyStepMakesFewCalls) {
   for (const auto& [function, count] : before) calls[function] -= count;
   EXPECT_EQ(calls["cuGraphLaunch"], 1);
   for (const char* function :
-       {"cuLaunchKernel", "cuMemcpyAsync", "cuMemsetD8Async",
+       {"cuLaunchKernelEx", "cuMemcpyAsync", "cuMemsetD8Async",
         "cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags"}) {
     EXPECT_EQ(calls[function], 0) << function;
   }

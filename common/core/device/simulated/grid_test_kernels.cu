@@ -4,6 +4,7 @@
 #include "common/core/device/device_language.h"
 
 extern "C" __global__ void write_coordinates(uint64_t* seen) {
+  AwaitPrecedingKernel();
   const uint64_t block =
       blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const uint64_t thread =
@@ -13,6 +14,7 @@ extern "C" __global__ void write_coordinates(uint64_t* seen) {
 }
 
 extern "C" __global__ void sum_rows(const float* x, float* sums, int columns) {
+  AwaitPrecedingKernel();
   __shared__ float partial[32];
   float sum = 0;
   for (int i = threadIdx.x; i < columns; i += blockDim.x) {
@@ -31,6 +33,7 @@ extern "C" __global__ void sum_rows(const float* x, float* sums, int columns) {
 }
 
 extern "C" __global__ void shuffle_lanes(double* out) {
+  AwaitPrecedingKernel();
   const int lane = threadIdx.x;
   const double own = lane;
   out[lane] = __shfl_xor_sync(~0u, own, 5);
@@ -40,12 +43,14 @@ extern "C" __global__ void shuffle_lanes(double* out) {
 }
 
 extern "C" __global__ void vote_odd(uint32_t* ballot) {
+  AwaitPrecedingKernel();
   const uint32_t votes = __ballot_sync(~0u, threadIdx.x % 2 == 1);
   __syncwarp();
   if (threadIdx.x == 0) *ballot = votes;
 }
 
 extern "C" __global__ void reverse(int32_t* x) {
+  AwaitPrecedingKernel();
   int32_t* const held = static_cast<int32_t*>(DynamicSharedMemory());
   held[threadIdx.x] = x[threadIdx.x];
   __syncthreads();
@@ -53,6 +58,7 @@ extern "C" __global__ void reverse(int32_t* x) {
 }
 
 extern "C" __global__ void claim(int32_t* first, unsigned long long* count) {
+  AwaitPrecedingKernel();
   const int32_t self = blockIdx.x * blockDim.x + threadIdx.x;
   atomicCAS(first, -1, self);
   atomicAdd(count, 1ull);
@@ -60,6 +66,7 @@ extern "C" __global__ void claim(int32_t* first, unsigned long long* count) {
 
 // Lacks the barrier between write and read.
 extern "C" __global__ void race(int32_t* out) {
+  AwaitPrecedingKernel();
   __shared__ int32_t values[64];
   values[threadIdx.x] = -1;
   __syncthreads();
@@ -68,10 +75,12 @@ extern "C" __global__ void race(int32_t* out) {
 }
 
 extern "C" __global__ void some_wait(int count) {
+  AwaitPrecedingKernel();
   if (static_cast<int>(threadIdx.x) < count) __syncthreads();
 }
 
 extern "C" __global__ void shuffle_without_partner(int offset) {
+  AwaitPrecedingKernel();
   if (threadIdx.x == 0) {
     __shfl_xor_sync(~0u, offset, 1);
   } else {
@@ -80,6 +89,7 @@ extern "C" __global__ void shuffle_without_partner(int offset) {
 }
 
 extern "C" __global__ void two_barriers(int odd) {
+  AwaitPrecedingKernel();
   if (static_cast<int>(threadIdx.x) % 2 == odd) {
     __syncthreads();
   } else {
@@ -87,7 +97,10 @@ extern "C" __global__ void two_barriers(int odd) {
   }
 }
 
-extern "C" __global__ void plain_that_waits(int) { __syncthreads(); }
+extern "C" __global__ void plain_that_waits(int) {
+  AwaitPrecedingKernel();
+  __syncthreads();
+}
 
 MUSTER_SIMULATED_KERNELS(
     grid_test_kernels, MUSTER_PLAIN_KERNEL(write_coordinates),

@@ -309,25 +309,29 @@ void SetWorkFunctions(driver::DriverApi* api) {
     }
     return driver::kNotFound;
   };
-  api->cuLaunchKernel = [](KernelHandle* kernel, unsigned grid_x,
-                           unsigned grid_y, unsigned grid_z, unsigned block_x,
-                           unsigned block_y, unsigned block_z,
-                           unsigned shared_bytes, StreamHandle* stream,
-                           void** arguments, void**) -> Result {
-    MUSTER_ENTER("cuLaunchKernel");
+}
+
+void SetLaunchFunction(driver::DriverApi* api) {
+  api->cuLaunchKernelEx = [](const driver::LaunchConfiguration* launch,
+                             KernelHandle* kernel, void** arguments,
+                             void**) -> Result {
+    MUSTER_ENTER("cuLaunchKernelEx");
     MUSTER_REQUIRE(machine->kernel_handles_.Contains(kernel), kInvalidHandle);
-    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(launch->stream),
+                   kInvalidHandle);
+    const unsigned(&grid)[3] = launch->grid;
+    const unsigned(&block)[3] = launch->block;
     simulated::GraphWork work;
     if (const Result made =
             machine->MakeLaunch(kernel,
-                                {.grid = {grid_x, grid_y, grid_z},
-                                 .block = {block_x, block_y, block_z},
-                                 .shared_bytes = shared_bytes},
+                                {.grid = {grid[0], grid[1], grid[2]},
+                                 .block = {block[0], block[1], block[2]},
+                                 .shared_bytes = launch->shared_bytes},
                                 arguments, &work);
         made != driver::kSuccess) {
       return made;
     }
-    return machine->Submit(stream, std::move(work));
+    return machine->Submit(launch->stream, std::move(work));
   };
 }
 
@@ -339,6 +343,7 @@ driver::DriverApi MakeDriver() {
   SetStreamFunctions(&api);
   SetEventFunctions(&api);
   SetWorkFunctions(&api);
+  SetLaunchFunction(&api);
   simulated::SetGraphFunctions(&api);
   api.is_simulated = true;
   api.has_graphs = true;

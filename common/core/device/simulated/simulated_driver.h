@@ -49,7 +49,8 @@ class SimulatedMachine {
   const driver::DriverApi& driver() const;
 
   // Appends work of the host to a stream of the machine that exists: for
-  // libraries that enqueue work of their own. The results of cuLaunchKernel().
+  // libraries that enqueue work of their own. The results of
+  // cuLaunchKernelEx().
   static driver::Result Enqueue(driver::StreamHandle* stream,
                                 std::function<driver::Result()> work);
 
@@ -58,7 +59,7 @@ class SimulatedMachine {
   // their arguments.
   static bool IsDeviceMemory(const void* address, size_t size_bytes);
 
-  // Makes a call of `function` ("cuLaunchKernel") return `result` and do
+  // Makes a call of `function` ("cuLaunchKernelEx") return `result` and do
   // nothing: the `after`-th from now on, or with `is_sticky` that one and all
   // later ones. A sticky error of memory or of a kernel loses the device of the
   // call, as on a GPU.

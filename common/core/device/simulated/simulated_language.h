@@ -145,6 +145,9 @@ inline constexpr auto kArgumentBytes = SizesOf(kKernel);
   ::muster::simulated::Ballot((mask), (vote), MUSTER_SITE)
 #define __any_sync(mask, vote) (__ballot_sync((mask), (vote)) != 0)
 
+// Kernels of a stream run one after the other.
+inline void AwaitPrecedingKernel() {}
+
 inline void* DynamicSharedMemory() {
   return ::muster::simulated::coordinates.shared_memory;
 }

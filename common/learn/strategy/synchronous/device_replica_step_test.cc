@@ -479,10 +479,10 @@ TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
   }
   EXPECT_EQ(machine_.pageable_copy_count(), pageable_before);
   // Of two replicas.
-  EXPECT_LE(calls["cuLaunchKernel"], 44);
+  EXPECT_LE(calls["cuLaunchKernelEx"], 44);
   if (has_graphs()) {
     EXPECT_GE(calls["cuGraphLaunch"], 4);
-    EXPECT_LE(calls["cuLaunchKernel"] + calls["cuGraphLaunch"], 22);
+    EXPECT_LE(calls["cuLaunchKernelEx"] + calls["cuGraphLaunch"], 22);
   }
   EXPECT_LE(calls["cuMemcpyAsync"] + calls["cuMemcpyPeerAsync"], 18);
   // The thread of NCCL looks at events all the time.

@@ -8,6 +8,7 @@
 using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void weigh(const __grid_constant__ WeighParameters p) {
+  AwaitPrecedingKernel();
   if (GlobalThread() != 0) return;
   p.state->weight = *p.weight;
   p.state->contribution = static_cast<double>(*p.weight) / p.expected_weight;
@@ -15,6 +16,7 @@ extern "C" __global__ void weigh(const __grid_constant__ WeighParameters p) {
 
 extern "C" __global__ void write_trailer(
     const __grid_constant__ WriteTrailerParameters p) {
+  AwaitPrecedingKernel();
   if (GlobalThread() != 0) return;
   for (int32_t i = 0; i < kTrailerFieldCount; ++i) p.to[i] = p.fields[i];
   if (p.is_weighed != 0) p.to[kWeight] = p.state->weight;
@@ -22,6 +24,7 @@ extern "C" __global__ void write_trailer(
 }
 
 extern "C" __global__ void decide(const __grid_constant__ DecideParameters p) {
+  AwaitPrecedingKernel();
   if (GlobalThread() != 0) return;
   const float leaves = p.fields[kLeavesWithData];
   const float weight = p.fields[kWeight];

@@ -112,7 +112,7 @@ class LocalDeviceGroupTest : public ::testing::Test {
 
   int64_t launch_count() const {
     const std::map<std::string, int64_t> counts = machine_.counts();
-    const auto found = counts.find("cuLaunchKernel");
+    const auto found = counts.find("cuLaunchKernelEx");
     return found == counts.end() ? 0 : found->second;
   }
 
@@ -187,7 +187,7 @@ TEST_F(LocalDeviceGroupTest, ARankThatComesTooLateTouchesNoMemoryOfOthers) {
 }
 
 TEST_F(LocalDeviceGroupTest, AnErrorOfTheDriverEndsTheCallOfEveryRank) {
-  machine_.Fail("cuLaunchKernel", driver::kInvalidValue);
+  machine_.Fail("cuLaunchKernelEx", driver::kInvalidValue);
   EXPECT_THAT(AllReduceOnAllRanks(),
               Each(StatusIs(absl::StatusCode::kInternal,
                             ::testing::AllOf(HasSubstr("all-reduce of a pack"),

@@ -131,31 +131,37 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void reduce_float32(
     const __grid_constant__ ReduceArraysParameters p) {
+  AwaitPrecedingKernel();
   ReduceElements<float, float>(p);
 }
 
 extern "C" __global__ void reduce_float64(
     const __grid_constant__ ReduceArraysParameters p) {
+  AwaitPrecedingKernel();
   ReduceElements<double, double>(p);
 }
 
 extern "C" __global__ void reduce_float16(
     const __grid_constant__ ReduceArraysParameters p) {
+  AwaitPrecedingKernel();
   ReduceElements<muster::float16, float>(p);
 }
 
 extern "C" __global__ void reduce_bfloat16(
     const __grid_constant__ ReduceArraysParameters p) {
+  AwaitPrecedingKernel();
   ReduceElements<muster::bfloat16, float>(p);
 }
 
 extern "C" __global__ void reduce_int32(
     const __grid_constant__ ReduceArraysParameters p) {
+  AwaitPrecedingKernel();
   ReduceElements<int32_t, int32_t, uint32_t>(p);
 }
 
 extern "C" __global__ void reduce_int64(
     const __grid_constant__ ReduceArraysParameters p) {
+  AwaitPrecedingKernel();
   ReduceElements<int64_t, int64_t, uint64_t>(p);
 }
 
