@@ -212,33 +212,97 @@ TEST(ControlFlowExecutionTest, ErrorsNameTheNodesAround) {
   EXPECT_THAT(Floats(results[0]), ElementsAre(1, 0, 2));
 }
 
-TEST(ControlFlowExecutionTest, ADeviceRunsLoopsOnTheHostOrRefusesThem) {
-  SimulatedMachine machine({.seed = 1});
-  ASSERT_OK_AND_ASSIGN(
-      const auto device,
-      Device::Create(&machine.driver(), {.memory = {.limit_bytes = 16 << 20,
-                                                    .piece_bytes = 1 << 20}}));
-  const KernelRegistry kernels = CudaKernels(device.get());
-  const auto run = [&](bool soft_placement,
-                       std::vector<Tensor>* results) -> absl::Status {
-    auto executable =
-        Executable::Compile(Trace(TraceLoop), BuiltinOps(), kernels, nullptr,
-                            {.device = device.get(),
-                             .host_kernels = &CpuKernels(),
-                             .soft_placement = soft_placement});
-    EXPECT_OK(executable);
-    return (*executable)->Run(LoopArguments(6), {}, results);
+class DeviceControlFlowTest : public testing::Test {
+ protected:
+  DeviceControlFlowTest()
+      : machine_({.seed = 1}),
+        device_(*Device::Create(
+            &machine_.driver(),
+            {.memory = {.limit_bytes = 16 << 20, .piece_bytes = 1 << 20}})),
+        kernels_(CudaKernels(device_.get())) {}
+
+  absl::StatusOr<std::unique_ptr<Executable>> CompileOnDevice(
+      const std::function<void(GraphBuilder&)>& body, bool soft_placement) {
+    return Executable::Compile(Trace(body), BuiltinOps(), kernels_, nullptr,
+                               {.device = device_.get(),
+                                .host_kernels = &CpuKernels(),
+                                .soft_placement = soft_placement});
+  }
+
+  // Without soft placement, the device has kernels for the whole step.
+  void ExpectRunsOnDevice(const std::function<void(GraphBuilder&)>& body,
+                          const std::vector<Tensor>& arguments) {
+    ASSERT_OK_AND_ASSIGN(const auto host, Compile(body));
+    ASSERT_OK_AND_ASSIGN(const auto device,
+                         CompileOnDevice(body, /*soft_placement=*/false));
+    std::vector<Tensor> wanted;
+    std::vector<Tensor> got;
+    ASSERT_OK(host->Run(arguments, {}, &wanted));
+    for (int run = 0; run < 2; ++run) {
+      ASSERT_OK(device->Run(arguments, {}, &got));
+    }
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(got[i].shape(), wanted[i].shape());
+      EXPECT_THAT(Floats(got[i]), testing::Pointwise(testing::FloatNear(1e-5),
+                                                     Floats(wanted[i])));
+    }
+  }
+
+  SimulatedMachine machine_;
+  const std::unique_ptr<Device> device_;
+  const KernelRegistry kernels_;
+};
+
+TEST_F(DeviceControlFlowTest, RunsTheIterationsOfAScan) {
+  for (const int64_t length : {1, 6, 40}) {
+    ExpectRunsOnDevice(TraceLoop, LoopArguments(length));
+  }
+}
+
+TEST_F(DeviceControlFlowTest, RunsScansInEachOther) {
+  const auto trace = [](GraphBuilder& builder) {
+    const Value x = builder.Parameter("x", {kF32, {-1, 2}});
+    const Value w = builder.Parameter("w", {kF32, {2}});
+    // Backwards, without inputs of its own; the rows are the sums so far.
+    const auto inner = [&](Value start) {
+      return Scan({start}, {},
+                  [&](const ScanStep& step) -> ScanStep {
+                    const Value next = Sin(step.carry[0]) + w * 0.5;
+                    return {.carry = {next}, .rows = {Sum(next)}};
+                  },
+                  {.reverse = true, .length = 3});
+    };
+    const ScanStep last =
+        Scan({w}, {x},
+             [&](const ScanStep& step) -> ScanStep {
+               const ScanStep sums = inner(step.carry[0] + step.rows[0]);
+               return {.carry = {sums.carry[0]}, .rows = {sums.rows[0], w}};
+             },
+             {.reverse = true});
+    const Value loss = Sum(last.rows[0] * last.rows[0]) + Sum(last.carry[0]);
+    builder.AddResult(last.rows[0]);
+    builder.AddResult(last.rows[1]);
+    for (const Gradient& gradient : Gradients(loss, {x, w})) {
+      builder.AddResult(gradient.dense);
+    }
   };
+  ExpectRunsOnDevice(trace, LoopArguments(5));
+}
+
+TEST_F(DeviceControlFlowTest, RunsLongScansOnTheHostOrRefusesThem) {
+  const int64_t length = 30'000;
   ASSERT_OK_AND_ASSIGN(const auto host, Compile(TraceLoop));
   std::vector<Tensor> wanted;
-  ASSERT_OK(host->Run(LoopArguments(6), {}, &wanted));
+  ASSERT_OK(host->Run(LoopArguments(length), {}, &wanted));
   std::vector<Tensor> got;
-  ASSERT_OK(run(true, &got));
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_THAT(Floats(got[i]), testing::Pointwise(testing::FloatNear(1e-5),
-                                                   Floats(wanted[i])));
-  }
-  EXPECT_THAT(run(false, &got),
+  ASSERT_OK_AND_ASSIGN(const auto soft,
+                       CompileOnDevice(TraceLoop, /*soft_placement=*/true));
+  ASSERT_OK(soft->Run(LoopArguments(length), {}, &got));
+  EXPECT_NEAR(Floats(got[0])[0], Floats(wanted[0])[0], 1e-2);
+  ASSERT_OK_AND_ASSIGN(const auto hard,
+                       CompileOnDevice(TraceLoop, /*soft_placement=*/false));
+  EXPECT_THAT(hard->Run(LoopArguments(length), {}, &got),
               StatusIs(absl::StatusCode::kUnimplemented,
                        AllOf(HasSubstr("Scan \"Scan\""),
                              HasSubstr("no kernel for Scan"))));

@@ -19,6 +19,7 @@
 #include "common/compute/runtime/plan.h"
 #include "common/compute/runtime/plan_builder.h"
 #include "common/compute/runtime/replica_kernels.h"
+#include "common/compute/runtime/scan_unrolling.h"
 #include "common/compute/runtime/step_clock.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_uses.h"
@@ -36,6 +37,9 @@ namespace {
 
 // Steps that take longer are hanging.
 constexpr absl::Duration kStepTimeout = absl::Minutes(10);
+
+// Planning a node takes some microseconds.
+constexpr int64_t kUnrolledNodesMax = 20'000;
 
 absl::Status CheckOptions(const ExecutableOptions& options) {
   if (options.intra_op_thread_count < 1) {
@@ -303,6 +307,10 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   FoldPadding(&typed);
   DropTypeInputs(&typed, ops_);
   DropUnreadSteps(&typed, ops_);
+  // The kernel of a Scan is one of the host.
+  if (options_.device != nullptr) {
+    UnrollScans(&typed, ops_, kUnrolledNodesMax);
+  }
   ReadReluOutputs(&typed, ops_);
   const auto is_supported = [&](const KernelSpec& spec) {
     return kernels.Create(spec, options_.intra_op_thread_count).ok();

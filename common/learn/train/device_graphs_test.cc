@@ -33,6 +33,7 @@
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/recurrent/conv_lstm.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
 #include "common/learn/nn/sequential.h"
@@ -54,7 +55,7 @@ constexpr int64_t kBatch = 8;
 constexpr int64_t kExamples = 9 * kBatch + 3;
 constexpr int kEpochs = 3;
 
-enum class Kind { kMlp, kConvolution, kEmbedding };
+enum class Kind { kMlp, kConvolution, kEmbedding, kLoop };
 
 struct Case {
   std::string name;
@@ -71,6 +72,7 @@ std::vector<Case> Cases() {
       {.name = "Mlp"},
       {.name = "ConvolutionDropout", .kind = Kind::kConvolution},
       {.name = "EmbeddingRows", .kind = Kind::kEmbedding},
+      {.name = "Loop", .kind = Kind::kLoop},
       {.name = "AdamSchedule", .optimizer = Adam({.learning_rate = schedule})},
       {.name = "ClippedMomentum",
        .optimizer = Sgd({.learning_rate = schedule, .momentum = 0.9},
@@ -125,6 +127,9 @@ LayerPtr MakeLayers(Kind kind) {
                          Dropout(0.25), Flatten(), Dense(3)});
     case Kind::kEmbedding:
       return Sequential({Embedding(kWords, 5), Flatten(), Dense(3)});
+    case Kind::kLoop:
+      return Sequential(
+          {Reshape({3, 6, 2}), ConvLSTM1D(2, 3), Flatten(), Dense(3)});
   }
   return nullptr;
 }

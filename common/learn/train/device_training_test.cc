@@ -33,6 +33,7 @@
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/recurrent/conv_lstm.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
 #include "common/learn/nn/sequential.h"
@@ -72,7 +73,7 @@ class FourGpus : public ::testing::Environment {
 };
 const auto* const kGpus = ::testing::AddGlobalTestEnvironment(new FourGpus);
 
-enum class Kind { kMlp, kConvolution, kEmbedding, kSynchronized };
+enum class Kind { kMlp, kConvolution, kEmbedding, kSynchronized, kLoop };
 
 Dataset Batches(Kind kind) {
   const bool is_words = kind == Kind::kEmbedding;
@@ -110,6 +111,9 @@ LayerPtr MakeLayers(Kind kind) {
           {Dense(8),
            BatchNormalization({.momentum = 0.9, .synchronized = true}), ReLU(),
            Dense(kClasses)});
+    case Kind::kLoop:
+      return Sequential(
+          {Reshape({3, 6, 2}), ConvLSTM1D(2, 3), Flatten(), Dense(kClasses)});
   }
   return nullptr;
 }
@@ -319,6 +323,14 @@ TEST(DeviceTrainingTest, EachOptimizerTrainsAsOnTheCpu) {
     ASSERT_OK_AND_ASSIGN(const Trained on_gpu, TrainOn("gpu:0", options));
     ExpectNear(on_gpu, on_cpu);
   }
+}
+
+TEST(DeviceTrainingTest, ALoopTrainsAsOnTheCpu) {
+  const TrainOptions options = {
+      .kind = Kind::kLoop, .optimizer = MomentumSgd(), .epochs = 5};
+  ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0", options));
+  ASSERT_OK_AND_ASSIGN(const Trained on_gpu, TrainOn("gpu:0", options));
+  ExpectNear(on_gpu, on_cpu);
 }
 
 TEST(DeviceTrainingTest, DefaultStrategyUsesTheFirstGpu) {
