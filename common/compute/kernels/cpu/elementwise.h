@@ -2,11 +2,13 @@
 #define COMMON_COMPUTE_KERNELS_CPU_ELEMENTWISE_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/broadcast.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/cpu/vectorized.h"
@@ -45,25 +47,68 @@ void ForEachPart(int thread_count, int64_t count, Body body) {
   });
 }
 
+namespace internal {
+
+// What the kernels of all functions and types share, so that it is compiled
+// once.
+class UnaryKernelBase : public Kernel {
+ public:
+  UnaryKernelBase(const KernelSpec& spec, int thread_count);
+
+  absl::Status Run(const KernelArguments& arguments) final;
+  bool MayShareOutputWithInput(int) const final { return may_share_; }
+
+ private:
+  virtual void Compute(int64_t count, const uint8_t* in,
+                       uint8_t* out) const = 0;
+
+  const int thread_count_;
+  const size_t in_size_;
+  const size_t out_size_;
+  const bool may_share_;
+};
+
+class BinaryKernelBase : public Kernel {
+ public:
+  BinaryKernelBase(const KernelSpec& spec, int thread_count);
+
+  absl::Status Run(const KernelArguments& arguments) final;
+  bool MayShareOutputWithInput(int input) const final {
+    return may_share_[input];
+  }
+
+ private:
+  // Operands a and b of `count` elements; that which is not named is one
+  // element.
+  virtual void ComputeBoth(int64_t count, const uint8_t* a, const uint8_t* b,
+                           uint8_t* out) const = 0;
+  virtual void ComputeFirst(int64_t count, const uint8_t* a, const uint8_t* b,
+                            uint8_t* out) const = 0;
+  virtual void ComputeSecond(int64_t count, const uint8_t* a, const uint8_t* b,
+                             uint8_t* out) const = 0;
+
+  const int thread_count_;
+  const size_t in_size_;
+  const size_t out_size_;
+  const BroadcastWalk walk_;
+  const bool may_share_[2];
+};
+
+// Registers kernels for an op whose inputs have type `in`, of which there are
+// `input_count`, and whose output has type `out`.
+using MakeElementwise = std::function<std::unique_ptr<Kernel>(
+    const KernelSpec& spec, int thread_count)>;
+void RegisterElementwise(KernelRegistry* registry, absl::string_view op,
+                         int input_count, DType in, DType out,
+                         MakeElementwise make);
+
+}  // namespace internal
+
 template <typename F, typename In, typename Out>
-class UnaryKernel : public Kernel {
+class UnaryKernel : public internal::UnaryKernelBase {
  public:
   UnaryKernel(F f, const KernelSpec& spec, int thread_count = 1)
-      : f_(f),
-        thread_count_(thread_count),
-        may_share_(IsWalkedAlike(spec.inputs[0], spec.outputs[0])) {}
-
-  absl::Status Run(const KernelArguments& arguments) override {
-    const auto in = arguments.inputs[0]->flat<In>();
-    const auto out = arguments.outputs[0]->mutable_flat<Out>();
-    ForEachPart(thread_count_, static_cast<int64_t>(in.size()),
-                [&](int64_t begin, int64_t end) {
-                  RunVectorized<Loop>(f_, end - begin, in.data() + begin,
-                                      out.data() + begin);
-                });
-    return absl::OkStatus();
-  }
-  bool MayShareOutputWithInput(int) const override { return may_share_; }
+      : UnaryKernelBase(spec, thread_count), f_(f) {}
 
  private:
   struct Loop {
@@ -73,48 +118,19 @@ class UnaryKernel : public Kernel {
     }
   };
 
+  void Compute(int64_t count, const uint8_t* in, uint8_t* out) const override {
+    RunVectorized<Loop>(f_, count, reinterpret_cast<const In*>(in),
+                        reinterpret_cast<Out*>(out));
+  }
+
   const F f_;
-  const int thread_count_;
-  const bool may_share_;
 };
 
 template <typename F, typename In, typename Out>
-class BinaryKernel : public Kernel {
+class BinaryKernel : public internal::BinaryKernelBase {
  public:
   BinaryKernel(F f, const KernelSpec& spec, int thread_count = 1)
-      : f_(f),
-        thread_count_(thread_count),
-        walk_(spec.outputs[0].shape,
-              {&spec.inputs[0].shape, &spec.inputs[1].shape}),
-        may_share_{IsWalkedAlike(spec.inputs[0], spec.outputs[0]),
-                   IsWalkedAlike(spec.inputs[1], spec.outputs[0])} {}
-
-  absl::Status Run(const KernelArguments& arguments) override {
-    const In* const a = arguments.inputs[0]->flat<In>().data();
-    const In* const b = arguments.inputs[1]->flat<In>().data();
-    Out* const out = arguments.outputs[0]->mutable_flat<Out>().data();
-    const int64_t length = walk_.run_length();
-    const bool a_moves = walk_.run_stride(0) != 0;
-    const bool b_moves = walk_.run_stride(1) != 0;
-    walk_.ForEachRun([&](int64_t begin, const int64_t* offsets) {
-      if (a_moves && b_moves) {
-        ForEachPart(thread_count_, length, [&](int64_t first, int64_t last) {
-          RunVectorized<Both>(f_, last - first, a + offsets[0] + first,
-                              b + offsets[1] + first, out + begin + first);
-        });
-      } else if (a_moves) {
-        RunVectorized<First>(f_, length, a + offsets[0], b[offsets[1]],
-                             out + begin);
-      } else {
-        RunVectorized<Second>(f_, length, a[offsets[0]], b + offsets[1],
-                              out + begin);
-      }
-    });
-    return absl::OkStatus();
-  }
-  bool MayShareOutputWithInput(int input) const override {
-    return may_share_[input];
-  }
+      : BinaryKernelBase(spec, thread_count), f_(f) {}
 
  private:
   struct Both {
@@ -131,7 +147,6 @@ class BinaryKernel : public Kernel {
       for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], b);
     }
   };
-  // Also if neither advances: the run then has one element.
   struct Second {
     MUSTER_INLINE static void Run(F f, int64_t count, In a, const In* b,
                                   Out* out) {
@@ -140,32 +155,42 @@ class BinaryKernel : public Kernel {
     }
   };
 
+  static const In* Elements(const uint8_t* data) {
+    return reinterpret_cast<const In*>(data);
+  }
+
+  void ComputeBoth(int64_t count, const uint8_t* a, const uint8_t* b,
+                   uint8_t* out) const override {
+    RunVectorized<Both>(f_, count, Elements(a), Elements(b),
+                        reinterpret_cast<Out*>(out));
+  }
+  void ComputeFirst(int64_t count, const uint8_t* a, const uint8_t* b,
+                    uint8_t* out) const override {
+    RunVectorized<First>(f_, count, Elements(a), *Elements(b),
+                         reinterpret_cast<Out*>(out));
+  }
+  void ComputeSecond(int64_t count, const uint8_t* a, const uint8_t* b,
+                     uint8_t* out) const override {
+    RunVectorized<Second>(f_, count, *Elements(a), Elements(b),
+                          reinterpret_cast<Out*>(out));
+  }
+
   const F f_;
-  const int thread_count_;
-  const BroadcastWalk walk_;
-  const bool may_share_[2];
 };
 
 // Registers `K<F, In, Out>` for an op whose inputs [0, input_count) have type
-// In and whose output has type Out.
+// In and whose output has type Out. F is the type of make_function(attributes).
 template <template <typename, typename, typename> typename K, typename In,
           typename Out, typename MakeFunction>
 void RegisterElementwise(KernelRegistry* registry, absl::string_view op,
                          int input_count, MakeFunction make_function) {
-  registry->Register(
-      op,
-      [=](const KernelSpec& spec,
-          int thread_count) -> absl::StatusOr<std::unique_ptr<Kernel>> {
-        bool fits = static_cast<int>(spec.inputs.size()) == input_count &&
-                    spec.outputs[0].dtype == DTypeOf<Out>();
-        for (const TensorType& input : spec.inputs) {
-          fits = fits && input.dtype == DTypeOf<In>();
-        }
-        if (!fits) return absl::UnimplementedError("other types");
+  internal::RegisterElementwise(
+      registry, op, input_count, DTypeOf<In>(), DTypeOf<Out>(),
+      [make_function](const KernelSpec& spec,
+                      int thread_count) -> std::unique_ptr<Kernel> {
         using F = decltype(make_function(spec.attributes));
-        return std::make_unique<K<F, In, Out>>(
-            make_function(spec.attributes), spec,
-            IntraOpThreadCount(thread_count));
+        return std::make_unique<K<F, In, Out>>(make_function(spec.attributes),
+                                               spec, thread_count);
       });
 }
 

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -56,6 +57,24 @@ using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 KernelOr MakeKernel(
     std::function<absl::Status(const KernelArguments& arguments)> run,
     uint32_t shared_inputs = 0);
+
+// Makes a kernel that calls `run` with a copy of `state`. Functions for many
+// types of elements share the code that copies and keeps their state; lambdas
+// that capture it have such code each, which takes most of the time to compile
+// them.
+template <typename State>
+ABSL_ATTRIBUTE_NOINLINE KernelOr MakeKernel(
+    const State& state,
+    std::type_identity_t<absl::Status (*)(const State& state,
+                                          const KernelArguments& arguments)>
+        run,
+    uint32_t shared_inputs = 0) {
+  return MakeKernel(
+      [state, run](const KernelArguments& arguments) {
+        return run(state, arguments);
+      },
+      shared_inputs);
+}
 
 absl::Status UnsupportedTypes(const KernelSpec& spec);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "common/compute/kernels/functions/activation.h"
 #include "common/compute/kernels/reference/elements.h"
@@ -8,6 +9,29 @@
 namespace muster::internal {
 namespace {
 
+template <typename T, typename Function>
+absl::Status RunActivation(const Function& function,
+                           const KernelArguments& arguments) {
+  const auto x = arguments.inputs[0]->flat<T>();
+  const auto y = arguments.outputs[0]->mutable_flat<T>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    y[i] = Narrow<T>(function(Widen(x[i])));
+  }
+  return absl::OkStatus();
+}
+
+template <typename T, typename Function>
+absl::Status RunGradient(const Function& function,
+                         const KernelArguments& arguments) {
+  const auto gradient = arguments.inputs[0]->flat<T>();
+  const auto operand = arguments.inputs[1]->flat<T>();
+  const auto out = arguments.outputs[0]->mutable_flat<T>();
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = Narrow<T>(function(Widen(gradient[i]), Widen(operand[i])));
+  }
+  return absl::OkStatus();
+}
+
 // bind(spec) -> function(x) -> y
 template <Supported kSupported, typename Bind>
 void RegisterActivation(KernelRegistry* registry, absl::string_view op,
@@ -15,16 +39,9 @@ void RegisterActivation(KernelRegistry* registry, absl::string_view op,
   RegisterReference(registry, op, [bind](const KernelSpec& spec) {
     const auto function = bind(spec);
     const auto make = [&]<typename T>() {
-      return MakeKernel(
-          [function](const KernelArguments& arguments) {
-            const auto x = arguments.inputs[0]->flat<T>();
-            const auto y = arguments.outputs[0]->mutable_flat<T>();
-            for (size_t i = 0; i < x.size(); ++i) {
-              y[i] = Narrow<T>(function(Widen(x[i])));
-            }
-            return absl::OkStatus();
-          },
-          ElementwiseSharing(spec));
+      return MakeKernel(function,
+                        RunActivation<T, std::decay_t<decltype(function)>>,
+                        ElementwiseSharing(spec));
     };
     return VisitSupported<kSupported>(spec.inputs[0].dtype, spec, make);
   });
@@ -37,18 +54,9 @@ void RegisterGradient(KernelRegistry* registry, absl::string_view op,
   RegisterReference(registry, op, [bind](const KernelSpec& spec) {
     const auto function = bind(spec);
     const auto make = [&]<typename T>() {
-      return MakeKernel(
-          [function](const KernelArguments& arguments) {
-            const auto gradient = arguments.inputs[0]->flat<T>();
-            const auto operand = arguments.inputs[1]->flat<T>();
-            const auto out = arguments.outputs[0]->mutable_flat<T>();
-            for (size_t i = 0; i < out.size(); ++i) {
-              out[i] =
-                  Narrow<T>(function(Widen(gradient[i]), Widen(operand[i])));
-            }
-            return absl::OkStatus();
-          },
-          ElementwiseSharing(spec));
+      return MakeKernel(function,
+                        RunGradient<T, std::decay_t<decltype(function)>>,
+                        ElementwiseSharing(spec));
     };
     return VisitSupported<kSupported>(spec.inputs[0].dtype, spec, make);
   });
