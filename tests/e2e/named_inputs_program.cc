@@ -1,10 +1,11 @@
 // Trains a model of two inputs on a dataset whose components have names, in
 // another order than the model's inputs, and which a registered function and a
-// traced one make by name. Prints "learned <weight of a> <weight of b>"; the
-// data were made with 2 and -1.
+// traced one make by name. Prints "<strategy> learned <weight of a> <weight of
+// b>"; the data were made with 2 and -1.
 
 #include <cstdint>
 #include <iostream>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,16 +53,26 @@ Dataset Table() {
       });
 }
 
-absl::Status Train(Task&) {
+// That of the cluster.
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(Task& task) {
+  if (task.options().config.cluster.Has(TaskType::kPs)) {
+    return ParameterServerStrategy::Create(task);
+  }
+  return MultiWorkerMirroredStrategy::Create(task);
+}
+
+absl::Status Train(Task& task) {
   if (!kHasTwice) return absl::InternalError("\"twice\" is not registered");
+  ASSIGN_OR_RETURN(const auto strategy, MakeStrategy(task));
   const LayerOutput a = Input({1}, {.name = "a"});
   const LayerOutput b = Input({1}, {.name = "b"});
   Model model(LayerOutputs{a, b},
               Add()({Dense(1, {.use_bias = false, .name = "of_a"})(a),
                      Dense(1, {.use_bias = false, .name = "of_b"})(b)}));
-  RETURN_IF_ERROR(model.Compile({.optimizer = Sgd({.learning_rate = 0.2}),
-                                 .loss = MeanSquaredError(),
-                                 .seed = 1}));
+  RETURN_IF_ERROR(
+      model.Compile(*strategy, {.optimizer = Sgd({.learning_rate = 0.2}),
+                                .loss = MeanSquaredError(),
+                                .seed = 1}));
   const Dataset batches =
       Table().Cache().Shuffle(kCount).Batch(8, {.drop_remainder = true});
   RETURN_IF_ERROR(
@@ -71,11 +82,11 @@ absl::Status Train(Task&) {
                    model.Evaluate(Table().Select({"a", "b"}).Batch(8),
                                   {.verbose = Verbosity::kSilent}));
   ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
-  if (model.strategy()->is_chief()) {
-    std::cout << absl::StreamFormat("learned %.2f %.2f, loss %.4f\n",
-                                    weights[0].flat<float>()[0],
-                                    weights[1].flat<float>()[0],
-                                    logs.at("loss"))
+  if (strategy->is_chief()) {
+    std::cout << absl::StreamFormat(
+                     "%s learned %.2f %.2f, loss %.4f\n", strategy->name(),
+                     weights[0].flat<float>()[0], weights[1].flat<float>()[0],
+                     logs.at("loss"))
               << std::flush;
   }
   return absl::OkStatus();

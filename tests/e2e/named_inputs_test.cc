@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-void ExpectLearns(const std::string& workers, const std::string& servers) {
+void ExpectLearns(const std::string& workers, const std::string& servers,
+                  const std::string& strategy) {
   ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<ProcessUnderTest> launch,
       ProcessUnderTest::Start(
@@ -25,14 +26,17 @@ void ExpectLearns(const std::string& workers, const std::string& servers) {
            absl::StrCat("--run_dir=", testing::TempDir(), "/run", servers)}));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch->AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 0) << launch->output();
-  EXPECT_THAT(launch->output(), HasSubstr("learned 2.00 -1.00, loss 0.0000"));
+  EXPECT_THAT(launch->output(),
+              HasSubstr(strategy + " learned 2.00 -1.00, loss 0.0000"));
 }
 
 TEST(NamedInputsTest, TrainsOnParameterServers) {
-  ExpectLearns("--workers=2", "--ps=1");
+  ExpectLearns("--workers=2", "--ps=1", "parameter_server");
 }
 
-TEST(NamedInputsTest, TrainsInSync) { ExpectLearns("--workers=2", "--ps=0"); }
+TEST(NamedInputsTest, TrainsInSync) {
+  ExpectLearns("--workers=2", "--ps=0", "multi_worker_mirrored");
+}
 
 }  // namespace
 }  // namespace muster
