@@ -27,7 +27,7 @@ TESTS = ("common/core/device/conformance/device_conformance_test",
          "common/learn/train/device_training_test",
          "common/net/collectives/nccl/nccl_process_test", "tests/gpu/kernels_on_gpu_test")
 # Executables hold the same device code, which is far from one to the next.
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 2, "dict_size": 192 << 20}]
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 192 << 20}]
 FILES = {
     "LICENSE": "LICENSE",
     "bench/peers/measure.py": "peers/measure.py",
