@@ -299,7 +299,9 @@ TEST_F(ByHandTest, WorkersAndServersTimeOutWaitingForTheCoordinator) {
 
 TEST_F(ByHandTest, AllExecutablesEndOnSigterm) {
   cluster_->set_epochs(100000);
-  ASSERT_OK(cluster_->StartAll({"--coordinator_timeout=60s"}));
+  // The chief has nowhere to save what was on the server, and waits for it.
+  ASSERT_OK(
+      cluster_->StartAll({"--coordinator_timeout=60s", "--grace_period=4s"}));
   ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
   for (const TaskId& task : {kWorker0, kPs0, kChief}) {
     cluster_->process(task).SendSignal(SIGTERM);

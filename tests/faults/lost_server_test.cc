@@ -195,7 +195,7 @@ TEST_F(LostServerTest, NamesTheServerItWaitsFor) {
 TEST_F(LostServerTest, ASignalMeanwhileNamesTheServerAndTheCheckpoint) {
   for (const bool keeps_checkpoints : {true, false}) {
     const std::string recovery = cluster_->run_dir() + "/recovery/";
-    Train(100000, keeps_checkpoints, {"--grace_period=10s"});
+    Train(100000, keeps_checkpoints, {"--grace_period=4s"});
     int epoch = 2;
     do {
       AwaitLine(absl::StrCat("Epoch ", ++epoch, "/"));
