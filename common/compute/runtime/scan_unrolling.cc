@@ -38,6 +38,7 @@ class Unrolling {
         input_count_(scan.attributes.GetOr<int64_t>("input_count", 0)),
         to_(*to),
         values_(body.nodes.size()),
+        positions_(body.nodes.size()),
         changes_(body.nodes.size(), false) {
     FindChanges();
   }
@@ -106,11 +107,13 @@ class Unrolling {
       } else {
         values_[parameter] = {inputs_[i]};
       }
+      positions_[parameter] = values_[parameter][0].node;
     }
     for (size_t i = 0; i < body_.nodes.size(); ++i) {
       const Node& node = body_.nodes[i];
       if (node.op == kParameterOp || (!is_first && !changes_[i])) continue;
       values_[i] = AppendCopy(node, row);
+      positions_[i] = static_cast<int>(to_.nodes.size()) - 1;
     }
     Outputs results;
     for (const NodeOutput& result : body_.results) {
@@ -133,7 +136,7 @@ class Unrolling {
     Node copy = node;
     copy.name = absl::StrCat(row, "/", node.name);
     for (NodeOutput& input : copy.inputs) input = ValueOf(input);
-    for (int& control : copy.control_inputs) control = ValueOf({control}).node;
+    for (int& control : copy.control_inputs) control = positions_[control];
     return AppendNode(std::move(copy));
   }
 
@@ -158,8 +161,11 @@ class Unrolling {
   const int64_t carry_count_;
   const int64_t input_count_;
   Graph& to_;
-  std::vector<Outputs> rows_;    // By input and row.
-  std::vector<Outputs> values_;  // By node of the body, in `to_`.
+  std::vector<Outputs> rows_;  // By input and row.
+  // By node of the body: its last copy in `to_`, and whether each iteration has
+  // one of its own.
+  std::vector<Outputs> values_;
+  std::vector<int> positions_;
   std::vector<bool> changes_;
 };
 

@@ -11,8 +11,8 @@ namespace muster {
 // In a typed graph, for devices: replaces each Scan by the nodes of all of its
 // iterations, so that they run where the rest of the step does and the host
 // takes no part in the loop. What does not change from one iteration to the
-// next is computed once. Inner Scans are unrolled first. Node "x" of iteration
-// 3 of "loop" is called "loop/3/x".
+// next is computed once. Inner Scans are unrolled first. Node "x" for row 3 of
+// "loop" is called "loop/3/x".
 //
 // A Scan stays if it has no iterations, if replicas would take part in it, or
 // if the graph would get more than `nodes_max` nodes.
