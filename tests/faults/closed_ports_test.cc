@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -45,6 +44,24 @@ constexpr int kLanePort = 2223;
 // Of main().
 absl::Status entered;
 NetworkNamespaces* network = nullptr;
+
+// True if the bytes contain the beginning of the header of a lane's frame:
+// "MSL1", four bytes, and two small numbers of eight bytes, the lower half
+// first. Ciphertext of some megabytes contains the first four of these bytes
+// now and then.
+bool HasFrame(absl::string_view bytes) {
+  constexpr absl::string_view kMagic = "MSL1";
+  constexpr absl::string_view kUpperHalf("\0\0\0\0", 4);
+  for (size_t at = bytes.find(kMagic); at != absl::string_view::npos;
+       at = bytes.find(kMagic, at + 1)) {
+    const absl::string_view header = bytes.substr(at);
+    if (header.size() >= 24 && header.substr(12, 4) == kUpperHalf &&
+        header.substr(20, 4) == kUpperHalf) {
+      return true;
+    }
+  }
+  return false;
+}
 
 // Looks for texts in the packets on the bridge between the hosts.
 class Capture {
@@ -89,7 +106,7 @@ class Capture {
       if (count <= 0) continue;
       byte_count_ += count;
       const absl::string_view bytes(packet.data(), count);
-      has_frames_ = has_frames_ || absl::StrContains(bytes, "MSL1");
+      has_frames_ = has_frames_ || HasFrame(bytes);
     }
   }
 
