@@ -20,7 +20,9 @@
 namespace muster {
 namespace {
 
-// For a lost worker to return, when the job ends with an error.
+// For a lost worker to return when the job ends, and when it ends with an
+// error.
+constexpr absl::Duration kAbsentWorkerTimeout = absl::Seconds(3);
 constexpr absl::Duration kAbsentWorkerGrace = absl::Milliseconds(300);
 
 ClosureQueue::Options WithWorkerCount(ClosureQueue::Options options,
@@ -445,11 +447,10 @@ absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
     Await(&ClosureDispatcher::AllPresentWorkersEnded, deadline);
     // A worker that returns too late waits for the next coordinator: one that
     // has failed, or was stopped, may be followed by another.
-    const absl::Time absent_deadline =
-        end.exit_code() == 0
-            ? deadline
-            : std::min(deadline, clock_->Now() + kAbsentWorkerGrace);
-    Await(&ClosureDispatcher::AllWorkersEnded, absent_deadline);
+    const absl::Duration absent_timeout =
+        end.exit_code() == 0 ? kAbsentWorkerTimeout : kAbsentWorkerGrace;
+    Await(&ClosureDispatcher::AllWorkersEnded,
+          std::min(deadline, clock_->Now() + absent_timeout));
     for (const WorkerRecord& record : sessions_.records()) {
       if (record.state == WorkerRecord::State::kEnded) {
         told.push_back(streams_[record.worker].get());

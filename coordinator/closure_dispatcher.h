@@ -194,8 +194,9 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // Fails everything, now and for good.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells every worker that the job is over. Workers that cannot be reached
-  // until `deadline` are named.
+  // Tells every worker that the job is over. Waits for connected workers until
+  // `deadline`, and for lost ones for a few seconds at most. Those that were
+  // not told are named.
   absl::Status EndJob(const proto::JobEnd& end, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -28,7 +28,11 @@ namespace muster {
 namespace {
 
 constexpr int kNamedShardsMax = 8;
-constexpr absl::Duration kEndTimeout = absl::Seconds(3);
+// A busy machine may answer late, and a task that is not told takes the end for
+// the loss of its coordinator.
+constexpr absl::Duration kEndTimeout = absl::Seconds(10);
+// The same if some tasks are missing.
+constexpr absl::Duration kEndAbsentTimeout = absl::Seconds(3);
 // A busy machine may answer late.
 constexpr absl::Duration kKeepaliveMin = absl::Seconds(1);
 // Of tasks that may not have started yet.
@@ -477,12 +481,13 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
   const bool disagrees =
       options_.failure.ok() && ExitCodeOf(why) == ExitCode::kUsage;
   if (!disagrees) {
+    // A missing task may be there by now, but is not waited for.
     const std::vector<TaskId> missing = missing_.tasks();
-    std::erase_if(tasks, [&missing](TaskId task) {
-      return std::find(missing.begin(), missing.end(), task) != missing.end();
-    });
-    LogUntold(EndTasks(tasks, ExitCodeOfOthers(ExitCodeOf(why)), why.message(),
-                       {.timeout = kEndTimeout}));
+    std::map<TaskId, absl::Status> untold = EndTasks(
+        tasks, ExitCodeOfOthers(ExitCodeOf(why)), why.message(),
+        {.timeout = missing.empty() ? kEndTimeout : kEndAbsentTimeout});
+    for (const TaskId task : missing) untold.erase(task);
+    LogUntold(untold);
     return;
   }
   // In short rounds: a task that has refused this coordinator since the last
