@@ -205,6 +205,8 @@ int64_t LengthOf(const Node& scan, const Graph& graph) {
 
 void UnrollScans(Graph* typed_graph, const OpRegistry& ops, int64_t nodes_max) {
   const Graph& from = *typed_graph;
+  const auto is_scan = [](const Node& node) { return node.op == "Scan"; };
+  if (std::none_of(from.nodes.begin(), from.nodes.end(), is_scan)) return;
   Graph to;
   to.name = from.name;
   // By node of `from`: its outputs in `to`, and what runs when it is done.
@@ -216,7 +218,7 @@ void UnrollScans(Graph* typed_graph, const OpRegistry& ops, int64_t nodes_max) {
   int64_t rest = nodes_max - static_cast<int64_t>(from.nodes.size());
   for (size_t i = 0; i < from.nodes.size(); ++i) {
     Node node = from.nodes[i];
-    const int64_t length = node.op == "Scan" ? LengthOf(node, from) : 0;
+    const int64_t length = is_scan(node) ? LengthOf(node, from) : 0;
     std::optional<Graph> body;
     if (length > 0) body = BodyOf(node, from, ops, rest / length);
     for (NodeOutput& input : node.inputs) input = moved(input);
