@@ -36,10 +36,15 @@ def flatten(path, roots, seen):
         yield f'#line {number + 1} "{path}"'
 
 
-def check_kernels(path, text):
+def check_kernels(path):
     """Ends the program if a kernel does not begin with AwaitPrecedingKernel()."""
-    for match in re.finditer(r"__global__[^{;]*?(\w+)\([^){;]*\)\s*{([^;]*;)", text):
-        kernel, first_statement = match.groups()
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    kernels = re.findall(r"__global__[^{;]*?(\w+)\([^){;]*\)\s*{([^;]*;)", text)
+    if len(kernels) != text.count("__global__"):
+        sys.exit(f"{path}: {text.count('__global__')} times __global__, and "
+                 f"{len(kernels)} kernels of the form that device_language.h asks for")
+    for kernel, first_statement in kernels:
         if first_statement.strip(" \\\n") != "AwaitPrecedingKernel();":
             sys.exit(f"{path}: the kernel {kernel} does not begin with AwaitPrecedingKernel()")
 
@@ -102,9 +107,8 @@ def write(path, text):
 def main(command, *arguments):
     if command == "flatten":
         source, output, *roots = arguments
-        text = "\n".join(flatten(source, roots, set())) + "\n"
-        check_kernels(source, text)
-        write(output, text)
+        check_kernels(source)
+        write(output, "\n".join(flatten(source, roots, set())) + "\n")
         return
     name, fatbin, header_output, image_output, header_path = arguments
     with open(fatbin, "rb") as file:
