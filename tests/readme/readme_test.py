@@ -1,8 +1,8 @@
 """Checks README.md and the other documents against the source tree.
 
 A block after `<!-- the text of FILE -->` must equal FILE, which other tests run.
-Relative links and their anchors must resolve. Flags and paths named in README.md
-must exist.
+Relative links and their anchors must resolve. Flags and paths that README.md and the
+pages for users name must exist. docs/README.md lists all pages.
 """
 
 import os
@@ -18,8 +18,14 @@ FLAG = re.compile(r"(?<![\w-])--([a-z]\w*)")
 DEFINED_FLAG = re.compile(r"ABSL_FLAG\(\s*[^\n]+?,\s*(\w+),")
 PATH = re.compile(r"`([\w./]+/[\w.]*)`|bazel-bin/([\w/]+)")
 
-# Flags of other programs that README.md names, and flags without ABSL_FLAG.
-OTHER_FLAGS = {"config", "explain", "flagfile", "help", "logdir", "set"}
+README_LINES_MAX = 150
+# Pages whose flags and paths are checked: those of the first day.
+USER_PAGES = ["README.md"] + [f"docs/{page}.md" for page in (
+    "install", "first_training", "concepts", "training", "clusters", "gpus", "watching",
+    "results", "comparison", "limitations")]
+
+# Flags of other programs that these pages name, and flags without ABSL_FLAG.
+OTHER_FLAGS = {"cflags", "config", "explain", "flagfile", "help", "libs", "logdir", "set"}
 
 
 def read(path):
@@ -62,10 +68,19 @@ class ReadmeTest(unittest.TestCase):
     def test_quoted_files_are_the_files(self):
         quoted = QUOTED.findall(read("README.md"))
         self.assertEqual([path for path, _ in quoted],
-                         ["examples/ten_lines/ten_lines.cc",
-                          "examples/digits/digits.job"])
+                         ["examples/digits/digits.job",
+                          "examples/ten_lines/ten_lines.cc"])
         for path, text in quoted:
             self.assertEqual(text, read(path), path)
+
+    def test_readme_is_short(self):
+        self.assertLessEqual(read("README.md").count("\n"), README_LINES_MAX)
+
+    def test_the_index_lists_all_pages(self):
+        index = read("docs/README.md")
+        for page in os.listdir(os.path.join(ROOT, "docs")):
+            if page.endswith(".md") and page != "README.md":
+                self.assertIn(f"({page})", index)
 
     def test_links_of_all_pages_resolve(self):
         for page in pages():
@@ -81,20 +96,21 @@ class ReadmeTest(unittest.TestCase):
                     self.assertIn(anchor, anchors(read(path)),
                                   f"{page}: {target}")
 
-    def test_flags_of_readme_exist(self):
+    def test_flags_of_user_pages_exist(self):
         flags = defined_flags()
         self.assertIn("job", flags)
-        unknown = [flag for flag in FLAG.findall(read("README.md"))
-                   if flag not in flags]
-        self.assertFalse(unknown)
+        for page in USER_PAGES:
+            unknown = [flag for flag in FLAG.findall(read(page)) if flag not in flags]
+            self.assertFalse(unknown, page)
 
-    def test_paths_of_readme_exist(self):
-        for path, binary in PATH.findall(read("README.md")):
-            if binary:  # A target: its folder has a BUILD file.
-                path = os.path.dirname(binary) + "/BUILD.bazel"
-            if path.startswith("run/"):
-                continue
-            self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
+    def test_paths_of_user_pages_exist(self):
+        for page in USER_PAGES:
+            for path, binary in PATH.findall(read(page)):
+                if binary:  # A target: its folder has a BUILD file.
+                    path = os.path.dirname(binary) + "/BUILD.bazel"
+                if path.startswith(("run/", "logs/")):
+                    continue
+                self.assertTrue(os.path.exists(os.path.join(ROOT, path)), f"{page}: {path}")
 
     def test_the_checks_find_what_they_look_for(self):
         self.assertEqual(anchors("# Job `file`, again\n```\n# no\n```\n"),

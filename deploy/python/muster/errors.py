@@ -5,7 +5,7 @@ class MusterError(RuntimeError):
     """A run that ended with an error.
 
     Attributes:
-      exit_code: status of `launch`; README.md lists them.
+      exit_code: status of `launch`; docs/clusters.md lists them.
       log_dir: folder with one log per task, or None if the run did not start.
     """
 
