@@ -3,22 +3,34 @@
   count_tests.py EVENTS STATUS
 
 EVENTS is what --build_event_json_file wrote, STATUS what bazel ended with.
-Prints "N passed, N failed" and ends with a status that is 0 only if every test
-was built, ran and passed.
+Prints which cases were skipped and why, then "N passed, N failed, N skipped", and
+ends with a status that is 0 only if every test was built, ran and passed.
+
+Tests that passed or failed are targets. Skipped are cases of GoogleTest, tests of
+unittest that run verbosely, and scripts that print "skipped: REASON" or "REASON: the
+test is skipped" at the beginning of a line.
 """
 
+import collections
 import json
+import os
+import re
 import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
 
 # Bazel's own, when no target on the command line is a test.
 NO_TESTS_STATUS = 4
+
+PRINTED = re.compile(r"^skipped: (.+)$|^(.+): the test is skipped\b|"
+                     r"\.\.\. skipped ['\"](.+)['\"]$", re.MULTILINE)
+NAMES_SHOWN = 3
 
 
 def count(lines):
     """(passed, failed) over the test targets named in build events."""
     verdicts = {}
-    for line in lines:
-        event = json.loads(line)
+    for event in lines:
         label = event.get("id", {}).get("testSummary", {}).get("label")
         if label and "testSummary" in event:
             verdicts[label] = event["testSummary"]["overallStatus"] == "PASSED"
@@ -30,13 +42,69 @@ def count(lines):
     return passed, len(verdicts) - passed
 
 
+def outputs(events):
+    """(label, {name of a file: its path}) of each run of a test, and of each shard."""
+    for event in events:
+        label = event.get("id", {}).get("testResult", {}).get("label")
+        files = event.get("testResult", {}).get("testActionOutput", [])
+        if label and files:
+            yield label, {file["name"]: urllib.parse.unquote(
+                urllib.parse.urlparse(file.get("uri", "")).path) for file in files}
+
+
+def read(path):
+    if not path or not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def reasons_of_cases(xml):
+    """The reasons of the cases that GoogleTest has skipped, from its report."""
+    try:
+        root = ElementTree.fromstring(xml)
+    except ElementTree.ParseError:
+        return
+    for skipped in root.iter("skipped"):
+        # The first line is the place in the source.
+        text = (skipped.get("message") or skipped.text or "").strip()
+        place, _, reason = text.partition("\n")
+        yield (reason or place).strip() or "no reason given"
+
+
+def skipped(events):
+    """{reason: {label: number of cases}}."""
+    found = collections.defaultdict(collections.Counter)
+    for label, files in outputs(events):
+        reasons = list(reasons_of_cases(read(files.get("test.xml"))))
+        if not reasons:
+            reasons = [next(filter(None, match)).strip()
+                       for match in PRINTED.findall(read(files.get("test.log")))]
+        for reason in reasons:
+            found[reason][label] += 1
+    return found
+
+
+def lines_of(found):
+    for reason, labels in sorted(found.items(), key=lambda item: -sum(item[1].values())):
+        names = sorted(labels)[:NAMES_SHOWN]
+        if len(labels) > NAMES_SHOWN:
+            names.append(f"and {len(labels) - NAMES_SHOWN} more")
+        yield f"skipped {sum(labels.values())}: {reason} ({', '.join(names)})"
+
+
 def main():
-    with open(sys.argv[1], encoding="utf-8") as events:
-        passed, failed = count(events)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        events = [json.loads(line) for line in file]
+    passed, failed = count(events)
     status = int(sys.argv[2])
     if status not in (0, NO_TESTS_STATUS) and failed == 0:
         failed = 1  # The build itself.
-    print(f"{passed} passed, {failed} failed")
+    found = skipped(events)
+    for line in lines_of(found):
+        print(line)
+    total = sum(sum(labels.values()) for labels in found.values())
+    print(f"{passed} passed, {failed} failed, {total} skipped")
     return 1 if failed or passed == 0 else 0
 
 
