@@ -40,8 +40,22 @@ absl::Status CheckOptions(const CheckpointManager::Options& options) {
   return absl::OkStatus();
 }
 
+// True if the files are at fault: they will be read no better later, or by a
+// process with other rights.
 bool IsDamage(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnimplemented:
+      return false;
+    default:
+      return true;
+  }
 }
 
 }  // namespace
@@ -69,6 +83,7 @@ absl::Status CheckpointManager::Load() {
     for (CheckpointState::Checkpoint& checkpoint : state_.checkpoints) {
       checkpoint.written = std::min(checkpoint.written, now);
     }
+    ListNewer(now);
     return absl::OkStatus();
   }
   state_.last_preserved = now;
@@ -91,6 +106,25 @@ absl::Status CheckpointManager::Load() {
     state_.checkpoints.push_back({.prefix = PrefixOf(number), .written = now});
   }
   return absl::OkStatus();
+}
+
+void CheckpointManager::ListNewer(absl::Time now) {
+  int64_t newest = 0;
+  for (const CheckpointState::Checkpoint& checkpoint : state_.checkpoints) {
+    newest =
+        std::max(newest, NumberOf(BaseName(checkpoint.prefix)).value_or(0));
+  }
+  const absl::StatusOr<std::vector<int64_t>> numbers = ListNumbers();
+  if (!numbers.ok()) return;  // What is listed can be read all the same.
+  const std::vector<std::string>& passed_over = state_.passed_over;
+  for (const int64_t number : *numbers) {
+    std::string prefix = PrefixOf(number);
+    const bool is_passed_over =
+        std::find(passed_over.begin(), passed_over.end(), prefix) !=
+        passed_over.end();
+    if (number <= newest || is_passed_over) continue;
+    state_.checkpoints.push_back({.prefix = std::move(prefix), .written = now});
+  }
 }
 
 std::vector<std::string> CheckpointManager::checkpoints() const {
@@ -223,9 +257,12 @@ void CheckpointManager::RemoveExpired() {
       RemoveCheckpoint(oldest.prefix);
     }
   }
-  if (const absl::Status status =
-          WriteCheckpointState(options_.disk, options_.folder, state_);
-      !status.ok()) {
+  // What is no longer listed must not come back after a power failure.
+  absl::Status status = options_.disk->SyncFolder(options_.folder);
+  if (status.ok()) {
+    status = WriteCheckpointState(options_.disk, options_.folder, state_);
+  }
+  if (!status.ok()) {
     LOG(WARNING) << "expired checkpoints are still listed: "
                  << status.message();
   }

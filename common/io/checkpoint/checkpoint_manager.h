@@ -27,8 +27,8 @@ namespace muster {
 // Save() writes, in this order: the data files, the index, and `checkpoint`
 // with the new entry; then it removes expired checkpoints and their entries.
 // Each step is durable before the next. After a crash at any point the folder
-// holds the previous or the new checkpoint, complete. A failed save changes
-// nothing.
+// holds the previous or the new checkpoint, complete, and Create() lists a new
+// one that is complete and was not listed yet. A failed save changes nothing.
 //
 // Only one manager may write to a folder; others may read it. Not thread-safe.
 class CheckpointManager {
@@ -48,9 +48,9 @@ class CheckpointManager {
     std::function<absl::Time()> wall_time;
   };
 
-  // Reads the folder, which need not exist. If `checkpoint` is damaged, or
-  // missing although there are checkpoints, logs a warning and lists the files
-  // instead.
+  // Reads the folder, which need not exist. If `checkpoint` is damaged or
+  // cannot be read, or is missing although there are checkpoints, logs a
+  // warning and lists the files instead.
   //   kInvalidArgument  an option is invalid
   //   others            errors of the disk
   static absl::StatusOr<std::unique_ptr<CheckpointManager>> Create(
@@ -81,9 +81,14 @@ class CheckpointManager {
   void Abandon(absl::string_view prefix, int shard_count);
 
   // Opens the newest checkpoint with valid checksums. Logs each newer one with
-  // its error.
+  // its error: files that are missing, damaged, no regular files, or cannot be
+  // read by the device.
   //   kNotFound  the folder has no checkpoint
   //   kDataLoss  no checkpoint can be read; the message has the error of each
+  //   kUnavailable, kDeadlineExceeded, kPermissionDenied, kUnauthenticated,
+  //   kResourceExhausted, kCancelled
+  //              the newest one may be whole and cannot be reached now
+  //   kUnimplemented  another program has written the newest one
   absl::StatusOr<std::unique_ptr<TensorBundleReader>> OpenLatest();
 
   // Calls `restore` with OpenLatest(), or `initialize` if there is no
@@ -98,6 +103,9 @@ class CheckpointManager {
   explicit CheckpointManager(Options options) : options_(std::move(options)) {}
 
   absl::Status Load();
+  // Lists the complete checkpoints that are newer than all that are listed: a
+  // process was killed before it listed them.
+  void ListNewer(absl::Time now);
   // Returns the numbers of the checkpoints in the folder that have an index, in
   // ascending order.
   absl::StatusOr<std::vector<int64_t>> ListNumbers() const;

@@ -1,6 +1,12 @@
 #include "common/io/checkpoint/checkpoint_manager.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,7 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
@@ -18,6 +26,7 @@
 #include "common/io/checkpoint/checkpoint_state.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "common/io/storage/disk.h"
 #include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -53,6 +62,13 @@ absl::StatusOr<int64_t> ReadModel(const TensorBundleReader& reader) {
     }
   }
   return step->scalar<int64_t>();
+}
+
+int IndexCount(const SimulatedDisk& disk) {
+  const std::vector<std::string> paths = disk.Paths();
+  return static_cast<int>(std::count_if(
+      paths.begin(), paths.end(),
+      [](const std::string& path) { return absl::EndsWith(path, ".index"); }));
 }
 
 class CheckpointManagerTest : public testing::Test {
@@ -190,6 +206,128 @@ TEST_F(CheckpointManagerTest, ReportsADamagedCheckpointAndUsesThePreviousOne) {
                               HasSubstr("ckpt-3"))));
 }
 
+// Each process is killed between publishing and listing.
+TEST_F(CheckpointManagerTest, KilledProcessesLeaveNoCheckpointsBehind) {
+  for (int step = 1; step <= 10; ++step) {
+    auto manager = Manager();
+    const std::string list = disk_->Get("runs/7/checkpoint");
+    ASSERT_OK(manager->Save(WriteModel(step)));
+    if (step > 1) disk_->Set("runs/7/checkpoint", list);
+    EXPECT_THAT(Restore(Manager().get()), IsOkAndHolds(step));
+  }
+  EXPECT_EQ(IndexCount(*disk_), 2);
+}
+
+TEST_F(CheckpointManagerTest, GoesBackToTheCheckpointThatAnEditedListNames) {
+  auto manager = Manager(3);
+  for (int step = 1; step <= 3; ++step) {
+    ASSERT_OK(manager->Save(WriteModel(step)));
+  }
+  disk_->Set("runs/7/checkpoint", R"(
+      model_checkpoint_path: "ckpt-2"
+      all_model_checkpoint_paths: "ckpt-1"
+      all_model_checkpoint_paths: "ckpt-2"
+      all_model_checkpoint_paths: "ckpt-3")");
+  EXPECT_THAT(Restore(Manager(3).get()), IsOkAndHolds(2));
+}
+
+// A disk on which some paths cannot be opened.
+class UnreadablePaths final : public Disk {
+ public:
+  UnreadablePaths(Disk* disk, std::string path, absl::Status error)
+      : disk_(disk), path_(std::move(path)), error_(std::move(error)) {}
+
+  bool CreatesAtomically(absl::string_view path) const override {
+    return disk_->CreatesAtomically(path);
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      absl::string_view path) override {
+    return disk_->Create(path);
+  }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
+      absl::string_view path) override {
+    if (path == path_) return error_;
+    return disk_->Open(path);
+  }
+  absl::Status Rename(absl::string_view from, absl::string_view to) override {
+    return disk_->Rename(from, to);
+  }
+  absl::Status Remove(absl::string_view path) override {
+    return disk_->Remove(path);
+  }
+  absl::Status MakeFolder(absl::string_view folder) override {
+    return disk_->MakeFolder(folder);
+  }
+  absl::Status SyncFolder(absl::string_view folder) override {
+    return disk_->SyncFolder(folder);
+  }
+  absl::StatusOr<std::vector<std::string>> List(
+      absl::string_view folder) override {
+    return disk_->List(folder);
+  }
+
+ private:
+  Disk* const disk_;
+  const std::string path_;
+  const absl::Status error_;
+};
+
+TEST_F(CheckpointManagerTest, WhatCannotBeReadIsPassedOver) {
+  auto manager = Manager(3);
+  for (int step = 1; step <= 3; ++step) {
+    ASSERT_OK(manager->Save(WriteModel(step)));
+  }
+  const absl::Status io_error = absl::ErrnoToStatus(EIO, "cannot read");
+  const absl::Status no_file = absl::InvalidArgumentError("is a folder");
+  for (const absl::Status& error : {io_error, no_file}) {
+    for (const std::string& path : {std::string("runs/7/ckpt-3.index"),
+                                    BundleDataPath("runs/7/ckpt-3", 0, 1)}) {
+      UnreadablePaths disk(disk_.get(), path, error);
+      EXPECT_THAT(Restore(ManagerOn(&disk, 3).get()), IsOkAndHolds(2)) << path;
+    }
+    UnreadablePaths disk(disk_.get(), "runs/7/checkpoint", error);
+    EXPECT_THAT(Restore(ManagerOn(&disk, 3).get()), IsOkAndHolds(3));
+  }
+}
+
+// Going back would lose work that is there.
+TEST_F(CheckpointManagerTest, WhatCannotBeReachedNowIsNotPassedOver) {
+  auto manager = Manager(3);
+  for (int step = 1; step <= 2; ++step) {
+    ASSERT_OK(manager->Save(WriteModel(step)));
+  }
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kPermissionDenied,
+        absl::StatusCode::kResourceExhausted}) {
+    UnreadablePaths disk(disk_.get(), "runs/7/ckpt-2.index",
+                         absl::Status(code, "not now"));
+    EXPECT_THAT(Restore(ManagerOn(&disk, 3).get()), StatusIs(code));
+  }
+}
+
+TEST(CheckpointManagerOnDiskTest, OtherThingsInPlaceOfFilesArePassedOver) {
+  const std::string folder = absl::StrCat(std::getenv("TEST_TMPDIR"), "/other");
+  std::filesystem::create_directories(folder);
+  const auto create = [&] {
+    return CheckpointManager::Create({.folder = folder}).value();
+  };
+  const auto manager = create();
+  for (int step = 1; step <= 4; ++step) {
+    ASSERT_OK(manager->Save(WriteModel(step)));
+  }
+  const std::string prefix = folder + "/ckpt-";
+  std::filesystem::remove(prefix + "4.index");
+  std::filesystem::create_directory(prefix + "4.index");
+  std::filesystem::remove(prefix + "3.index");
+  ASSERT_EQ(mkfifo((prefix + "3.index").c_str(), 0600), 0);
+  const std::string data = BundleDataPath(prefix + "2", 0, 1);
+  std::filesystem::remove(data);
+  ASSERT_EQ(mkfifo(data.c_str(), 0600), 0);
+  const auto opened = create()->OpenLatest();
+  ASSERT_OK(opened);
+  EXPECT_EQ((*opened)->prefix(), prefix + "1");
+}
+
 TEST_F(CheckpointManagerTest, ListsTheFolderIfTheStateFileIsDamaged) {
   auto manager = Manager(2);
   for (int step = 1; step <= 12; ++step) {
@@ -322,6 +460,8 @@ TEST_P(CrashTest, AtAnyPointLeavesTheOldOrNewCheckpoint) {
       // The next save succeeds.
       ASSERT_OK(next_manager->Save(WriteModel(5)));
       ASSERT_THAT(Restore(ManagerOn(found_disk.get()).get()), IsOkAndHolds(5));
+      // No checkpoint is left behind.
+      EXPECT_EQ(IndexCount(*found_disk), 2) << number << " " << seed;
     }
     if (!has_stopped) break;
   }
