@@ -1,6 +1,12 @@
 """Device code: one .cu file, for GPUs and for the simulated GPU."""
 
-load("@cuda//:defs.bzl", "HAS_CUDA_TOOLKIT", "NVCC", "NVCC_COMPRESSION", "NVCC_RELEASE")
+load(
+    "@cuda//:defs.bzl",
+    "COMPILES_DEVICE_CODE",
+    "NVCC",
+    "NVCC_COMPRESSION",
+    "NVCC_RELEASE",
+)
 
 # Machine code for A100 and H100, and PTX for the GPUs after them.
 _ARCHITECTURES = [
@@ -24,7 +30,7 @@ def _device_code_impl(ctx):
         use_default_shell_env = True,
     )
     fatbin = ctx.outputs.fatbin
-    if HAS_CUDA_TOOLKIT:
+    if COMPILES_DEVICE_CODE:
         # ptxas prints the registers and spills of each kernel, and warns of spills.
         command = " ".join([
             '"%s" -std=c++20 -O3 -fatbin -Werror all-warnings' % NVCC,
@@ -84,8 +90,8 @@ _device_code = rule(
 def device_kernels(name, src, deps = [], testonly = False, visibility = None):
     """A library with `NAME_image.h`, which declares `const KernelImage& NAME_image()`.
 
-    Where a CUDA toolkit is installed, nvcc compiles the file, with warnings as errors. Nothing of
-    CUDA is linked.
+    nvcc compiles the file, with warnings as errors, if the build is for GPUs (find_cuda.bzl).
+    Nothing of CUDA is linked.
 
     Args:
       name: the library; MUSTER_SIMULATED_KERNELS in the file names it too.

@@ -6,6 +6,26 @@ _PLACES = [
     "/usr/lib/nvidia-cuda-toolkit",
 ]
 
+# What the drivers of a GPU make, natively and under WSL.
+_DRIVER_FILES = [
+    "/dev/nvidiactl",
+    "/dev/dxg",
+]
+
+def _wants_device_code(ctx, has_toolkit):
+    """Returns whether nvcc is to compile device code."""
+    wanted = ctx.os.environ.get("MUSTER_DEVICE_CODE", "auto")
+    if wanted not in ["auto", "on", "off"]:
+        fail("MUSTER_DEVICE_CODE is %r; expected auto, on or off" % wanted)
+    if wanted == "on" and not has_toolkit:
+        fail(("MUSTER_DEVICE_CODE is on, but no CUDA toolkit was found in %s. Install one, " +
+              "name its folder with CUDA_PATH, or leave out --config=device_code.") %
+             ", ".join(_PLACES))
+    if wanted != "auto":
+        return wanted == "on"
+    has_gpu = [path for path in _DRIVER_FILES if ctx.path(path).exists]
+    return has_toolkit and bool(has_gpu or ctx.os.environ.get("CUDA_PATH", ""))
+
 def _release(ctx, nvcc):
     """Returns what nvcc says of itself, or None if it does not run."""
     result = ctx.execute([nvcc, "--version"], timeout = 60)
@@ -44,6 +64,7 @@ def _find_cuda_impl(ctx):
     ctx.file("defs.bzl", "\n".join([
         '"""What find_cuda() found."""',
         "HAS_CUDA_TOOLKIT = %s" % bool(root),
+        "COMPILES_DEVICE_CODE = %s" % _wants_device_code(ctx, bool(root)),
         "NVCC = %r" % (root + "/bin/nvcc" if root else ""),
         "NVCC_COMPRESSION = %r" % (_compression(release) if root else ""),
         "# Part of the key under which outputs of nvcc are cached.",
@@ -67,9 +88,16 @@ find_cuda = repository_rule(
 
 Looks at CUDA_PATH, or else where NVIDIA, Arch and Debian install it. Muster builds
 without one; then device code runs on the simulated GPU only.
+
+MUSTER_DEVICE_CODE says whether nvcc compiles device code: `on`, `off`, or `auto`, the default,
+which is `on` where there is a toolkit and this machine has a GPU or CUDA_PATH is set.
+--config=device_code is `on`.
 """,
     implementation = _find_cuda_impl,
     configure = True,
-    environ = ["CUDA_PATH"],
+    environ = [
+        "CUDA_PATH",
+        "MUSTER_DEVICE_CODE",
+    ],
     local = True,
 )

@@ -190,9 +190,9 @@ absl::StatusOr<driver::LibraryHandle*> Device::LoadImage(
     return absl::FailedPreconditionError(absl::StrCat(
         description_.name, ": \"", image.name, "\" has no code for sm_",
         description_.compute_capability,
-        image.fatbin.empty()
-            ? "; this build has no code for GPUs: build with a CUDA toolkit"
-            : "; build with this GPU's architecture"));
+        image.fatbin.empty() ? "; this build has no code for GPUs: build with "
+                               "--config=device_code"
+                             : "; build with this GPU's architecture"));
   }
   if (result != driver::kSuccess) {
     return context_->ToStatus(result, "cuLibraryLoadData");

@@ -2,7 +2,7 @@
 
     resources_test.py FILE.resources...
 
-The files hold what ptxas -v says; they are empty where no CUDA toolkit was found.
+The files hold what ptxas -v says; they are empty if the build was not for GPUs.
 """
 
 import os
@@ -38,7 +38,7 @@ def main(paths):
     if not paths:
         sys.exit("no files of resources")
     if not any(texts.values()):
-        print("Not checked: no CUDA toolkit was found, so there is no machine code.")
+        print("skipped: the build is not for GPUs (--config=device_code)")
         return
     failures = []
     for path, text in sorted(texts.items()):
