@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Builds and runs every test, and prints "N passed, N failed" as its last line.
+# Builds and runs every test, prints what was skipped and why, and
+# "N passed, N failed, N skipped" as its last line.
 #
 #   ./test.sh                       all tests
 #   ./test.sh --config=asan         under AddressSanitizer and UBSan
 #   ./test.sh --config=tsan         under ThreadSanitizer
 #   ./test.sh //common/compute/graph/...    some tests
 #
-# Other arguments go to `bazel test`. Installs what is missing first.
+# Other arguments go to `bazel test`. Installs what is missing first. For tests that
+# compare Muster with other programs: export $(tests/setup_tools.sh)
 set -uo pipefail
 
 case ${1:-} in
   -h | --help)
-    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    sed -n '2,12s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
 esac

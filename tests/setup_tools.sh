@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Sets up the programs with which tests compare Muster: Keras with JAX, TensorBoard and
+# onnxruntime, in pinned versions, Chromium and podman. Prints variables for test.sh:
+#
+#   tools=$(tests/setup_tools.sh) && export $tools && ./test.sh
+#
+# Takes some three minutes the first time; later seconds, since all is kept in
+# ~/.cache/muster/tools. Variables that are set already stay as they are. What cannot be had,
+# without a network or without root, is left out, and a line of standard error says why: its
+# tests are skipped. The status is always 0.
+set -uo pipefail
+
+# Of Python 3.11, which Debian 12 has.
+packages=(
+  tensorflow-cpu==2.21.0 keras==3.15.1 jax==0.10.2 jaxlib==0.10.2 pandas==3.1.1
+  h5py==3.14.0 tensorboard==2.21.0 onnxruntime==1.32.0 onnx==1.23.2
+)
+apt_seconds=240
+pip_seconds=600
+
+say() { echo "setup_tools.sh: $*" >&2; }
+last_line() { grep -v '^[[:space:]]*$' "$1" | tail -n 1; }
+
+cache=${HOME:-/root}/.cache/muster/tools
+mkdir -p "$cache" || exit 0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# install PROGRAM PACKAGE...: from Debian, unless the program is there. 1: it cannot be had.
+install() {
+  local program=$1
+  shift
+  command -v "$program" >/dev/null && return
+  if ((EUID != 0)); then
+    say "no $program: only root can install it"
+    return 1
+  fi
+  local options=(-o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Dpkg::Use-Pty=0
+    -y -qq --no-install-recommends)
+  export DEBIAN_FRONTEND=noninteractive
+  {
+    timeout "$apt_seconds" apt-get install "${options[@]}" "$@" ||
+      { timeout "$apt_seconds" apt-get update -qq "${options[@]:0:6}" &&
+        timeout "$apt_seconds" apt-get install "${options[@]}" "$@"; }
+  } >"$log" 2>&1 </dev/null
+  command -v "$program" >/dev/null && return
+  say "no $program: $(last_line "$log")"
+  return 1
+}
+
+# Prints the Python that has all packages. 1: it cannot be had.
+set_up_python() {
+  local key folder
+  key=$(printf '%s\n' "${packages[@]}" "$(python3 --version)" | sha256sum | cut -c -16)
+  folder=$cache/python-$key
+  if [[ ! -e $folder/READY ]]; then
+    rm -rf "$folder"
+    if ! {
+      python3 -m venv "$folder" &&
+        timeout "$pip_seconds" "$folder/bin/python" -m pip install --quiet --retries 1 \
+          --timeout 20 --disable-pip-version-check "${packages[@]}" &&
+        TF_CPP_MIN_LOG_LEVEL=3 timeout 120 "$folder/bin/python" -c \
+          "import jax, keras, onnx, onnxruntime, pandas, tensorboard, tensorflow"
+    } >"$log" 2>&1 </dev/null; then
+      say "no Keras, TensorBoard and onnxruntime: $(last_line "$log")"
+      rm -rf "$folder"
+      return 1
+    fi
+    touch "$folder/READY"
+  fi
+  echo "$folder/bin/python"
+}
+
+# Prints the command of a podman that can run a container here. 1: there is none.
+set_up_podman() {
+  install podman podman netavark aardvark-dns crun || return
+  local command=$cache/podman probe=$cache/probe
+  # crun refuses a cgroup v1 with an unused v2 beside it, and limits that this process may not
+  # raise. All calls share a mount namespace, since containers have their mounts there.
+  cat >"$cache/containers.conf" <<CONFIGURATION
+[containers]
+default_ulimits = ["nofile=$(ulimit -n):$(ulimit -n)", "nproc=1024:1024"]
+CONFIGURATION
+  cat >"$command" <<'COMMAND'
+#!/usr/bin/env bash
+# Written by tests/setup_tools.sh: podman in a mount namespace without an unused cgroup v2.
+set -euo pipefail
+export CONTAINERS_CONF=${0%/*}/containers.conf
+[[ -d /sys/fs/cgroup/unified ]] || exec podman "$@"
+namespace=/run/muster-podman/mounts
+if ! nsenter --mount="$namespace" true 2>/dev/null; then
+  mkdir -p "${namespace%/*}"
+  mountpoint --quiet "${namespace%/*}" ||
+    mount --bind --make-private "${namespace%/*}" "${namespace%/*}"
+  touch "$namespace"
+  unshare --mount="$namespace" umount /sys/fs/cgroup/unified
+fi
+exec nsenter --mount="$namespace" podman "$@"
+COMMAND
+  chmod +x "$command"
+  # A container of nothing but true(1).
+  mkdir -p "$probe" || return
+  local file
+  for file in /bin/true $(ldd /bin/true | grep -o '/[^ ]*'); do
+    cp --parents --dereference "$file" "$probe"
+  done
+  if ! timeout 60 "$command" run --rm --network=none --rootfs "$probe" /bin/true \
+    >"$log" 2>&1 </dev/null; then
+    say "no podman: it runs no container here: $(last_line "$log")"
+    return 1
+  fi
+  echo "$command"
+}
+
+if [[ -z ${MUSTER_KERAS_PYTHON-} || -z ${MUSTER_TENSORBOARD_PYTHON-} ||
+  -z ${MUSTER_ONNXRUNTIME_PYTHON-} ]] && python=$(set_up_python); then
+  echo "MUSTER_KERAS_PYTHON=${MUSTER_KERAS_PYTHON:-$python}"
+  echo "MUSTER_TENSORBOARD_PYTHON=${MUSTER_TENSORBOARD_PYTHON:-$python}"
+  echo "MUSTER_ONNXRUNTIME_PYTHON=${MUSTER_ONNXRUNTIME_PYTHON:-$python}"
+fi
+if [[ -z ${MUSTER_BROWSER-} ]] && install chromium chromium; then
+  echo "MUSTER_BROWSER=chromium"
+fi
+if [[ -z ${MUSTER_PODMAN-} ]] && podman=$(set_up_podman); then
+  echo "MUSTER_PODMAN=$podman"
+fi
+exit 0
