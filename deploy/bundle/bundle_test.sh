@@ -21,14 +21,14 @@ done
 # own.
 output=$(env -i PATH="$PATH" HOME="$TEST_TMPDIR" TMPDIR="$TEST_TMPDIR" \
   GTEST_TOTAL_SHARDS=5 GTEST_SHARD_INDEX=0 \
-  "$folder/run.py" --simulated | tee /dev/stderr)
+  "$folder/run.py" --simulated --patience=10 | tee /dev/stderr)
 grep "^| gpu.mlp_step | " <<<"$output"
 grep "^all parts passed$" <<<"$output"
 
 # A part that fails is named, and the others run.
 rm "$folder/tests/kernels_on_gpu_test"
 status=0
-output=$("$folder/run.py" --simulated --part="kernel conformance" --part=machine) ||
+output=$("$folder/run.py" --simulated --patience=10 --part="kernel conformance" --part=machine) ||
   status=$?
 ((status == 1))
 grep "^machine: " <<<"$output"

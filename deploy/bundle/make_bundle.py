@@ -1,6 +1,6 @@
 """Makes a bundle for machines with a GPU, which need nothing of Debian 12.
 
-    bazel run //deploy/bundle -- --output=DIR
+    bazel run --config=device_code //deploy/bundle -- --output=DIR
 
 DIR/muster-gpu-VERSION.tar.xz has a folder with executables, tests and benchmarks,
 stripped, the shared libraries that they need, with their licenses, and run.py, which

@@ -34,8 +34,9 @@ class PartFailed(Exception):
 
 class Run:
 
-    def __init__(self, simulated, folder, logs):
+    def __init__(self, simulated, folder, logs, patience=1):
         self.simulated = simulated
+        self.patience = patience
         self.folder = folder
         self.logs = logs
         self.environ = dict(os.environ)
@@ -49,6 +50,7 @@ class Run:
 
     def command(self, arguments, seconds, cwd=ROOT):
         """Returns what the command prints. Ends it, and its children, when time is up."""
+        seconds *= self.patience
         process = subprocess.Popen(arguments, cwd=cwd, env=self.environ, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True)
@@ -224,13 +226,15 @@ def main():
                         help="a simulated GPU: shows that the bundle is complete")
     parser.add_argument("--part", action="append", metavar="NAME",
                         help="only this part, and others so named")
+    parser.add_argument("--patience", type=int, default=1, metavar="FACTOR",
+                        help="multiplies the time that each program may take, for a busy machine")
     parser.add_argument("--log", metavar="FILE", type=argparse.FileType("w"),
                         help="the whole output of each program")
     arguments = parser.parse_args()
     failed = []
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        parts = Run(arguments.simulated, folder, arguments.log).parts()
+        parts = Run(arguments.simulated, folder, arguments.log, arguments.patience).parts()
         for name in arguments.part or []:
             if name not in parts:
                 parser.error(f"there is no part {name!r}; there are {', '.join(parts)}")
