@@ -22,6 +22,7 @@
 #include "common/core/base/log_format.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
@@ -72,7 +73,8 @@ class HoldingClock final : public Clock {
   void Hold() { is_holding_ = true; }
   // Blocks until another thread is held.
   void AwaitHeld() const {
-    while (!is_held_) std::this_thread::yield();
+    EXPECT_TRUE(AwaitTrue([this] { return is_held_.load(); }))
+        << "no other thread has come to a wait";
   }
   void LetGo() { is_holding_ = false; }
 
@@ -137,12 +139,9 @@ class ClosureDispatcherTest : public testing::Test {
 
   // Blocks until worker 0 has a coordinator, or has none.
   bool AwaitCoordinator(bool has_coordinator) const {
-    const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(10);
-    while (workers_[0]->service()->has_coordinator() != has_coordinator) {
-      if (Clock::Real()->Now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
+    return AwaitTrue([&] {
+      return workers_[0]->service()->has_coordinator() == has_coordinator;
+    });
   }
 
   // Returns its only argument.
@@ -268,9 +267,8 @@ TEST_F(ClosureDispatcherTest, AFetchEndsWithTheConversationThatKeptTheResult) {
                 StatusIs(absl::StatusCode::kUnavailable,
                          AllOf(HasSubstr("worker 0"), HasSubstr("kept it"))));
   });
-  while (FaultPointPassCount("worker.before_fetch") == 0) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(
+      AwaitTrue([] { return FaultPointPassCount("worker.before_fetch") > 0; }));
   dispatcher_->Suspend();
   dispatcher_->RollBack({});
   dispatcher_->Resume();
@@ -430,15 +428,14 @@ TEST_F(ClosureDispatcherTest, SaysWhereTheClosuresOfALostWorkerGo) {
     const absl::Time start = absl::Now();
     workers_[0].reset();
     std::string logged;
-    for (const absl::Time deadline = Soon();
-         logged.empty() && Clock::Real()->Now() < deadline;
-         std::this_thread::yield()) {
+    EXPECT_TRUE(AwaitTrue([&] {
       for (const LogRecord& record : ReadRecentProblems().records) {
         const bool is_loss = record.time >= start &&
                              absl::StrContains(record.message, "is lost: ");
         if (is_loss) logged = record.message;
       }
-    }
+      return !logged.empty();
+    }));
     EXPECT_THAT(logged, AllOf(HasSubstr("worker 0"), HasSubstr(words)));
   }
 }

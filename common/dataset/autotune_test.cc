@@ -1,9 +1,10 @@
 #include "common/dataset/autotune.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -77,7 +78,7 @@ TEST(Autotune, PrefetchReadsFurtherAheadWhenTheConsumerHasToWait) {
       mutex.Await(absl::Condition(&is_waited_for));
       is_waited_for = false;
     }
-    for (int i = 0; i < 100; ++i) std::this_thread::yield();
+    for (int i = 0; i < 100; ++i) sched_yield();
     return element;
   };
   const Dataset dataset = Dataset::Range(10 * kSlowCount)

@@ -3,13 +3,13 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/rpc/identity.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_coordinator.h"
@@ -65,13 +65,13 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhileWorkersDie) {
       ++scheduled_count;
     }
     // Waits for some progress, so that workers die while closures are running.
-    const int64_t goal =
-        strategy_->connection()->dispatcher().counters().finished_count +
-        static_cast<int64_t>(random.Below(100));
-    while (strategy_->connection()->dispatcher().counters().finished_count <
-           goal) {
-      std::this_thread::yield();
-    }
+    const ClosureDispatcher& dispatcher = strategy_->connection()->dispatcher();
+    const int64_t goal = dispatcher.counters().finished_count +
+                         static_cast<int64_t>(random.Below(100));
+    ASSERT_TRUE(AwaitTrue([&] {
+      return dispatcher.counters().finished_count >= goal;
+    })) << dispatcher.counters().finished_count
+        << " closures of " << goal << " have finished";
     TestWorker& victim = cluster_.worker(static_cast<int>(random.Below(3)));
     if (victim.running()) victim.Kill();
     for (int i = 0; i < 3; ++i) {
@@ -103,7 +103,7 @@ TEST_F(ExactlyOnceTest, ALostServerEndsTheJobWithItsName) {
     const auto scheduled = coordinator.Schedule(step, {}, Soon());
     status = scheduled.ok() ? coordinator.Join(Soon()) : scheduled.status();
   }
-  EXPECT_LT(absl::Now() - killed, absl::Seconds(10));
+  EXPECT_LT(absl::Now() - killed, absl::Seconds(30));
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
                                AllOf(HasSubstr("ps 1"),
                                      HasSubstr(IncarnationString(incarnation)),

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/process/child_process.h"
 
 namespace muster {
@@ -25,9 +26,8 @@ namespace muster {
 // Thread-safe.
 class ProcessUnderTest {
  public:
-  // The default timeout of a wait. It is long enough for a loaded machine; a
-  // passing test never waits that long.
-  static constexpr absl::Duration kPatience = absl::Seconds(60);
+  // The default timeout of a wait.
+  static constexpr absl::Duration kPatience = kTestPatience;
 
   using Environment = std::map<std::string, std::optional<std::string>>;
 

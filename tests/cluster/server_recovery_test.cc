@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/net/rpc/fault_point.h"
@@ -89,7 +89,8 @@ class ServerRecoveryTest : public testing::Test {
   }
 
   void AwaitRollback(int count) {
-    while (rollback_count_ < count) std::this_thread::yield();
+    ASSERT_TRUE(AwaitTrue([&] { return rollback_count_ >= count; }))
+        << "rolled back " << rollback_count_ << " times, not " << count;
   }
 
   TestCluster cluster_{2, 2};
@@ -151,9 +152,10 @@ TEST_F(ServerRecoveryTest, RunningClosuresAreNeitherLostNorAppliedTwice) {
     auto& dispatcher = strategy_->connection()->dispatcher();
     const int64_t goal = dispatcher.counters().finished_count +
                          static_cast<int64_t>(random.Below(150));
-    while (dispatcher.counters().finished_count < goal) {
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(AwaitTrue([&] {
+      return dispatcher.counters().finished_count >= goal;
+    })) << dispatcher.counters().finished_count
+        << " closures of " << goal << " have finished";
     const int victim = static_cast<int>(random.Below(3));
     if (victim < 2) {
       Restart(victim);
@@ -226,9 +228,9 @@ TEST_F(ServerRecoveryTest, RecoversAServerThatDiesWhileItIsRestored) {
               .action = FaultAction::kDelay,
               .delay = absl::Milliseconds(300)}});
   Restart(1);
-  while (FaultPointPassCount("ps.while_restoring") == 0) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(AwaitTrue([] {
+    return FaultPointPassCount("ps.while_restoring") > 0;
+  })) << "ps 1 is not being restored";
   Restart(1);
   AwaitRollback(1);
   ExpectCount(10);

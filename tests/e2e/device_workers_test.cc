@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/cluster/task_id.h"
@@ -209,7 +208,7 @@ TEST_F(DeviceWorkersTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
   ASSERT_OK(cluster->process(kWorker0).AwaitLine("Epoch 3/"));
   cluster->process(kWorker1).SendSignal(SIGKILL);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
-                       cluster->process(kWorker0).AwaitEnd(absl::Seconds(20)));
+                       cluster->process(kWorker0).AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 138) << cluster->process(kWorker0).output();
   EXPECT_THAT(cluster->process(kWorker0).output(), HasSubstr("worker 1"));
 }

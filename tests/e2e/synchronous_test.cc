@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/port_reservation.h"
@@ -267,8 +266,7 @@ TEST_F(SynchronousTest, ADifferenceNamesTheLineOfTheWorkersOwnFile) {
 TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
   StartBothWorkers();
   process(kWorker1).SendSignal(SIGKILL);
-  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
-                       process(kWorker0).AwaitEnd(absl::Seconds(10)));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(kWorker0).AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
   EXPECT_THAT(process(kWorker0).output(),
               testing::AllOf(HasSubstr("worker 1"),
@@ -280,8 +278,7 @@ TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
 TEST_F(SynchronousTest, DetectsAStoppedWorker) {
   StartBothWorkers();
   process(kWorker1).SendSignal(SIGSTOP);
-  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
-                       process(kWorker0).AwaitEnd(absl::Seconds(20)));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(kWorker0).AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
   // When continued, it learns that the group has ended.

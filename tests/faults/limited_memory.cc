@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -14,8 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/clock.h"
+#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/testing/await_true.h"
 
 namespace muster {
 namespace {
@@ -81,12 +81,9 @@ absl::StatusOr<std::unique_ptr<LimitedMemory>> LimitedMemory::Create(
 
 LimitedMemory::~LimitedMemory() {
   // A process that has ended leaves its group a moment later.
-  Clock* const clock = Clock::Real();
-  const absl::Time deadline = clock->Now() + absl::Seconds(10);
-  while (rmdir(folder_.c_str()) != 0 && errno == EBUSY &&
-         clock->Now() < deadline) {
-    std::this_thread::yield();
-  }
+  const bool is_gone = AwaitTrue(
+      [this] { return rmdir(folder_.c_str()) == 0 || errno != EBUSY; });
+  if (!is_gone) LOG(WARNING) << folder_ << " still has processes";
 }
 
 std::vector<std::string> LimitedMemory::Prefix() const {

@@ -25,7 +25,7 @@ constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
 // The maximum time until a job that cannot continue ends.
-constexpr absl::Duration kEndOfRunMax = absl::Seconds(10);
+constexpr absl::Duration kEndOfRunMax = absl::Seconds(30);
 
 class LostProcessTest : public testing::Test {
  protected:

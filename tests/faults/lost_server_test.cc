@@ -28,6 +28,9 @@ constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
 constexpr int kStepsPerEpoch = 45;  // 1,437 examples in batches of 32.
+// So many that a job is still training when a test has read of its 20th epoch,
+// also on a busy machine.
+constexpr int kEpochs = 150;
 
 // Returns the number of undone steps that the coordinator reported; -1 if none.
 int UndoneStepCount(const std::string& output) {
@@ -56,7 +59,7 @@ class LostServerTest : public testing::Test {
     cluster_->set_epochs(epochs);
     // The test must not pass because a terminated server waits until a regular
     // save is due.
-    std::vector<std::string> flags = {"--coordinator_timeout=5s",
+    std::vector<std::string> flags = {"--coordinator_timeout=30s",
                                       "--grace_period=10m"};
     for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) {
       ASSERT_OK(cluster_->Start(task, flags));
@@ -72,6 +75,10 @@ class LostServerTest : public testing::Test {
 
   void AwaitLine(absl::string_view text) {
     ASSERT_OK(cluster_->process(kChief).AwaitLine(text));
+  }
+
+  void AwaitLastEpoch() {
+    AwaitLine(absl::StrCat("Epoch ", kEpochs, "/", kEpochs));
   }
 
   void Replace(std::vector<TaskId> tasks) {
@@ -93,7 +100,7 @@ class LostServerTest : public testing::Test {
 
   // Terminates a server during training and restarts it.
   void TerminateAndRestartServer() {
-    AwaitLine("Epoch 20/60");
+    AwaitLine("Epoch 20/");
     ProcessUnderTest& server = cluster_->process(kPs1);
     server.SendSignal(SIGTERM);
     ASSERT_OK_AND_ASSIGN(const ProcessEnd end, server.AwaitEnd());
@@ -112,7 +119,7 @@ class LostServerTest : public testing::Test {
     const std::string output = cluster_->process(kChief).output();
     EXPECT_GE(UndoneStepCount(output), 0) << output;
     EXPECT_LT(UndoneStepCount(output), 5 * kStepsPerEpoch) << output;
-    AwaitLine("Epoch 60/60");
+    AwaitLastEpoch();
     ExpectAllSucceed();
   }
 
@@ -120,11 +127,11 @@ class LostServerTest : public testing::Test {
 };
 
 TEST_F(LostServerTest, ResumesFromTheNewestCheckpoint) {
-  Train(60, /*keeps_checkpoints=*/true);
-  AwaitLine("Epoch 20/60");
+  Train(kEpochs, /*keeps_checkpoints=*/true);
+  AwaitLine("Epoch 20/");
   Replace({kPs1});
   AwaitLine("training goes back from epoch");
-  AwaitLine("Epoch 60/60");
+  AwaitLastEpoch();
   ExpectAllSucceed();
   EXPECT_THAT(cluster_->process(kChief).output(),
               HasSubstr("training was rolled back to checkpoint"));
@@ -132,7 +139,7 @@ TEST_F(LostServerTest, ResumesFromTheNewestCheckpoint) {
 
 TEST_F(LostServerTest, SavesATerminatedServerFirst) {
   // The regular interval is too long to cause the save.
-  Train(60, /*keeps_checkpoints=*/true,
+  Train(kEpochs, /*keeps_checkpoints=*/true,
         {"--set", "recovery_interval_seconds=3600"});
   TerminateAndRestartServer();
   ExpectFewStepsUndone();
@@ -140,41 +147,41 @@ TEST_F(LostServerTest, SavesATerminatedServerFirst) {
 
 TEST_F(LostServerTest, BacksUpForATerminatedServer) {
   cluster_->set_job("tests/faults/backed_up_digits.job");
-  Train(60, /*keeps_checkpoints=*/false);
+  Train(kEpochs, /*keeps_checkpoints=*/false);
   TerminateAndRestartServer();
   ExpectFewStepsUndone();
 }
 
 TEST_F(LostServerTest, ATerminatedServerWithoutCheckpointsEndsImmediately) {
-  Train(60, /*keeps_checkpoints=*/false);
-  AwaitLine("Epoch 3/60");
+  Train(kEpochs, /*keeps_checkpoints=*/false);
+  AwaitLine("Epoch 3/");
   cluster_->process(kPs1).SendSignal(SIGTERM);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
-                       cluster_->process(kPs1).AwaitEnd(absl::Seconds(8)));
+                       cluster_->process(kPs1).AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
   ASSERT_OK(cluster_->Start(kPs1));
   AwaitLine("to epoch 1, step 0");
-  AwaitLine("Epoch 60/60");
+  AwaitLastEpoch();
   ExpectAllSucceed();
 }
 
 TEST_F(LostServerTest, RestartsFromTheInitialValuesWithoutACheckpoint) {
-  Train(20, /*keeps_checkpoints=*/false);
-  AwaitLine("Epoch 10/20");
+  Train(kEpochs, /*keeps_checkpoints=*/false);
+  AwaitLine("Epoch 10/");
   Replace({kPs0});
   AwaitLine("to epoch 1, step 0");
-  AwaitLine("Epoch 20/20");
+  AwaitLastEpoch();
   ExpectAllSucceed();
 }
 
 TEST_F(LostServerTest, RecoversTwoServersAndAWorkerAndOneServerAgain) {
-  Train(60, /*keeps_checkpoints=*/true);
-  AwaitLine("Epoch 15/60");
+  Train(kEpochs, /*keeps_checkpoints=*/true);
+  AwaitLine("Epoch 15/");
   Replace({kPs0, kPs1, kWorker0});
   AwaitLine("training goes back from epoch");
   Replace({kPs1});
   AwaitLine("training goes back from epoch");
-  AwaitLine("Epoch 60/60");
+  AwaitLastEpoch();
   ExpectAllSucceed();
 }
 

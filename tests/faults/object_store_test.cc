@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -213,7 +214,7 @@ TEST_F(ObjectStoreTest, AKillDuringAnUploadLeavesTheCheckpointBefore) {
     if (absl::StrContains(request.key, "ckpt-2.data") &&
         part != request.query.end() && part->second == "2") {
       is_uploading.Notify();
-      is_killed.WaitForNotification();
+      EXPECT_TRUE(is_killed.WaitForNotificationWithTimeout(kTestPatience));
     }
     return Action::kServe;
   });

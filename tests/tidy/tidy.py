@@ -69,6 +69,8 @@ TERMS_EXEMPT = ("docs/style.md",)
 SLEEPS = re.compile(
     r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|\bsleep\(\d")
 
+ENDLESS_WAITS = re.compile(r"\bthis_thread::yield\(|\bWaitForNotification\(\)")
+
 
 def length_of_file(path, text):
     count = text.count("\n")
@@ -184,6 +186,19 @@ def sleeps_in_tests(path, text):
             yield f"{path}:{number}: tests wait for events, not for time"
 
 
+def endless_waits_in_tests(path, text):
+    """Loops and waits of tests that hang if what they wait for does not happen."""
+    if not path.endswith(("_test.cc", "_suite.cc")) and not path.startswith("tests/"):
+        return
+    if not path.endswith(CPP_SUFFIXES):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        match = ENDLESS_WAITS.search(line)
+        if match:
+            yield (f"{path}:{number}: {match.group()} has no deadline; use AwaitTrue() or "
+                   "WaitForNotificationWithTimeout()")
+
+
 def default_visibility(path, text):
     """A target is private unless it says who may use it."""
     if not path.endswith("BUILD.bazel") or path.startswith("third_party/"):
@@ -203,7 +218,8 @@ def line_length(path, text):
 
 
 FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
-              unusual_terms, sleeps_in_tests, default_visibility, line_length]
+              unusual_terms, sleeps_in_tests, endless_waits_in_tests, default_visibility,
+              line_length]
 
 
 def layout(root, paths):

@@ -104,6 +104,16 @@ class RulesTest(unittest.TestCase):
         self.assertTrue(self.complaints(rule, "tests/e2e/a.cc", "sleep(1);"))
         self.assertFalse(self.complaints(rule, "a.cc", "absl::SleepFor(d);"))
 
+    def test_endless_waits(self):
+        rule = tidy.endless_waits_in_tests
+        self.assertTrue(self.complaints(
+            rule, "a_test.cc", "while (!done) std::this_thread::yield();"))
+        self.assertTrue(self.complaints(
+            rule, "tests/e2e/a.cc", "done.WaitForNotification();"))
+        self.assertFalse(self.complaints(
+            rule, "a_test.cc", "EXPECT_TRUE(done.WaitForNotificationWithTimeout(t));"))
+        self.assertFalse(self.complaints(rule, "a.cc", "done.WaitForNotification();"))
+
     def test_visibility(self):
         rule = tidy.default_visibility
         library = 'cc_library(\n    name = "a",\n    visibility = ["//%s"],\n)\n'

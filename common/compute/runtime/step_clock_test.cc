@@ -1,11 +1,11 @@
 #include "common/compute/runtime/step_clock.h"
 
 #include <memory>
-#include <thread>
 
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/device/device.h"
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/device/stream.h"
@@ -18,7 +18,7 @@ constexpr absl::Duration kPause = absl::Milliseconds(20);
 
 void Spin(absl::Duration duration) {
   const absl::Time end = Clock::Real()->Now() + duration;
-  while (Clock::Real()->Now() < end) std::this_thread::yield();
+  EXPECT_TRUE(AwaitTrue([&] { return Clock::Real()->Now() >= end; }));
 }
 
 class StepClockTest : public ::testing::Test {

@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/testing/await_true.h"
 #include "gtest/gtest.h"
 
 namespace {
@@ -76,7 +77,7 @@ TEST(DeadlineWakerTest, TheTestSeesWaitsOfTheRealtimeClock) {
     EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&is_over),
                                        absl::Milliseconds(1)));
   });
-  while (realtime_wait_count == 0) std::this_thread::yield();
+  EXPECT_TRUE(AwaitTrue([] { return realtime_wait_count > 0; }));
   {
     absl::MutexLock lock(&mutex);
     is_over = true;
@@ -117,7 +118,7 @@ TEST(DeadlineWakerTest, AMutexThatIsHeldAtTheDeadlineIsTriedAgain) {
     absl::MutexLock lock(&mutex);
     mutex.Await(absl::Condition(&is_waiting));
     const absl::Time end = In(absl::Milliseconds(10));
-    while (Clock::Real()->Now() < end) std::this_thread::yield();
+    EXPECT_TRUE(AwaitTrue([&] { return Clock::Real()->Now() >= end; }));
   }
   waits.join();
 }

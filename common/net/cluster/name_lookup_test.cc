@@ -4,6 +4,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/core/base/testing/await_true.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -15,7 +16,8 @@ class NameLookupTest : public testing::Test {
   std::string Resolve() {
     absl::MutexLock lock(&mutex_);
     ++running_count_;
-    mutex_.Await(absl::Condition(&may_answer_));
+    EXPECT_TRUE(
+        mutex_.AwaitWithTimeout(absl::Condition(&may_answer_), kTestPatience));
     --running_count_;
     return answer_;
   }
@@ -23,22 +25,27 @@ class NameLookupTest : public testing::Test {
     absl::MutexLock lock(&mutex_);
     answer_ = answer;
     may_answer_ = true;
-    mutex_.Await(absl::Condition(
-        +[](int* count) { return *count == 0; }, &running_count_));
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(
+        absl::Condition(
+            +[](int* count) { return *count == 0; }, &running_count_),
+        kTestPatience));
   }
   void AwaitRunning() {
     absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(
-        +[](int* count) { return *count == 1; }, &running_count_));
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(
+        absl::Condition(
+            +[](int* count) { return *count == 1; }, &running_count_),
+        kTestPatience));
   }
   // The lookup's thread stores the answer after Resolve() has returned.
   std::string AwaitTrouble(bool is_wanted) {
     std::string trouble;
-    do {
+    EXPECT_TRUE(AwaitTrue([&] {
       clock_.Advance(absl::Seconds(1));
       trouble = lookup_.Trouble("h1:2222");
-    } while (trouble.empty() == is_wanted ||
-             trouble.find("still") != std::string::npos);
+      return trouble.empty() != is_wanted &&
+             trouble.find("still") == std::string::npos;
+    })) << trouble;
     return trouble;
   }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "absl/synchronization/notification.h"
+#include "common/core/base/testing/await_true.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -11,7 +12,12 @@ namespace {
 // Signals are for the whole process, so each test runs in a process of its own.
 class ShutdownSignalsTest : public testing::Test {
  protected:
-  ShutdownSignalsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  ShutdownSignalsTest() {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    // Ends a process that waits for a signal in vain.
+    alarm(absl::ToInt64Seconds(kTestPatience));
+  }
+  ~ShutdownSignalsTest() override { alarm(0); }
 };
 
 TEST_F(ShutdownSignalsTest, ASignalCallsTheHandlerOnce) {
@@ -23,7 +29,7 @@ TEST_F(ShutdownSignalsTest, ASignalCallsTheHandlerOnce) {
           if (signal == SIGTERM) called.Notify();
         });
         kill(getpid(), SIGTERM);
-        called.WaitForNotification();
+        EXPECT_TRUE(called.WaitForNotificationWithTimeout(kTestPatience));
         signals.AwaitSignal(absl::InfiniteFuture());
         _exit(signals.exit_code());
       },

@@ -30,6 +30,7 @@
 #include "common/core/base/file_descriptor.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/local_handshake.h"
@@ -76,6 +77,11 @@ class CountingProxy {
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
   size_t byte_count() const { return byte_count_; }
+  // What a new connection waits before its first byte passes.
+  void set_opening_delay(absl::Duration delay) {
+    opening_delay_milliseconds_ =
+        static_cast<int>(absl::ToInt64Milliseconds(delay));
+  }
 
  private:
   static sockaddr_in LoopbackPort(int port) {
@@ -91,6 +97,7 @@ class CountingProxy {
       FileDescriptor from(
           accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!from.is_open()) return;
+      poll(nullptr, 0, opening_delay_milliseconds_);
       FileDescriptor to(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       const sockaddr_in address = LoopbackPort(target_port_);
       if (connect(to.get(), reinterpret_cast<const sockaddr*>(&address),
@@ -124,6 +131,7 @@ class CountingProxy {
   int target_port_ = 0;
   int port_ = 0;
   std::atomic<size_t> byte_count_{0};
+  std::atomic<int> opening_delay_milliseconds_{0};
   std::vector<std::thread> passers_;  // Of the acceptor, until it has ended.
   std::thread acceptor_;
 };
@@ -290,7 +298,7 @@ class LocalConnectionsTest : public testing::Test {
                       status = std::move(given);
                       is_done.Notify();
                     });
-    is_done.WaitForNotification();
+    EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestPatience));
     return status.error_code();
   }
 
@@ -309,6 +317,13 @@ class LocalConnectionsTest : public testing::Test {
   std::vector<FileDescriptor> tethers_;
   uint64_t call_number_ = 0;
 };
+
+// As over a wide network, or on a machine with thirty processes for each core.
+TEST_F(LocalConnectionsTest, AHandshakeMayTakeLongerThanAttemptsAreApart) {
+  proxy_->set_opening_delay(absl::Milliseconds(300));
+  const auto channel = Connect(/*with_local_connections=*/false);
+  EXPECT_GE(ProxiedBytesOfACall(channel.get()), kLargeBytes);
+}
 
 TEST_F(LocalConnectionsTest, CallsUseTheUnixSocket) {
   const auto channel = Connect();

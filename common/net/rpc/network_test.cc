@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
@@ -306,7 +307,7 @@ TEST_F(NetworkTest, AServerMayEndAStreamWhileItsClientHalfCloses) {
   std::shared_ptr<Stream> stream =
       channel_->OpenStream("/test/KeepStream", recorder);
   std::thread client([&] { stream->Finish(absl::OkStatus()); });
-  while (FaultPointPassCount(kPoint) == 0) std::this_thread::yield();
+  EXPECT_TRUE(AwaitTrue([&] { return FaultPointPassCount(kPoint) > 0; }));
   KeptStream()->Finish(absl::DataLossError("as asked"));
   EXPECT_THAT(recorder->WaitUntilDone(),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("as asked")));

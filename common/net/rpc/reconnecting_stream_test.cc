@@ -13,6 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
@@ -176,11 +177,11 @@ class ReconnectingStreamTest : public testing::Test {
     channel_->while_dialling = [&](FakeStream* stream) {
       while_dialling(stream);
       is_dialling.Notify();
-      may_return.WaitForNotification();
+      EXPECT_TRUE(may_return.WaitForNotificationWithTimeout(kTestPatience));
       has_returned = true;
     };
     std::thread dialler([&] { Advance(); });
-    is_dialling.WaitForNotification();
+    EXPECT_TRUE(is_dialling.WaitForNotificationWithTimeout(kTestPatience));
     stream_->Stop();
     EXPECT_TRUE(has_returned);
     dialler.join();
@@ -371,7 +372,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
   bool has_returned = false;
   recorder_.before_message = [&] {
     is_called.Notify();
-    may_return.WaitForNotification();
+    EXPECT_TRUE(may_return.WaitForNotificationWithTimeout(kTestPatience));
     has_returned = true;
   };
   stream.on_cancel = [&] { may_return.Notify(); };
@@ -379,7 +380,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
     stream.Receive("slow");
     stream.End(absl::CancelledError("cancelled"));
   });
-  is_called.WaitForNotification();
+  EXPECT_TRUE(is_called.WaitForNotificationWithTimeout(kTestPatience));
   stream_->Stop();
   EXPECT_TRUE(has_returned);
   EXPECT_TRUE(stream.is_cancelled);
@@ -545,7 +546,7 @@ TEST_F(GrpcReconnectingStreamTest, StopsWhileOthersSend) {
       if (i == 10) is_sending.Notify();
     }
   });
-  is_sending.WaitForNotification();
+  EXPECT_TRUE(is_sending.WaitForNotificationWithTimeout(kTestPatience));
   stream_->Stop();
   const size_t line_count = recorder_.lines().size();
   sender.join();

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -46,8 +47,7 @@ TEST(TlsContextTest, NamesTheFileThatIsMissing) {
       }
     }).detach();
   }
-  while (busy_count < kThreadCount) std::this_thread::yield();
-  std::exit(0);
+  std::exit(AwaitTrue([&] { return busy_count == kThreadCount; }) ? 0 : 1);
 }
 
 TEST(TlsContextDeathTest, AProcessMayExitWhileThreadsUseOpenSsl) {

@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/io/storage/private_file.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "gmock/gmock.h"
@@ -128,7 +129,7 @@ class TlsNetworkTest : public testing::Test {
                      status = std::move(given);
                      is_done.Notify();
                    });
-    is_done.WaitForNotification();
+    EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestPatience));
     return status.error_code();
   }
   // The status of openssl(1) when it shakes hands with the server.

@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/dataset/dataset.h"
@@ -63,7 +64,9 @@ TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
   std::vector<ReplicaBatch> batches;
   for (int64_t step = 0; step + kBuffer <= kSteps; ++step) {
     // The buffer fills up without any request.
-    progress->drawn[step + kBuffer - 1].WaitForNotification();
+    EXPECT_TRUE(
+        progress->drawn[step + kBuffer - 1].WaitForNotificationWithTimeout(
+            kTestPatience));
     ++progress->taken;
     ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   }
@@ -85,7 +88,7 @@ TEST(PrefetchedSteps, ASlowInputIsReportedUntilItReturns) {
   auto release = std::make_shared<absl::Notification>();
   const Dataset slow = Dataset::Range(1).MapElements(
       [release](Element element) -> absl::StatusOr<Element> {
-        release->WaitForNotification();
+        EXPECT_TRUE(release->WaitForNotificationWithTimeout(kTestPatience));
         return element;
       },
       {{DType::kInt64, Shape()}});

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,7 +35,7 @@ TEST(CollectiveThreadTest, AnErrorDropsTheRestAndStays) {
   std::vector<int> done;
   CollectiveThread thread(
       [&](int item) -> absl::Status {
-        may_fail.WaitForNotification();
+        EXPECT_TRUE(may_fail.WaitForNotificationWithTimeout(kTestPatience));
         done.push_back(item);
         return absl::UnavailableError("rank 1 is gone");
       },
@@ -59,7 +60,7 @@ TEST(CollectiveThreadTest, EndsWithWorkLeft) {
       },
       8);
   for (int item = 0; item < 8; ++item) thread.Submit(item);
-  started.WaitForNotification();
+  EXPECT_TRUE(started.WaitForNotificationWithTimeout(kTestPatience));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -48,7 +49,8 @@ TEST(ReplicaThreadsTest, ReplicasWorkAtTheSameTime) {
   EXPECT_OK(threads.Run(
       [&](int) {
         if (++arrived == 3) all_are_there.Notify();
-        all_are_there.WaitForNotification();
+        EXPECT_TRUE(
+            all_are_there.WaitForNotificationWithTimeout(kTestPatience));
         return absl::OkStatus();
       },
       Ignore));
@@ -57,18 +59,19 @@ TEST(ReplicaThreadsTest, ReplicasWorkAtTheSameTime) {
 TEST(ReplicaThreadsTest, TheFirstErrorIsReportedAtOnceAndReturned) {
   ReplicaThreads threads(2);
   absl::Notification was_told;
-  EXPECT_THAT(threads.Run(
-                  [&](int replica) -> absl::Status {
-                    if (replica == 1) return absl::DataLossError("broken");
-                    was_told.WaitForNotification();
-                    return absl::AbortedError("because of another");
-                  },
-                  [&](const absl::Status& status) {
-                    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
-                                                 "broken"));
-                    was_told.Notify();
-                  }),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("broken")));
+  EXPECT_THAT(
+      threads.Run(
+          [&](int replica) -> absl::Status {
+            if (replica == 1) return absl::DataLossError("broken");
+            EXPECT_TRUE(was_told.WaitForNotificationWithTimeout(kTestPatience));
+            return absl::AbortedError("because of another");
+          },
+          [&](const absl::Status& status) {
+            EXPECT_THAT(status,
+                        StatusIs(absl::StatusCode::kDataLoss, "broken"));
+            was_told.Notify();
+          }),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("broken")));
   EXPECT_OK(threads.Run([](int) { return absl::OkStatus(); }, Ignore));
 }
 

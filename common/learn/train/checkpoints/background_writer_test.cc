@@ -6,6 +6,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,7 +19,7 @@ TEST(BackgroundWriterTest, OneIsWrittenAtATime) {
   BackgroundWriter writer;
   absl::Notification may_end;
   EXPECT_TRUE(writer.Start("first", [&] {
-    may_end.WaitForNotification();
+    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestPatience));
     return absl::OkStatus();
   }));
   bool was_called = false;
@@ -68,7 +69,7 @@ TEST(BackgroundWriterTest, WaitingEndsAndNamesWhatIsBeingWritten) {
   BackgroundWriter writer({.timeout = absl::ZeroDuration(), .clock = &clock});
   absl::Notification may_end;
   EXPECT_TRUE(writer.Start("checkpoint backup/ckpt-3", [&] {
-    may_end.WaitForNotification();
+    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestPatience));
     return absl::OkStatus();
   }));
   EXPECT_THAT(writer.Await(), StatusIs(absl::StatusCode::kDeadlineExceeded,

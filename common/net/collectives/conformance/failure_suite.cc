@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/conformance/backend.h"
@@ -162,12 +163,11 @@ TEST_P(FailureSuite, AnExpiredWaitNamesWhoHasNotArrived) {
 TEST_P(FailureSuite, ProgressNamesWhoHasNotArrived) {
   absl::Notification is_seen;
   std::thread observer([&] {
-    const absl::Time deadline = Clock::Real()->Now() + kLong;
     CollectiveProgress progress;
-    while (progress.missing_ranks.empty() && Clock::Real()->Now() < deadline) {
+    EXPECT_TRUE(AwaitTrue([&] {
       progress = group_[0]->Progress();
-      std::this_thread::yield();
-    }
+      return !progress.missing_ranks.empty();
+    }));
     EXPECT_TRUE(progress.is_running);
     EXPECT_EQ(progress.operation, "all-reduce");
     EXPECT_EQ(progress.name, "dense/kernel and 3 more");
@@ -175,16 +175,17 @@ TEST_P(FailureSuite, ProgressNamesWhoHasNotArrived) {
     EXPECT_GT(progress.elapsed, absl::ZeroDuration());
     // Ranks that start late are rightly missing for a while; those of one host
     // alone, where they reduce first.
-    while (progress.missing_ranks != std::vector<int>{2} &&
-           Clock::Real()->Now() < deadline) {
+    EXPECT_TRUE(AwaitTrue([&] {
       progress = group_[0]->Progress();
-      std::this_thread::yield();
-    }
+      return progress.missing_ranks == std::vector<int>{2};
+    }));
     EXPECT_THAT(progress.missing_ranks, ElementsAre(2));
     is_seen.Notify();
   });
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
-    if (communicator.rank() == 2) is_seen.WaitForNotification();
+    if (communicator.rank() == 2) {
+      EXPECT_TRUE(is_seen.WaitForNotificationWithTimeout(kLong));
+    }
     return AllReduce(communicator);
   });
   observer.join();
@@ -244,10 +245,7 @@ TEST_P(FailureSuite, AnAbortWakesARankThatWaits) {
     EXPECT_THAT(AllReduce(*group_[0]),
                 StatusIs(absl::StatusCode::kCancelled, HasSubstr("stop")));
   });
-  const absl::Time deadline = Clock::Real()->Now() + kLong;
-  while (!group_[0]->Progress().is_running && Clock::Real()->Now() < deadline) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(AwaitTrue([&] { return group_[0]->Progress().is_running; }));
   group_[0]->Abort(absl::CancelledError("stop"));
   caller.join();
 }

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/lane.h"
 #include "common/net/rpc/channel.h"
@@ -101,9 +102,11 @@ class CopyObserver final : public StreamObserver {
     status_ = status;
     is_done_.Notify();
   }
-  void AwaitAnswer() { was_answered_.WaitForNotification(); }
+  void AwaitAnswer() {
+    EXPECT_TRUE(was_answered_.WaitForNotificationWithTimeout(kTestPatience));
+  }
   absl::Status AwaitEnd() {
-    is_done_.WaitForNotification();
+    EXPECT_TRUE(is_done_.WaitForNotificationWithTimeout(kTestPatience));
     return status_;
   }
 

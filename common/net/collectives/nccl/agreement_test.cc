@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/memory_lane.h"
@@ -53,9 +54,9 @@ TEST_F(CallAgreementTest, ACallExpiresItsTimeoutAfterTheFirstRankCame) {
   std::thread early([&] {
     first = agreements_[0].Agree(kBarrier, {"gradients", kTimeout});
   });
-  while (controls_[0]->Progress().elapsed < absl::Milliseconds(50)) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(AwaitTrue([&] {
+    return controls_[0]->Progress().elapsed >= absl::Milliseconds(50);
+  }));
   const absl::Time late_start = Clock::Real()->Now();
   const absl::StatusOr<absl::Time> second =
       agreements_[1].Agree(kBarrier, {"gradients", kTimeout});

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/dtype.h"
@@ -117,9 +118,9 @@ TEST(NcclCommunicatorTest, AnAbortEndsACollectiveThatHangs) {
   Gpus().nccl().FailCollective(nccl::kSuccess);
   const int64_t launches = Gpus().nccl().counts()["ncclAllReduce"];
   std::thread other([&] {
-    while (Gpus().nccl().counts()["ncclAllReduce"] < launches + kSize) {
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(AwaitTrue([&] {
+      return Gpus().nccl().counts()["ncclAllReduce"] >= launches + kSize;
+    })) << "not all ranks have called";
     for (const auto& communicator : group) {
       communicator->Abort(absl::CancelledError("the job is over"));
     }

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/await_true.h"
 #include "common/core/device/device.h"
 #include "common/core/tensor/buffer.h"
 #include "common/net/collectives/communication_implementation.h"
@@ -128,18 +129,17 @@ TEST_F(NcclGroupTest, ATaskThatFailsEndsTheCollectivesOfTheOthers) {
     threads.emplace_back(
         [&, rank] { statuses[rank] = AllReduce(*groups[rank]); });
   }
-  while (gpus_.nccl().counts()["ncclAllReduce"] < 2) std::this_thread::yield();
+  EXPECT_TRUE(AwaitTrue([&] {
+    return gpus_.nccl().counts()["ncclAllReduce"] == 2;
+  })) << "workers 0 and 1 have not both called";
   groups[0]->Fail(absl::DataLossError("a shard is damaged"));
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kDataLoss,
                                       HasSubstr("a shard is damaged"))));
   // NCCL's threads set the words, after their callers have got the error.
-  const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(30);
   for (const std::shared_ptr<Buffer>& word : end_words) {
     std::atomic_ref<int32_t> value(*reinterpret_cast<int32_t*>(word->data()));
-    while (value.load() == 0 && Clock::Real()->Now() < deadline) {
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(AwaitTrue([&] { return value.load() != 0; }));
     EXPECT_EQ(value.load(), 1);
   }
 }
