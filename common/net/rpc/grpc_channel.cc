@@ -50,8 +50,10 @@ grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
   arguments.SetMaxSendMessageSize(-1);
   // gRPC waits a second before it tries a lost peer again, and then longer.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
+  // In spite of its name, this is how long an attempt may take, with the
+  // handshake of TLS: several times the delay of a wide network.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   // A peer that comes back may have another address. gRPC resolves a name again
   // only when this much time has passed, by default 30 s.
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
