@@ -121,11 +121,63 @@ void FillTensor(const NpyHeader& header, const std::vector<uint8_t>& bytes,
   }
 }
 
+void AppendUtf8(uint32_t letter, std::string* text) {
+  constexpr uint32_t kLetterMax = 0x10FFFF;
+  constexpr uint32_t kReplacement = 0xFFFD;
+  if (letter > kLetterMax) letter = kReplacement;
+  const auto append = [text](uint32_t byte) {
+    text->push_back(static_cast<char>(byte));
+  };
+  const auto rest = [&](int shift) {
+    append(0x80 | ((letter >> shift) & 0x3F));
+  };
+  if (letter < 0x80) return append(letter);
+  if (letter < 0x800) {
+    append(0xC0 | (letter >> 6));
+  } else if (letter < 0x10000) {
+    append(0xE0 | (letter >> 12));
+    rest(6);
+  } else {
+    append(0xF0 | (letter >> 18));
+    rest(12);
+    rest(6);
+  }
+  rest(0);
+}
+
+// Strings are filled up with zeros, which do not belong to them. Texts of
+// letters become UTF-8, as in TensorFlow.
+void FillStrings(const NpyHeader& header, const std::vector<uint8_t>& bytes,
+                 absl::Span<std::string> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t begin = i * header.value_bytes;
+    const absl::Span<const uint8_t> value =
+        absl::MakeConstSpan(bytes).subspan(begin, header.value_bytes);
+    if (header.kind == 'S') {
+      out[i].assign(value.begin(), value.end());
+    } else {
+      for (size_t b = 0; b < value.size(); b += sizeof(uint32_t)) {
+        uint32_t letter = 0;
+        for (size_t k = 0; k < sizeof(uint32_t); ++k) {
+          const size_t place =
+              header.is_big_endian ? sizeof(uint32_t) - 1 - k : k;
+          letter |= uint32_t{value[b + place]} << (8 * k);
+        }
+        AppendUtf8(letter, &out[i]);
+      }
+    }
+    out[i].erase(out[i].find_last_not_of('\0') + 1);
+  }
+}
+
 Tensor DecodeValues(const NpyHeader& header,
                     const std::vector<uint8_t>& bytes) {
   Tensor tensor(header.dtype, header.shape);
   const size_t size = header.value_bytes;
   switch (header.dtype) {
+    case DType::kString:
+      FillStrings(header, bytes, tensor.mutable_flat<std::string>());
+      break;
     case DType::kBool:
       FillTensor<uint8_t>(header, bytes, tensor.mutable_flat<bool>());
       break;
@@ -222,6 +274,12 @@ class NpyNode final : public FileTableNode {
  protected:
   absl::StatusOr<Components> ReadFile(int file) const override {
     ASSIGN_OR_RETURN(Tensor values, ReadNpy(paths()[file]));
+    const bool has_strings = values.dtype() == DType::kString;
+    if (has_strings != (record_.dtype == DType::kString)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          paths()[file], ": values are ", DTypeName(values.dtype()),
+          "; expected ", DTypeName(record_.dtype)));
+    }
     Shape shape = values.shape();
     shape.RemoveDim(0);
     if (shape != record_.shape) {
@@ -251,16 +309,14 @@ class NpyNode final : public FileTableNode {
 
 absl::Status CheckRecord(const std::string& path, const TensorType& record,
                          double scale) {
-  const bool is_number =
-      record.dtype != DType::kString && record.dtype != DType::kInvalid;
-  if (is_number && record.shape.IsFullyKnown() &&
+  if (record.dtype != DType::kInvalid && record.shape.IsFullyKnown() &&
       record.shape.rank() < Shape::kRankMax && std::isfinite(scale) &&
       (scale == 0 || IsFloating(record.dtype))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": rows of ", record.ToString(), " and scale ", scale,
-      "; expected numbers, known extents, and a floating dtype to scale"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": rows of ", record.ToString(), " and scale ", scale,
+                   "; expected known extents, and a floating dtype to scale"));
 }
 
 }  // namespace
@@ -312,6 +368,12 @@ absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
   const std::string promise =
       absl::StrCat("its header declares ", header.shape.ToString(), " of ",
                    value_bytes, " bytes each; ");
+  if (header.dtype == DType::kString && header.is_column_major &&
+      header.shape.rank() > 1) {
+    return FileError(*file,
+                     "has strings in column-major order; expected row-major: "
+                     "numpy.ascontiguousarray()");
+  }
   // A header may declare more than the file contains.
   if (count > file->content_bytes_max() / value_bytes) {
     return FileError(*file, absl::StrCat(promise, "the file holds at most ",

@@ -14,6 +14,10 @@
 namespace muster {
 namespace {
 
+constexpr size_t kBytesPerLetter = 4;
+// Of one string: bytes or letters.
+constexpr int kStringExtentMax = 64 << 20;
+
 // Parses the few forms of Python that NumPy writes: strings, True and False,
 // and tuples of integers.
 class DictReader {
@@ -109,6 +113,15 @@ absl::Status ParseDescription(const std::string& description,
       case 'b':
         header->dtype = size_bytes == 1 ? DType::kBool : DType::kInvalid;
         break;
+      case 'U':
+        // The description counts letters, of which each is UTF-32.
+        header->value_bytes *= kBytesPerLetter;
+        [[fallthrough]];
+      case 'S':
+        header->dtype = size_bytes > 0 && size_bytes <= kStringExtentMax
+                            ? DType::kString
+                            : DType::kInvalid;
+        break;
       default:
         break;
     }
@@ -118,7 +131,8 @@ absl::Status ParseDescription(const std::string& description,
       "its values are \"", description, "\"",
       type.substr(0, 1) == "O"
           ? ", Python objects, which are not read: that would run their code"
-          : "; expected bool, float16 to float64, or integers up to int64"));
+          : "; expected bool, float16 to float64, integers up to int64, or "
+            "strings"));
 }
 
 }  // namespace

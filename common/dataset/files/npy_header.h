@@ -12,7 +12,7 @@ namespace muster {
 
 // The content of a .npy file's header.
 struct NpyHeader {
-  char kind = 0;           // 'f', 'i', 'u' or 'b', as NumPy has it.
+  char kind = 0;           // 'f', 'i', 'u', 'b', 'S' or 'U', as NumPy has it.
   size_t value_bytes = 0;  // Of one value in the file.
   bool is_big_endian = false;
   bool is_column_major = false;

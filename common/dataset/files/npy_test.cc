@@ -132,6 +132,60 @@ TEST(NpyTest, RowsAreElements) {
               StatusIs(kInvalid, HasSubstr("a floating dtype to scale")));
 }
 
+TEST(NpyTest, ReadsStrings) {
+  ASSERT_OK_AND_ASSIGN(
+      Tensor tensor,
+      ReadNpy(
+          WriteFile("s3.npy", NpyFile(Dict("|S3", "(2, 2)"),
+                                      std::string("a\0\0abc\0\0\0a\0b", 12)))));
+  EXPECT_EQ(tensor.shape(), Shape({2, 2}));
+  EXPECT_THAT(tensor.flat<std::string>(),
+              ElementsAre("a", "abc", "", std::string("a\0b", 3)));
+  const std::vector<uint32_t> letters = {'a', 0xE9, 0x20AC,   0x1F600,
+                                         0,   0,    0x110000, 0};
+  ASSERT_OK_AND_ASSIGN(
+      tensor, ReadNpy(WriteFile("u4.npy", NpyFile(Dict("<U4", "(2,)"),
+                                                  Bytes<uint32_t>(letters)))));
+  EXPECT_THAT(tensor.flat<std::string>(),
+              ElementsAre("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80",
+                          std::string("\0\0\xEF\xBF\xBD", 5)));
+  ASSERT_OK_AND_ASSIGN(
+      tensor,
+      ReadNpy(WriteFile("be_u1.npy", NpyFile(Dict(">U1", "(1,)"),
+                                             std::string("\0\0\0a", 4)))));
+  EXPECT_THAT(tensor.flat<std::string>(), ElementsAre("a"));
+  const std::string path =
+      WriteFile("s1.npy", NpyFile(Dict("|S1", "(3, 1)"), "abc"));
+  const Dataset rows = NpyDataset({path}).Batch(2);
+  EXPECT_EQ(rows.element_types()[0].dtype, DType::kString);
+  const std::vector<Element> batches = Elements(rows);
+  ASSERT_EQ(batches.size(), 2);
+  EXPECT_THAT(batches[0][0].flat<std::string>(), ElementsAre("a", "b"));
+}
+
+TEST(NpyTest, StringsAreNotNumbers) {
+  const auto error = [](const std::string& path, DType dtype) {
+    return NpyDataset({path}, {.dtype = dtype}).MakeIterator().status();
+  };
+  const std::string strings =
+      WriteFile("strings.npy", NpyFile(Dict("|S1", "(1,)"), "a"));
+  EXPECT_THAT(
+      error(strings, DType::kFloat32),
+      StatusIs(kInvalid, HasSubstr("values are string; expected float32")));
+  const std::string numbers =
+      WriteFile("numbers.npy", NpyFile(Dict("|u1", "(1,)"), "a"));
+  EXPECT_THAT(
+      error(numbers, DType::kString),
+      StatusIs(kInvalid, HasSubstr("values are uint8; expected string")));
+  EXPECT_THAT(ReadNpy(WriteFile("columns.npy",
+                                NpyFile(Dict("|S1", "(2, 2)", true), "abcd")))
+                  .status(),
+              StatusIs(kInvalid, HasSubstr("column-major")));
+  EXPECT_THAT(ReadNpy(WriteFile("empty.npy", NpyFile(Dict("|S0", "(1,)"), "")))
+                  .status(),
+              StatusIs(kInvalid, HasSubstr("its values are \"|S0\"")));
+}
+
 TEST(NpyTest, ObjectArraysAreRejected) {
   EXPECT_THAT(
       ReadNpy(WriteFile("object.npy", NpyFile(Dict("|O", "(1,)"), "x"))),

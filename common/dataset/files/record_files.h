@@ -87,8 +87,9 @@ struct NpyOptions {
 
 // The rows of NumPy's .npy files, versions 1 to 3: one component. Files are
 // read completely when the first iterator is created. Integers of 8 and 16 bits
-// other than uint8 become int32, uint32 becomes int64. Object arrays, which
-// would execute code when read, are rejected.
+// other than uint8 become int32, uint32 becomes int64. Strings and bytes
+// (numpy's kinds U and S) become strings, in UTF-8 and without zeros at their
+// ends. Object arrays, which would execute code when read, are rejected.
 //   kInvalidArgument  not .npy, values of a kind that is not supported, or a
 //                     length that contradicts the header; names the file
 //
