@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -60,13 +61,30 @@ bool HasStatefulLayer(const KerasJson& model) {
   return false;
 }
 
-// True if `training` is what Keras records of a call that does not say it. When
-// the model is called, Keras replaces it.
+// True if `training` is what Keras records of a call that does not say it.
 bool IsDefaultOfCall(absl::string_view class_name, bool training) {
   const LayerKind* const kind = FindKerasLayerKind(class_name);
   return kind != nullptr &&
          kind->keras_calls.training ==
              (training ? TrainingDefault::kOn : TrainingDefault::kOff);
+}
+
+// Drops the `training` of a call where Keras does: Keras 3 replaces it when the
+// model is called, Keras 2 only what the program has not given. `json` is the
+// entry of inbound_nodes.
+void DropTraining(absl::string_view place, absl::string_view class_name,
+                  const KerasJson& json, KerasNode* node) {
+  if (!node->training.has_value()) return;
+  const bool is_default = IsDefaultOfCall(class_name, *node->training);
+  const bool is_keras_2 = json.is_array();
+  if (is_keras_2 && !is_default) return;
+  if (!is_default) {
+    LOG(WARNING)
+        << place << ": training=" << (*node->training ? "True" : "False")
+        << " of its call is replaced by that of fit() or predict(), as "
+           "Keras 3 does; set trainable=False to freeze the layer";
+  }
+  node->training.reset();
 }
 
 absl::Status CheckName(absl::string_view place, absl::string_view name) {
@@ -244,10 +262,7 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
     added.first_call = FirstCallOf(entry);
     for (const KerasJson& json : nodes) {
       ASSIGN_OR_RETURN(KerasNode node, KerasNodeFrom(place, json));
-      if (node.training.has_value() &&
-          IsDefaultOfCall(TextMember(entry, "class_name"), *node.training)) {
-        node.training.reset();
-      }
+      DropTraining(place, TextMember(entry, "class_name"), json, &node);
       if (!added.nodes.empty() && node.arguments != arguments) {
         return BadKerasStructure(place, "is called with different arguments");
       }

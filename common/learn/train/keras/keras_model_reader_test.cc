@@ -221,18 +221,29 @@ std::optional<bool> TrainingOfCall(const KerasJson& model) {
   return functional->outputs()[0].call()->training;
 }
 
-// Keras records the default of call(), which it replaces when the model is
-// called.
-TEST(KerasModelReaderTest, OnlyCallsOfProgramsFixWhetherTheyTrain) {
-  EXPECT_EQ(TrainingOfCall(FunctionalOf("Dropout", R"("training": false)")),
-            std::nullopt);
-  EXPECT_EQ(TrainingOfCall(FunctionalOf("RandomFlip", R"("training": true)")),
-            std::nullopt);
-  EXPECT_EQ(TrainingOfCall(FunctionalOf("Dropout", R"("training": true)")),
-            true);
-  EXPECT_EQ(TrainingOfCall(
-                FunctionalOf("BatchNormalization", R"("training": false)")),
-            false);
+// Keras 3 replaces the argument when the model is called.
+TEST(KerasModelReaderTest, CallsDoNotFixWhetherTheyTrain) {
+  for (const char* const training : {"true", "false"}) {
+    for (const char* const layer :
+         {"Dropout", "RandomFlip", "BatchNormalization"}) {
+      EXPECT_EQ(TrainingOfCall(FunctionalOf(
+                    layer, absl::StrCat(R"("training": )", training))),
+                std::nullopt);
+    }
+  }
+}
+
+// Keras 2 kept what the program gave, and replaced the default of call().
+TEST(KerasModelReaderTest, CallsInFilesOfKeras2FixWhetherTheyTrain) {
+  const auto training_of = [](const char* layer, const char* training) {
+    KerasJson model = FunctionalOf(layer, "");
+    model["config"]["layers"][1]["inbound_nodes"] = KerasJson::parse(
+        absl::StrCat(R"([[["x", 0, 0, {"training": )", training, "}]]]"));
+    return TrainingOfCall(model);
+  };
+  EXPECT_EQ(training_of("Dropout", "false"), std::nullopt);
+  EXPECT_EQ(training_of("Dropout", "true"), true);
+  EXPECT_EQ(training_of("BatchNormalization", "false"), false);
 }
 
 }  // namespace
