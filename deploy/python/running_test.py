@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 from muster import executables, history, running
@@ -105,6 +106,49 @@ class RunningTest(unittest.TestCase):
             env=self.environ, stdout=subprocess.PIPE, timeout=60, check=True, text=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)).stdout
         self.assertEqual(output, "ended in order\ninterrupted\n")
+
+    def test_no_handler_of_forks_runs(self):
+        # As JAX has it, and Python 3.12 for processes with threads.
+        script = self.write("caller.py", textwrap.dedent("""\
+            import os
+            from muster import running
+            os.register_at_fork(before=lambda: print("a fork", flush=True))
+            running.run_launch(["/bin/echo", "started"], ".")
+            """))
+        output = subprocess.run([sys.executable, "-B", script], env=self.environ, timeout=60,
+                                stdout=subprocess.PIPE, check=True, text=True).stdout
+        self.assertEqual(output, "started\n")
+
+    def test_the_command_ends_with_the_process(self):
+        # The script keeps the pipe open until SIGTERM ends it.
+        script = ("tail -f /dev/null & child=$!; "
+                  "trap 'kill $child; echo ended in order; exit 0' TERM; echo ready; wait $child")
+        caller = self.write("caller.py", textwrap.dedent("""\
+            import sys
+            from muster import running
+            running.run_launch(["/bin/sh", "-c", sys.argv[1]], ".")
+            """))
+        log = self.write("log", "")
+        process = subprocess.Popen(
+            [sys.executable, "-B", caller, f"exec >>{log} 2>&1; {script}; echo never"],
+            env=self.environ, stdout=subprocess.DEVNULL)
+        self.await_text(log, "ready")
+        process.kill()
+        process.wait()
+        self.await_text(log, "ended in order")
+
+    def await_text(self, path, text):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            with open(path, encoding="utf-8") as file:
+                if text in file.read():
+                    return
+            time.sleep(0.01)
+        self.fail(f"{path} has no {text!r} after 60 s")
+
+    def test_a_command_that_cannot_run_is_named(self):
+        with self.assertRaisesRegex(MusterError, "cannot run /none/launch: .*No such file"):
+            running.run_launch(["/none/launch"], self.folder, silent=True)
 
 
 class ExecutablesTest(unittest.TestCase):

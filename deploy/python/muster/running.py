@@ -1,7 +1,6 @@
 """Runs `launch`: shows what it writes, and passes interrupts on."""
 
 import collections
-import ctypes
 import os
 import re
 import signal
@@ -12,12 +11,15 @@ import threading
 from muster.errors import MusterError
 
 _KEPT_LINE_COUNT = 50
-_PR_SET_PDEATHSIG = 1
+_EXEC_WITH_PARENT = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                 "exec_with_parent.py")
 
 
-def _end_with_parent(prctl):
-    # SIGTERM ends the cluster in order.
-    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def _with_parent(command):
+    """Returns the command that runs `command` and ends it in order when Python dies."""
+    if not sys.executable:
+        return command  # Python is part of another program.
+    return [sys.executable, "-I", "-S", _EXEC_WITH_PARENT, str(os.getpid()), *command]
 
 
 def _writes_to_terminal():
@@ -32,15 +34,15 @@ def _start(command, silent):
     """Returns the process and where what it writes to its pipe is shown, or None.
 
     It is in a process group of its own: Ctrl-C on the terminal reaches this process
-    alone, which then ends the cluster in order.
+    alone, which then ends the cluster in order. No handler of os.register_at_fork()
+    runs: libraries with threads, such as JAX, warn of forks.
     """
-    prctl = ctypes.CDLL(None).prctl
     draws_bar = not silent and _writes_to_terminal()
     sys.stdout.flush()
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=None if draws_bar else subprocess.PIPE,
-        stderr=subprocess.PIPE if draws_bar else subprocess.STDOUT, start_new_session=True,
-        preexec_fn=lambda: _end_with_parent(prctl))
+        _with_parent(command), stdin=subprocess.DEVNULL,
+        stdout=None if draws_bar else subprocess.PIPE,
+        stderr=subprocess.PIPE if draws_bar else subprocess.STDOUT, start_new_session=True)
     if draws_bar:
         return process, process.stderr, sys.stderr
     return process, process.stdout, None if silent else sys.stdout
