@@ -3,8 +3,10 @@
     bazel run //deploy/python:wheel -- --output=DIR
 
 The wheel has the executables, stripped, in muster/bin, and in muster/lib the shared
-libraries that they need and that manylinux does not promise, with their licenses. It
-runs where glibc is as new as on this machine. Prints the path of the wheel.
+libraries that they need and that manylinux does not promise, with their licenses. The
+commands muster-launch, musterctl, muster-coordinator, muster-ps and muster-worker run
+them. The documents are in muster/docs. The wheel runs where glibc and libstdc++ have the
+versions of symbols that its files use. Prints the path of the wheel.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import base64
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -23,14 +26,59 @@ from deploy.install.shared_libraries import libraries_of, license_of
 EXECUTABLES = ("coordinator/coordinator", "deploy/launch/launch", "deploy/musterctl/musterctl",
                "ps/ps", "worker/worker")
 
+ENTRY_POINTS = """[console_scripts]
+muster-coordinator = muster.commands:coordinator
+muster-launch = muster.commands:launch
+muster-ps = muster.commands:parameter_server
+muster-worker = muster.commands:worker
+musterctl = muster.commands:musterctl
+"""
+
 
 def version_of(launch):
     printed = subprocess.run([launch, "--version"], capture_output=True, check=True, text=True)
     return printed.stdout.split()[-1]
 
 
-def platform_tag():
-    major, minor = platform.libc_ver()[1].split(".")[:2]
+# The version of glibc of the oldest systems that have these symbols of libstdc++ and
+# libgcc, as https://github.com/pypa/auditwheel has it (manylinux-policy.json).
+SYSTEMS_OF_SYMBOLS = {
+    "GLIBCXX": [((3, 4, 19), (2, 17)), ((3, 4, 22), (2, 24)), ((3, 4, 24), (2, 27)),
+                ((3, 4, 28), (2, 31)), ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)),
+                ((3, 4, 33), (2, 39))],
+    "CXXABI": [((1, 3, 7), (2, 17)), ((1, 3, 10), (2, 24)), ((1, 3, 11), (2, 27)),
+               ((1, 3, 12), (2, 31)), ((1, 3, 13), (2, 34)), ((1, 3, 15), (2, 39))],
+    "GCC": [((4, 8, 0), (2, 17)), ((7, 0, 0), (2, 27)), ((12, 0, 0), (2, 35)),
+            ((14, 0, 0), (2, 39))],
+}
+
+
+def glibc_of(family, version):
+    """Returns the glibc of the oldest system that has the version of a symbol."""
+    if family == "GLIBC":
+        return version[:2]
+    for latest, glibc in SYSTEMS_OF_SYMBOLS[family]:
+        if version <= latest:
+            return glibc
+    raise SystemExit(f"make_wheel: no system is known to have {family}_"
+                     f"{'.'.join(map(str, version))}")
+
+
+def needed_glibc(paths):
+    """Returns (major, minor) of the oldest glibc that runs all of these files."""
+    needed = (2, 17)
+    for path in paths:
+        listed = subprocess.run(["readelf", "--version-info", "--wide", path], check=True,
+                                capture_output=True, text=True).stdout
+        wanted = listed.partition("Version needs section")[2]
+        for family, text in re.findall(r"Name: (GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+) ", wanted):
+            version = tuple(map(int, text.split(".")))
+            needed = max(needed, glibc_of(family, version))
+    return needed
+
+
+def platform_tag(paths):
+    major, minor = needed_glibc(paths)
     return f"manylinux_{major}_{minor}_{platform.machine()}"
 
 
@@ -44,8 +92,8 @@ def metadata(version):
 class Wheel:
     """A wheel that is written file by file. The same files make the same bytes."""
 
-    def __init__(self, folder, version):
-        self.tag = f"py3-none-{platform_tag()}"
+    def __init__(self, folder, version, tag):
+        self.tag = tag
         self.path = os.path.join(folder, f"muster-{version}-{self.tag}.whl")
         self.info = f"muster-{version}.dist-info"
         self._zip = zipfile.ZipFile(self.path, "w", zipfile.ZIP_DEFLATED)
@@ -70,15 +118,13 @@ class Wheel:
         self._zip.close()
 
 
-def add_executables(wheel, executables):
-    libraries = {}
+def add_executables(wheel, executables, libraries):
     with tempfile.TemporaryDirectory() as folder:
         for path in executables:
             name = os.path.basename(path)
             stripped = os.path.join(folder, name)
             subprocess.run(["strip", "-o", stripped, path], check=True)
             wheel.add_file(f"muster/bin/{name}", stripped, is_executable=True)
-            libraries.update(libraries_of(path))
     licenses = {}
     for name, path in sorted(libraries.items()):
         wheel.add_file(f"muster/lib/{name}", path)
@@ -88,17 +134,42 @@ def add_executables(wheel, executables):
         wheel.add_file(f"{wheel.info}/licenses/{package}", text)
 
 
+def check_version(package, version):
+    """Finds a package of another version than the executables."""
+    with open(os.path.join(package, "__init__.py"), encoding="utf-8") as file:
+        found = re.search(r'^__version__ = "(.*)"$', file.read(), re.MULTILINE).group(1)
+    if found != version:
+        raise SystemExit(f"make_wheel: muster.__version__ is {found}, but launch is {version}")
+
+
+def documents(root):
+    """Returns the paths of the documents in `root`, which link each other by them."""
+    found = ["CHANGELOG.md", "README.md"]
+    for folder, _, names in os.walk(os.path.join(root, "docs")):
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in names
+                  if name.endswith((".md", ".svg"))]
+    return sorted(found)
+
+
 def make_wheel(root, folder):
     """Returns the path of the wheel. `root` has the executables and the package."""
     executables = [os.path.join(root, path) for path in EXECUTABLES]
     version = version_of(os.path.join(root, "deploy/launch/launch"))
     os.makedirs(folder, exist_ok=True)
-    wheel = Wheel(folder, version)
+    libraries = {}
+    for path in executables:
+        libraries.update(libraries_of(path))
+    tag = f"py3-none-{platform_tag(executables + sorted(libraries.values()))}"
+    wheel = Wheel(folder, version, tag)
     package = os.path.join(root, "deploy/python/muster")
+    check_version(package, version)
     for name in sorted(os.listdir(package)):
         if name.endswith(".py"):
             wheel.add_file(f"muster/{name}", os.path.join(package, name))
-    add_executables(wheel, executables)
+    for name in documents(root):
+        wheel.add_file(f"muster/docs/{name}", os.path.join(root, name))
+    add_executables(wheel, executables, libraries)
+    wheel.add(f"{wheel.info}/entry_points.txt", ENTRY_POINTS.encode())
     wheel.add(f"{wheel.info}/METADATA", metadata(version).encode())
     wheel.add(f"{wheel.info}/WHEEL", (f"Wheel-Version: 1.0\nGenerator: muster ({version})\n"
                                       f"Root-Is-Purelib: false\nTag: {wheel.tag}\n").encode())

@@ -11,6 +11,25 @@ found=$(env -u MUSTER_BIN PYTHONPATH="$TEST_TMPDIR/unpacked" python3 -B -c \
   "from muster import executables; print(executables.find_launch())")
 [[ $found == "$package/bin/launch" ]]
 
+version=$("$package/bin/launch" --version | cut -d" " -f2)
+found=$(PYTHONPATH="$TEST_TMPDIR/unpacked" python3 -B -c "import muster; print(muster.__version__)")
+[[ $found == "$version" ]]
+
+# Each command of the wheel is a function that becomes an executable.
+entries=$(sed -n "s/^\(must.*\) = muster\.commands:\(.*\)$/\1 \2/p" \
+  "$TEST_TMPDIR"/unpacked/muster-*.dist-info/entry_points.txt)
+[[ $(wc -l <<<"$entries") == 5 ]]
+while read -r command function; do
+  printed=$(PYTHONPATH="$TEST_TMPDIR/unpacked" python3 -B -c \
+    "import sys; sys.argv = ['$command', '--version']
+from muster import commands; commands.$function()")
+  [[ $printed == "${command#muster-} $version" ]]
+done <<<"$entries"
+
+# Documents link each other.
+test -s "$package/docs/docs/python.md"
+test -s "$package/docs/README.md"
+
 for name in coordinator launch musterctl ps worker; do
   "$package/bin/$name" --version | grep "^$name "
   if readelf --sections --wide "$package/bin/$name" | grep -q ' \.symtab '; then

@@ -3,4 +3,6 @@
 from muster.api import fit, write_job
 from muster.errors import MusterError
 
-__all__ = ["MusterError", "fit", "write_job"]
+__version__ = "0.1.0"
+
+__all__ = ["MusterError", "__version__", "fit", "write_job"]

@@ -4,6 +4,8 @@ import os
 import shutil
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))
+# Where a wheel has them.
+PACKAGE_BIN = os.path.join(_PACKAGE_DIR, "bin")
 
 
 def find_launch(environ=None, package_dir=_PACKAGE_DIR):
