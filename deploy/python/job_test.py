@@ -14,8 +14,10 @@ def keras_callback(kind, **attributes):
 
 
 def text_of(train=None, validation=None, **arguments):
-    train = train or job.Data({"npy": {"features": "x.npy", "labels": "y.npy"}}, 100)
-    return job_text.job_text(job.job_fields(job.Arguments(**arguments), train, validation))
+    train = train or job.Data({"npy": {"features": "x.npy", "labels": "y.npy"}}, 100,
+                              batch_size=32, can_be_shuffled=True)
+    return job_text.job_text(
+        job.job_fields(job.normalized(job.Arguments(**arguments)), train, validation))
 
 
 class JobTextTest(unittest.TestCase):
@@ -52,11 +54,11 @@ class JobTest(unittest.TestCase):
     def test_arguments(self):
         text = text_of(
             validation=job.Data({"npy": {"features": "v.npy", "labels": "w.npy"}}, 10),
-            batch_size=8, epochs=5, initial_epoch=2, shuffle=False, class_weight={0: 1, 1: 2.5},
-            steps_per_epoch=3, validation_steps=1, validation_freq=[1, 3], seed=7)
-        for expected in ("batch_size: 8\nepochs: 5\ninitial_epoch: 2\nsteps_per_epoch: 3\n"
-                         "validation_steps: 1\nvalidation_freq: 1\nvalidation_freq: 3\n",
-                         "class_weight {\n  key: 1\n  value: 2.5\n}", "repeat: true", "seed: 7\n",
+            epochs=5, initial_epoch=2, shuffle=False, class_weight={0: 1, 1: 2.5},
+            steps_per_epoch=3, validation_freq=[1, 3], seed=7)
+        for expected in ("batch_size: 32\nepochs: 5\ninitial_epoch: 2\nsteps_per_epoch: 3\n"
+                         "validation_freq: 1\nvalidation_freq: 3\n",
+                         "class_weight {\n  key: 1\n  value: 2.5\n}", "seed: 7\n",
                          'validation {\n  npy {\n    features: "v.npy"'):
             self.assertIn(expected, text)
         self.assertNotIn("shuffle", text)
@@ -77,33 +79,52 @@ class JobTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, message):
                 text_of(**arguments)
 
-    def test_batches_have_their_size(self):
-        train = job.Data({"npy": {}}, 100, batch_size=20)
-        text = text_of(train)
-        self.assertIn("batch_size: 20\n", text)
+    def test_parts_of_data(self):
+        source = {"csv": {"path": "a.csv", "label": "b"}}
+        text = text_of(job.Data(source, 80, batch_size=20, take=80),
+                       job.Data(source, 20, skip=80))
+        self.assertIn("take: 80\n", text)
+        self.assertIn("skip: 80\n", text)
         self.assertNotIn("shuffle", text)
-        with self.assertRaisesRegex(ValueError, "batch_size cannot be given"):
-            text_of(train, batch_size=20)
-        with self.assertRaisesRegex(ValueError, "batches of 20 examples and training of 8"):
-            text_of(validation=train, batch_size=8)
+        self.assertNotIn("validation", text_of(validation=job.Data(source, 20),
+                                               validation_freq=[]))
 
-    def test_what_does_not_fit_together(self):
-        validation = job.Data({"npy": {}}, 10)
+    def test_forms_that_keras_accepts(self):
+        class Number:
+            """As NumPy's integers."""
+
+            def __index__(self):
+                return 3
+
+        found = job.normalized(job.Arguments(
+            batch_size=0, epochs=Number(), shuffle=1, class_weight={0.0: 1, True: "2.5"},
+            callbacks=keras_callback("TerminateOnNaN"), validation_freq=(1, 2)))
+        self.assertEqual((found.batch_size, found.epochs, found.shuffle), (None, 3, True))
+        self.assertEqual((found.class_weight, found.validation_freq), ({0: 1.0, 1: 2.5}, [1, 2]))
+        self.assertEqual(len(found.callbacks), 1)
+
+    def test_mistakes_are_named(self):
         for message, arguments in (
-                ("both validation_split and", {"validation_split": 0.1,
-                                               "validation": validation}),
-                ("needs validation_data", {"validation_steps": 1}),
-                ("need batch_size", {"steps_per_epoch": 1}),
-                ("shuffle='batch'", {"shuffle": "batch"}),
-                ("of 16 examples", {"validation_batch_size": 16, "batch_size": 8})):
-            with self.assertRaisesRegex(ValueError, message):
-                text_of(**arguments)
+                ("shuffle='batch' is not supported", {"shuffle": "batch"}),
+                ("epochs=1.5; expected an integer", {"epochs": 1.5}),
+                ("epochs=-1; expected", {"epochs": -1}),
+                ("batch_size=-2; expected an integer of at least 1", {"batch_size": -2}),
+                ("steps_per_epoch=2.0; expected", {"steps_per_epoch": 2.0}),
+                ("validation_freq=0; expected", {"validation_freq": 0}),
+                ("validation_split=1.5; expected at least 0", {"validation_split": 1.5}),
+                ("validation_split='a'; expected a number", {"validation_split": "a"}),
+                ("class_weight has the key 0.5", {"class_weight": {0.5: 1}}),
+                ("class_weight has the key 'a'", {"class_weight": {"a": 1}}),
+                ("class_weight has -1: 2", {"class_weight": {-1: 2}}),
+                ("class_weight has 1: -2", {"class_weight": {1: -2}}),
+                ("class_weight is .1, 2.; expected a dict", {"class_weight": [1, 2]})):
+            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
+                job.normalized(job.Arguments(**arguments))
 
     def test_steps(self):
-        train = job.Data({}, 100)
-        self.assertEqual(job.step_count(job.Arguments(), train, 32), 4)
-        self.assertEqual(job.step_count(job.Arguments(validation_split=0.2), train, 32), 3)
-        self.assertEqual(job.step_count(job.Arguments(steps_per_epoch=9), train, 32), 9)
+        train = job.Data({}, 100, batch_size=32)
+        self.assertEqual(job.step_count(job.Arguments(), train), 4)
+        self.assertEqual(job.step_count(job.Arguments(steps_per_epoch=9), train), 9)
 
 
 class CallbacksTest(unittest.TestCase):
@@ -132,6 +153,18 @@ class CallbacksTest(unittest.TestCase):
         attributes["filepath"] = "/a/w.h5"
         with self.assertRaisesRegex(ValueError, "ends in .keras or .weights.h5"):
             callbacks.translate(keras_callback("ModelCheckpoint", **attributes))
+
+    def test_lists_of_callbacks(self):
+        one, two = keras_callback("TerminateOnNaN"), keras_callback("History")
+        for given, expected in ((None, []), (one, [one]), ([one, [two]], [one, two]),
+                                ((one,), [one]), ({"a": two}, [two]),
+                                (keras_callback("CallbackList", callbacks=[one, two]),
+                                 [one, two])):
+            self.assertEqual(callbacks.flatten(given), expected)
+        self.assertTrue(callbacks.is_history(two))
+        # They need no part of the cluster.
+        for kind in ("Callback", "History", "ProgbarLogger"):
+            self.assertIsNone(callbacks.translate(keras_callback(kind)))
 
     def test_others_are_refused_by_name(self):
         for kind in ("LearningRateScheduler", "LambdaCallback"):

@@ -2,8 +2,11 @@
 
 import contextlib
 import glob
+import importlib.util
 import io
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import tempfile
 import textwrap
 import unittest
 import unittest.mock
+import warnings
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -149,6 +153,158 @@ class FitTest(unittest.TestCase):
         x, y = data()
         self.compare(classifier, x, y, batch_size=32, epochs=2, steps_per_epoch=3,
                      validation_data=(x, y), validation_steps=2, validation_freq=[2])
+
+    def test_steps_go_on_where_the_epoch_before_ended(self):
+        x, y = data()
+        # Of 7 batches, the third epoch has one left.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Keras says that it ran out of data.
+            self.compare(classifier, x, y, batch_size=32, epochs=4, steps_per_epoch=3)
+        # The size of batches is what makes so many of them.
+        self.compare(classifier, x, y, epochs=2, steps_per_epoch=4, validation_data=(x, y),
+                     validation_steps=3)
+        self.compare(classifier, x, y, batch_size=32, epochs=2, validation_batch_size=7,
+                     validation_steps=2, validation_split=np.float32(0.3))
+
+    def test_generators_without_end(self):
+        x, y = data()
+        drawn = []
+
+        def batches():
+            while True:
+                for begin in range(0, 180, 60):
+                    drawn.append(begin)
+                    yield x[begin:begin + 60], y[begin:begin + 60] % 2
+
+        expected = binary()
+        expected.fit(x[:180], y[:180] % 2, batch_size=60, epochs=2, shuffle=False, verbose=0)
+        for cluster in ({}, {"workers": 2},
+                        {"strategy": {"parameter_server": {"steps_in_flight_per_worker": 1}},
+                         "workers": 1, "ps": 1}):
+            with self.subTest(cluster=cluster):
+                drawn.clear()
+                model = binary()
+                self.muster_fit(model, batches(), steps_per_epoch=3, epochs=2, **cluster)
+                for one, other in zip(model.get_weights(), expected.get_weights()):
+                    np.testing.assert_allclose(one, other, atol=TOLERANCE)
+                self.assertEqual(len(drawn), 6)
+        history = self.muster_fit(binary(), x, y % 2,
+                                  validation_data=iter([(x[:7], y[:7] % 2)]))
+        self.assertIn("val_loss", history.history)
+
+    def test_forms_of_arguments(self):
+        x, y = data()
+        history = keras.callbacks.History()
+        found = self.muster_fit(binary(), x, y % 2, callbacks=history,
+                                class_weight={0.0: 2.0, np.int64(1): 0.5}, shuffle=False)
+        self.assertIs(found, history)
+        expected = binary().fit(x, y % 2, class_weight={0: 2.0, 1: 0.5}, shuffle=False, verbose=0)
+        np.testing.assert_allclose(found.history["loss"], expected.history["loss"],
+                                   atol=TOLERANCE)
+        before = binary()
+        self.assertEqual(self.muster_fit(before, x, y % 2, epochs=0).history, {})
+        if importlib.util.find_spec("pandas"):
+            import pandas as pd
+
+            frame = pd.DataFrame(x.astype("float64"))
+            found = self.muster_fit(binary(), frame, pd.Series(y % 2), shuffle=False)
+            expected = binary().fit(x, y % 2, shuffle=False, verbose=0)
+            np.testing.assert_allclose(found.history["loss"], expected.history["loss"],
+                                       atol=TOLERANCE)
+
+    def test_structures_of_inputs(self):
+        x, y = data()
+
+        def make():
+            keras.utils.set_random_seed(3)
+            late, early = keras.Input((FEATURES,), name="a"), keras.Input((2,), name="b")
+            both = keras.layers.Concatenate()([late, early])
+            # Keys that are neither names nor in their order.
+            model = keras.Model({"z": late, "y": early}, keras.layers.Dense(1)(both))
+            model.compile("sgd", "mse")
+            return model
+
+        self.compare(make, {"z": x, "y": x[:, :2]}, x.sum(1), epochs=2)
+
+    def test_adapted_layers(self):
+        x, _ = data()
+
+        def make():
+            keras.utils.set_random_seed(1)
+            scaled = keras.layers.Normalization()
+            scaled.adapt(5 * x + 20)
+            model = keras.Sequential([keras.Input((FEATURES,)), scaled, keras.layers.Dense(1)])
+            model.compile("adam", "mse")
+            return model
+
+        _, model = self.compare(make, 5 * x + 20, x.sum(1), epochs=2)
+        history = self.muster_fit(model, 5 * x + 20, x.sum(1), epochs=3, initial_epoch=2)
+        self.assertEqual(history.epoch, [2])
+
+    def test_strings(self):
+        if keras.backend.backend() != "tensorflow":
+            self.skipTest("these layers of Keras need TensorFlow")
+        import tensorflow as tf
+
+        words = np.array([["north"], ["süd"], ["east"], ["north"]] * 4)
+        y = np.array([[1], [2], [3], [1]] * 4, "float32")
+
+        def make():
+            keras.utils.set_random_seed(1)
+            lookup = keras.layers.StringLookup(output_mode="one_hot")
+            lookup.adapt(tf.constant(words))
+            model = keras.Sequential([keras.Input((1,), dtype="string"), lookup,
+                                      keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+            return model
+
+        expected = make().fit(tf.constant(words), y, batch_size=8, shuffle=False, verbose=0)
+        for x in (words, words.astype(object), np.char.encode(words), tf.constant(words),
+                  words[:, 0]):
+            found = self.muster_fit(make(), x, y, batch_size=8, shuffle=False)
+            np.testing.assert_allclose(found.history["loss"], expected.history["loss"],
+                                       atol=TOLERANCE)
+
+    def test_arguments_that_configs_lack(self):
+        generator = np.random.default_rng(0)
+        x, y = (3 * generator.normal(size=(64, 4, 3)).astype("float32") for _ in range(2))
+        for options in ({"loss": keras.losses.Huber(delta=0.1)},
+                        {"loss": keras.losses.CosineSimilarity(axis=1)},
+                        {"loss": "mse", "metrics": [keras.metrics.CosineSimilarity(axis=1)]}):
+            def make(options=options):
+                keras.utils.set_random_seed(1)
+                model = keras.Sequential([keras.Input((4, 3)), keras.layers.Dense(3)])
+                model.compile(keras.optimizers.SGD(0.1), **options)
+                return model
+
+            self.compare(make, x, y, batch_size=16, epochs=2)
+
+    def test_training_of_a_call_is_that_of_fit(self):
+        x, _ = data()
+
+        def make():
+            keras.utils.set_random_seed(1)
+            base = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(4),
+                                     keras.layers.BatchNormalization(momentum=0.5)])
+            inputs = keras.Input((FEATURES,))
+            model = keras.Model(inputs, keras.layers.Dense(1)(base(inputs, training=False)))
+            model.compile("sgd", "mse")
+            return model
+
+        self.compare(make, x, x.sum(1), epochs=2)
+        self.assertIn("training=False of its call is replaced by that of fit()", self.output)
+
+    def test_a_result_that_cannot_be_loaded_is_kept(self):
+        x, y = data()
+        model = binary()
+        with unittest.mock.patch("muster.model_file.load_weights",
+                                 side_effect=ValueError("no such layer")), \
+                self.assertRaisesRegex(muster.MusterError,
+                                       "cannot be loaded: no such layer. /.* keeps") as caught:
+            self.muster_fit(model, x, y % 2)
+        folder = re.search(r"no such layer\. (/\S+) keeps", str(caught.exception)).group(1)
+        self.addCleanup(shutil.rmtree, folder)
+        self.assertTrue(os.path.exists(os.path.join(folder, "final_model.keras")))
 
     def test_asynchronous_workers_learn(self):
         x, _ = data()
@@ -319,7 +475,8 @@ class FitTest(unittest.TestCase):
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             job = muster.write_job(model, x, y % 2, folder=self.path("job"), epochs=2, workers=2)
-        self.assertEqual(output.getvalue(), f"launch --job={job} --workers=2 --ps=0\n")
+        self.assertEqual(output.getvalue(),
+                         f"{executables.find_launch()} --job={job} --workers=2 --ps=0\n")
         moved = self.path("moved")
         os.rename(self.path("job"), moved)
         subprocess.run([executables.find_launch(), f"--job={moved}/model.job", "--workers=0",

@@ -1,65 +1,42 @@
 """fit() and write_job()."""
 
+import dataclasses
 import os
 import shlex
 import shutil
 import tempfile
 
+from muster.callbacks import is_history
+from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
 from muster.history import read_history
-from muster.job import LAST_EPOCH, Arguments, batch_size_of, check, job_fields, step_count
+from muster.job import LAST_EPOCH, Arguments, job_fields, normalized, step_count
 from muster.job_text import job_text
 from muster.running import run_launch
 
 _FINAL_MODEL = "final_model.keras"
 
 
-def _prepare_model(model, x):
-    """Builds what Keras' fit() would build."""
-    kind = type(model)
-    if kind.__module__.split(".")[0] != "keras":
-        raise ValueError(f"the model is a {kind.__name__}, whose Python code cannot run in the "
-                         "cluster; expected a Sequential or functional model of Keras")
-    if not getattr(model, "compiled", False):
-        raise ValueError("the model is not compiled; call model.compile() first")
-    if not model.built:
-        if not hasattr(x, "shape"):
-            raise ValueError("the model is not built; begin it with keras.Input, or call "
-                             "model.build()")
-        model.build((None,) + tuple(x.shape[1:]))
-    if not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
-
-
-def _validation_of(validation_data):
-    """Returns (x, y, sample_weight) of fit()'s validation_data."""
-    if isinstance(validation_data, (tuple, list)):
-        if len(validation_data) not in (2, 3):
-            raise ValueError(f"validation_data has {len(validation_data)} parts; expected (x, y) "
-                             "or (x, y, sample_weight)")
-        return tuple(validation_data) + (None,) * (3 - len(validation_data))
-    return validation_data, None, None
-
-
 def _write(folder, model, x, y, sample_weight, validation_data, arguments):
     """Writes model, data and job file. Returns (path of the job file, steps of an epoch)."""
-    from muster.data import Schema, write_data  # Needs NumPy; the rest does not.
+    from muster import data  # Needs NumPy; the rest does not.
+    from muster.model_file import prepare_model, save_model
 
-    check(arguments)
-    _prepare_model(model, x)
-    schema = Schema.of(model)
+    prepare_model(model, x)
     os.makedirs(folder, exist_ok=True)
-    train = write_data(folder, "train", schema, x, y, sample_weight)
-    validation = None
+    save_model(model, os.path.join(folder, "model.keras"))
+    schema = data.Schema.of(model)
+    writer = data.DataWriter(folder, schema, arguments.data_bytes_max)
+    if validation_data is not None:  # It has precedence, as in Keras.
+        arguments = dataclasses.replace(arguments, validation_split=0.0)
+    train, validation = data.write_train(writer, schema, arguments, x, y, sample_weight)
     if validation_data is not None:
-        validation = write_data(folder, "validation", schema, *_validation_of(validation_data))
-    text = job_text(job_fields(arguments, train, validation))
-    model.save(os.path.join(folder, "model.keras"))
+        validation = data.write_validation(writer, schema, arguments, validation_data)
     job = os.path.join(folder, "model.job")
     with open(job, "w", encoding="utf-8") as file:
-        file.write(text)
-    return job, step_count(arguments, train, batch_size_of(arguments, train, validation))
+        file.write(job_text(job_fields(arguments, train, validation)))
+    return job, step_count(arguments, train)
 
 
 def _new_folder(run_dir):
@@ -74,18 +51,45 @@ def _command(launch, job, arguments):
 
 
 def _load_last_epoch(model, folder):
-    """Gives `model` what the last completed epoch left, if there was one."""
+    """Gives `model` what the last completed epoch left, if there was one.
+
+    Raises:
+      MusterError: the model cannot take it; names the folder, which keeps it.
+    """
+    from muster.model_file import load_weights
+
     path = os.path.join(folder, LAST_EPOCH)
-    if os.path.exists(path):
-        model.load_weights(path)
+    if not os.path.exists(path):
+        return
+    try:
+        load_weights(model, path)
+    except Exception as error:
+        raise MusterError(f"the weights of the last epoch cannot be loaded: {error}. They are "
+                          f"kept in {path}") from error
 
 
 def _load_result(model, folder):
-    """Gives `model` the weights and the optimizer's state of a run that succeeded."""
+    """Gives `model` the weights and the optimizer's state of a run that succeeded.
+
+    Returns (epochs, logs) of the history.
+
+    Raises:
+      MusterError: there is no result, or the model cannot take it; names the folder,
+        which keeps what was trained.
+    """
+    from muster.model_file import load_weights
+
     path = os.path.join(folder, _FINAL_MODEL)
     if not os.path.exists(path):
         raise MusterError(f"launch reported success, but did not write {path}")
-    model.load_weights(path)
+    try:
+        logs = read_history(folder)
+        load_weights(model, path)
+    except Exception as error:
+        raise MusterError(f"the model was trained, but its result cannot be loaded: {error}. "
+                          f"{folder} keeps what was trained: {_FINAL_MODEL}, summary.json and "
+                          "logs") from error
+    return logs
 
 
 def _fill(history, model, arguments, steps, logs):
@@ -103,7 +107,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         validation_split=0.0, validation_data=None, shuffle=True, class_weight=None,
         sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
         validation_batch_size=None, validation_freq=1, *, strategy=None, workers=0, ps=0,
-        seed=None, run_dir=None):
+        seed=None, run_dir=None, data_bytes_max=None):
     """Trains `model` on a cluster of processes on this machine.
 
     Equivalent to: keras.Model.fit. Arguments that both have mean the same; what is not
@@ -113,8 +117,9 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       model: a compiled Sequential or functional model of Keras 3.
       x, y: NumPy arrays or what numpy.asarray() takes; lists or dicts of them for
         several inputs or outputs; paths of .npy files; the path of a .csv file and the
-        name of its label column. Or, without y: a tf.data.Dataset, a PyDataset or an
-        iterable of batches, which is read to its end before training.
+        name of its label column. Or, without y: a tf.data.Dataset, a PyDataset, a
+        loader or a generator of batches, of which the batches that are needed are
+        drawn before training.
       verbose: 0 shows nothing; other values, a bar on a terminal and a line for each
         epoch elsewhere.
       shuffle: True shuffles arrays anew in each epoch. Batches stay as they are.
@@ -126,6 +131,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       seed: of shuffling and dropout.
       run_dir: a new folder for model, data, logs, checkpoints and summary. None: a
         temporary folder, which is removed when training succeeds.
+      data_bytes_max: how many bytes of data are written to the folder at most. None:
+        half of what is free on its disk.
 
     Returns:
       keras.callbacks.History.
@@ -139,26 +146,33 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     """
     import keras
 
-    arguments = Arguments(
+    arguments = normalized(Arguments(
         batch_size, epochs, verbose, callbacks, validation_split, shuffle, class_weight,
         initial_epoch, steps_per_epoch, validation_steps, validation_batch_size,
-        validation_freq, strategy, workers, ps, seed)
+        validation_freq, strategy, workers, ps, seed, data_bytes_max))
+    history = next((callback for callback in arguments.callbacks if is_history(callback)), None)
+    history = history or keras.callbacks.History()
     launch = find_launch()
+    if arguments.epochs <= arguments.initial_epoch:
+        return _fill(history, model, arguments, arguments.steps_per_epoch, ([], {}))
     is_temporary = run_dir is None
     folder = tempfile.mkdtemp(prefix="muster-") if is_temporary else _new_folder(run_dir)
+    # A folder with something trained is kept unless all of it was loaded, or the user has
+    # ended the run.
     remove = is_temporary
     try:
         job, steps = _write(folder, model, x, y, sample_weight, validation_data, arguments)
+        remove = False
         try:
             run_launch(_command(launch, job, arguments) + [f"--run_dir={folder}"], folder,
-                       silent=verbose == 0)
-            _load_result(model, folder)
+                       silent=arguments.verbose == 0)
         except (KeyboardInterrupt, MusterError) as error:
-            # The logs say more than the error.
-            remove = is_temporary and isinstance(error, KeyboardInterrupt)
             _load_last_epoch(model, folder)
+            remove = is_temporary and isinstance(error, KeyboardInterrupt)
             raise
-        return _fill(keras.callbacks.History(), model, arguments, steps, read_history(folder))
+        logs = _load_result(model, folder)
+        remove = is_temporary
+        return _fill(history, model, arguments, steps, logs)
     finally:
         if remove:
             shutil.rmtree(folder, ignore_errors=True)
@@ -179,7 +193,7 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
     Raises:
       ValueError: as fit().
     """
-    known = Arguments(**arguments)
+    known = normalized(Arguments(**arguments))
     job, _ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
-    print(shlex.join(_command("launch", job, known)))
+    print(shlex.join(_command(launch_name(), job, known)))
     return job

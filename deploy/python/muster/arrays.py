@@ -1,42 +1,92 @@
-"""Writes training data as .npy files.
-
-Data are arrays in memory, files, or batches that come one after the other. An
-example is a list of components: the model's inputs, its labels, and its sample
-weights, each with a row for every example.
-"""
+"""Arrays of examples, and the .npy files that they are written to."""
 
 import os
+import shutil
 
 import numpy as np
 
+from muster import columns
+
 _COPIED_BYTES = 1 << 24
+STRING = "string"
+
+
+class Budget:
+    """How many bytes of data may be written.
+
+    Args:
+      folder: where they are written; exists.
+      bytes_max: None: half of what is free on the disk of the folder.
+    """
+
+    def __init__(self, folder, bytes_max=None):
+        self._folder = folder
+        self._is_given = bytes_max is not None
+        self._bytes_max = bytes_max if self._is_given else shutil.disk_usage(folder).free // 2
+        self.bytes_used = 0
+
+    def spend(self, byte_count):
+        """Counts bytes before they are written.
+
+        Raises:
+          ValueError: there would be too many.
+        """
+        self.bytes_used += byte_count
+        if self.bytes_used <= self._bytes_max:
+            return
+        limit = "" if self._is_given else ", half of what was free there"
+        raise ValueError(
+            f"the data needs more than data_bytes_max={self._bytes_max} bytes in {self._folder}"
+            f"{limit}; pass steps_per_epoch for data without end, train fewer epochs, or set "
+            "run_dir to a folder on a larger disk, or data_bytes_max")
 
 
 class NpyWriter:
-    """Writes an array whose number of rows is known only at the end."""
+    """Writes an array whose number of rows is known only at the end.
+
+    Strings are written as bytes in UTF-8. Their width grows with the longest one.
+    """
 
     # Of the whole header; leaves room for any shape.
     _HEADER_BYTES = 256
 
     def __init__(self, path, dtype, row_shape):
-        self._dtype = np.dtype(dtype)
+        self._path = path
+        self._dtype = np.dtype("S1") if dtype == STRING else np.dtype(dtype)
         self._row_shape = tuple(row_shape)
         self._file = open(path, "wb")
         self.row_count = 0
         self._write_header()
 
     def append(self, rows):
-        rows = np.ascontiguousarray(rows, dtype=self._dtype)
         if rows.shape[1:] != self._row_shape:
             raise ValueError(f"rows have the shape {rows.shape[1:]}; expected "
                              f"{self._row_shape} as in the first batch")
-        self._file.write(rows.data)
+        if self._dtype.kind == "S" and rows.dtype.itemsize > self._dtype.itemsize:
+            self._widen(max(rows.dtype.itemsize, 2 * self._dtype.itemsize))
+        rows = np.ascontiguousarray(rows, dtype=self._dtype)
+        self._file.write(rows.data if rows.size else b"")
         self.row_count += len(rows)
 
     def close(self):
         self._file.seek(0)
         self._write_header()
         self._file.close()
+
+    def _widen(self, width):
+        """Writes what is there again, with room for longer strings."""
+        self.close()
+        if self.row_count == 0:
+            written = np.empty((0,) + self._row_shape, self._dtype)
+        else:
+            written = np.load(self._path, mmap_mode="r")
+        os.unlink(self._path)  # `written` keeps the content.
+        self._dtype = np.dtype(f"S{width}")
+        self._file = open(self._path, "wb")
+        self._write_header()
+        rows = max(1, _COPIED_BYTES // max(1, width))
+        for begin in range(0, len(written), rows):
+            self._file.write(written[begin:begin + rows].astype(self._dtype).tobytes())
 
     def _write_header(self):
         shape = (self.row_count,) + self._row_shape
@@ -47,53 +97,119 @@ class NpyWriter:
                          + text.ljust(length - 1).encode("latin1") + b"\n")
 
 
-def _as_array(value, what):
+def _class_name(value):
+    return f"{type(value).__module__}.{type(value).__name__}"
+
+
+def _dense(value, what):
+    """Returns a sparse tensor or matrix as an array, other values as they are."""
+    module = type(value).__module__
+    name = type(value).__name__
+    if module.startswith("tensorflow.") and name in ("RaggedTensor", "RaggedTensorValue"):
+        raise ValueError(f"{what} is a RaggedTensor; expected rows of one shape, such as its "
+                         "to_tensor()")
+    if module.startswith("tensorflow.") and name in ("SparseTensor", "SparseTensorValue"):
+        array = np.zeros(tuple(np.asarray(value.dense_shape)), np.asarray(value.values).dtype)
+        array[tuple(np.asarray(value.indices).T)] = np.asarray(value.values)
+        return array
+    if module.startswith("scipy.sparse"):
+        return value.toarray()
+    if module.startswith("jax.experimental.sparse"):
+        return np.asarray(value.todense())
+    if module.split(".")[0] == "torch" and hasattr(value, "detach"):
+        return value.detach().cpu().numpy()
+    return value
+
+
+def _encoded(array, what):
+    """Returns an array of strings as one of bytes in UTF-8."""
+    def encode(value):
+        if isinstance(value, str):
+            value = value.encode("utf-8")
+        if not isinstance(value, bytes):
+            raise ValueError(f"{what} has a {type(value).__name__}; expected strings")
+        if value.endswith(b"\0"):
+            raise ValueError(f"{what} has a string that ends in a zero byte, which is not "
+                             "supported")
+        return value
+
+    flat = [encode(value) for value in array.ravel().tolist()]
+    width = max((len(value) for value in flat), default=1)
+    return np.array(flat, dtype=f"S{max(1, width)}").reshape(array.shape)
+
+
+def as_array(value, what):
+    """Returns what fit() takes as rows: an array of numbers, or of bytes for strings.
+
+    Args:
+      value: an array, tensor, sparse matrix, data frame, series or list; or the path
+        of a .npy file.
+      what: what errors call it.
+
+    Raises:
+      ValueError: it is none of these, or has values that are neither numbers nor
+        strings.
+    """
     if isinstance(value, (str, os.PathLike)):
         path = os.fspath(value)
         if not path.endswith(".npy"):
             raise ValueError(f"{what} is the file {path}; expected a name that ends in .npy")
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{what} has the dtype {array.dtype}; expected numbers")
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    elif columns.is_frame(value):
+        array = columns.of_frame(value, what)
+    elif columns.is_series(value):
+        array = columns.of_series(value, what)[:, np.newaxis]  # As Keras.
+    else:
+        try:
+            array = np.asarray(_dense(value, what))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} is a {_class_name(value)}, which is no array: "
+                             f"{error}") from error
     if array.ndim == 0:
-        raise ValueError(f"{what} is a scalar; expected a row for each example")
+        kind = "a scalar" if array.dtype.kind != "O" else f"a {_class_name(value)}"
+        raise ValueError(f"{what} is {kind}; expected a row for each example")
+    return _as_numbers_or_bytes(array, what)
+
+
+def _as_numbers_or_bytes(array, what):
+    kind = array.dtype.kind
+    if kind == "O":
+        values = array.ravel()
+        if len(values) > 0 and isinstance(values[0], (str, bytes)):
+            return _encoded(array, what)
+        try:
+            if any(value is None for value in values):
+                raise ValueError("None is missing data")
+            return array.astype("float64")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} has objects that are neither all numbers nor all strings: "
+                             f"{error}") from error
+    if kind in "UST":
+        return _encoded(array, what)
+    if kind == "V" and array.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        return array.astype("float32")
+    if kind not in "fiub":
+        raise ValueError(f"{what} has the dtype {array.dtype}; expected numbers or strings")
     return array
 
 
-def components(value, names, what):
-    """Returns the arrays of x, y or sample_weight in the order of `names`.
+def stored_dtype(dtype, wanted, what):
+    """Returns the dtype that an array of `dtype` is written with.
 
     Args:
-      value: an array for the only name, or a list or a dict with one for each.
-      names: the names of the model's inputs or outputs.
+      wanted: the dtype of the model's input. None: integers are written as int64,
+        which class numbers are, and other numbers as float32.
       what: what errors call it.
 
     Raises:
-      ValueError: a name is missing or unknown, or something is not an array.
+      ValueError: the array has strings and the input does not, or the reverse.
     """
-    if isinstance(value, dict):
-        if set(value) != set(names):
-            raise ValueError(f"{what} has the names {sorted(value)}; expected {sorted(names)}")
-        value = [value[name] for name in names]
-    elif len(names) > 1:
-        if not isinstance(value, (list, tuple)) or len(value) != len(names):
-            raise ValueError(f"{what} must be a list or a dict with {len(names)} arrays: "
-                             f"{', '.join(names)}")
-    elif isinstance(value, (list, tuple)) and len(value) == 1 and np.ndim(value[0]) > 0:
-        pass
-    else:
-        value = [value]
-    return [_as_array(item, what if len(names) == 1 else f"{what}[{name!r}]")
-            for item, name in zip(value, names)]
-
-
-def stored_dtype(dtype, wanted=None):
-    """Returns the dtype that an array of `dtype` is written with.
-
-    `wanted` is the dtype of the model's input. Without it integers are written as
-    int64, which class numbers are, and other numbers as float32.
-    """
+    has_strings = np.dtype(dtype).kind == "S"
+    if has_strings != (wanted == STRING):
+        found, expected = ("strings", "numbers") if has_strings else ("numbers", "strings")
+        raise ValueError(f"{what} has {found}; the model takes {expected} there")
+    if has_strings:
+        return STRING
     if wanted is not None:
         return np.dtype("float32") if wanted in ("float16", "bfloat16") else np.dtype(wanted)
     return np.dtype("int64" if np.dtype(dtype).kind in "iu" else "float32")
@@ -106,33 +222,36 @@ class ArrayFiles:
       folder: is made if it is missing.
       prefix: of the files' names: "train" makes train_0.npy, train_1.npy, ...
       dtypes: what each component is written as; None as stored_dtype() says.
+      budget: Budget.
     """
 
-    def __init__(self, folder, prefix, dtypes):
+    def __init__(self, folder, prefix, dtypes, budget):
         self._folder = folder
         self._prefix = prefix
         self._dtypes = dtypes
+        self._budget = budget
         self._writers = []
 
     def path(self, index):
         return os.path.join(self._folder, f"{self._prefix}_{index}.npy")
 
-    def append(self, arrays):
-        """Appends the rows of one array for each component."""
+    def append(self, arrays, names):
+        """Appends the rows of one array for each component; `names` are for errors."""
         row_counts = {len(array) for array in arrays}
         if len(row_counts) != 1:
             raise ValueError("x, y and sample_weight have different numbers of rows: "
                              f"{[len(array) for array in arrays]}")
         if not self._writers:
             os.makedirs(self._folder, exist_ok=True)
-            for index, array in enumerate(arrays):
+            for index, (array, name) in enumerate(zip(arrays, names)):
                 wanted = self._dtypes[index] if index < len(self._dtypes) else None
                 self._writers.append(NpyWriter(
-                    self.path(index), stored_dtype(array.dtype, wanted), array.shape[1:]))
+                    self.path(index), stored_dtype(array.dtype, wanted, name), array.shape[1:]))
         if len(arrays) != len(self._writers):
             raise ValueError(f"a batch has {len(arrays)} arrays; expected {len(self._writers)} "
                              "as in the first one")
         for array, writer in zip(arrays, self._writers):
+            self._budget.spend(array.nbytes)
             rows = max(1, _COPIED_BYTES // max(1, array[:1].nbytes))
             for begin in range(0, len(array), rows):
                 writer.append(array[begin:begin + rows])
@@ -147,32 +266,3 @@ class ArrayFiles:
     @property
     def example_count(self):
         return self._writers[0].row_count if self._writers else 0
-
-
-def is_batches(x):
-    """Whether `x` yields batches: a tf.data.Dataset, a PyDataset, a loader, a generator."""
-    if isinstance(x, (str, os.PathLike, list, tuple, dict)) or hasattr(x, "__array__"):
-        return False
-    return hasattr(x, "__iter__") or (hasattr(x, "__getitem__") and hasattr(x, "__len__"))
-
-
-def batches_of(x, what):
-    """Yields the batches of `x` once, each (x, y) or (x, y, sample_weight).
-
-    Raises:
-      ValueError: the batches have no end, or have no labels.
-    """
-    if hasattr(x, "as_numpy_iterator"):
-        if int(x.cardinality()) == -1:
-            raise ValueError(f"{what} is a dataset without end; use take()")
-        batches = x.as_numpy_iterator()
-    elif hasattr(x, "__getitem__") and hasattr(x, "__len__"):
-        count = len(x) if getattr(x, "num_batches", None) is None else x.num_batches
-        batches = (x[index] for index in range(count))
-    else:
-        batches = iter(x)
-    for batch in batches:
-        if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
-            raise ValueError(f"{what} yields batches that are not (x, y) or "
-                             "(x, y, sample_weight)")
-        yield tuple(batch)

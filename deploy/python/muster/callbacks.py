@@ -113,8 +113,32 @@ _TRANSLATIONS = {
 }
 
 
+# What fit() does itself, and what does nothing.
+_WITHOUT_FIELDS = ("Callback", "History", "ProgbarLogger")
+
+
+def flatten(callbacks):
+    """Returns a list of fit()'s `callbacks`: None, one, a CallbackList, or nested lists."""
+    if callbacks is None:
+        return []
+    if isinstance(callbacks, dict):
+        return [callback for name in sorted(callbacks) for callback in flatten(callbacks[name])]
+    if isinstance(callbacks, (list, tuple)):
+        return [callback for part in callbacks for callback in flatten(part)]
+    if type(callbacks).__name__ == "CallbackList" and hasattr(callbacks, "callbacks"):
+        return list(callbacks.callbacks)
+    return [callbacks]
+
+
+def is_history(callback):
+    kind = type(callback)
+    return kind.__module__.split(".")[0] == "keras" and kind.__name__ == "History"
+
+
 def translate(callback):
     """Returns the JobCallback that does what `callback` does, as a dict.
+
+    None for callbacks that need no part of the cluster, such as History.
 
     Raises:
       ValueError: the callback, or one of its options, has no equivalent.
@@ -123,6 +147,8 @@ def translate(callback):
     is_of_keras = kind.__module__.split(".")[0] == "keras"
     if is_of_keras and kind.__name__ in _TRANSLATIONS:
         return _TRANSLATIONS[kind.__name__](callback)
+    if is_of_keras and kind.__name__ in _WITHOUT_FIELDS:
+        return None
     hint = ""
     if is_of_keras and kind.__name__ == "LearningRateScheduler":
         hint = ("; compile the model with a schedule of keras.optimizers.schedules, or use "

@@ -1,9 +1,14 @@
 """The data of fit(), as sources of a job file."""
 
+import math
 import os
 
+import numpy as np
+
 from muster import arrays
+from muster.batches import batches_of, is_batches
 from muster.job import Data
+from muster.structure import Structure, positions
 
 _FOLDER = "data"
 
@@ -12,37 +17,80 @@ def _is_path(value, suffix):
     return isinstance(value, (str, os.PathLike)) and os.fspath(value).endswith(suffix)
 
 
-class Schema:
-    """What a model takes: the names and dtypes of its inputs, and the names of its outputs."""
+def _with_rank(array, shape):
+    """Adds or drops a last extent of 1, as Keras' models do with their inputs."""
+    if shape is None or array.ndim == len(shape):
+        return array
+    if array.ndim == len(shape) + 1 and array.shape[-1] == 1:
+        return array[..., 0]
+    if array.ndim == len(shape) - 1 and shape[-1] == 1:
+        return array[..., np.newaxis]
+    return array
 
-    def __init__(self, input_names, input_dtypes, output_names):
-        self.input_names = input_names
-        self.input_dtypes = input_dtypes
-        self.output_names = output_names
+
+class Schema:
+    """What a model takes.
+
+    Args:
+      inputs, outputs: their Structures.
+      input_dtypes: of the inputs.
+      input_shapes: with the batch, or None.
+    """
+
+    def __init__(self, inputs, input_dtypes, outputs, input_shapes=None):
+        self.inputs = inputs
+        self.outputs = outputs
+        self._input_dtypes = input_dtypes
+        self._input_shapes = input_shapes or [None] * len(input_dtypes)
 
     @classmethod
     def of(cls, model):
         """Returns that of a built model of Keras."""
-        # A Sequential model has one output, and no names.
-        return cls([tensor.name for tensor in model.inputs],
-                   [tensor.dtype for tensor in model.inputs],
-                   list(getattr(model, "output_names", ["output"])))
+        inputs = [tensor.name for tensor in model.inputs]
+        dtypes = [tensor.dtype for tensor in model.inputs]
+        shapes = [tuple(tensor.shape) for tensor in model.inputs]
+        if not hasattr(model, "output_names"):  # Sequential: one output, and no names.
+            return cls(Structure(inputs), dtypes, Structure(["output"]), shapes)
+        return cls(Structure(inputs, positions(model.input, model.inputs)), dtypes,
+                   Structure(list(model.output_names), positions(model.output, model.outputs)),
+                   shapes)
 
     def dtypes(self):
         """Of the components of an example; None as arrays.stored_dtype() says."""
-        output_count = len(self.output_names)
-        return self.input_dtypes + [None] * output_count + ["float32"] * output_count
+        output_count = len(self.outputs.names)
+        return self._input_dtypes + [None] * output_count + ["float32"] * output_count
 
     def example(self, x, y, sample_weight=None):
         """Returns (inputs, labels, sample weights), lists of arrays."""
-        inputs = arrays.components(x, self.input_names, "x")
-        labels = arrays.components(y, self.output_names, "y")
+        inputs = [_with_rank(array, shape) for array, shape in
+                  zip(_components(x, self.inputs, "x"), self._input_shapes)]
+        labels = _components(y, self.outputs, "y")
         if sample_weight is None:
             return inputs, labels, []
         is_for_each = isinstance(sample_weight, dict) or (
-            isinstance(sample_weight, (list, tuple)) and len(self.output_names) > 1)
-        names = self.output_names if is_for_each else ["all"]
-        return inputs, labels, arrays.components(sample_weight, names, "sample_weight")
+            isinstance(sample_weight, (list, tuple)) and len(self.outputs.names) > 1)
+        structure = self.outputs if is_for_each else Structure(["all"])
+        weights = _components(sample_weight, structure, "sample_weight")
+        return inputs, labels, [array[..., 0] if array.ndim == 2 and array.shape[1] == 1 else array
+                                for array in weights]
+
+    def component_names(self, counts):
+        """Returns what errors call the components of an example."""
+        def names(what, structure, count):
+            if count == 1:
+                return [what]
+            return [f"{what}[{name!r}]" for name in structure.names]
+
+        inputs, labels, weights = counts
+        return (names("x", self.inputs, inputs) + names("y", self.outputs, labels)
+                + (names("sample_weight", self.outputs, weights) if weights else []))
+
+
+def _components(value, structure, what):
+    """Returns the arrays of x, y or sample_weight in the order of the structure's names."""
+    parts = structure.arrange(value, what)
+    return [arrays.as_array(part, what if len(parts) == 1 else f"{what}[{name!r}]")
+            for part, name in zip(parts, structure.names)]
 
 
 def _npy_source(files, counts):
@@ -59,29 +107,43 @@ def _npy_source(files, counts):
     }}
 
 
-def _write(folder, prefix, schema, examples):
-    """Writes what `examples` yields: (x, y) or (x, y, sample_weight)."""
-    counts = None
-    sizes = []
-    with arrays.ArrayFiles(os.path.join(folder, _FOLDER), prefix, schema.dtypes()) as files:
-        for example in examples:
-            parts = schema.example(*example)
-            counts = tuple(len(part) for part in parts)
-            flat = [array for part in parts for array in part]
-            files.append(flat)
-            sizes.append(len(flat[0]))
-    if files.example_count == 0:
-        raise ValueError(f"the {prefix} data has no examples")
-    return Data(_npy_source(files, counts), files.example_count), sizes
+class DataWriter:
+    """Writes the data of one job.
 
+    Args:
+      folder: of the job file; exists.
+      schema: of the model.
+      bytes_max: as arrays.Budget.
+    """
 
-def _write_batches(folder, prefix, schema, x, what):
-    data, sizes = _write(folder, prefix, schema, arrays.batches_of(x, what))
-    if any(size != sizes[0] for size in sizes[:-1]) or sizes[-1] > sizes[0]:
-        raise ValueError(f"{what} yields batches of different sizes; expected one size for all "
-                         "but the last")
-    data.batch_size = sizes[0]
-    return data
+    def __init__(self, folder, schema, bytes_max=None):
+        self._folder = os.path.join(folder, _FOLDER)
+        self._schema = schema
+        self._budget = arrays.Budget(folder, bytes_max)
+
+    def _write(self, prefix, examples):
+        """Writes lists of arrays. Returns (Data, rows of each)."""
+        counts = None
+        sizes = []
+        with arrays.ArrayFiles(self._folder, prefix, self._schema.dtypes(),
+                               self._budget) as files:
+            for parts in examples:
+                counts = tuple(len(part) for part in parts)
+                flat = [array for part in parts for array in part]
+                files.append(flat, self._schema.component_names(counts))
+                sizes.append(len(flat[0]))
+        if files.example_count == 0:
+            raise ValueError(f"the {prefix} data has no examples")
+        return Data(_npy_source(files, counts), files.example_count), sizes
+
+    def write_batches(self, prefix, x, what, count=None):
+        """Writes the batches that `x` yields, at most `count`. Returns (Data, their sizes)."""
+        return self._write(prefix, (self._schema.example(*batch)
+                                    for batch in batches_of(x, what, count)))
+
+    def write_arrays(self, prefix, parts, begin=0, end=None):
+        """Writes rows of what Schema.example() returned."""
+        return self._write(prefix, [[[array[begin:end] for array in part] for part in parts]])[0]
 
 
 def _csv(x, y, sample_weight, what):
@@ -94,13 +156,46 @@ def _csv(x, y, sample_weight, what):
     return Data({"csv": {"path": os.path.abspath(os.fspath(x)), "label": y}}, line_count - 1)
 
 
-def write_data(folder, prefix, schema, x, y=None, sample_weight=None):
-    """Returns the Data of a job in `folder`, and writes its arrays there.
+def _check_source(x, y, sample_weight, what):
+    if x is None:
+        raise ValueError(f"{what} is missing")
+    if is_batches(x):
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise ValueError(f"{name} cannot be given for data that comes in batches, which "
+                                 "have it")
+        return
+    if isinstance(x, (str, os.PathLike)) and not _is_path(x, (".npy", ".csv")):
+        raise ValueError(f"{what} is the file {x}; expected a name that ends in .npy or .csv")
+    if y is None and not _is_path(x, ".csv"):
+        raise ValueError("y is missing; expected labels for each example")
+
+
+def split_index(example_count, validation_split):
+    """Returns how many examples Keras trains on, in the arithmetic of the split's type.
+
+    Raises:
+      ValueError: one of both parts is empty.
+    """
+    count = int(math.floor(example_count * (1.0 - validation_split)))
+    if 0 < count < example_count:
+        return count
+    raise ValueError(f"validation_split={validation_split} leaves {count} of {example_count} "
+                     "examples to train on; expected some for training and some for validation")
+
+
+def _batch_size_of(batch_size, steps, example_count):
+    """As Keras: what is given, or what makes so many steps, or 32."""
+    return batch_size or (-(-example_count // steps) if steps else 32)
+
+
+def write_train(writer, schema, arguments, x, y=None, sample_weight=None):
+    """Returns (train, validation), Data; validation is that of validation_split, or None.
 
     Args:
-      folder: of the job file.
-      prefix: "train" or "validation".
-      schema: of the model.
+      writer: DataWriter.
+      schema: Schema.
+      arguments: job.Arguments.
       x, y, sample_weight: as Keras' fit() takes them; or paths of .npy files; or the
         path of a .csv file and the name of its label column.
 
@@ -108,19 +203,104 @@ def write_data(folder, prefix, schema, x, y=None, sample_weight=None):
       ValueError: the data is not of these kinds, or does not fit the model.
       OSError: a file cannot be read or written.
     """
-    what = "x" if prefix == "train" else "validation_data"
-    if x is None:
-        raise ValueError(f"{what} is missing")
+    _check_source(x, y, sample_weight, "x")
+    if arguments.class_weight and sample_weight is not None:
+        raise ValueError("class_weight and sample_weight cannot both be given")
+    if arguments.class_weight and len(schema.outputs.names) > 1:
+        raise ValueError("class_weight is for models with one output; this one has "
+                         f"{', '.join(schema.outputs.names)}")
+    if is_batches(x):
+        return _train_of_batches(writer, arguments, x), None
     if _is_path(x, ".csv"):
-        return _csv(x, y, sample_weight, what)
-    if isinstance(x, (str, os.PathLike)) and not _is_path(x, ".npy"):
-        raise ValueError(f"{what} is the file {x}; expected a name that ends in .npy or .csv")
-    if not arrays.is_batches(x):
-        if y is None:
-            raise ValueError("y is missing; expected labels for each example")
-        return _write(folder, prefix, schema, [(x, y, sample_weight)])[0]
-    for name, value in (("y", y), ("sample_weight", sample_weight)):
-        if value is not None:
-            raise ValueError(f"{name} cannot be given for data that comes in batches, which "
-                             "have it")
-    return _write_batches(folder, prefix, schema, x, what)
+        return _train_of_csv(arguments, _csv(x, y, sample_weight, "x"))
+    return _train_of_arrays(writer, arguments, schema.example(x, y, sample_weight))
+
+
+def _train_of_batches(writer, arguments, x):
+    if arguments.validation_split:
+        raise ValueError("validation_split is for arrays; x comes in batches: pass "
+                         "validation_data")
+    steps = arguments.steps_per_epoch
+    count = steps * (arguments.epochs - arguments.initial_epoch) if steps else None
+    data, sizes = writer.write_batches("train", x, "x", count)
+    if any(size != sizes[0] for size in sizes[:-1]) or sizes[-1] > sizes[0]:
+        raise ValueError(f"x yields batches of different sizes, {_sizes_text(sizes)}; expected one "
+                         "size for all but the last")
+    data.batch_size = sizes[0]
+    return data
+
+
+def _train_of_csv(arguments, data):
+    split = arguments.validation_split
+    data.can_be_shuffled = True
+    validation = None
+    if split:
+        count = split_index(data.example_count, split)
+        rows = _validation_rows(arguments, data.example_count - count)
+        # The last rows: lines of a file cannot be counted exactly.
+        take = rows if rows < data.example_count - count else None
+        validation = Data(dict(data.source), rows, skip=count, take=take)
+        data.example_count = data.take = count
+    data.batch_size = _batch_size_of(arguments.batch_size, arguments.steps_per_epoch,
+                                     data.example_count)
+    return data, validation
+
+
+def _train_of_arrays(writer, arguments, parts):
+    split = arguments.validation_split
+    example_count = len(parts[0][0])
+    count = split_index(example_count, split) if split else example_count
+    train = writer.write_arrays("train", parts, 0, count)
+    train.batch_size = _batch_size_of(arguments.batch_size, arguments.steps_per_epoch, count)
+    train.can_be_shuffled = True
+    if not split:
+        return train, None
+    end = count + _validation_rows(arguments, example_count - count)
+    return train, writer.write_arrays("validation", parts, count, end)
+
+
+def _sizes_text(sizes):
+    shown = ", ".join(map(str, sizes[:5]))
+    return f"{shown}, ..." if len(sizes) > 5 else shown
+
+
+def _validation_rows(arguments, example_count):
+    """Returns how many of the rows `validation_steps` batches have."""
+    steps = arguments.validation_steps
+    if not steps:
+        return example_count
+    size = _batch_size_of(arguments.validation_batch_size or arguments.batch_size, steps,
+                          example_count)
+    return min(example_count, steps * size)
+
+
+def _parts_of(validation_data):
+    """Returns (x, y, sample_weight) of fit()'s validation_data."""
+    if isinstance(validation_data, (tuple, list)):
+        if len(validation_data) not in (2, 3):
+            raise ValueError(f"validation_data has {len(validation_data)} parts; expected (x, y) "
+                             "or (x, y, sample_weight)")
+        return tuple(validation_data) + (None,) * (3 - len(validation_data))
+    return validation_data, None, None
+
+
+def write_validation(writer, schema, arguments, validation_data):
+    """Returns the Data of fit()'s validation_data: those rows that are validated on.
+
+    Raises:
+      as write_train()
+    """
+    what = "validation_data"
+    x, y, sample_weight = _parts_of(validation_data)
+    _check_source(x, y, sample_weight, what)
+    if is_batches(x):
+        return writer.write_batches("validation", x, what, arguments.validation_steps or None)[0]
+    if _is_path(x, ".csv"):
+        data = _csv(x, y, sample_weight, what)
+        rows = _validation_rows(arguments, data.example_count)
+        if rows < data.example_count:
+            data.take = data.example_count = rows
+        return data
+    parts = schema.example(x, y, sample_weight)
+    rows = _validation_rows(arguments, len(parts[0][0]))
+    return writer.write_arrays("validation", parts, 0, rows)

@@ -1,9 +1,12 @@
 """The job file that stands for the arguments of fit()."""
 
 import dataclasses
+import math
+import numbers
+import operator
 from typing import Any, Optional
 
-from muster.callbacks import translate
+from muster.callbacks import flatten, translate
 
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
@@ -32,6 +35,7 @@ class Arguments:
     workers: int = 0
     ps: int = 0
     seed: Optional[int] = None
+    data_bytes_max: Optional[int] = None
 
 
 @dataclasses.dataclass
@@ -40,13 +44,21 @@ class Data:
 
     Attributes:
       source: the fields of JobData that name the source.
-      example_count: None if it is not known.
-      batch_size: of data that came in batches; None where the caller decides.
+      example_count: how many examples it has, without those that are left out.
+      batch_size: of training data.
+      skip, take: examples to leave out at the start, and to use; None: none and all.
+      can_be_shuffled: whether `shuffle` applies.
     """
 
     source: dict
-    example_count: Optional[int] = None
+    example_count: int
     batch_size: Optional[int] = None
+    skip: Optional[int] = None
+    take: Optional[int] = None
+    can_be_shuffled: bool = False
+
+    def fields(self):
+        return {**self.source, "skip": self.skip, "take": self.take}
 
 
 def strategy_fields(arguments):
@@ -82,100 +94,101 @@ def strategy_fields(arguments):
     return strategy
 
 
-def check(arguments):
-    """Finds mistakes before data is written.
+def _integer(name, value, least):
+    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ValueError(f"{name}={value!r}; expected an integer of at least {least}")
+    return operator.index(value)
+
+
+def _class_weights(weights):
+    """Returns class_weight with integers as keys: as Keras, which looks classes up by int."""
+    if not hasattr(weights, "items"):
+        raise ValueError(f"class_weight is {weights!r}; expected a dict of class numbers and "
+                         "weights")
+    found = {}
+    for key, value in weights.items():
+        if not isinstance(key, numbers.Real) or key != int(key):
+            raise ValueError(f"class_weight has the key {key!r}; expected class numbers")
+        weight = float(value)
+        if key < 0 or not 0 <= weight < math.inf:
+            raise ValueError(f"class_weight has {key!r}: {value!r}; expected classes from 0, and "
+                             "weights that are finite and not negative")
+        found[int(key)] = weight
+    return found
+
+
+def _validation_freq(value):
+    if isinstance(value, (list, tuple)):
+        return [_integer("validation_freq", epoch, 1) for epoch in value]
+    return _integer("validation_freq", value, 1)
+
+
+def normalized(arguments):
+    """Returns the arguments in the one form that the rest of the package takes.
 
     Raises:
       ValueError: an argument is not supported, whatever the data; names it.
     """
     strategy_fields(arguments)
-    for callback in arguments.callbacks or []:
-        translate(callback)
-
-
-def _check_validation(arguments, validation):
-    if arguments.validation_split and validation is not None:
-        raise ValueError("got both validation_split and validation_data; expected one of them")
-    if arguments.validation_steps is not None and validation is None:
-        raise ValueError("validation_steps needs validation_data")
-
-
-def batch_size_of(arguments, train, validation):
-    """Returns the batch size of the job, which training and validation share.
-
-    Raises:
-      ValueError: they do not, or the batch size is given twice.
-    """
-    if train.batch_size is not None and arguments.batch_size is not None:
-        raise ValueError("batch_size cannot be given for data that comes in batches")
-    counts_steps = arguments.steps_per_epoch is not None or arguments.validation_steps is not None
-    if counts_steps and train.batch_size is None and arguments.batch_size is None:
-        # Keras would derive one size for training and another for validation.
-        raise ValueError("steps_per_epoch and validation_steps need batch_size")
-    batch_size = train.batch_size or arguments.batch_size or 32
-    other = validation.batch_size if validation is not None else None
-    other = other or arguments.validation_batch_size or batch_size
-    if other != batch_size:
-        raise ValueError(f"validation has batches of {other} examples and training of "
-                         f"{batch_size}; Muster supports one size for both")
-    return batch_size
-
-
-def _shuffle_fields(arguments, train):
-    # Data that comes in batches has the order that its owner gave it, as in Keras.
-    if train.batch_size is not None or not arguments.shuffle:
-        return None
-    if arguments.shuffle is not True:
+    changes = {
+        "epochs": _integer("epochs", arguments.epochs, 0),
+        "initial_epoch": _integer("initial_epoch", arguments.initial_epoch, 0),
+        "validation_freq": _validation_freq(arguments.validation_freq),
+        "callbacks": flatten(arguments.callbacks),
+        "class_weight": _class_weights(arguments.class_weight or {}),
+    }
+    for name in ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"):
+        value = getattr(arguments, name)  # 0 is None, as in Keras.
+        changes[name] = _integer(name, value, 1) if value else None
+    split = arguments.validation_split or 0.0
+    if not isinstance(split, numbers.Real) and not hasattr(split, "__float__"):
+        raise ValueError(f"validation_split={split!r}; expected a number")
+    if not 0 <= split < 1:
+        raise ValueError(f"validation_split={split!r}; expected at least 0 and below 1")
+    changes["validation_split"] = split
+    if arguments.shuffle not in (True, False):
         raise ValueError(f"shuffle={arguments.shuffle!r} is not supported; expected True or False")
-    return {"buffer": max(1, train.example_count)}
+    changes["shuffle"] = bool(arguments.shuffle)
+    for callback in changes["callbacks"]:
+        translate(callback)
+    return dataclasses.replace(arguments, **changes)
 
 
 def job_fields(arguments, train, validation=None):
     """Returns the fields of the job file.
 
     Args:
-      arguments: Arguments.
+      arguments: Arguments, as normalized() returned them.
       train, validation: Data.
-
-    Raises:
-      ValueError: an argument is not supported; names it.
     """
-    _check_validation(arguments, validation)
     frequency = arguments.validation_freq
-    callbacks = [translate(callback) for callback in arguments.callbacks or []]
+    if frequency == []:
+        validation = None
+    callbacks = [translate(callback) for callback in arguments.callbacks]
     keep = {"model_checkpoint": {"filepath": "${run_dir}/" + LAST_EPOCH}}
-    weights = arguments.class_weight or {}
+    is_shuffled = train.can_be_shuffled and arguments.shuffle
     return {
         "model": {"keras": "${job_dir}/model.keras"},
         "train": {
-            **train.source,
-            "shuffle": _shuffle_fields(arguments, train),
-            "repeat": True if arguments.steps_per_epoch is not None else None,
+            **train.fields(),
+            "shuffle": {"buffer": max(1, train.example_count)} if is_shuffled else None,
         },
-        "validation": validation.source if validation is not None else None,
-        "validation_split": arguments.validation_split or None,
-        "batch_size": batch_size_of(arguments, train, validation),
+        "validation": validation.fields() if validation is not None else None,
+        "batch_size": train.batch_size,
         "epochs": arguments.epochs,
         "initial_epoch": arguments.initial_epoch or None,
         "steps_per_epoch": arguments.steps_per_epoch,
-        "validation_steps": arguments.validation_steps,
         "validation_freq": None if frequency == 1 else frequency,
-        "class_weight": [{"key": key, "value": float(value)} for key, value in weights.items()],
+        "class_weight": [{"key": key, "value": value}
+                         for key, value in arguments.class_weight.items()],
         "strategy": strategy_fields(arguments),
-        "callbacks": callbacks + [keep],
+        "callbacks": [fields for fields in callbacks if fields is not None] + [keep],
         "seed": arguments.seed,
         # As Keras, which continues.
         "fail_on_non_finite": False,
     }
 
 
-def step_count(arguments, train, batch_size):
-    """Returns the steps of an epoch; None if they are not known."""
-    if arguments.steps_per_epoch is not None:
-        return arguments.steps_per_epoch
-    if train.example_count is None:
-        return None
-    count = train.example_count
-    if arguments.validation_split:
-        count = int(count * (1 - arguments.validation_split))
-    return -(-count // batch_size)
+def step_count(arguments, train):
+    """Returns the steps of an epoch."""
+    return arguments.steps_per_epoch or -(-train.example_count // train.batch_size)

@@ -1,0 +1,70 @@
+"""The model as the file that the cluster reads, and as the one that it writes."""
+
+import contextlib
+import os
+import warnings
+
+from muster.saved_model import complete_configs
+
+
+def prepare_model(model, x):
+    """Builds what Keras' fit() would build.
+
+    Raises:
+      ValueError: the model cannot be trained in a cluster; says why.
+    """
+    kind = type(model)
+    if kind.__module__.split(".")[0] != "keras":
+        raise ValueError(f"the model is a {kind.__name__}, whose Python code cannot run in the "
+                         "cluster; expected a Sequential or functional model of Keras")
+    if not getattr(model, "compiled", False):
+        raise ValueError("the model is not compiled; call model.compile() first")
+    if not model.built:
+        if not hasattr(x, "shape"):
+            raise ValueError("the model is not built; begin it with keras.Input, or call "
+                             "model.build()")
+        model.build((None,) + tuple(x.shape[1:]))
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+
+
+def save_model(model, path):
+    """Writes a model with all that its losses, metrics, optimizer and layers hold.
+
+    Raises:
+      ValueError: something would be lost; names it.
+    """
+    with complete_configs(model):
+        model.save(path)
+
+
+@contextlib.contextmanager
+def _adapted_layers_stay(model):
+    """Within the context, layers that were adapted to data load nothing.
+
+    Training does not change them, and Muster writes what they have learned into their
+    configs in place of their variables.
+    """
+    layers = [layer for layer in model._flatten_layers() if hasattr(layer, "adapt")]
+    for layer in layers:
+        vars(layer)["load_own_variables"] = lambda store: None
+    try:
+        yield
+    finally:
+        for layer in layers:
+            vars(layer).pop("load_own_variables", None)
+
+
+def load_weights(model, path):
+    """Gives `model` the weights and the state of the optimizer in a file of Muster.
+
+    Raises:
+      ValueError: something in the file does not fit the model.
+      OSError: the file cannot be read.
+    """
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no {path}")
+    with _adapted_layers_stay(model), warnings.catch_warnings():
+        # Keras only warns where the optimizer's state does not fit.
+        warnings.filterwarnings("error", message="Skipping variable loading")
+        model.load_weights(path)
