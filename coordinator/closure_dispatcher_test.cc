@@ -26,6 +26,7 @@
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/process/port_reservation.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/network.h"
@@ -384,13 +385,18 @@ TEST_F(ClosureDispatcherTest, AnAbortWakesEverybody) {
   EXPECT_THAT(dispatcher_->Schedule({.function_id = echo}, kTimeout), is_lost);
 }
 
-TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorGivesUpInTime) {
+TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorAsksForANewStart) {
   StartWorkers(1);
-  EXPECT_THAT(
-      workers_[0]->service()->AwaitJobEnd(
-          {.coordinator = {.timeout = absl::Milliseconds(20)}}, Ignore),
-      StatusIs(absl::StatusCode::kDeadlineExceeded,
-               HasSubstr("waiting for the coordinator: none connected")));
+  const absl::Status status =
+      workers_[0]
+          ->service()
+          ->AwaitJobEnd({.coordinator = {.timeout = absl::Milliseconds(20)}},
+                        Ignore)
+          .status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               HasSubstr("waiting for the coordinator: none "
+                                         "connected")));
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kRestartMe);
 }
 
 TEST_F(ClosureDispatcherTest, AWorkerNoticesThatItsCoordinatorIsGone) {

@@ -100,6 +100,20 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
   return absl::OkStatus();
 }
 
+// True if no worker is connected, or a parameter server is not.
+bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
+  const auto is_connected = [](const TaskStatus& task) {
+    return task.state == TaskStatus::State::kConnected;
+  };
+  StatusReport workers;
+  dispatcher.AddStatus(&workers);
+  StatusReport servers;
+  watch.AddStatus(&servers);
+  return std::none_of(workers.tasks.begin(), workers.tasks.end(),
+                      is_connected) ||
+         !std::all_of(servers.tasks.begin(), servers.tasks.end(), is_connected);
+}
+
 void LogUntold(const std::map<TaskId, absl::Status>& untold) {
   for (const auto& [task, why] : untold) {
     if (why.ok()) continue;
@@ -151,10 +165,14 @@ absl::Status ClusterConnection::AwaitTasks(
   const absl::Duration timeout =
       failure.ok() ? options_.startup_timeout
                    : std::min(options_.startup_timeout, kEndAtStartTimeout);
-  const absl::Status started = missing_.Await(clock_->Now() + timeout, report);
+  absl::Status started = missing_.Await(clock_->Now() + timeout, report);
   if (failure.ok() && started.ok()) return started;
   // What another coordinator has is not ended because this one fails.
   const bool has_waited = started.ok() || absl::IsDeadlineExceeded(started);
+  // A task that is late may be there for a new process.
+  if (absl::IsDeadlineExceeded(started)) {
+    started = WithExitCode(started, ExitCode::kRestartMe);
+  }
   GiveUpStart(has_waited && !failure.ok() ? failure : started);
   return failure.ok() ? started : failure;
 }
@@ -409,6 +427,12 @@ void ClusterConnection::Interrupt() {
 
 absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
   const ExitCode code = ExitCodeOf(status);
+  // A task that is late may be there for a new coordinator.
+  if (code == ExitCode::kFailure &&
+      (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) &&
+      LacksTasks(*dispatcher_, *watch_)) {
+    return WithExitCode(status, ExitCode::kRestartMe);
+  }
   const bool is_unsaved =
       (code == ExitCode::kTerminated || code == ExitCode::kInterrupted) &&
       !PreemptionNotice::OfProcess().was_obeyed();

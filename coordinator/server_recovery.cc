@@ -15,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
@@ -411,10 +412,12 @@ absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
                  << ": " << status.message();
     if (first.ok()) first = status;
   }
-  return absl::NotFoundError(absl::StrCat(
+  const absl::Status status = absl::NotFoundError(absl::StrCat(
       absl::StrJoin(NamesOf(returned), ", "),
       " came back empty, and there is no checkpoint to continue from",
       first.ok() ? std::string() : absl::StrCat(": ", first.message())));
+  // A new coordinator can begin with a backup, or at the beginning.
+  return first.ok() ? WithExitCode(status, ExitCode::kRestartMe) : status;
 }
 
 absl::Status ServerRecovery::RollServersBackTo(

@@ -50,7 +50,7 @@ absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
         server->service().Reset();
         break;
       case ParameterService::End::kNoCoordinator:
-        return outcome.why;
+        return WithExitCode(outcome.why, ExitCode::kRestartMe);
     }
   }
 }

@@ -448,9 +448,7 @@ absl::StatusOr<WorkerService::JobEnd> WorkerService::AwaitJobEnd(
       }
       line = wait.Look(is_alone, lost_count_, clock_->Now());
       if (!line.ok()) {
-        return lost_count_ == 0
-                   ? line.status()
-                   : WithExitCode(line.status(), ExitCode::kRestartMe);
+        return WithExitCode(line.status(), ExitCode::kRestartMe);
       }
     }
     if (!line->empty()) report(*line);

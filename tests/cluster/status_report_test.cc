@@ -18,6 +18,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
+#include "common/net/process/exit_code.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"
@@ -197,10 +198,33 @@ TEST_F(StatusReportTest, ShowsALostWorkerAndItsReturn) {
   EXPECT_EQ(Read("muster_peers_returned_total"), 1);
 }
 
+// The coordinator then asks for a new start.
+TEST_F(StatusReportTest, AFailureIsOfTheTasksThatAreMissing) {
+  const auto code_of = [this](const absl::Status& status) {
+    return ExitCodeOf(strategy_->connection()->WithLoss(status));
+  };
+  const absl::Status late = absl::DeadlineExceededError("no step has finished");
+  Train(10);
+  cluster_.worker(0).Kill();
+  ASSERT_TRUE(AwaitState("worker 0", State::kLost));
+  EXPECT_EQ(code_of(late), ExitCode::kFailure);
+  cluster_.worker(1).Kill();
+  ASSERT_TRUE(AwaitState("worker 1", State::kLost));
+  EXPECT_EQ(code_of(late), ExitCode::kRestartMe);
+  EXPECT_EQ(code_of(absl::InvalidArgumentError("a label is 10")),
+            ExitCode::kFailure);
+  cluster_.worker(1).Start();
+  ASSERT_TRUE(AwaitState("worker 1", State::kConnected));
+  EXPECT_EQ(code_of(late), ExitCode::kFailure);
+}
+
 TEST_F(StatusReportTest, ShowsALostServer) {
   Train(10);
   cluster_.KillServer(0);
   ASSERT_TRUE(AwaitState("ps 0", State::kLost));
+  EXPECT_EQ(ExitCodeOf(strategy_->connection()->WithLoss(
+                absl::UnavailableError("ps 0 is lost"))),
+            ExitCode::kRestartMe);
   EXPECT_NE(Find("ps 0").problem, "");
   EXPECT_EQ(Read("muster_peers_lost_total"), 1);
 }

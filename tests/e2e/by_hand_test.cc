@@ -123,7 +123,7 @@ TEST_F(ByHandTest, OnATerminalTheNewestLineOfAWaitReplacesTheOneBefore) {
                         cluster_->run_dir(), "\" /dev/null")},
           {{"TF_CONFIG", cluster_->TfConfig(kChief)}}));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, script->AwaitEnd());
-  EXPECT_EQ(end.ShellCode(), 1) << script->output();
+  EXPECT_EQ(end.ShellCode(), 138) << script->output();
   const std::string line = absl::StrCat("\r\x1b[Kchief: waiting for worker 1 (",
                                         *cluster_->cluster().Address(kWorker1),
                                         ": connection refused), ");
@@ -133,7 +133,7 @@ TEST_F(ByHandTest, OnATerminalTheNewestLineOfAWaitReplacesTheOneBefore) {
 
 TEST_F(ByHandTest, NamesMissingTasksAtTheDeadline) {
   ASSERT_OK(cluster_->Start(kChief, {"--startup_timeout=300ms"}));
-  ExpectEndsWith(kChief, 1);
+  ExpectEndsWith(kChief, 138);
   for (const TaskId& task : {kWorker0, kWorker1, kPs0}) {
     EXPECT_THAT(cluster_->process(kChief).output(),
                 HasSubstr(absl::StrCat(task.ToString(), " (",
@@ -149,7 +149,7 @@ TEST_F(ByHandTest, AChiefThatGivesUpTellsTheOthersWhoIsMissing) {
   const std::string missing =
       absl::StrCat("worker 1 (", *cluster_->cluster().Address(kWorker1));
   for (const TaskId& task : {kChief, kWorker0, kPs0, kPs1}) {
-    ExpectEndsWith(task, 1);
+    ExpectEndsWith(task, 138);
     EXPECT_THAT(cluster_->process(task).output(), HasSubstr(missing));
   }
 }
@@ -288,7 +288,7 @@ TEST_F(ByHandTest, WorkersAndServersTimeOutWaitingForTheCoordinator) {
   }
   for (const TaskId& task : {kWorker1, kPs1}) ASSERT_OK(cluster_->Start(task));
   for (const TaskId& task : {kWorker0, kPs0}) {
-    ExpectEndsWith(task, 1);
+    ExpectEndsWith(task, 138);
     EXPECT_THAT(cluster_->process(task).output(),
                 HasSubstr(absl::StrCat("gave up after 300ms ", awaited)));
   }

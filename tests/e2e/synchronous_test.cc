@@ -114,7 +114,7 @@ TEST_F(SynchronousTest, NamesTheWorkerItWaitsFor) {
 
 TEST_F(SynchronousTest, NamesAMissingWorkerAtTheDeadline) {
   ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=300ms"}));
-  ExpectEndsWith(kWorker0, 1);
+  ExpectEndsWith(kWorker0, 138);
   EXPECT_THAT(process(kWorker0).output(),
               HasSubstr(absl::StrCat("worker 1 (", address(kWorker1))));
 }

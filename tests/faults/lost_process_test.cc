@@ -93,7 +93,7 @@ TEST_F(LostProcessTest, ALostServerEndsTheJobWithItsName) {
   AwaitEpoch(10);
   cluster_->process(kPs1).SendSignal(SIGKILL);
   const absl::Time killed = absl::Now();
-  ExpectEndsWith(kChief, 1);
+  ExpectEndsWith(kChief, 138);
   EXPECT_LT(absl::Now() - killed, kEndOfRunMax);
   EXPECT_THAT(cluster_->process(kChief).output(),
               AllOf(HasSubstr("ps 1"), HasSubstr("incarnation")));

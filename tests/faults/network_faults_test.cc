@@ -178,7 +178,7 @@ TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
       {"--coordinator_timeout=2s", "--server_return_timeout=1s"}));
   ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
   Cut(kChief, kPs0);
-  ExpectEndsWith(kChief, 1);
+  ExpectEndsWith(kChief, kRestartMe);
   EXPECT_THAT(process(kChief).output(), HasSubstr("ps 0"));
   // The server ends by itself: no task can tell it that the job is over.
   ExpectEndsWith(kPs0, kRestartMe);

@@ -218,7 +218,7 @@ TEST_F(TlsClusterTest, ATaskWithoutACertificateTakesNoPart) {
   ASSERT_OK(Start(kPs0));
   ASSERT_OK(cluster_->Start(kWorker0));  // In plaintext.
   ASSERT_OK(Start(kChief, {"--startup_timeout=6s"}));
-  ExpectEndsWith(kChief, 1);
+  ExpectEndsWith(kChief, kRestartMe);
   EXPECT_THAT(process(kChief).output(), HasSubstr("waiting for worker 0 ("));
 }
 

@@ -31,6 +31,14 @@ bool IsCommand(const proto::PeerMessage& message) {
   return message.has_proposal() || message.has_connect() || message.has_go();
 }
 
+// A task that does not come in time counts as lost: a new start of all may find
+// it.
+absl::Status OfLostPeer(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status)
+             ? WithGroupErrorKind(status, GroupErrorKind::kPeerLost)
+             : status;
+}
+
 }  // namespace
 
 Formation::Formation(const Options& options, PeerLinks* links,
@@ -129,7 +137,7 @@ absl::Status Formation::TellFailure(absl::Time deadline) {
 absl::StatusOr<FormedGroup> Formation::Lead(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report) {
   while (true) {
-    const absl::Status complete = missing_.Await(deadline, report);
+    const absl::Status complete = OfLostPeer(missing_.Await(deadline, report));
     if (!complete.ok()) {
       return absl::IsDeadlineExceeded(complete) ? GiveUp({}, complete)
                                                 : complete;
@@ -317,7 +325,7 @@ Formation::Attempt Formation::CollectReplies(
 absl::StatusOr<FormedGroup> Formation::Follow(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report) {
   while (true) {
-    RETURN_IF_ERROR(missing_.Await(deadline, report));
+    RETURN_IF_ERROR(OfLostPeer(missing_.Await(deadline, report)));
     {
       absl::MutexLock lock(&mutex_);
       somebody_left_ = missing_count_ > 0;
@@ -511,9 +519,11 @@ Formation::Attempt Formation::Interrupted(Interruption interruption,
     case Interruption::kDeadline:
       return NotFormed(
           Attempt::Outcome::kOver,
-          absl::DeadlineExceededError(absl::StrCat(
-              "gave up after ", absl::ToInt64Seconds(clock_->Now() - started_),
-              " s waiting for ", subject)));
+          WithGroupErrorKind(absl::DeadlineExceededError(absl::StrCat(
+                                 "gave up after ",
+                                 absl::ToInt64Seconds(clock_->Now() - started_),
+                                 " s waiting for ", subject)),
+                             GroupErrorKind::kPeerLost));
   }
   return Attempt();
 }

@@ -62,12 +62,14 @@ TEST_F(PeerGroupStartupTest, ATaskThatNeverComesIsNamedAtTheDeadline) {
   MakeCluster(2);
   PeerGroup::Options options = OptionsOf(0);
   options.startup_timeout = absl::Milliseconds(300);
-  EXPECT_THAT(Join(options),
+  const absl::Status status = Join(options).status();
+  EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        AllOf(HasSubstr("gave up after"),
                              HasSubstr(absl::StrCat(
                                  "worker 1 (",
                                  *cluster_.Address({TaskType::kWorker, 1}))))));
+  EXPECT_EQ(GroupErrorKindOf(status), GroupErrorKind::kPeerLost);
 }
 
 // Has two tasks join at the same time, of which the leader fails. Returns the
@@ -96,7 +98,7 @@ TEST_F(PeerGroupStartupTest, ALeaderThatGivesUpTellsThoseWhoAreThere) {
                        AllOf(HasSubstr("worker 0 (localhost:"),
                              HasSubstr("gave the group up: gave up after"),
                              HasSubstr("worker 2 (localhost:"))));
-  EXPECT_EQ(GroupErrorKindOf(told), GroupErrorKind::kPeerFailed);
+  EXPECT_EQ(GroupErrorKindOf(told), GroupErrorKind::kPeerLost);
 }
 
 TEST_F(PeerGroupStartupTest, ATaskThatCannotTrainTellsTheOthers) {
