@@ -2,16 +2,19 @@
 Kubernetes' schemas accept it, and that its objects fit each other. Checks that the
 tasks of the TFJob take what it gives them.
 
-Needs PyYAML; the schemas are those of kubernetes-validate (PyPI), and
-kustomization.yaml is built by kubectl, where they are installed.
+Needs PyYAML; the schemas are those of kubernetes-validate (PyPI), kustomization.yaml
+is built by kubectl, and the chart is rendered by helm, where they are installed.
 """
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import unittest
+
+import custom_resources
 
 try:
     import yaml
@@ -22,6 +25,8 @@ try:
 except ImportError:
     kubernetes_validate = None
 
+# The renderer of the chart; get_helm.sh fetches one.
+HELM = os.environ.get("MUSTER_HELM") or shutil.which("helm")
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 LAUNCH = "deploy/launch/launch"
 MUSTERCTL = "deploy/musterctl/musterctl"
@@ -38,7 +43,14 @@ EXAMPLES = {
     "synchronous": ["--kubernetes", "--image=registry.example.org/muster:1",
                     "--workers=3", "--ps=0", "--tls=auto", "--data_claim=digits",
                     f"--job={JOB}", "--set", "data_dir=/data"],
-    "gpu": [*EXAMPLE, "--name=digits-gpu", "--task_gpus=1"]}
+    "gpu": [*EXAMPLE, "--name=digits-gpu", "--task_gpus=1"],
+    "jobset": [*EXAMPLE, "--workload=jobset"],
+    "trainjob": [*EXAMPLE, "--workload=trainjob"]}
+WORKLOADS = "job", "jobset", "trainjob"
+GANGS = "", "coscheduling", "volcano"
+# Whatever can be chosen for a workload.
+CHOICES = ["--queue=users", "--priority_class=high", "--ttl=24h", "--pod_monitor",
+           "--topology_spread=topology.kubernetes.io/zone", "--restart=7"]
 ODD = ["--kubernetes", "--image=a", "--workers=1", "--ps=0", "--insecure",
        "--name=odd", "--program=/usr/bin/train", "--", "--set",
        "text=\"quoted\": {a, b} # é\n\t\\"]
@@ -53,14 +65,33 @@ def manifests(flags):
     return list(yaml.safe_load_all(launch(flags)))
 
 
+def job_specs(objects):
+    """The spec of each role's Job, by role, whatever starts the Jobs."""
+    specs = {o["metadata"]["labels"]["muster/role"]: o["spec"] for o in objects
+             if o["kind"] == "Job"}
+    for manifest in objects:
+        specs |= {name: template["spec"] for name, template
+                  in custom_resources.job_templates(manifest).items()}
+    return specs
+
+
 def pods(objects):
-    return [o["spec"]["template"] for o in objects if o["kind"] == "Job"]
+    return [spec["template"] for spec in job_specs(objects).values()]
+
+
+def environment_of(pod):
+    return {v["name"]: v.get("value", v.get("valueFrom"))
+            for v in pod["spec"]["containers"][0]["env"]}
 
 
 def named(objects, kind):
     found = [o for o in objects if o["kind"] == kind]
     assert len(found) == 1, (kind, found)
     return found[0]
+
+
+def by_kind(objects):
+    return {(o["kind"], o["metadata"]["name"]): o for o in objects}
 
 
 class ExampleTest(unittest.TestCase):
@@ -139,6 +170,122 @@ class ManifestsTest(unittest.TestCase):
                 self.assertIn(volumes["run"]["persistentVolumeClaim"]["claimName"],
                               configs)
 
+    def test_all_workloads_have_the_same_pods(self):
+        expected = job_specs(manifests(EXAMPLE))
+        for workload in "jobset", "trainjob":
+            specs = job_specs(manifests([*EXAMPLE, f"--workload={workload}"]))
+            self.assertEqual(specs.keys(), expected.keys())
+            for role, spec in specs.items():
+                text = json.dumps(spec)
+                if workload == "trainjob" and role == "worker":
+                    text = text.replace('"name": "node"', '"name": "muster"').replace(
+                        'Name": "node"', 'Name": "muster"')
+                self.assertEqual(json.loads(text), expected[role], (workload, role))
+
+    def test_a_job_set_ends_with_the_task_that_leads(self):
+        for flags, last in (EXAMPLE, ["chief"]), (SYNCHRONOUS, ["worker", "evaluator"]):
+            spec = named(manifests([*flags, "--workload=jobset"]), "JobSet")["spec"]
+            self.assertEqual(spec["successPolicy"]["targetReplicatedJobs"], last)
+            for job in spec["replicatedJobs"]:
+                # The tasks of a role are the pods of one Job, as their names say.
+                self.assertEqual(job["replicas"], 1)
+
+    def test_kubeflow_finds_its_trainer(self):
+        objects = manifests([*EXAMPLE, "--workload=trainjob", "--priority_class=high"])
+        runtime = named(objects, "TrainingRuntime")
+        self.assertEqual(named(objects, "TrainJob")["spec"]["runtimeRef"], {
+            "apiGroup": "trainer.kubeflow.org", "kind": runtime["kind"],
+            "name": runtime["metadata"]["name"]})
+        self.assertEqual(runtime["spec"]["mlPolicy"], {"numNodes": 2})
+        step = "trainer.kubeflow.org/trainjob-ancestor-step"
+        for role, template in custom_resources.job_templates(runtime).items():
+            is_trainer = role == "worker"
+            self.assertEqual(template["metadata"]["labels"].get(step),
+                             "trainer" if is_trainer else None)
+            pod = template["spec"]["template"]["spec"]
+            self.assertEqual(pod["containers"][0]["name"],
+                             "node" if is_trainer else "muster")
+            # Kubeflow refuses it in other jobs, and gives it to all pods.
+            self.assertEqual("priorityClassName" in pod, is_trainer)
+            for rule in template["spec"]["podFailurePolicy"]["rules"]:
+                if "onExitCodes" in rule:
+                    self.assertEqual(rule["onExitCodes"]["containerName"],
+                                     pod["containers"][0]["name"])
+
+    def test_choices_are_where_they_belong(self):
+        objects = manifests([*EXAMPLE, *CHOICES, "--gang=coscheduling"])
+        self.assertEqual(named(objects, "PodGroup")["spec"], {"minMember": 4})
+        jobs = [o for o in objects if o["kind"] == "Job"]
+        for job in jobs:
+            self.assertEqual(job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "users")
+            self.assertEqual(job["spec"]["ttlSecondsAfterFinished"], 86400)
+            self.assertEqual(job["spec"]["backoffLimit"], 7)
+            pod = job["spec"]["template"]
+            self.assertEqual(pod["spec"]["priorityClassName"], "high")
+            self.assertEqual(pod["spec"]["schedulerName"], "scheduler-plugins-scheduler")
+            self.assertEqual(pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"],
+                             "digits")
+            spread = pod["spec"]["topologySpreadConstraints"][0]
+            self.assertEqual(spread["topologyKey"], "topology.kubernetes.io/zone")
+            self.assertLessEqual(spread["labelSelector"]["matchLabels"].items(),
+                                 pod["metadata"]["labels"].items())
+        for kind in "jobset", "trainjob":
+            objects = manifests([*EXAMPLE, *CHOICES, f"--workload={kind}",
+                                 "--gang=volcano"])
+            top = objects[-1]
+            self.assertEqual(top["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "users")
+            for spec in job_specs(objects).values():
+                self.assertNotIn("ttlSecondsAfterFinished", spec)
+                self.assertEqual(spec["template"]["spec"]["schedulerName"], "volcano")
+
+    def test_prometheus_may_scrape_if_a_monitor_is_wanted(self):
+        objects = manifests([*EXAMPLE, "--pod_monitor"])
+        endpoint = named(objects, "PodMonitor")["spec"]["podMetricsEndpoints"][0]
+        self.assertEqual(endpoint["authorization"]["credentials"],
+                         {"name": "digits-status", "key": "token"})
+        ports = named(objects, "NetworkPolicy")["spec"]["ingress"][1]["ports"]
+        self.assertEqual([p["port"] for p in ports], [endpoint["port"]])
+
+    def test_every_flag_of_tasks_reaches_them_or_is_refused(self):
+        taken = {"job", "run_dir", "insecure", "port_base", "kubernetes_service",
+                 "grace_period", "status_port"}
+        # The flags that all executables accept, with their values.
+        text = subprocess.run(["worker/worker", "--help"], check=True,
+                              capture_output=True, text=True).stdout
+        names = set(re.findall(r"^  --(?:\[no\])?([a-z0-9_]+)", text, re.MULTILINE))
+        names -= {"help", "version", "set", "flagfile", "explain"}
+        self.assertGreater(len(names), 40)
+        for name in sorted(names - taken):
+            for value in "3", "true", "false", "7s", "json", "error", "wait":
+                result = subprocess.run(
+                    [LAUNCH, *SYNCHRONOUS, f"--{name}={value}"], capture_output=True,
+                    text=True, check=False)
+                if "does not go with" in result.stderr:
+                    break
+                if result.returncode != 0:
+                    continue  # Not of the flag's type.
+                variables = environment_of(pods(list(yaml.safe_load_all(result.stdout)))[0])
+                if f"MUSTER_{name.upper()}" in variables:
+                    break
+            else:
+                self.fail(f"--{name} is neither refused nor in the environment")
+
+    def test_the_flags_that_become_objects_are_honoured(self):
+        objects = manifests([*EXAMPLE, "--run_dir=s3://results/a", "--log_megabytes=7",
+                             "--grace_period=2m", "--status_port=9999",
+                             "--port_base=7777", "--kubernetes_service=peers"])
+        self.assertNotIn("PersistentVolumeClaim", [o["kind"] for o in objects])
+        self.assertEqual(named(objects, "Service")["metadata"]["name"], "peers")
+        for pod in pods(objects):
+            variables = environment_of(pod)
+            for name, value in {"RUN_DIR": "s3://results/a", "LOG_MEGABYTES": "7",
+                                "STATUS_PORT": "9999", "PORT_BASE": "7777"}.items():
+                self.assertEqual(variables[f"MUSTER_{name}"], value)
+            self.assertEqual(pod["spec"]["subdomain"], "peers")
+            self.assertEqual(pod["spec"]["terminationGracePeriodSeconds"], 130)
+            self.assertEqual([p["containerPort"] for p
+                              in pod["spec"]["containers"][0]["ports"]], [7777, 9999])
+
     def test_pods_get_the_keys_of_their_own_role_only(self):
         for pod in pods(manifests(EXAMPLE)):
             role = pod["metadata"]["labels"]["muster/role"]
@@ -148,11 +295,39 @@ class ManifestsTest(unittest.TestCase):
                 self.assertTrue(item["key"] == "ca.pem" or
                                 item["key"].startswith(role + "-"), item)
 
+    def test_the_schemas_of_custom_resources_accept_them(self):
+        kinds = set()
+        for flags in EXAMPLE, SYNCHRONOUS, ODD:
+            for workload in WORKLOADS:
+                for gang in "coscheduling", "volcano":
+                    chosen = [f"--workload={workload}", f"--gang={gang}", *CHOICES]
+                    for manifest in manifests([flags[0], *chosen, *flags[1:]]):
+                        if custom_resources.is_custom(manifest):
+                            custom_resources.check(manifest)
+                            kinds.add((manifest["apiVersion"], manifest["kind"]))
+        self.assertEqual(kinds, custom_resources.SPECS.keys())
+        wrong = named(manifests([*EXAMPLE, "--workload=jobset"]), "JobSet")
+        wrong["spec"]["replicas"] = 1
+        wrong["spec"]["failurePolicy"]["maxRestarts"] = "many"
+        del wrong["spec"]["replicatedJobs"][0]["name"]
+        with self.assertRaisesRegex(ValueError, "JobSet.spec.replicas: no such field"):
+            custom_resources.check(wrong)
+        with self.assertRaisesRegex(ValueError, "maxRestarts: expected int, got 'many'"):
+            custom_resources.check(wrong)
+        with self.assertRaisesRegex(ValueError, r"replicatedJobs\[0\].name: missing"):
+            custom_resources.check(wrong)
+
     @unittest.skipUnless(kubernetes_validate, "kubernetes-validate is not installed")
     def test_the_schemas_of_kubernetes_accept_them(self):
-        for flags in *EXAMPLES.values(), SYNCHRONOUS, ODD:
-            for manifest in manifests(flags):
-                kubernetes_validate.validate(manifest, "1.31", strict=True)
+        for flags in *EXAMPLES.values(), SYNCHRONOUS, ODD, [*EXAMPLE, *CHOICES]:
+            objects = manifests(flags)
+            for manifest in objects:
+                if not custom_resources.is_custom(manifest):
+                    kubernetes_validate.validate(manifest, "1.31", strict=True)
+            for role, spec in job_specs(objects).items():
+                kubernetes_validate.validate(
+                    {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": role},
+                     "spec": spec}, "1.31", strict=True)
         wrong = manifests(EXAMPLE)[-1]
         wrong["spec"]["completions"] = "two"
         with self.assertRaises(kubernetes_validate.ValidationError):
@@ -172,6 +347,81 @@ class ManifestsTest(unittest.TestCase):
             self.assertEqual(set(images), {"registry.example.org/muster:latest"})
 
 
+# The values of the chart in place of flags of launch.
+CHART_EXAMPLES = {
+    "parameter servers": (EXAMPLE, {"dataClaim": "digits", "settings.data_dir": "/data"}),
+    "in sync": (SYNCHRONOUS, {"tasks.chief": 0, "tasks.ps": 0, "tasks.worker": 3,
+                              "tasks.evaluator": 1, "tls": "false"}),
+    "gpus": ([*EXAMPLE, "--task_gpus=2"],
+             {"dataClaim": "digits", "settings.data_dir": "/data", "workerGpus": 2}),
+    "choices": ([*EXAMPLE, *CHOICES],
+                {"dataClaim": "digits", "settings.data_dir": "/data", "queue": "users",
+                 "priorityClass": "high", "ttlSeconds": 86400, "podMonitor": "true",
+                 "topologySpread": "topology.kubernetes.io/zone", "restartCountMax": 7}),
+    "folder": ([*EXAMPLE, "--run_dir=/results/a"],
+               {"dataClaim": "digits", "settings.data_dir": "/data",
+                "runDir": "/results/a"}),
+    "below": ([*EXAMPLE, "--run_dir=runs/7", "--threads=3", "--grace_period=2m"],
+              {"dataClaim": "digits", "settings.data_dir": "/data", "runDir": "runs/7",
+               "environment.MUSTER_THREADS": "3", "graceSeconds": 120,
+               "environment.MUSTER_GRACE_PERIOD": "2m"}),
+    "store": ([*EXAMPLE, "--run_dir=s3://results/a", "--kubernetes_service=peers",
+               "--port_base=7777", "--status_port=9999"],
+              {"dataClaim": "digits", "settings.data_dir": "/data",
+               "runDir": "s3://results/a", "service": "peers", "portBase": 7777,
+               "statusPort": 9999, "environment.MUSTER_STATUS_PORT": "9999"}),
+}
+
+
+@unittest.skipUnless(yaml, "PyYAML is not installed")
+@unittest.skipUnless(HELM, "helm is not installed")
+class ChartTest(unittest.TestCase):
+    CHART = os.path.join(FOLDER, "chart")
+    IMAGE = "image=registry.example.org/muster:1"
+
+    def test_the_chart_has_what_launch_prints(self):
+        for name, (flags, values) in CHART_EXAMPLES.items():
+            for workload in WORKLOADS:
+                for gang in GANGS if name == "choices" else [""]:
+                    expected = manifests(
+                        [flags[0], f"--workload={workload}", f"--gang={gang}", *flags[1:]])
+                    with open(JOB, encoding="utf-8") as file:
+                        text = file.read()
+                    result = subprocess.run(
+                        [HELM, "template", "digits", self.CHART, f"--set={self.IMAGE}",
+                         "--set=job.file=digits.job", f"--set-file=job.text={JOB}",
+                         f"--set=workload={workload},gang={gang}",
+                         *[f"--set{'-string' if '.MUSTER_' in key else ''}={key}={value}"
+                           for key, value in values.items()]],
+                        capture_output=True, text=True, check=False)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    objects = [o for o in yaml.safe_load_all(result.stdout) if o]
+                    self.assertEqual(by_kind(objects), by_kind(expected),
+                                     (name, workload, gang))
+                    self.assertEqual(named(objects, "ConfigMap")["data"],
+                                     {"digits.job": text})
+
+    def test_helm_lints_it(self):
+        result = subprocess.run(
+            [HELM, "lint", "--strict", self.CHART, f"--set={self.IMAGE}",
+             "--set=job.file=digits.job", f"--set-file=job.text={JOB}"],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_values_that_are_missing_or_wrong_are_named(self):
+        for values, error in (["job.text=a,job.file=b", "image is missing"],
+                              ["image=a,job.text=a", "job.file is missing"],
+                              ["image=a,job.file=a", "job.text is missing"],
+                              ["image=a,job.file=a,job.text=a,workload=pod",
+                               'workload is "pod"; expected job'],
+                              ["image=a,job.file=a,job.text=a,gang=kueue",
+                               'gang is "kueue"; expected coscheduling']):
+            result = subprocess.run([HELM, "template", self.CHART, f"--set={values}"],
+                                    capture_output=True, text=True, check=False)
+            self.assertIn(error, result.stderr)
+            self.assertNotEqual(result.returncode, 0)
+
+
 @unittest.skipUnless(yaml, "PyYAML is not installed")
 class TfJobTest(unittest.TestCase):
 
@@ -187,8 +437,8 @@ class TfJobTest(unittest.TestCase):
 
     def test_pods_are_those_of_launch(self):
         """But for what the operator names, and the readiness probe."""
-        pods_of = {o["metadata"]["labels"]["muster/role"]: o["spec"]["template"]["spec"]
-                   for o in manifests(EXAMPLE) if o["kind"] == "Job"}
+        pods_of = {role: spec["template"]["spec"]
+                   for role, spec in job_specs(manifests(EXAMPLE)).items()}
         self.assertEqual({name.lower() for name in self.replicas}, pods_of.keys())
         for name, replica in self.replicas.items():
             expected = pods_of[name.lower()]
@@ -200,10 +450,10 @@ class TfJobTest(unittest.TestCase):
             for key in "args", "resources", "securityContext", "volumeMounts", \
                     "livenessProbe":
                 self.assertEqual(container[key], printed[key])
-            names = {v["name"] for v in printed["env"]}
-            self.assertEqual({v["name"] for v in container["env"]},
-                             names - {"MUSTER_CLUSTER_RESOLVER", "MUSTER_CLUSTER_TASKS",
-                                      "MUSTER_PORT_BASE"})
+            given = {"MUSTER_CLUSTER_RESOLVER", "MUSTER_CLUSTER_TASKS", "MUSTER_PORT_BASE"}
+            text = json.dumps([v for v in printed["env"] if v["name"] not in given])
+            self.assertEqual(container["env"], json.loads(
+                text.replace('Name": "muster"', 'Name": "tensorflow"')))
 
     def test_tasks_take_what_they_are_given(self):
         cluster = {name.lower(): [f"digits-{name.lower()}-{i}.default.svc:2222"
@@ -222,7 +472,8 @@ class TfJobTest(unittest.TestCase):
                 container = replica["template"]["spec"]["containers"][0]
                 task = {"cluster": cluster, "environment": "cloud",
                         "task": {"type": name.lower(), "index": 0}}
-                environment = {v["name"]: v["value"] for v in container["env"]} | here
+                environment = {v["name"]: v["value"] for v in container["env"]
+                               if "value" in v} | here
                 arguments = [a.replace("/etc/muster/job/digits.job", JOB)
                              for a in container["args"]]
                 result = subprocess.run(
@@ -255,6 +506,21 @@ class RefusalTest(unittest.TestCase):
             [*flags, "--image=a", "--workers=0"]))
         self.assertIn("--task_gpus=-1", self.refusal(
             [*flags, "--image=a", "--task_gpus=-1"]))
+        self.assertIn("--workload=pod: expected", self.refusal(
+            [*flags, "--image=a", "--workload=pod"]))
+
+    def test_what_has_no_meaning_is_refused(self):
+        slurm = ["--slurm", "--insecure", f"--job={JOB}"]
+        self.assertIn("--run_dir=s3://b/a: expected a folder", self.refusal(
+            [*slurm, "--run_dir=s3://b/a"]))
+        self.assertIn("--status_port=9090: tasks of one node", self.refusal(
+            [*slurm, "--status_port=9090"]))
+        self.assertIn("--queue does not go with --slurm: it is for --kubernetes",
+                      self.refusal([*slurm, "--queue=a"]))
+        self.assertIn("--tf_config does not go with --slurm and --kubernetes",
+                      self.refusal([*slurm, "--tf_config={}"]))
+        self.assertIn("--queue is for --slurm and --kubernetes", self.refusal(
+            [f"--job={JOB}", "--queue=a"]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #ifndef DEPLOY_LAUNCH_ENGINE_JOB_H_
 #define DEPLOY_LAUNCH_ENGINE_JOB_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,13 @@ struct EngineJob {
   ClusterPlan plan;  // run_dir may be empty: the engine's default.
   std::string name;  // A DNS label.
   bool tls = false;  // Else tasks talk in plaintext, which was asked for.
-  int port_base = 8888;
+  // The port of a task, or of the first one of a node; unset: 8888, or with
+  // Slurm the first of a range that no other job uses.
+  std::optional<int> port_base;
 };
+
+// Where tasks listen that have a machine of their own.
+inline constexpr int kEnginePortDefault = 8888;
 
 // The longest EngineJob::name: with the longest role and index it still is a
 // label of a host name.

@@ -5,15 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "deploy/launch/task_plan.h"
 
 namespace muster {
 
 // `launch --slurm` and `launch --kubernetes`: their flags, and what they print.
 
+// True if one of the flags is on the command line, which then may have every
+// flag of the tasks.
+bool IsEngineMode(absl::Span<const std::string> arguments);
+
 // True if one of the flags is set.
 bool EngineModeWanted();
+
+// Checks that no flag is set that means nothing on this machine.
+//   kInvalidArgument  one is; names it
+absl::Status ExpectNoEngineFlags();
 
 // The names of the flags, in the order of --help.
 std::vector<std::string> EngineFlags();
@@ -28,10 +38,12 @@ struct EngineSettings {
 };
 
 // Returns the batch script or the manifests that run `plan`, as the flags say.
-// Relative paths in `plan` count from the working directory.
+// Relative paths in `plan` count from the working directory. Every flag of the
+// tasks that is set goes into their environment.
 //
 //   kInvalidArgument  both flags are set, neither TLS nor --insecure is, the
-//                     job file cannot be read, or a flag is invalid
+//                     job file cannot be read, or a flag is invalid or cannot
+//                     be the same for all tasks
 //   kNotFound         musterctl is missing, which makes certificates
 absl::StatusOr<std::string> EngineText(ClusterPlan plan,
                                        const EngineSettings& settings);

@@ -1,27 +1,21 @@
 #include "deploy/launch/kubernetes_manifests.h"
 
 #include <filesystem>
-#include <map>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/task_id.h"
+#include "deploy/launch/kubernetes_pod.h"
 
 namespace muster {
 namespace {
-
-constexpr int kStatusPort = 9090;
-constexpr absl::string_view kJobFolder = "/etc/muster/job";
-constexpr absl::string_view kRunFolder = "/run/muster";
-constexpr absl::string_view kDataFolder = "/data";
-
-using Replacements = std::vector<std::pair<absl::string_view, std::string>>;
 
 constexpr absl::string_view kHead =
     R"yaml(# $NAME on Kubernetes 1.26 or newer: $TASKS.
@@ -29,6 +23,12 @@ constexpr absl::string_view kHead =
 #
 #   kubectl create secret generic $NAME-status \
 #     --from-literal=token="$(openssl rand -hex 32)"
+)yaml";
+
+constexpr absl::string_view kHeadOfStorage =
+    R"yaml(#   kubectl create secret generic $NAME-storage \
+#     --from-literal=AWS_ACCESS_KEY_ID=ID --from-literal=AWS_SECRET_ACCESS_KEY=KEY \
+#     --from-literal=AWS_REGION=REGION
 )yaml";
 
 constexpr absl::string_view kHeadOfTls =
@@ -55,7 +55,7 @@ data:
   $FILE: |2
 )yaml";
 
-constexpr absl::string_view kShared = R"yaml(---
+constexpr absl::string_view kRunVolume = R"yaml(---
 # The run folder, in which all tasks write: checkpoints, logs and summary.json.
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -66,13 +66,15 @@ spec:
   accessModes: [ReadWriteMany]
   resources:
     requests: {storage: $STORAGE}
----
-# Names the pods $NAME-ROLE-INDEX.$NAME, also before they are ready: tasks wait for
+)yaml";
+
+constexpr absl::string_view kNetwork = R"yaml(---
+# Names the pods $NAME-ROLE-INDEX.$SERVICE, also before they are ready: tasks wait for
 # each other first.
 apiVersion: v1
 kind: Service
 metadata:
-  name: $NAME
+  name: $SERVICE
   labels: {app.kubernetes.io/name: muster, muster/job: $NAME}
 spec:
   clusterIP: None
@@ -83,7 +85,7 @@ spec:
   - {name: status, port: $STATUS_PORT}
 ---
 # All ports within the job: workers that train in sync open sockets of their own.
-# Add a rule for port $STATUS_PORT to let Prometheus scrape.
+$SCRAPING
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
@@ -99,287 +101,314 @@ spec:
         matchLabels: {muster/job: $NAME}
 )yaml";
 
-// 1 and 2 would happen again. 138 asks for a new pod, and 143 ends one that was
-// told to stop.
+constexpr absl::string_view kScrapedPort = R"yaml(  - from:
+    - namespaceSelector: {}
+    ports:
+    - {protocol: TCP, port: status}
+)yaml";
+
+constexpr absl::string_view kPodMonitor = R"yaml(---
+# Has the Prometheus operator scrape every task.
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  name: $NAME
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME}
+spec:
+  selector:
+    matchLabels: {muster/job: $NAME}
+  podMetricsEndpoints:
+  - port: status
+    path: /metrics
+    authorization:
+      type: Bearer
+      credentials: {name: $NAME-status, key: token}
+)yaml";
+
+constexpr absl::string_view kCoschedulingGroup = R"yaml(---
+# All pods start, or none: the tasks wait for each other.
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata:
+  name: $NAME
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME}
+spec:
+  minMember: $PODS
+)yaml";
+
+constexpr absl::string_view kVolcanoGroup = R"yaml(---
+# All pods start, or none: the tasks wait for each other.
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata:
+  name: $NAME
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME}
+spec:
+  minMember: $PODS
+$PRIORITY)yaml";
+
 constexpr absl::string_view kJob = R"yaml(---
 apiVersion: batch/v1
 kind: Job
 metadata:
   name: $NAME-$ROLE
-  labels: {app.kubernetes.io/name: muster, muster/job: $NAME, muster/role: $ROLE}
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME, muster/role: $ROLE$QUEUE}
 spec:
-  completionMode: Indexed
-  completions: $COUNT
-  parallelism: $COUNT
-  backoffLimit: 20
-  podFailurePolicy:
+$TTL)yaml";
+
+constexpr absl::string_view kJobSet = R"yaml(---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata:
+  name: $NAME
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME$QUEUE}
+spec:
+)yaml";
+
+// The Service above gives the names.
+constexpr absl::string_view kJobSetSpec =
+    R"yaml(  network: {enableDNSHostnames: false}
+  successPolicy: {operator: All, targetReplicatedJobs: [$LAST]}
+  failurePolicy:
+    maxRestarts: $RESTARTS
     rules:
-    - action: FailJob
-      onExitCodes: {containerName: muster, operator: In, values: [1, 2]}
-    - action: Ignore
-      onExitCodes: {containerName: muster, operator: In, values: [138, 143]}
-    - action: Ignore
-      onPodConditions: [{type: DisruptionTarget, status: "True"}]
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: muster, muster/job: $NAME, muster/role: $ROLE}
+    - {name: wouldFailAgain, action: FailJobSet, onJobFailureReasons: [PodFailurePolicy]}
+$TTL  replicatedJobs:
+)yaml";
+
+constexpr absl::string_view kReplicatedJob = R"yaml(  - name: $ROLE
+    replicas: 1
+    template:
+      metadata:
+        labels: {app.kubernetes.io/name: muster, muster/job: $NAME, muster/role: $ROLE$STEP}
+      spec:
+)yaml";
+
+constexpr absl::string_view kTrainingRuntime = R"yaml(---
+# What the TrainJob below runs. The number of pods is part of every task's
+# environment: a TrainJob must not change it.
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata:
+  name: $NAME
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME}
+spec:
+  mlPolicy: {numNodes: $TRAINERS}
+$GANG_POLICY  template:
     spec:
-      subdomain: $NAME
-      restartPolicy: Never
-      terminationGracePeriodSeconds: 60
-      automountServiceAccountToken: false
-      enableServiceLinks: false
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        fsGroup: 65532
-        seccompProfile: {type: RuntimeDefault}
-      containers:
-      - name: muster
-        image: $IMAGE
 )yaml";
 
-constexpr absl::string_view kContainer = R"yaml(        ports:
-        - {name: tasks, containerPort: $PORT}
-        - {name: status, containerPort: $STATUS_PORT}
-        livenessProbe:
-          httpGet: {path: /livez, port: status}
-          periodSeconds: 10
-          failureThreshold: 6
-        readinessProbe:
-          httpGet: {path: /readyz, port: status}
-          periodSeconds: 5
-        resources:
-          requests: {cpu: $CPUS, memory: $MEMORY}
-          limits: {memory: $MEMORY$GPUS}
-        securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities: {drop: [ALL]}
-        volumeMounts:
-        - {name: run, mountPath: /run/muster}
-        - {name: status, mountPath: /etc/muster/status, readOnly: true}
-        - {name: tmp, mountPath: /tmp}
-)yaml";
-
-constexpr absl::string_view kVolumes = R"yaml(      volumes:
-      - name: run
-        persistentVolumeClaim: {claimName: $NAME-run}
-      - name: status
-        secret: {secretName: $NAME-status, defaultMode: 0440}
-      - name: tmp
-        emptyDir: {}
+constexpr absl::string_view kTrainJob = R"yaml(---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: $NAME
+  labels: {app.kubernetes.io/name: muster, muster/job: $NAME$QUEUE}
+spec:
+  runtimeRef: {apiGroup: trainer.kubeflow.org, kind: TrainingRuntime, name: $NAME}
 )yaml";
 
 std::string Fill(absl::string_view text, const Replacements& replacements) {
   return absl::StrReplaceAll(text, replacements);
 }
 
-std::string JobFileName(const EngineJob& job) {
-  return std::filesystem::path(job.plan.job_file).filename().string();
+// Indents each line further.
+std::string Indented(absl::string_view text, int spaces) {
+  std::string indented;
+  for (absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    if (!line.empty()) indented.append(static_cast<size_t>(spaces), ' ');
+    absl::StrAppend(&indented, line, "\n");
+  }
+  return indented;
 }
 
 std::string ConfigMap(const EngineJob& job, absl::string_view text,
                       const Replacements& replacements) {
-  std::string manifest =
-      absl::StrReplaceAll(Fill(kConfigMap, replacements),
-                          {{"$FILE", YamlString(JobFileName(job))}});
-  for (absl::string_view line :
-       absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
-    absl::StrAppend(&manifest, line.empty() ? "" : "    ", line, "\n");
-  }
-  return manifest;
+  const std::string file =
+      std::filesystem::path(job.plan.job_file).filename().string();
+  return absl::StrCat(absl::StrReplaceAll(Fill(kConfigMap, replacements),
+                                          {{"$FILE", YamlString(file)}}),
+                      Indented(text, 4));
 }
 
-// The lines of args and command.
-std::string Command(const EngineJob& job) {
-  std::string text;
-  if (!job.plan.program.empty()) {
-    absl::StrAppend(&text, "        command: [",
-                    YamlString(job.plan.program.front()), "]\n");
+// The roles that have pods, with those first that others connect to.
+std::vector<PodRole> RolesOf(const ClusterPlan& plan, Workload workload) {
+  std::vector<PodRole> roles;
+  for (const auto& [type, count] :
+       {std::pair(TaskType::kChief, plan.with_chief ? 1 : 0),
+        std::pair(TaskType::kPs, plan.ps_count),
+        std::pair(TaskType::kWorker, plan.worker_count),
+        std::pair(TaskType::kEvaluator, plan.with_evaluator ? 1 : 0)}) {
+    if (count == 0) continue;
+    // Kubeflow finds the container of its trainer by this name.
+    const bool is_trainer =
+        workload == Workload::kTrainJob &&
+        type == (plan.worker_count > 0 ? TaskType::kWorker : TaskType::kChief);
+    roles.push_back({type, count, is_trainer ? "node" : "muster"});
   }
-  const std::string job_file = absl::StrCat(kJobFolder, "/", JobFileName(job));
-  const std::vector<std::string> arguments =
-      EngineTaskArguments(job.plan, job_file);
-  if (!arguments.empty()) absl::StrAppend(&text, "        args:\n");
-  for (const std::string& argument : arguments) {
-    absl::StrAppend(&text, "        - ", YamlString(argument), "\n");
-  }
-  return text;
+  return roles;
 }
 
-std::string Environment(const EngineJob& job, const ManifestOptions& options) {
-  std::map<std::string, std::string> variables = {
-      {"MUSTER_CLUSTER_RESOLVER", "kubernetes"},
-      {"MUSTER_CLUSTER_TASKS", ClusterTasksOf(job.plan)},
-      {"MUSTER_PORT_BASE", absl::StrCat(job.port_base)},
-      {"MUSTER_RUN_DIR", std::string(kRunFolder)},
-      {"MUSTER_STATUS_PORT", absl::StrCat(kStatusPort)},
-      {"MUSTER_STATUS_HOST", "0.0.0.0"},
-      {"MUSTER_STATUS_TOKEN_FILE", "/etc/muster/status/token"},
-      {"MUSTER_STATUS_JOB", job.name},
-      // Below the pod's, so that the task ends by itself.
-      {"MUSTER_GRACE_PERIOD", "50s"},
-      // A pod may have to wait for a node.
-      {"MUSTER_SERVER_RETURN_TIMEOUT", "10m"}};
-  if (job.tls) {
-    variables["MUSTER_TLS_DIR"] = "/etc/muster/tls";
-  } else {
-    variables["MUSTER_INSECURE"] = "true";
-  }
-  if (!options.data_claim.empty()) {
-    variables["MUSTER_DATA_ROOT"] = absl::StrCat(kDataFolder, ",", kRunFolder);
-  }
-  for (const auto& [name, value] : job.plan.environment) {
-    variables[name] = value;
-  }
-  std::string text = "        env:\n";
-  for (const auto& [name, value] : variables) {
-    absl::StrAppend(&text, "        - {name: ", name,
-                    ", value: ", YamlString(value), "}\n");
-  }
-  return text;
+int PodCount(const std::vector<PodRole>& roles) {
+  int count = 0;
+  for (const PodRole& role : roles) count += role.count;
+  return count;
 }
 
-// A volume that only some jobs have, with its mount.
-struct Volume {
-  std::string mount;
-  std::string source;
-};
-
-std::vector<Volume> OptionalVolumes(const EngineJob& job, TaskType role,
-                                    int count, const ManifestOptions& options) {
-  std::vector<Volume> volumes;
-  if (job.plan.program.empty()) {
-    volumes.push_back({absl::StrCat("{name: job, mountPath: ", kJobFolder,
-                                    ", readOnly: true}"),
-                       absl::StrCat("name: job\n        configMap: {name: ",
-                                    job.name, "-job}")});
+// The roles whose end is the end of the job.
+std::string LastRoles(const ClusterPlan& plan) {
+  std::vector<std::string> names = {std::string(
+      TaskTypeName(plan.with_chief ? TaskType::kChief : TaskType::kWorker))};
+  if (plan.with_evaluator) {
+    names.emplace_back(TaskTypeName(TaskType::kEvaluator));
   }
-  // An evaluator talks to no task.
-  if (job.tls && role != TaskType::kEvaluator) {
-    std::string items = absl::StrCat(
-        "name: tls\n        secret:\n          secretName: ", job.name,
-        "-tls\n          defaultMode: 0440\n",
-        "          items:\n          - {key: ca.pem, path: ca.pem}");
-    for (int index = 0; index < count; ++index) {
-      for (absl::string_view kind : {"pem", "key"}) {
-        const std::string file =
-            absl::StrCat(TaskTypeName(role), "-", index, ".", kind);
-        absl::StrAppend(&items, "\n          - {key: ", file, ", path: ", file,
-                        "}");
-      }
-    }
-    volumes.push_back(
-        {"{name: tls, mountPath: /etc/muster/tls, readOnly: true}", items});
-  }
-  if (!options.data_claim.empty()) {
-    volumes.push_back(
-        {absl::StrCat("{name: data, mountPath: ", kDataFolder,
-                      ", readOnly: true}"),
-         absl::StrCat("name: data\n        persistentVolumeClaim: {claimName: ",
-                      YamlString(options.data_claim), ", readOnly: true}")});
-  }
-  return volumes;
+  return absl::StrJoin(names, ", ");
 }
 
-std::string IndexedJob(const EngineJob& job, TaskType role, int count,
+// The spec of a JobSet, indented by two spaces.
+std::string JobSetSpec(const EngineJob& job, const std::vector<PodRole>& roles,
+                       const PodFolders& folders,
                        const ManifestOptions& options,
-                       Replacements replacements) {
-  replacements.emplace_back("$ROLE", std::string(TaskTypeName(role)));
-  replacements.emplace_back("$COUNT", absl::StrCat(count));
-  const int gpus = role == TaskType::kWorker ? options.worker_gpus : 0;
-  replacements.emplace_back(
-      "$GPUS", gpus == 0 ? "" : absl::StrCat(", nvidia.com/gpu: ", gpus));
-  const std::vector<Volume> volumes =
-      OptionalVolumes(job, role, count, options);
-  std::string text =
-      absl::StrCat(Fill(kJob, replacements), Command(job),
-                   Environment(job, options), Fill(kContainer, replacements));
-  for (const Volume& volume : volumes) {
-    absl::StrAppend(&text, "        - ", volume.mount, "\n");
-  }
-  absl::StrAppend(&text, Fill(kVolumes, replacements));
-  for (const Volume& volume : volumes) {
-    absl::StrAppend(&text, "      - ", volume.source, "\n");
+                       const Replacements& replacements) {
+  std::string text = Fill(kJobSetSpec, replacements);
+  for (const PodRole& role : roles) {
+    const std::string step =
+        role.container == "node"
+            ? ", trainer.kubeflow.org/trainjob-ancestor-step: trainer"
+            : "";
+    Replacements own = replacements;
+    own.emplace_back("$ROLE", std::string(TaskTypeName(role.type)));
+    own.emplace_back("$STEP", step);
+    absl::StrAppend(
+        &text, Fill(kReplicatedJob, own),
+        Indented(JobSpec(job, role, folders, options, replacements), 6));
   }
   return text;
 }
 
-absl::Status CheckManifestOptions(const ManifestOptions& options) {
-  if (options.image.empty()) {
-    return absl::InvalidArgumentError(
-        "--image is missing: the container image that has Muster, as "
-        "deploy/image builds it, or your program");
+// The objects that start the pods.
+std::string Workloads(const EngineJob& job, const PodFolders& folders,
+                      const ManifestOptions& options,
+                      const Replacements& replacements) {
+  const std::vector<PodRole> roles = RolesOf(job.plan, options.workload);
+  std::string text;
+  switch (options.workload) {
+    case Workload::kJob:
+      for (const PodRole& role : roles) {
+        Replacements own = replacements;
+        own.emplace_back("$ROLE", std::string(TaskTypeName(role.type)));
+        absl::StrAppend(&text, Fill(kJob, own),
+                        JobSpec(job, role, folders, options, replacements));
+      }
+      break;
+    case Workload::kJobSet:
+      text =
+          absl::StrCat(Fill(kJobSet, replacements),
+                       JobSetSpec(job, roles, folders, options, replacements));
+      break;
+    case Workload::kTrainJob:
+      text = absl::StrCat(
+          Fill(kTrainingRuntime, replacements),
+          Indented(JobSetSpec(job, roles, folders, options, replacements), 4),
+          Fill(kTrainJob, replacements));
+      break;
   }
-  for (const auto& [flag, value] : {std::pair("--task_cpus", options.cpus),
-                                    std::pair("--task_memory", options.memory),
-                                    std::pair("--storage", options.storage)}) {
-    if (value.empty() ||
-        value.find_first_not_of("0123456789.EPTGMKkmi") != std::string::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag, "=", value,
-                       ": expected a quantity of Kubernetes, as in 500m, 2 or "
-                       "2Gi"));
-    }
+  return text;
+}
+
+std::string PodGroup(const ManifestOptions& options,
+                     const Replacements& replacements) {
+  if (options.workload == Workload::kTrainJob) return "";
+  switch (options.gang) {
+    case GangScheduler::kNone:
+      return "";
+    case GangScheduler::kCoscheduling:
+      return Fill(kCoschedulingGroup, replacements);
+    case GangScheduler::kVolcano:
+      return Fill(kVolcanoGroup, replacements);
   }
-  return absl::OkStatus();
+  return "";
+}
+
+absl::string_view GangPolicy(GangScheduler gang) {
+  switch (gang) {
+    case GangScheduler::kNone:
+      return "";
+    case GangScheduler::kCoscheduling:
+      return "  podGroupPolicy: {coscheduling: {}}\n";
+    case GangScheduler::kVolcano:
+      return "  podGroupPolicy: {volcano: {}}\n";
+  }
+  return "";
+}
+
+// What is the same in all manifests of a job.
+Replacements ReplacementsOf(const EngineJob& job,
+                            const ManifestOptions& options) {
+  const ClusterPlan& plan = job.plan;
+  return {{"$NAME", job.name},
+          {"$SERVICE", options.service.empty() ? job.name : options.service},
+          {"$TASKS", ClusterTasksOf(plan)},
+          {"$CHIEFS", absl::StrCat(plan.with_chief ? 1 : 0)},
+          {"$WORKERS", absl::StrCat(plan.worker_count)},
+          {"$PS", absl::StrCat(plan.ps_count)},
+          {"$PODS", absl::StrCat(PodCount(RolesOf(plan, options.workload)))},
+          {"$TRAINERS",
+           absl::StrCat(plan.worker_count > 0 ? plan.worker_count : 1)},
+          {"$LAST", LastRoles(plan)},
+          {"$IMAGE", YamlString(options.image)},
+          {"$PORT", absl::StrCat(job.port_base.value_or(kEnginePortDefault))},
+          {"$STATUS_PORT", absl::StrCat(options.status_port)},
+          {"$CPUS", YamlString(options.cpus)},
+          {"$MEMORY", YamlString(options.memory)},
+          {"$STORAGE", YamlString(options.storage)},
+          {"$QUEUE", options.queue.empty()
+                         ? ""
+                         : absl::StrCat(", kueue.x-k8s.io/queue-name: ",
+                                        YamlString(options.queue))},
+          {"$PRIORITY",
+           options.priority_class.empty()
+               ? ""
+               : absl::StrCat("  priorityClassName: ",
+                              YamlString(options.priority_class), "\n")},
+          {"$GANG_POLICY", std::string(GangPolicy(options.gang))},
+          {"$RESTARTS", absl::StrCat(options.restart_count_max)},
+          {"$TTL", options.ttl_seconds.has_value()
+                       ? absl::StrCat("  ttlSecondsAfterFinished: ",
+                                      *options.ttl_seconds, "\n")
+                       : ""},
+          {"$SCRAPING",
+           options.has_pod_monitor
+               ? "# The status pages ask everyone for the token."
+               : absl::StrCat("# Add a rule for port ", options.status_port,
+                              " to let Prometheus scrape.")}};
 }
 
 }  // namespace
 
-std::string YamlString(absl::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (c == '\n') {
-      quoted += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      quoted += absl::StrFormat("\\x%02x", byte);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 absl::StatusOr<std::string> KubernetesManifests(
     const EngineJob& job, const ManifestOptions& options) {
-  if (absl::Status status = CheckManifestOptions(options); !status.ok()) {
-    return status;
-  }
-  const int chief_count = job.plan.with_chief ? 1 : 0;
-  const int evaluator_count = job.plan.with_evaluator ? 1 : 0;
-  const Replacements replacements = {
-      {"$NAME", job.name},
-      {"$TASKS", ClusterTasksOf(job.plan)},
-      {"$CHIEFS", absl::StrCat(chief_count)},
-      {"$WORKERS", absl::StrCat(job.plan.worker_count)},
-      {"$PS", absl::StrCat(job.plan.ps_count)},
-      {"$IMAGE", YamlString(options.image)},
-      {"$PORT", absl::StrCat(job.port_base)},
-      {"$STATUS_PORT", absl::StrCat(kStatusPort)},
-      {"$CPUS", YamlString(options.cpus)},
-      {"$MEMORY", YamlString(options.memory)},
-      {"$STORAGE", YamlString(options.storage)}};
+  RETURN_IF_ERROR(CheckManifestOptions(options));
+  ASSIGN_OR_RETURN(const PodFolders folders, FoldersOf(job, options));
+  const Replacements replacements = ReplacementsOf(job, options);
   std::string text =
       absl::StrCat(Fill(kHead, replacements),
+                   folders.has_url ? Fill(kHeadOfStorage, replacements) : "",
                    Fill(job.tls ? kHeadOfTls : kHeadOfPlaintext, replacements));
   if (job.plan.program.empty()) {
     absl::StrAppend(&text, ConfigMap(job, options.job_text, replacements));
   }
-  absl::StrAppend(&text, Fill(kShared, replacements));
-  for (const auto& [role, count] :
-       {std::pair(TaskType::kChief, chief_count),
-        std::pair(TaskType::kPs, job.plan.ps_count),
-        std::pair(TaskType::kWorker, job.plan.worker_count),
-        std::pair(TaskType::kEvaluator, evaluator_count)}) {
-    if (count == 0) continue;
-    absl::StrAppend(&text, IndexedJob(job, role, count, options, replacements));
+  if (!folders.volume.empty()) {
+    absl::StrAppend(&text, Fill(kRunVolume, replacements));
   }
+  absl::StrAppend(&text, Fill(kNetwork, replacements));
+  if (options.has_pod_monitor) {
+    absl::StrAppend(&text, Fill(kScrapedPort, replacements),
+                    Fill(kPodMonitor, replacements));
+  }
+  absl::StrAppend(&text, PodGroup(options, replacements),
+                  Workloads(job, folders, options, replacements));
   return text;
 }
 

@@ -4,40 +4,34 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "deploy/launch/engine_job.h"
+#include "deploy/launch/manifest_options.h"
 
 namespace muster {
-
-struct ManifestOptions {
-  std::string image;       // Has `launch` as its entry point.
-  std::string job_text;    // Content of the job file; empty with a program.
-  std::string data_claim;  // A PersistentVolumeClaim mounted at /data, or "".
-  std::string cpus = "1";  // Of each task, as Kubernetes writes quantities.
-  std::string memory = "2Gi";
-  std::string storage = "10Gi";  // Of the run folder.
-  int worker_gpus = 0;  // NVIDIA's, of each worker; other tasks get none.
-};
 
 // Returns the manifests of `job` in YAML, for `kubectl apply -f`:
 //
 //   ConfigMap              the job file
-//   PersistentVolumeClaim  the run folder, /run/muster in every pod
+//   PersistentVolumeClaim  the run folder, mounted in every pod, unless it is a
+//                          URL
 //   Service                headless: gives the pods their names, also before
 //                          they are ready
 //   NetworkPolicy          lets only the job's pods reach each other
-//   Job for each role      Indexed: pod NAME-ROLE-INDEX runs that task
+//   PodMonitor             if wanted: has Prometheus scrape the tasks
+//   PodGroup               if wanted: starts all pods or none
+//   Job for each role      Indexed: pod NAME-ROLE-INDEX runs that task; or one
+//                          JobSet; or a TrainingRuntime and its TrainJob
 //
 // Pods run as a user without privileges on a read-only root. Their status pages
 // answer the probes. Secrets are only named: the text begins with the commands
-// that make them. `job.plan.run_dir` is ignored.
+// that make them.
 //
-//   kInvalidArgument  the image is missing, or a value is no quantity
+// The run folder is /run/muster. A relative `job.plan.run_dir` lies below it,
+// an absolute one takes its place, and a URL needs no volume.
+//
+//   kInvalidArgument  the image is missing, or an option is invalid
 absl::StatusOr<std::string> KubernetesManifests(const EngineJob& job,
                                                 const ManifestOptions& options);
-
-// Returns `text` as a double-quoted scalar of YAML.
-std::string YamlString(absl::string_view text);
 
 }  // namespace muster
 

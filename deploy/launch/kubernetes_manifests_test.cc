@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_split.h"
 #include "common/core/base/status_matchers.h"
+#include "deploy/launch/kubernetes_pod.h"
+#include "deploy/launch/manifest_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -60,10 +62,103 @@ TEST_F(KubernetesManifestsTest, EveryRoleIsAnIndexedJob) {
 }
 
 TEST_F(KubernetesManifestsTest, NothingIsLeftToFillIn) {
-  for (const char* name : {"$NAME", "$ROLE", "$PORT", "$IMAGE", "$COUNT",
-                           "$CPUS", "$FILE", "$GPUS", "$STATUS_PORT"}) {
-    EXPECT_THAT(Manifests(), Not(HasSubstr(name)));
+  for (const char* name :
+       {"$NAME",    "$ROLE",       "$PORT",     "$IMAGE",       "$COUNT",
+        "$CPUS",    "$FILE",       "$GPUS",     "$STATUS_PORT", "$SERVICE",
+        "$QUEUE",   "$TTL",        "$GRACE",    "$LAST",        "$STEP",
+        "$GROUP",   "$SCHEDULING", "$RESTARTS", "$PODS",        "$PRIORITY",
+        "$SCRAPING"}) {
+    for (const Workload workload :
+         {Workload::kJob, Workload::kJobSet, Workload::kTrainJob}) {
+      for (const GangScheduler gang :
+           {GangScheduler::kNone, GangScheduler::kCoscheduling,
+            GangScheduler::kVolcano}) {
+        options_.workload = workload;
+        options_.gang = gang;
+        EXPECT_THAT(Manifests(), Not(HasSubstr(name)));
+      }
+    }
   }
+}
+
+TEST_F(KubernetesManifestsTest, WhatTheUserWroteIsNotFilledIn) {
+  job_.plan.settings = {{"text", "$NAME $ROLE $QUEUE"}};
+  for (const Workload workload :
+       {Workload::kJob, Workload::kJobSet, Workload::kTrainJob}) {
+    options_.workload = workload;
+    EXPECT_THAT(Manifests(), HasSubstr("- \"text=$NAME $ROLE $QUEUE\"\n"));
+  }
+}
+
+TEST_F(KubernetesManifestsTest, TheRunFolderIsTheOneGiven) {
+  EXPECT_THAT(JobOf("ps"),
+              AllOf(HasSubstr("{name: run, mountPath: \"/run/muster\"}"),
+                    HasSubstr("MUSTER_RUN_DIR, value: \"/run/muster\"")));
+  options_.data_claim = "images";
+  job_.plan.run_dir = "runs/7";
+  EXPECT_THAT(
+      JobOf("ps"),
+      AllOf(HasSubstr("{name: run, mountPath: \"/run/muster\"}"),
+            HasSubstr("MUSTER_RUN_DIR, value: \"/run/muster/runs/7\""),
+            HasSubstr("DATA_ROOT, value: \"/data,/run/muster/runs/7\"")));
+  job_.plan.run_dir = "/results/a/";
+  EXPECT_THAT(JobOf("ps"),
+              AllOf(HasSubstr("{name: run, mountPath: \"/results/a\"}"),
+                    HasSubstr("MUSTER_RUN_DIR, value: \"/results/a\"")));
+  for (const char* path : {"/", "/tmp", "/etc/muster", "/data", "/data/a",
+                           "../a", "/run", "s3://", "s3://b/../c"}) {
+    job_.plan.run_dir = path;
+    EXPECT_THAT(KubernetesManifests(job_, options_),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << path;
+  }
+}
+
+TEST_F(KubernetesManifestsTest, AnObjectStoreNeedsKeysAndNoVolume) {
+  EXPECT_THAT(Manifests(), Not(HasSubstr("digits-storage")));
+  job_.plan.run_dir = "s3://results/digits";
+  EXPECT_THAT(JobOf("worker"),
+              AllOf(HasSubstr("MUSTER_RUN_DIR, value: \"s3://results/digits\""),
+                    HasSubstr("- secretRef: {name: digits-storage}\n"),
+                    Not(HasSubstr("digits-run"))));
+  EXPECT_THAT(Manifests(),
+              AllOf(HasSubstr("kubectl create secret generic digits-storage"),
+                    Not(HasSubstr("PersistentVolumeClaim"))));
+  // The run folder stays where only the data are in a store.
+  job_.plan.run_dir.clear();
+  job_.plan.settings = {{"data_dir", "gs://images"}};
+  EXPECT_THAT(Manifests(), AllOf(HasSubstr("secretRef: {name: digits-storage}"),
+                                 HasSubstr("PersistentVolumeClaim")));
+}
+
+TEST_F(KubernetesManifestsTest, ThreadsAreThoseOfTheLimitUnlessGiven) {
+  EXPECT_THAT(
+      JobOf("worker"),
+      AllOf(HasSubstr("        - name: MUSTER_THREADS\n"
+                      "          valueFrom:\n"
+                      "            resourceFieldRef: {containerName: muster, "
+                      "resource: limits.cpu}\n"),
+            HasSubstr("limits: {cpu: \"1\", memory: \"2Gi\"}")));
+  job_.plan.environment = {{"MUSTER_THREADS", "3"}};
+  EXPECT_THAT(JobOf("worker"),
+              AllOf(HasSubstr("{name: MUSTER_THREADS, value: \"3\"}"),
+                    Not(HasSubstr("resourceFieldRef"))));
+}
+
+TEST_F(KubernetesManifestsTest, ATaskHasTimeToEndAndAPodMore) {
+  EXPECT_THAT(JobOf("ps"), HasSubstr("terminationGracePeriodSeconds: 60\n"));
+  options_.grace_seconds = 300;
+  EXPECT_THAT(JobOf("ps"),
+              AllOf(HasSubstr("terminationGracePeriodSeconds: 310\n"),
+                    HasSubstr("MUSTER_GRACE_PERIOD, value: \"300s\"")));
+}
+
+TEST_F(KubernetesManifestsTest, ARelativeTraceLiesInTheRunFolder) {
+  job_.plan.environment = {{"MUSTER_TRACE", "trace.json"}};
+  EXPECT_THAT(JobOf("chief"),
+              HasSubstr("MUSTER_TRACE, value: \"/run/muster/trace.json\""));
+  job_.plan.environment = {{"MUSTER_TRACE", "/tmp/trace.json"}};
+  EXPECT_THAT(JobOf("chief"), HasSubstr("value: \"/tmp/trace.json\""));
 }
 
 TEST_F(KubernetesManifestsTest, TheJobFileIsABlock) {
@@ -111,9 +206,42 @@ TEST_F(KubernetesManifestsTest, WorkersGetTheGpus) {
   EXPECT_THAT(Manifests(), Not(HasSubstr("nvidia")));
   options_.worker_gpus = 2;
   EXPECT_THAT(JobOf("worker"),
-              HasSubstr("limits: {memory: \"2Gi\", nvidia.com/gpu: 2}\n"));
+              HasSubstr("limits: {cpu: \"1\", memory: \"2Gi\", "
+                        "nvidia.com/gpu: 2}\n"));
   EXPECT_THAT(JobOf("ps"), Not(HasSubstr("nvidia")));
   EXPECT_THAT(JobOf("chief"), Not(HasSubstr("nvidia")));
+}
+
+TEST_F(KubernetesManifestsTest, NamesAreChecked) {
+  const auto refused = [this](std::string ManifestOptions::*option,
+                              const std::string& value,
+                              const std::string& flag) {
+    ManifestOptions options = options_;
+    options.*option = value;
+    EXPECT_THAT(KubernetesManifests(job_, options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(flag)));
+  };
+  refused(&ManifestOptions::queue, "a queue", "--queue=a queue");
+  refused(&ManifestOptions::priority_class, "High", "--priority_class=High");
+  refused(&ManifestOptions::topology_key, "zone}", "--topology_spread=zone}");
+  refused(&ManifestOptions::service, std::string(64, 'a'),
+          "--kubernetes_service=a");
+  refused(&ManifestOptions::cpus, "m", "--task_cpus=m");
+  options_.ttl_seconds = -1;
+  EXPECT_THAT(KubernetesManifests(job_, options_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--ttl=-1s: expected 0s or more")));
+  options_.ttl_seconds.reset();
+  options_.status_port = 0;
+  EXPECT_THAT(KubernetesManifests(job_, options_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--status_port=0: expected 1 to 65535")));
+  EXPECT_THAT(ParseWorkload("pod"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--workload=pod: expected \"job\"")));
+  EXPECT_THAT(ParseGangScheduler("kueue"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--gang=kueue: expected")));
 }
 
 TEST_F(KubernetesManifestsTest, BadOptionsAreRefused) {

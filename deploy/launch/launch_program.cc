@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -76,11 +77,13 @@ ABSL_FLAG(bool, evaluator, false,
 ABSL_FLAG(std::string, program, "",
           "Your own executable, started in every role with the arguments "
           "after \"--\". By default Muster's own executables run --job.");
-ABSL_FLAG(std::string, restart, "",
-          "Starts tasks again that were lost, all but the chief: alone for any "
-          "number of times, =N for at most N times each. A task that keeps "
-          "ending right after its start is given up. With --slurm: how often "
-          "all tasks are started again, by default 10 times.");
+ABSL_FLAG(
+    std::string, restart, "",
+    "Starts tasks again that were lost, all but the chief: alone for any "
+    "number of times, =N for at most N times each. A task that keeps "
+    "ending right after its start is given up. With --slurm: how often "
+    "all tasks are started again, by default 10 times. With --kubernetes: "
+    "how many pods of a role may fail, by default 20.");
 ABSL_FLAG(std::string, tls, "no",
           "\"auto\" lets the tasks speak TLS, with certificates that are drawn "
           "for this run and lie in tls/ of its --run_dir, or with --kubernetes "
@@ -192,6 +195,31 @@ const ProgramInfo& TaskProgram() {
     return info;
   }();
   return *program;
+}
+
+// --slurm and --kubernetes accept, too, what the tasks accept.
+const ProgramInfo& EngineProgram() {
+  static const ProgramInfo* const program = [] {
+    auto* const info = new ProgramInfo(Program());
+    std::set<std::string> listed;
+    for (const FlagTopic& topic : info->topics) {
+      listed.insert(topic.flags.begin(), topic.flags.end());
+    }
+    for (FlagTopic& topic : TaskFlags(FlagUsers::kAny)) {
+      std::erase_if(topic.flags, [&](const std::string& flag) {
+        return listed.contains(flag);
+      });
+      topic.title = absl::StrCat("Flags of the tasks: ", topic.title);
+      if (!topic.flags.empty()) info->topics.push_back(std::move(topic));
+    }
+    return info;
+  }();
+  return *program;
+}
+
+const ProgramInfo& ProgramFor(const std::vector<std::string>& arguments) {
+  if (IsTaskMode(arguments)) return TaskProgram();
+  return IsEngineMode(arguments) ? EngineProgram() : Program();
 }
 
 // --restart alone is --restart=always; a flag of Abseil's takes the next
@@ -371,13 +399,6 @@ absl::StatusOr<int> PrintForEngine(const CommandLine& line) {
         "--model: --slurm and --kubernetes need a job file; give --job=FILE "
         "with model { keras: \"FILE.keras\" }");
   }
-  for (absl::string_view name : kPassedToLeader) {
-    if (!IsGiven(name)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", name,
-                     " is for a cluster on this machine; pods serve status "
-                     "pages anyway, and a batch script can be edited"));
-  }
   plan.run_dir = absl::GetFlag(FLAGS_run_dir);
   ASSIGN_OR_RETURN(const std::string text,
                    EngineText(std::move(plan), settings));
@@ -426,6 +447,7 @@ void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
 }
 
 absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
+  RETURN_IF_ERROR(ExpectNoEngineFlags());
   ASSIGN_OR_RETURN(const std::optional<int> restarts, RestartCountMax());
   const int restart_count_max = restarts.value_or(0);
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
@@ -507,11 +529,13 @@ int LaunchMain(int argc, char** argv) {
   ReportResourceFailures(Program().name);
   const std::vector<std::string> arguments = WithRestartSpeltOut(argc, argv);
   const bool is_task = IsTaskMode(arguments);
-  const absl::StatusOr<CommandLine> line =
-      ParseArguments(is_task ? TaskProgram() : Program(), arguments);
+  const ProgramInfo& program = ProgramFor(arguments);
+  const absl::StatusOr<CommandLine> line = ParseArguments(program, arguments);
   if (!line.ok()) return Complain(line.status());
   if (line->help.has_value()) {
-    std::cout << Help(Program(), *line->help) << std::flush;
+    std::cout << Help(IsEngineMode(arguments) ? program : Program(),
+                      *line->help)
+              << std::flush;
     return 0;
   }
   if (line->version) {

@@ -14,7 +14,7 @@ namespace {
 // In which tasks that are told to stop save what they have.
 constexpr int kGraceSeconds = 60;
 
-constexpr absl::string_view kDirectives = R"(#!/bin/bash
+constexpr absl::string_view kDirectives = R"sh(#!/bin/bash
 # Trains $NAME with Muster: sbatch this file. Options of sbatch, such as
 # --partition, --nodes, --cpus-per-task and --time, go before it on the command
 # line or into further #SBATCH lines.
@@ -27,25 +27,81 @@ constexpr absl::string_view kDirectives = R"(#!/bin/bash
 #SBATCH --signal=TERM@$GRACE
 $GPUSset -euo pipefail
 
-)";
+if [[ -n ${SLURM_ARRAY_TASK_ID-} ]]; then
+  echo "sbatch --array: every element would train the same job, since nothing in" \
+    "this script depends on its index. Submit one job for each training" >&2
+  exit 2
+fi
+
+)sh";
+
+// Listening sockets are read where they are, since other jobs' tasks would log
+// a connection. Neighbouring jobs begin their search at different ranges, so
+// that two that start at once do not find the same one.
+constexpr absl::string_view kPorts =
+    R"sh(# A range of ports for the tasks that is free on all nodes: two jobs may share one.
+choose_ports() {
+  local width=128 first=20000 count=99 i port taken
+  taken=$(srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" \
+    --ntasks-per-node=1 sh -c 'cat /proc/net/tcp*' |
+    while read -r _ address _ state _; do
+      if [[ $state == 0A ]]; then echo "$((16#${address##*:}))"; fi
+    done)
+  for ((i = 0; i < count; ++i)); do
+    MUSTER_PORT_BASE=$((first + (SLURM_JOB_ID * 31 + i) % count * width))
+    for port in $taken; do
+      if ((port >= MUSTER_PORT_BASE && port < MUSTER_PORT_BASE + width)); then
+        continue 2
+      fi
+    done
+    export MUSTER_PORT_BASE
+    return
+  done
+  echo "no $width ports from $first on are free on all nodes" >&2
+  exit 1
+}
+
+)sh";
 
 // srun does not take --cpus-per-task from sbatch by itself. A step that is left
 // by one task continues: the others end by themselves, as soon as they have
-// saved what they have.
+// saved what they have. The shell waits for srun in the background, because it
+// handles signals only then.
 constexpr absl::string_view kLoop =
-    R"(export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
+    R"sh(export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
+
+# SIGUSR1 (scancel --batch --signal=USR1 JOBID) and preemption have the tasks save,
+# and Slurm start this job again.
+requeue=
+trap 'requeue=1; scancel --signal=TERM "$SLURM_JOB_ID" || true' USR1
+is_preempted() {
+  [[ $(scontrol show job "$SLURM_JOB_ID") =~ PreemptTime=[0-9] ]]
+}
 
 for ((attempt = 0; attempt <= $RESTARTS; ++attempt)); do
+$CHOOSE  srun --label --kill-on-bad-exit=0 --wait=0 \
+    $COMMAND &
+  step=$!
+  # A signal to this shell ends only the wait.
+  while kill -0 "$step" 2>/dev/null; do wait "$step" || true; done
   status=0
-  srun --label --kill-on-bad-exit=0 --wait=0 \
-    $COMMAND || status=$?
-  case $status in 137 | 138) ;; *) exit "$status" ;; esac
+  wait "$step" || status=$?
   # The others may have finished the job without the task that was lost.
-  if [[ -e $MUSTER_RUN_DIR/summary.json ]]; then exit 0; fi
+  if [[ -e $MUSTER_RUN_DIR/summary.json && ! $MUSTER_RUN_DIR/summary.json -ot $started ]]; then
+    case $status in 137 | 138) exit 0 ;; esac
+  fi
+  case $status in
+    137 | 138 | 143) if [[ $requeue ]] || is_preempted; then
+      echo "srun ended with $status: the job is queued again" >&2
+      scontrol requeue "$SLURM_JOB_ID"
+      exit "$status"
+    fi ;;
+  esac
+  case $status in 137 | 138) ;; *) exit "$status" ;; esac
   echo "attempt $attempt: srun ended with $status, a task was lost" >&2
 done
 exit "$status"
-)";
+)sh";
 
 std::string GpuDirective(int count) {
   return count == 0 ? ""
@@ -60,7 +116,9 @@ std::string Exports(const EngineJob& job) {
   };
   add("MUSTER_CLUSTER_RESOLVER", "slurm");
   add("MUSTER_CLUSTER_TASKS", ClusterTasksOf(job.plan));
-  add("MUSTER_PORT_BASE", absl::StrCat(job.port_base));
+  if (job.port_base.has_value()) {
+    add("MUSTER_PORT_BASE", absl::StrCat(*job.port_base));
+  }
   add("MUSTER_RUN_DIR", job.plan.run_dir.empty()
                             ? "\"$SLURM_SUBMIT_DIR\"/runs/\"$SLURM_JOB_ID\""
                             : ShellWord(job.plan.run_dir));
@@ -120,11 +178,18 @@ std::string SlurmScript(const EngineJob& job,
                            {"$TASKS", absl::StrCat(TasksOf(job.plan).size())},
                            {"$GRACE", absl::StrCat(kGraceSeconds)},
                            {"$GPUS", GpuDirective(options.task_gpus)}}),
-      Exports(job), "mkdir -p \"$MUSTER_RUN_DIR\"\n",
+      Exports(job),
+      "mkdir -p \"$MUSTER_RUN_DIR\"\n"
+      "# A summary that is older is of an earlier job.\n"
+      "started=$MUSTER_RUN_DIR/.started-$SLURM_JOB_ID\n"
+      "touch \"$started\"\n",
       Certificates(job, options.musterctl),
+      job.port_base.has_value() ? "" : kPorts,
       absl::StrReplaceAll(
-          kLoop, {{"$RESTARTS", absl::StrCat(options.restart_count_max)},
-                  {"$COMMAND", Command(job, options.launch)}}));
+          kLoop,
+          {{"$RESTARTS", absl::StrCat(options.restart_count_max)},
+           {"$CHOOSE", job.port_base.has_value() ? "" : "  choose_ports\n"},
+           {"$COMMAND", Command(job, options.launch)}}));
 }
 
 }  // namespace muster

@@ -27,6 +27,7 @@ class SlurmScriptTest : public testing::Test {
     job_.name = "digits";
     job_.plan.job_file = "/jobs/digits.job";
     job_.plan.run_dir = run_dir_;
+    job_.port_base = 8888;
   }
 
   static SlurmScriptOptions Options() {
@@ -40,9 +41,15 @@ class SlurmScriptTest : public testing::Test {
   int Run(const std::string& body) {
     const std::string path = testing::TempDir() + "/script";
     std::ofstream(path) << "srun() { " << body << "; }\n"
+                        << "scontrol() { echo scontrol \"$@\" >&2; "
+                        << scontrol_ << "; }\n"
+                        << "scancel() { echo scancel \"$@\"; " << scancel_
+                        << "; }\n"
                         << SlurmScript(job_, Options());
+    environment_["SLURM_JOB_ID"] = "7";
+    environment_["SLURM_JOB_NUM_NODES"] = "2";
     absl::StatusOr<std::unique_ptr<ProcessUnderTest>> bash =
-        ProcessUnderTest::Start({"bash", path}, {{"SLURM_JOB_ID", "7"}});
+        ProcessUnderTest::Start({"bash", path}, environment_);
     EXPECT_OK(bash);
     if (!bash.ok()) return -1;
     const absl::StatusOr<ProcessEnd> end = (*bash)->AwaitEnd();
@@ -52,6 +59,10 @@ class SlurmScriptTest : public testing::Test {
   }
 
   const std::string run_dir_;
+  ProcessUnderTest::Environment environment_;
+  // What these do beside saying their arguments.
+  std::string scontrol_ = "true";
+  std::string scancel_ = "true";
   std::string output_;
   EngineJob job_;
 };
@@ -111,9 +122,73 @@ TEST_F(SlurmScriptTest, OtherStatusesEndTheJob) {
   }
 }
 
+TEST_F(SlurmScriptTest, APreemptedJobIsQueuedAgain) {
+  scontrol_ = "echo PreemptTime=2026-11-28T12:00:00";
+  for (const int status : {137, 138, 143}) {
+    EXPECT_EQ(Run("return " + std::to_string(status)), status);
+    EXPECT_THAT(output_, AllOf(HasSubstr("scontrol requeue 7"),
+                               Not(HasSubstr("attempt"))));
+  }
+  EXPECT_EQ(Run("return 1"), 1);
+  EXPECT_THAT(output_, Not(HasSubstr("requeue")));
+  scontrol_ = "echo PreemptTime=None";
+  EXPECT_EQ(Run("return 143"), 143);
+  EXPECT_THAT(output_, Not(HasSubstr("requeue")));
+}
+
+// $$ is the shell of the script also in the subshell of srun.
+TEST_F(SlurmScriptTest, ASignalToTheScriptSavesAndQueuesAgain) {
+  scancel_ = "echo told >\"$MUSTER_RUN_DIR/told\"";
+  EXPECT_EQ(Run("mkfifo \"$MUSTER_RUN_DIR/told\"; kill -USR1 $$; "
+                "read -r _ <\"$MUSTER_RUN_DIR/told\"; return 143"),
+            143);
+  EXPECT_THAT(output_, AllOf(HasSubstr("scancel --signal=TERM 7"),
+                             HasSubstr("the job is queued again"),
+                             HasSubstr("scontrol requeue 7")));
+}
+
+TEST_F(SlurmScriptTest, ArraysAreRefused) {
+  environment_["SLURM_ARRAY_TASK_ID"] = "3";
+  EXPECT_EQ(Run("echo started"), 2);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr("sbatch --array: every element would train the "
+                              "same job"),
+                    Not(HasSubstr("started"))));
+}
+
+// Beside the table of this machine's sockets.
+TEST_F(SlurmScriptTest, PortsInUseOnANodeAreNotTaken) {
+  job_.port_base.reset();
+  // 7 * 31 modulo 99 is 19: the search begins at 20000 + 19 * 128.
+  const std::string tasks = "echo \"base $MUSTER_PORT_BASE\"";
+  EXPECT_EQ(Run("if [[ \"$*\" != *launch* ]]; then echo \"$*\" >&2; else " +
+                tasks + "; fi"),
+            0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("--nodes=2 --ntasks=2 "
+                                       "--ntasks-per-node=1"),
+                             HasSubstr("base 22432")));
+  // The last port of that range and the first of the next one.
+  EXPECT_EQ(Run("if [[ \"$*\" != *launch* ]]; then "
+                "echo '  sl  local_address rem_address   st tx_queue'; "
+                "echo '0: 0100007F:581F 00000000:0000 0A 0'; "
+                "echo '1: 00000000000000000000000000000000:5820 0:0 0A 0'; "
+                "echo '2: 0100007F:58A0 0100007F:1234 01 0'; "
+                "else " +
+                tasks + "; fi"),
+            0);
+  EXPECT_THAT(output_, HasSubstr("base 22688"));
+}
+
 TEST_F(SlurmScriptTest, AJobThatIsDoneIsNotRepeatedForALostWorker) {
   EXPECT_EQ(Run("touch \"$MUSTER_RUN_DIR/summary.json\"; return 137"), 0);
   EXPECT_THAT(output_, Not(HasSubstr("attempt")));
+}
+
+TEST_F(SlurmScriptTest, ASummaryOfAnEarlierJobIsNotThatOfThisOne) {
+  EXPECT_EQ(Run("touch --date=@1 \"$MUSTER_RUN_DIR/summary.json\"; "
+                "((attempt < 1)) && return 137; echo done"),
+            0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("attempt 0"), HasSubstr("done")));
 }
 
 TEST_F(SlurmScriptTest, WithTlsEachRunHasCertificates) {

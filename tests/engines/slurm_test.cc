@@ -11,6 +11,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,8 +64,9 @@ class SlurmTest : public testing::Test {
   }
 
   // Writes the batch script of `launch --slurm` with these flags.
-  void WriteScript(std::vector<std::string> flags) {
-    flags.insert(flags.end(), {"--slurm", "--run_dir=" + folder_ + "/run"});
+  void WriteScript(std::vector<std::string> flags,
+                   const std::string& run = "run") {
+    flags.insert(flags.end(), {"--slurm", "--run_dir=" + folder_ + "/" + run});
     ASSERT_OK_AND_ASSIGN(const std::string script,
                          slurm->Run(LaunchCommand(flags)));
     std::ofstream(folder_ + "/job.sbatch") << absl::StrReplaceAll(
@@ -75,16 +77,16 @@ class SlurmTest : public testing::Test {
 
   // Submits the script, with its tasks on all nodes, and follows what they
   // write. Returns the id of the job.
-  absl::StatusOr<std::string> Submit() {
+  absl::StatusOr<std::string> Submit(const std::string& log = "log") {
+    const std::string path = absl::StrCat(folder_, "/", log);
+    ASSIGN_OR_RETURN(const std::string id,
+                     slurm->Run({"sbatch", "--parsable",
+                                 absl::StrCat("--nodes=", slurm->node_count()),
+                                 "--output=" + path, folder_ + "/job.sbatch"},
+                                kOneThread));
     ASSIGN_OR_RETURN(
-        const std::string id,
-        slurm->Run({"sbatch", "--parsable",
-                    absl::StrCat("--nodes=", slurm->node_count()),
-                    "--output=" + folder_ + "/log", folder_ + "/job.sbatch"},
-                   kOneThread));
-    ASSIGN_OR_RETURN(
-        log_, ProcessUnderTest::Start({"tail", "--follow=name", "--retry",
-                                       "--lines=+1", folder_ + "/log"}));
+        log_, ProcessUnderTest::Start(
+                  {"tail", "--follow=name", "--retry", "--lines=+1", path}));
     return std::string(absl::StripAsciiWhitespace(id));
   }
 
@@ -218,6 +220,64 @@ TEST_F(SlurmTest, ScancelWithTermSavesAndEndsAll) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/run/backup/checkpoint"));
 }
 
+TEST_F(SlurmTest, TwoJobsOnTheSameNodesHavePortsOfTheirOwn) {
+  const std::vector<std::string> flags = {"--workers=4", "--ps=0",
+                                          "--job=" + SynchronousJob(),
+                                          "--data_root=/", "--insecure"};
+  std::vector<std::string> endless = flags;
+  endless.insert(endless.end(), {"--set", "epochs=100000"});
+  ASSERT_NO_FATAL_FAILURE(WriteScript(endless, "first"));
+  ASSERT_OK_AND_ASSIGN(const std::string first, Submit("first.log"));
+  const std::unique_ptr<ProcessUnderTest> first_log = std::move(log_);
+  ASSERT_OK(first_log->AwaitLine("Epoch 3/"));
+  ASSERT_NO_FATAL_FAILURE(WriteScript(flags));
+  ASSERT_OK(Submit());
+  EXPECT_EQ(AwaitScript(), 0) << Log();
+  // The first one has not noticed.
+  ASSERT_OK(slurm->Run({"scancel", "--signal=TERM", first}).status());
+  ASSERT_OK(first_log->AwaitLine("the script ended with 143"));
+  EXPECT_THAT(first_log->output(), Not(HasSubstr("attempt 0")));
+}
+
+TEST_F(SlurmTest, APreemptedJobSavesIsQueuedAgainAndResumes) {
+  ASSERT_NO_FATAL_FAILURE(
+      WriteScript({"--workers=4", "--ps=0", "--job=" + SynchronousJob(),
+                   "--data_root=/", "--insecure", "--set", "epochs=100000"}));
+  ASSERT_OK_AND_ASSIGN(const std::string id, Submit());
+  ASSERT_OK(log_->AwaitLine("Epoch 3/"));
+  ASSERT_OK(slurm
+                ->Run({"srun", "--partition=urgent", "--exclusive",
+                       absl::StrCat("--nodes=", slurm->node_count()), "true"})
+                .status());
+  ASSERT_OK(log_->AwaitLine("the job is queued again"));
+  ASSERT_OK(log_->AwaitLine("Resuming in epoch"));
+  // A signal to the script has the same effect.
+  ASSERT_OK(slurm->Run({"scancel", "--batch", "--signal=USR1", id}).status());
+  ASSERT_OK(log_->AwaitLine("the job is queued again"));
+  ASSERT_OK(log_->AwaitLine("Resuming in epoch"));
+  ASSERT_OK(slurm->Run({"scancel", "--signal=TERM", id}).status());
+  EXPECT_EQ(AwaitScript(), 143) << Log();
+}
+
+TEST_F(SlurmTest, AnArrayIsRefusedWithTheReason) {
+  ASSERT_NO_FATAL_FAILURE(
+      WriteScript({"--workers=1", "--ps=0", "--job=" + SynchronousJob(),
+                   "--data_root=/", "--insecure"}));
+  ASSERT_OK(
+      slurm
+          ->Run({"sbatch", "--array=0-1", "--nodes=1",
+                 "--output=" + folder_ + "/log-%a", folder_ + "/job.sbatch"})
+          .status());
+  for (const char* element : {"0", "1"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto log,
+        ProcessUnderTest::Start({"tail", "--follow=name", "--retry",
+                                 "--lines=+1", folder_ + "/log-" + element}));
+    EXPECT_OK(log->AwaitLine("sbatch --array: every element would train"));
+    EXPECT_OK(log->AwaitLine("the script ended with 2"));
+  }
+}
+
 TEST_F(SlurmTest, TooFewTasksAreReportedByEveryTask) {
   ASSERT_OK_AND_ASSIGN(
       const auto srun,
@@ -237,7 +297,8 @@ TEST_F(SlurmTest, CheckConfigPrintsWhatWasDerived) {
       // Other nodes would be given while the jobs before are still ending.
       slurm->Run({"srun", "--nodelist=node[0-1]", "--ntasks=3", "--label",
                   Root() + "/deploy/launch/launch", "--task", "--insecure",
-                  "--cluster_tasks=chief=1,ps=1,worker=1", "--check_config"}));
+                  "--port_base=8888", "--cluster_tasks=chief=1,ps=1,worker=1",
+                  "--check_config"}));
   EXPECT_THAT(output,
               AllOf(HasSubstr("0: chief        node0:8888  <- this task"),
                     HasSubstr("1: ps 0         node0:8889  <- this task"),

@@ -24,7 +24,7 @@ constexpr char kMungeKey[] = "/run/munge.key";
 constexpr absl::string_view kConfiguration = R"(ClusterName=muster
 SlurmctldHost=control
 AuthType=auth/munge
-AuthInfo=socket=/run/munge.socket
+AuthInfo=socket=/run/munge.socket,cred_expire=15
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -41,8 +41,11 @@ SelectTypeParameters=CR_Core
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 NodeName=node[0-$LAST] CPUs=2 RealMemory=1000 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=60
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2
 )";
 
 bool IsInstalled(const std::string& program) {

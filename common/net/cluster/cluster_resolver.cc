@@ -13,6 +13,8 @@
 namespace muster {
 namespace {
 
+// Of a pod, which has an address of its own.
+constexpr int kPodPort = 8888;
 constexpr absl::string_view kAuto = "auto";
 constexpr absl::string_view kTfConfig = "tf_config";
 constexpr absl::string_view kSlurm = "slurm";
@@ -65,18 +67,20 @@ absl::StatusOr<ClusterConfig> ResolveCluster(const ClusterSources& sources,
     return absl::InvalidArgumentError(
         absl::StrCat("--cluster_tasks: ", roles.status().message()));
   }
-  if (sources.port_base < 1 || sources.port_base > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--port_base=", sources.port_base, "; expected 1 to 65535"));
+  if (sources.port_base < 0 || sources.port_base > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--port_base=", sources.port_base,
+                     "; expected 1 to 65535, or 0 to have one chosen"));
   }
   if (resolver == kSlurm) {
     return ResolveSlurmCluster(*roles, sources.port_base, environment);
   }
-  return ResolveKubernetesCluster({.roles = *roles,
-                                   .service = sources.kubernetes_service,
-                                   .port = sources.port_base,
-                                   .host_name = sources.host_name},
-                                  environment);
+  return ResolveKubernetesCluster(
+      {.roles = *roles,
+       .service = sources.kubernetes_service,
+       .port = sources.port_base == 0 ? kPodPort : sources.port_base,
+       .host_name = sources.host_name},
+      environment);
 }
 
 }  // namespace muster

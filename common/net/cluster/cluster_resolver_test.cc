@@ -93,8 +93,8 @@ TEST_F(ClusterResolverTest, ErrorsNameTheFlag) {
   EXPECT_THAT(Source(), HasSubstr("expected auto, tf_config, slurm or"));
   sources_.resolver = "slurm";
   EXPECT_THAT(Source(), HasSubstr("SLURM_STEP_NODELIST is not set; start"));
-  sources_.port_base = 0;
-  EXPECT_THAT(Source(), HasSubstr("--port_base=0; expected 1 to 65535"));
+  sources_.port_base = -1;
+  EXPECT_THAT(Source(), HasSubstr("--port_base=-1; expected 1 to 65535"));
   sources_.cluster_tasks = "worker";
   EXPECT_THAT(Source(), HasSubstr("--cluster_tasks: \"worker\" has no number"));
 }

@@ -19,10 +19,11 @@ namespace {
 
 constexpr char kCompletionIndex[] = "JOB_COMPLETION_INDEX";
 
-// NAME-ROLE-INDEX in parts.
+// NAME-ROLE-INDEX, or NAME-ROLE-0-INDEX in a JobSet, in parts.
 struct PodName {
   std::string name;
   TaskId task;
+  std::string job;  // "0-" in a JobSet.
 };
 
 template <typename... Parts>
@@ -80,6 +81,15 @@ absl::StatusOr<PodName> ParsePodName(absl::string_view host,
   absl::string_view rest = host_name;
   PodName pod;
   ASSIGN_OR_RETURN(pod.task.index, IndexOf(host_name, &rest, environment));
+  // A JobSet numbers the Jobs of a role, of which there is one.
+  if (const std::optional<int> job = ConsumeIndex(&rest); job.has_value()) {
+    if (*job != 0) {
+      return Invalid("the host name is \"", host_name,
+                     "\"; expected NAME-ROLE-0-INDEX in a JobSet: replicas: 1, "
+                     "and the tasks of a role as parallelism and completions");
+    }
+    pod.job = "0-";
+  }
   const size_t dash = rest.rfind('-');
   const bool has_name = dash != absl::string_view::npos;
   const absl::StatusOr<TaskType> type =
@@ -111,8 +121,8 @@ absl::StatusOr<ClusterConfig> Resolve(const KubernetesOptions& options,
   for (const RoleCount& role : options.roles) {
     for (int index = 0; index < role.count; ++index) {
       const HostPort address = {
-          absl::StrCat(pod.name, "-", TaskTypeName(role.type), "-", index, ".",
-                       service),
+          absl::StrCat(pod.name, "-", TaskTypeName(role.type), "-", pod.job,
+                       index, ".", service),
           options.port};
       lists[role.type].push_back(address.ToString());
     }

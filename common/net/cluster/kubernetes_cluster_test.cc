@@ -75,6 +75,21 @@ TEST_F(KubernetesClusterTest, AnIndexedJobGivesTheIndex) {
   ExpectRefused("JOB_COMPLETION_INDEX is \"one\"");
 }
 
+TEST_F(KubernetesClusterTest, AJobSetNumbersTheJobsOfARole) {
+  options_.host_name = "demo-worker-0-1";
+  variables_["JOB_COMPLETION_INDEX"] = "1";
+  ASSERT_OK_AND_ASSIGN(const ClusterConfig config, Resolve());
+  EXPECT_EQ(config.task, (TaskId{TaskType::kWorker, 1}));
+  EXPECT_EQ(config.cluster.ToString(),
+            R"({"chief":["demo-chief-0-0.demo:8888"],)"
+            R"("worker":["demo-worker-0-0.demo:8888",)"
+            R"("demo-worker-0-1.demo:8888"],)"
+            R"("ps":["demo-ps-0-0.demo:8888"]})");
+  variables_["JOB_COMPLETION_INDEX"] = "0";
+  options_.host_name = "demo-worker-1-0";
+  ExpectRefused("\"demo-worker-1-0\"; expected NAME-ROLE-0-INDEX in a JobSet");
+}
+
 TEST_F(KubernetesClusterTest, HostNamesWithoutRoleOrIndexAreRefused) {
   for (const char* name :
        {"demo-worker", "worker-0", "-worker-0", "demo-trainer-0", "demo-0",

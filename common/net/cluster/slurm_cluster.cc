@@ -1,7 +1,10 @@
 #include "common/net/cluster/slurm_cluster.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +28,18 @@ constexpr char kTaskCount[] = "SLURM_STEP_NUM_TASKS";
 constexpr char kRank[] = "SLURM_PROCID";
 constexpr char kNodeIndex[] = "SLURM_NODEID";
 constexpr char kLocalIndex[] = "SLURM_LOCALID";
+constexpr char kReservedPorts[] = "SLURM_STEP_RESV_PORTS";
+constexpr char kJobId[] = "SLURM_JOB_ID";
+constexpr char kStepId[] = "SLURM_STEP_ID";
+
+// Below the ports that the system gives to outgoing connections. The batch
+// script of `launch --slurm` looks for free ports in the same ranges.
+constexpr int kFirstPort = 20000;
+constexpr int kRangeWidth = 128;
+constexpr uint64_t kRangeCount = 99;
+constexpr uint64_t kRangesBetweenJobs = 31;
+constexpr int kPortWithoutJob = 8888;
+constexpr int kPortMax = 65535;
 
 // Where a rank runs.
 struct Place {
@@ -133,6 +148,50 @@ absl::Status CheckPlace(const Place& place, int rank,
   return absl::OkStatus();
 }
 
+// Parses "12000-12003" or "12000" and returns the first port.
+absl::StatusOr<int> FirstReservedPort(absl::string_view text, int needed) {
+  const size_t dash = text.find('-');
+  const absl::string_view end =
+      dash == absl::string_view::npos ? text : text.substr(dash + 1);
+  int first = 0;
+  int last = 0;
+  if (!absl::SimpleAtoi(text.substr(0, dash), &first) ||
+      !absl::SimpleAtoi(end, &last) || first < 1 || last < first ||
+      last > kPortMax) {
+    return NotANumber(kReservedPorts, text,
+                      "one range of ports, as in 12000-12003");
+  }
+  if (last - first + 1 >= needed) return first;
+  return Invalid(kReservedPorts, " is \"", text, "\", but a host has ", needed,
+                 " tasks; reserve as many with srun --resv-ports=", needed,
+                 ", or choose ports with --port_base");
+}
+
+// The port of the first task of each host, if the user has not chosen one.
+absl::StatusOr<int> ChoosePortBase(const std::vector<Place>& places,
+                                   EnvironmentLookup environment) {
+  if (const char* const reserved = environment(kReservedPorts);
+      reserved != nullptr && *reserved != '\0') {
+    int needed = 0;
+    for (const Place& place : places) {
+      needed = std::max(needed, place.local_index + 1);
+    }
+    return FirstReservedPort(reserved, needed);
+  }
+  const auto id = [&](const char* name) {
+    const char* const text = environment(name);
+    uint64_t number = 0;
+    return text != nullptr && absl::SimpleAtoi(text, &number)
+               ? std::optional<uint64_t>(number)
+               : std::nullopt;
+  };
+  const std::optional<uint64_t> job = id(kJobId);
+  if (!job.has_value()) return kPortWithoutJob;
+  const uint64_t range =
+      (*job * kRangesBetweenJobs + id(kStepId).value_or(0)) % kRangeCount;
+  return kFirstPort + static_cast<int>(range) * kRangeWidth;
+}
+
 absl::StatusOr<std::vector<std::string>> AddressesOfRanks(
     int port_base, const std::vector<Place>& places,
     const std::vector<std::string>& nodes) {
@@ -140,7 +199,7 @@ absl::StatusOr<std::vector<std::string>> AddressesOfRanks(
   for (const Place& place : places) {
     const HostPort address = {nodes[static_cast<size_t>(place.node_index)],
                               port_base + place.local_index};
-    if (address.port > 65535) {
+    if (address.port > kPortMax) {
       return Invalid("--port_base=", port_base, " leaves no port for task ",
                      place.local_index, " of ", address.host,
                      "; choose a lower one");
@@ -172,6 +231,9 @@ absl::StatusOr<ClusterConfig> Resolve(RoleCounts roles, int port_base,
         kTaskCount, " is ", rank_count,
         ", but --cluster_tasks=", ToString(roles), " has ", TotalCount(roles),
         " tasks; start as many with srun --ntasks=", TotalCount(roles));
+  }
+  if (port_base == 0) {
+    ASSIGN_OR_RETURN(port_base, ChoosePortBase(places, environment));
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
                    AddressesOfRanks(port_base, places, *nodes));

@@ -1,6 +1,7 @@
 #include "common/net/cluster/slurm_cluster.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "common/core/base/status_matchers.h"
@@ -10,6 +11,7 @@
 namespace muster {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 
 class SlurmClusterTest : public testing::Test {
@@ -65,6 +67,41 @@ TEST_F(SlurmClusterTest, PortsCountFromTheBaseOnEachNode) {
   EXPECT_THAT(config.cluster.ToString(), HasSubstr("\"node0:2223\""));
   port_base_ = 65535;
   ExpectRefused("", "--port_base=65535 leaves no port for task 1 of node0");
+}
+
+TEST_F(SlurmClusterTest, WithoutABaseJobsAndStepsHavePortsOfTheirOwn) {
+  port_base_ = 0;
+  std::set<std::string> clusters;
+  for (const char* job : {"100", "101", "102"}) {
+    for (const char* step : {"0", "1"}) {
+      variables_["SLURM_JOB_ID"] = job;
+      variables_["SLURM_STEP_ID"] = step;
+      ASSERT_OK_AND_ASSIGN(const ClusterConfig config, Resolve());
+      clusters.insert(config.cluster.ToString());
+    }
+  }
+  EXPECT_EQ(clusters.size(), 6);
+  // 100 * 31 modulo 99 is 31.
+  EXPECT_THAT(clusters, Contains(HasSubstr("\"node0:23968\",\"node0:23969\"")));
+}
+
+TEST_F(SlurmClusterTest, ReservedPortsAreTaken) {
+  port_base_ = 0;
+  variables_["SLURM_JOB_ID"] = "100";
+  variables_["SLURM_STEP_RESV_PORTS"] = "12000-12001";
+  ASSERT_OK_AND_ASSIGN(const ClusterConfig config, Resolve());
+  EXPECT_THAT(config.cluster.ToString(),
+              HasSubstr("\"node0:12000\",\"node0:12001\",\"node1:12000\""));
+  variables_["SLURM_STEP_RESV_PORTS"] = "12000";
+  ExpectRefused("",
+                "SLURM_STEP_RESV_PORTS is \"12000\", but a host has 2 tasks");
+  for (const char* ports :
+       {"12000-", "x", "12001-12000", "12000,12002", "65535-65536"}) {
+    variables_["SLURM_STEP_RESV_PORTS"] = ports;
+    ExpectRefused("", "expected one range of ports, as in 12000-12003");
+  }
+  port_base_ = 8888;
+  EXPECT_OK(Resolve());
 }
 
 TEST_F(SlurmClusterTest, ASingleRankRunsAlone) {

@@ -60,9 +60,11 @@ ABSL_FLAG(std::string, cluster_tasks, "",
           "How many tasks each role has, as in chief=1,ps=1,worker=2, for "
           "Slurm and Kubernetes. Slurm's ranks take the roles in this order; "
           "by default all are workers.");
-ABSL_FLAG(int, port_base, 8888,
+ABSL_FLAG(int, port_base, 0,
           "The port of a task that Slurm or Kubernetes places. With Slurm, "
-          "further tasks of the same host have the next ports.");
+          "further tasks of the same host have the next ports. 0 stands for "
+          "8888, and with Slurm for a port that depends on the job and the "
+          "step, or that srun --resv-ports reserves.");
 ABSL_FLAG(std::string, kubernetes_service, "",
           "The headless Service that gives the pods their names. By default "
           "NAME, where the host name is NAME-ROLE-INDEX.");

@@ -97,7 +97,7 @@ class JobUnderTest:
         self.kubectl = Kubectl(name, self.folder)
         self.text = subprocess.run(
             [LAUNCH, "--kubernetes", f"--image={IMAGE}", "--name=digits",
-             "--task_cpus=100m", "--storage=1Gi", "--data_claim=data",
+             "--task_cpus=400m", "--storage=1Gi", "--data_claim=data",
              "--set", "data_dir=/data", *flags],
             check=True, stdout=subprocess.PIPE, text=True).stdout
         self.manifests = list(yaml.safe_load_all(self.text))
