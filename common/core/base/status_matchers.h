@@ -2,6 +2,7 @@
 #define COMMON_CORE_BASE_STATUS_MATCHERS_H_
 
 #include <ostream>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,25 @@
 //   EXPECT_OK(status);  ASSERT_OK_AND_ASSIGN(int x, StatusOrInt());
 //   EXPECT_THAT(s, StatusIs(absl::StatusCode::kNotFound, HasSubstr("w")));
 // There is no "is not OK" matcher: name the code you expect.
+
+namespace absl {
+
+// What GoogleTest prints of a StatusOr: its status, or a value that has a text.
+// Without this it prints the bytes of the object.
+template <typename T>
+void PrintTo(const StatusOr<T>& status_or, std::ostream* stream) {
+  if (!status_or.ok()) {
+    *stream << status_or.status();
+  } else if constexpr (std::ranges::range<const T> ||
+                       requires { *stream << *status_or; }) {
+    *stream << testing::PrintToString(*status_or);
+  } else {
+    *stream << "OK";
+  }
+}
+
+}  // namespace absl
+
 namespace muster {
 namespace internal {
 
