@@ -95,7 +95,8 @@ if ! nsenter --mount="$namespace" true 2>/dev/null; then
   touch "$namespace"
   unshare --mount="$namespace" umount /sys/fs/cgroup/unified
 fi
-exec nsenter --mount="$namespace" podman "$@"
+# A process that enters a mount namespace is in its root folder.
+exec nsenter --mount="$namespace" sh -c 'cd "$0" && exec podman "$@"' "$PWD" "$@"
 COMMAND
   chmod +x "$command"
   # A container of nothing but true(1).
