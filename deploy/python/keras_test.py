@@ -73,6 +73,44 @@ def two_by_two():
     return model
 
 
+def of_image(x):
+    layers = keras.layers
+    for layer in (layers.RandomFlip(seed=1), layers.Rescaling(0.5), layers.Conv2D(4, 3),
+                  layers.DepthwiseConv2D(2), layers.SeparableConv2D(4, 2),
+                  layers.Conv2DTranspose(4, 2), layers.BatchNormalization(),
+                  layers.GroupNormalization(2), layers.PReLU(), layers.SpatialDropout2D(0.1),
+                  layers.GaussianNoise(0.1), layers.GlobalAveragePooling2D()):
+        x = layer(x)
+    return x
+
+
+def of_sequence(x):
+    layers = keras.layers
+    x = layers.Embedding(10, 4)(x)
+    x = layers.Add()([x, layers.MultiHeadAttention(2, 2)(x, x),
+                      layers.GroupQueryAttention(2, 2, 1)(x, x)])
+    for layer in (layers.LayerNormalization(), layers.RMSNormalization(),
+                  layers.TimeDistributed(layers.Dense(4)),
+                  layers.EinsumDense("abc,cd->abd", output_shape=(None, 4), bias_axes="d"),
+                  layers.Bidirectional(layers.LSTM(3, return_sequences=True)),
+                  layers.GRU(3, return_sequences=True),
+                  layers.SimpleRNN(3, return_sequences=True, dropout=0.1),
+                  layers.RNN([layers.LSTMCell(3), layers.GRUCell(3)], return_sequences=True),
+                  layers.Conv1D(3, 2)):
+        x = layer(x)
+    x = layers.Concatenate()([layers.Attention(use_scale=True)([x, x]),
+                              layers.AdditiveAttention()([x, x])])
+    return layers.GlobalMaxPooling1D()(x)
+
+
+def of_vector(x):
+    layers = keras.layers
+    for layer in (layers.SpectralNormalization(layers.Dense(4)), layers.AlphaDropout(0.1),
+                  layers.UnitNormalization(), layers.ActivityRegularization(0.01)):
+        x = layer(x)
+    return x
+
+
 class FitTest(unittest.TestCase):
 
     def setUp(self):
@@ -240,6 +278,22 @@ class FitTest(unittest.TestCase):
         _, model = self.compare(make, 5 * x + 20, x.sum(1), epochs=2)
         history = self.muster_fit(model, 5 * x + 20, x.sum(1), epochs=3, initial_epoch=2)
         self.assertEqual(history.epoch, [2])
+
+    def test_layers_of_all_kinds_get_their_weights(self):
+        inputs = [keras.Input((8, 8, 3)), keras.Input((6,), dtype="int32"), keras.Input((5,))]
+        outputs = keras.layers.Concatenate()(
+            [of(x) for of, x in zip((of_image, of_sequence, of_vector), inputs)])
+        model = keras.Model(inputs, keras.layers.Dense(1)(outputs))
+        model.compile(keras.optimizers.Adam(0.01, use_ema=True), "mse")
+        before = model.get_weights()
+        generator = np.random.default_rng(0)
+        x = [generator.random((16, 8, 8, 3)), generator.integers(0, 10, (16, 6)),
+             generator.normal(size=(16, 5))]
+        self.muster_fit(model, x, x[2].sum(1), batch_size=8)
+        self.assertEqual(int(model.optimizer.iterations), 2)
+        stayed = [weight.path for weight, value in zip(model.weights, before)
+                  if weight.trainable and np.array_equal(weight, value)]
+        self.assertEqual(stayed, [])
 
     def test_strings(self):
         if keras.backend.backend() != "tensorflow":

@@ -95,12 +95,13 @@ def _overridden_methods(thing):
             and not hasattr(value, "__wrapped__")]
 
 
-def _rebuild(thing, config):
-    return type(thing).from_config(dict(config))
+def _rebuild(thing, missing):
+    # A new config each time: from_config() may change what it gets.
+    return type(thing).from_config({**thing.get_config(), **missing})
 
 
-def complete_config(thing, what):
-    """Returns `thing.get_config()` with the arguments that it leaves out.
+def missing_arguments(thing, what):
+    """Returns the arguments that `thing.get_config()` leaves out, with their values.
 
     Args:
       thing: a loss, metric, optimizer or layer.
@@ -116,22 +117,21 @@ def complete_config(thing, what):
                          "in the cluster")
     config = thing.get_config()
     try:
-        rebuilt = _rebuild(thing, config)
+        rebuilt = _rebuild(thing, {})
     except Exception:  # pylint: disable=broad-exception-caught
-        return config  # Code of the program's own, which the cluster refuses by name.
+        return {}  # Code of the program's own, which the cluster refuses by name.
     parameters = inspect.signature(type(thing).__init__).parameters
     missing = {name: _attributes(thing)[name] for name, _, _ in _differences(thing, rebuilt)
                if name in parameters and name not in config}
     if missing:
-        config = {**config, **missing}
-        rebuilt = _rebuild(thing, config)
+        rebuilt = _rebuild(thing, missing)
     for name, value, other in _differences(thing, rebuilt):
         if name.endswith("()"):
             raise ValueError(f"{what}: {name} is not supported, because a saved model does not "
                              "have it")
         raise ValueError(f"{what}: {name} is {value!r}, but the saved model would have {other!r}; "
                          f"pass {name} to {type(thing).__name__}() in place of setting it")
-    return config
+    return missing
 
 
 def _describe_variable(variable):
@@ -141,10 +141,10 @@ def _describe_variable(variable):
             "constraint": _plain(variable.constraint)}
 
 
-def _check_variables(layer, config, what):
+def _check_variables(layer, missing, what):
     """Compares the variables of a built layer with those that its config would make."""
     try:
-        rebuilt = _rebuild(layer, config)
+        rebuilt = _rebuild(layer, missing)
         rebuilt.build_from_config(layer.get_build_config())
     except Exception:  # pylint: disable=broad-exception-caught
         return
@@ -163,7 +163,7 @@ def _check_variables(layer, config, what):
                     "that of the config")
 
 
-def _check_optimizer_variables(optimizer, config, what):
+def _check_optimizer_variables(optimizer, missing, what):
     """Finds an argument that was set after the optimizer was built, as momentum."""
     import keras
 
@@ -172,7 +172,7 @@ def _check_optimizer_variables(optimizer, config, what):
         stand_ins.append(keras.Variable(np.zeros((1,) * len(variable.shape), "float32"),
                                         name=variable.name))
         stand_ins[-1]._path = variable.path  # Muon chooses by paths.
-    rebuilt = _rebuild(optimizer, config)
+    rebuilt = _rebuild(optimizer, missing)
     rebuilt.build(stand_ins)
     if len(rebuilt.variables) != len(optimizer.variables):
         raise ValueError(f"{what} has {len(optimizer.variables)} variables, but its config makes "
@@ -205,12 +205,16 @@ def _layers(model):
             yield layer
 
 
+def _complete(thing, missing):
+    return {**type(thing).get_config(thing), **missing}
+
+
 @contextlib.contextmanager
 def complete_configs(model):
     """Saves a model completely within the context.
 
     Raises:
-      ValueError: as complete_config(); or a variable of a layer is not what the
+      ValueError: as missing_arguments(); or a variable of a layer is not what the
         layer's config says.
     """
     compiled = getattr(getattr(model, "_compile_config", None), "config", {})
@@ -219,15 +223,14 @@ def complete_configs(model):
     things += [(f"layer {layer.name}", layer) for layer in _layers(model)]
     replaced = []
     try:
-        for what, thing in things:
-            original = thing.get_config()
-            config = complete_config(thing, what)
+        for what, thing in {id(thing): (what, thing) for what, thing in things}.values():
+            missing = missing_arguments(thing, what)
             if hasattr(thing, "build_from_config") and thing.built:
-                _check_variables(thing, config, what)
+                _check_variables(thing, missing, what)
             elif getattr(thing, "_trainable_variables", None):
-                _check_optimizer_variables(thing, config, what)
-            if config != original:
-                vars(thing)["get_config"] = lambda config=config: dict(config)
+                _check_optimizer_variables(thing, missing, what)
+            if missing:
+                vars(thing)["get_config"] = functools.partial(_complete, thing, missing)
                 replaced.append(thing)
         yield
     finally:
