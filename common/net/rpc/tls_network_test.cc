@@ -21,6 +21,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/base/testing/await_true.h"
 #include "common/io/storage/private_file.h"
@@ -158,6 +159,28 @@ class TlsNetworkTest : public testing::Test {
   std::unique_ptr<Network> server_network_;
   std::unique_ptr<Server> server_;
 };
+
+// Unlike an address, a name is sent to the server, which looks for its
+// certificate.
+TEST_F(TlsNetworkTest, AServerWithoutACertificateOfItsNameWarnsOfNothing) {
+  const int64_t warning_count = ReadRecentProblems().warning_count;
+  ASSERT_OK_AND_ASSIGN(const auto server,
+                       server_network_->Listen({.address = "localhost:0"},
+                                               &service_, &admission_check_));
+  ASSERT_OK_AND_ASSIGN(const auto files,
+                       WriteTaskFiles(*authority_, kWorker, folder_));
+  ASSERT_OK_AND_ASSIGN(const auto network, NetworkOf(files));
+  ChannelOptions options;
+  options.address = absl::StrCat(
+      "localhost", server->address().substr(server->address().rfind(':')));
+  options.peer_task_type = kPs.role;
+  options.peer_task_index = kPs.index;
+  options.caller = {kWorker.role, kWorker.index, 5};
+  EXPECT_OK(network->Connect(options)
+                ->CallAndWait(kForWorkers, {"x", {}}, {.timeout = kPatience})
+                .status());
+  EXPECT_EQ(ReadRecentProblems().warning_count, warning_count);
+}
 
 TEST_F(TlsNetworkTest, TasksOfTheJobCallWhatTheirRoleMay) {
   EXPECT_OK(Call(*authority_, kWorker, kForWorkers));
