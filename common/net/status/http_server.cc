@@ -1,22 +1,41 @@
 #include "common/net/status/http_server.h"
 
-#include <civetweb.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <openssl/crypto.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/ascii.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/core/base/check.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/file_descriptor.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/thread_pool.h"
 #include "common/net/cluster/address.h"
+#include "common/net/status/http_request.h"
 
 namespace muster {
 namespace {
@@ -32,7 +51,14 @@ constexpr absl::string_view kSecurityHeaders =
     "Referrer-Policy: no-referrer\r\n"
     "Cache-Control: no-store\r\n";
 
-constexpr absl::Duration kWakeInterval = absl::Milliseconds(10);
+// Also for what a client sends in vain, which is read before the connection is
+// closed: closing resets a connection with unread bytes, and the answer is
+// lost.
+constexpr absl::Duration kEndTimeout = absl::Seconds(1);
+// Without free descriptors.
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
+constexpr int kAcceptsPerTurnMax = 64;
+constexpr int kPublicThreadCount = 2;
 
 absl::string_view ReasonOf(int status_code) {
   switch (status_code) {
@@ -48,6 +74,8 @@ absl::string_view ReasonOf(int status_code) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
     case 413:
       return "Content Too Large";
     case 503:
@@ -55,29 +83,6 @@ absl::string_view ReasonOf(int status_code) {
     default:
       return "Error";
   }
-}
-
-bool IsIpv4(absl::string_view host) {
-  const std::vector<std::string> parts = absl::StrSplit(host, '.');
-  return parts.size() == 4 &&
-         std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
-           int number = 0;
-           return !part.empty() && part.size() <= 3 &&
-                  std::all_of(part.begin(), part.end(), absl::ascii_isdigit) &&
-                  absl::SimpleAtoi(part, &number) && number <= 255;
-         });
-}
-
-// Only IPv6 addresses have colons.
-bool IsIpv6(absl::string_view host) {
-  return absl::StrContains(host, ':') &&
-         std::all_of(host.begin(), host.end(), [](unsigned char c) {
-           return absl::ascii_isxdigit(c) || c == ':' || c == '.';
-         });
-}
-
-bool IsIpAddress(absl::string_view host) {
-  return IsIpv4(host) || IsIpv6(host);
 }
 
 // The time that it takes must not tell how much of a guess is right.
@@ -90,19 +95,7 @@ HttpResponse Refusal(int status_code, absl::string_view text) {
   return {.status_code = status_code, .body = absl::StrCat(text, "\n")};
 }
 
-absl::string_view HeaderOf(mg_connection* connection, const char* name) {
-  const char* const value = mg_get_header(connection, name);
-  return value == nullptr ? absl::string_view() : absl::string_view(value);
-}
-
-bool HasBody(mg_connection* connection) {
-  const absl::string_view length = HeaderOf(connection, "Content-Length");
-  return (!length.empty() && length != "0") ||
-         !HeaderOf(connection, "Transfer-Encoding").empty();
-}
-
-void Send(mg_connection* connection, const HttpResponse& response,
-          bool with_body) {
+std::string Serialize(const HttpResponse& response, bool with_body) {
   std::string text = absl::StrCat(
       "HTTP/1.1 ", response.status_code, " ", ReasonOf(response.status_code),
       "\r\nContent-Type: ", response.content_type,
@@ -112,160 +105,408 @@ void Send(mg_connection* connection, const HttpResponse& response,
       response.status_code == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
       "\r\n");
   if (with_body) text.append(response.body);
-  mg_write(connection, text.data(), text.size());
+  return text;
 }
+
+// Returns a listening socket. "localhost" is the IPv4 address, and "::" has the
+// IPv4 addresses as well.
+absl::StatusOr<FileDescriptor> Listen(const std::string& host, int port) {
+  const std::string address = host == "localhost" ? "127.0.0.1" : host;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found,
+                                                                 freeaddrinfo);
+  const auto failed = [&](absl::string_view why) {
+    return absl::UnavailableError(
+        absl::StrCat("the status pages cannot be served at ",
+                     HostPort{address, port}.ToString(), ": ", why));
+  };
+  if (error != 0) return failed(gai_strerror(error));
+  FileDescriptor fd(
+      socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) return failed(std::strerror(errno));
+  const int on = 1;
+  const int off = 0;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (found->ai_family == AF_INET6) {
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
+  if (bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return failed("the port is in use, or the address is not this machine's");
+  }
+  return fd;
+}
+
+absl::StatusOr<int> PortOf(const FileDescriptor& fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) !=
+      0) {
+    return absl::ErrnoToStatus(errno, "the port of the status pages");
+  }
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+// What one client has sent and is sent.
+struct Connection {
+  enum class State {
+    kReceiving,  // The head of the request.
+    kWaiting,    // Until fewer other pages are read and sent.
+    kReading,    // The page, on another thread.
+    kSending,    // The answer.
+    kDraining,   // What the client still sends, until it closes.
+  };
+
+  FileDescriptor fd;
+  absl::Time deadline;
+  State state = State::kReceiving;
+  std::string bytes;  // Received, or else to be sent.
+  size_t sent_bytes = 0;
+  const HttpPage* page = nullptr;  // When the request is valid.
+  bool with_body = true;
+  bool counts_as_answer = false;  // Towards Options::answer_count_max.
+};
 
 }  // namespace
-
-bool IsOwnHost(absl::string_view host_header, absl::string_view host,
-               const std::vector<std::string>& names) {
-  absl::string_view name = host_header;
-  if (absl::StartsWith(name, "[")) {
-    const size_t end = name.find(']');
-    if (end == name.npos) return false;
-    name = name.substr(1, end - 1);
-  } else {
-    name = name.substr(0, name.find(':'));
-  }
-  if (name.empty()) return false;
-  if (absl::EqualsIgnoreCase(name, "localhost") ||
-      absl::EqualsIgnoreCase(name, host)) {
-    return true;
-  }
-  // No name can be made to resolve to an address that is written out.
-  if (IsIpAddress(name)) return IsLoopbackHost(name) || !IsLoopbackHost(host);
-  return std::any_of(names.begin(), names.end(), [name](const auto& own) {
-    return absl::EqualsIgnoreCase(name, own);
-  });
-}
 
 class HttpServer::Implementation {
  public:
   Implementation(const Options& options, std::map<std::string, HttpPage> pages)
-      : options_(options), pages_(std::move(pages)) {}
+      : options_(options),
+        pages_(std::move(pages)),
+        wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        public_threads_("status_public", kPublicThreadCount),
+        threads_("status_pages", options.answer_count_max) {
+    MUSTER_CHECK(wake_fd_.is_open());
+  }
   ~Implementation() {
-    if (context_ == nullptr) return;
-    // The accept loop looks every two seconds whether it should stop, and at
-    // each connection.
-    absl::Mutex mutex;
-    bool has_stopped = false;
-    std::thread waker([this, &mutex, &has_stopped] {
-      Clock* const clock = Clock::Real();
-      absl::MutexLock lock(&mutex);
-      while (!clock->AwaitWithDeadline(&mutex, absl::Condition(&has_stopped),
-                                       clock->Now() + kWakeInterval)) {
-        char error[256] = {};
-        mg_connection* const connection = mg_connect_client(
-            wake_host_.c_str(), port_, /*use_ssl=*/0, error, sizeof(error));
-        if (connection != nullptr) mg_close_connection(connection);
-      }
-    });
-    mg_stop(context_);
+    if (!loop_.joinable()) return;
     {
-      absl::MutexLock lock(&mutex);
-      has_stopped = true;
+      absl::MutexLock lock(&mutex_);
+      ends_ = true;
     }
-    waker.join();
+    Wake();
+    loop_.join();
   }
 
   // Returns the port.
   absl::StatusOr<int> Start() {
-    static const unsigned initialized = mg_init_library(0);
-    (void)initialized;
-    const std::string address = absl::StrCat(
-        IsIpv6(options_.host)          ? absl::StrCat("[", options_.host, "]")
-        : options_.host == "localhost" ? "127.0.0.1"
-                                       : options_.host,
-        ":", options_.port);
-    const std::string threads = absl::StrCat(options_.connection_count_max);
-    const std::string timeout =
-        absl::StrCat(absl::ToInt64Milliseconds(options_.timeout));
-    const std::string size = absl::StrCat(options_.request_bytes_max);
-    const char* const settings[] = {"listening_ports",
-                                    address.c_str(),
-                                    "num_threads",
-                                    threads.c_str(),
-                                    "connection_queue",
-                                    threads.c_str(),
-                                    "request_timeout_ms",
-                                    timeout.c_str(),
-                                    "max_request_size",
-                                    size.c_str(),
-                                    "enable_keep_alive",
-                                    "no",
-                                    "decode_url",
-                                    "no",
-                                    nullptr};
-    mg_callbacks callbacks = {};
-    callbacks.begin_request = [](mg_connection* connection) {
-      return static_cast<Implementation*>(
-                 mg_get_request_info(connection)->user_data)
-          ->Answer(connection);
-    };
-    // What clients do wrong must not fill the log.
-    callbacks.log_message = [](const mg_connection*, const char*) { return 1; };
-    callbacks.log_access = [](const mg_connection*, const char*) { return 1; };
-    context_ = mg_start(&callbacks, this, const_cast<const char**>(settings));
-    if (context_ == nullptr) {
-      return absl::UnavailableError(absl::StrCat(
-          "the status pages cannot be served at ", address,
-          ": the port is in use, or the address is not this machine's"));
-    }
-    mg_server_port port = {};
-    mg_get_server_ports(context_, 1, &port);
-    port_ = port.port;
-    wake_host_ = options_.host == "localhost" || options_.host == "0.0.0.0"
-                     ? "127.0.0.1"
-                 : options_.host == "::" ? "::1"
-                                         : options_.host;
-    return port_;
+    ASSIGN_OR_RETURN(listen_fd_, Listen(options_.host, options_.port));
+    ASSIGN_OR_RETURN(const int port, PortOf(listen_fd_));
+    loop_ = std::thread([this] { Loop(); });
+    return port;
   }
 
  private:
-  // Returns the status code, so that the library does not answer.
-  int Answer(mg_connection* connection) {
-    const mg_request_info* const request = mg_get_request_info(connection);
-    const absl::string_view method = request->request_method;
-    const HttpResponse response = Respond(connection, *request);
-    Send(connection, response, method != "HEAD");
-    return response.status_code;
+  using Connections = std::map<uint64_t, Connection>;  // The oldest first.
+  using State = Connection::State;
+
+  // A page that has been read.
+  struct ReadPage {
+    uint64_t connection;
+    HttpResponse response;
+  };
+
+  void Wake() {
+    const uint64_t one = 1;
+    MUSTER_CHECK(write(wake_fd_.get(), &one, sizeof(one)) == sizeof(one));
   }
 
-  HttpResponse Respond(mg_connection* connection,
-                       const mg_request_info& request) const {
-    const absl::string_view method = request.request_method;
-    if (method != "GET" && method != "HEAD") {
+  void Loop() {
+    std::optional<absl::Time> end;
+    while (true) {
+      if (!end.has_value() && BeginEnd()) end = clock_->Now() + kEndTimeout;
+      if (end.has_value() && (connections_.empty() || clock_->Now() >= *end)) {
+        return;
+      }
+      AwaitEvents(end.value_or(absl::InfiniteFuture()));
+      AnswerReadPages();
+      const absl::Time now = clock_->Now();
+      if (!end.has_value()) Accept(now);
+      for (auto it = connections_.begin(); it != connections_.end();) {
+        const auto connection = it++;
+        if (!Advance(connection->first, connection->second, now)) {
+          Close(connection);
+        }
+      }
+    }
+  }
+
+  // Closes what is not being answered, if the server ends.
+  bool BeginEnd() {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!ends_) return false;
+    }
+    listen_fd_ = FileDescriptor();
+    for (auto it = connections_.begin(); it != connections_.end();) {
+      const auto connection = it++;
+      const State state = connection->second.state;
+      if (state == State::kReceiving || state == State::kDraining) {
+        Close(connection);
+      }
+    }
+    return true;
+  }
+
+  void AwaitEvents(absl::Time deadline) {
+    std::vector<pollfd> fds = {{wake_fd_.get(), POLLIN, 0}};
+    const bool may_accept = clock_->Now() >= next_accept_;
+    if (!may_accept) deadline = std::min(deadline, next_accept_);
+    if (may_accept && listen_fd_.is_open()) {
+      fds.push_back({listen_fd_.get(), POLLIN, 0});
+    }
+    for (const auto& [id, connection] : connections_) {
+      deadline = std::min(deadline, connection.deadline);
+      if (connection.state == State::kWaiting && MayRead()) {
+        deadline = absl::InfinitePast();
+      }
+      const bool sends = connection.state == State::kSending;
+      const bool receives = connection.state == State::kReceiving ||
+                            connection.state == State::kDraining;
+      if (!sends && !receives) continue;
+      fds.push_back({connection.fd.get(),
+                     static_cast<short>(sends ? POLLOUT : POLLIN), 0});
+    }
+    int timeout_ms = -1;
+    if (deadline != absl::InfiniteFuture()) {
+      const int64_t left_ms =
+          absl::ToInt64Milliseconds(deadline - clock_->Now()) + 1;
+      timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, INT_MAX));
+    }
+    poll(fds.data(), fds.size(), timeout_ms);
+    uint64_t count;
+    (void)!read(wake_fd_.get(), &count, sizeof(count));
+  }
+
+  bool MayRead() const { return answer_count_ < options_.answer_count_max; }
+
+  void Accept(absl::Time now) {
+    for (int i = 0; i < kAcceptsPerTurnMax && now >= next_accept_; ++i) {
+      FileDescriptor fd(accept4(listen_fd_.get(), nullptr, nullptr,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!fd.is_open()) {
+        if (errno == EINTR || errno == ECONNABORTED) continue;
+        const bool is_none = errno == EAGAIN || errno == EWOULDBLOCK;
+        // Without descriptors.
+        if (!is_none && !CloseOldest()) next_accept_ = now + kAcceptPause;
+        if (is_none) return;
+        continue;
+      }
+      const bool is_full = static_cast<int>(connections_.size()) >=
+                           options_.connection_count_max;
+      if (is_full && !CloseOldest()) continue;
+      Connection& connection = connections_[next_id_++];
+      connection.fd = std::move(fd);
+      connection.deadline = now + options_.timeout;
+    }
+  }
+
+  // Prefers clients that have sent no whole request. False if all pages are
+  // being read.
+  bool CloseOldest() {
+    auto oldest = std::find_if(connections_.begin(), connections_.end(),
+                               [](const auto& entry) {
+                                 return entry.second.state == State::kReceiving;
+                               });
+    if (oldest == connections_.end()) {
+      oldest = std::find_if(connections_.begin(), connections_.end(),
+                            [](const auto& entry) {
+                              return entry.second.state != State::kReading;
+                            });
+    }
+    if (oldest == connections_.end()) return false;
+    Close(oldest);
+    return true;
+  }
+
+  void Close(Connections::iterator connection) {
+    if (connection->second.counts_as_answer) --answer_count_;
+    connections_.erase(connection);
+  }
+
+  // Does what can be done without waiting. False if the connection is over.
+  bool Advance(uint64_t id, Connection& connection, absl::Time now) {
+    if (connection.state == State::kReceiving) Receive(id, connection, now);
+    if (connection.state == State::kWaiting) {
+      if (MayRead()) {
+        ++answer_count_;
+        connection.counts_as_answer = true;
+        Read(id, connection, &threads_);
+      } else if (now >= connection.deadline) {
+        Answer(connection, Refusal(503, "too many requests"), now);
+      }
+    }
+    if (connection.state == State::kSending && !SendSome(connection)) {
+      return false;
+    }
+    if (connection.state == State::kDraining && !Drain(connection)) {
+      return false;
+    }
+    return now < connection.deadline;
+  }
+
+  void Receive(uint64_t id, Connection& connection, absl::Time now) {
+    std::string& bytes = connection.bytes;
+    const size_t bytes_max = options_.request_bytes_max;
+    while (!absl::StrContains(bytes, kHttpHeadEnd)) {
+      if (bytes.size() >= bytes_max) {
+        return Answer(connection, Refusal(400, "the request is too large"),
+                      now);
+      }
+      char buffer[4096];
+      const ssize_t count =
+          recv(connection.fd.get(), buffer,
+               std::min(sizeof(buffer), bytes_max - bytes.size()), 0);
+      if (count < 0 && errno == EINTR) continue;
+      const bool is_open = count < 0 && errno == EAGAIN;
+      if (is_open && now >= connection.deadline && !bytes.empty()) {
+        return Answer(connection, Refusal(408, "the request took too long"),
+                      now);
+      }
+      if (is_open) return;
+      if (count <= 0) {
+        connection.state = State::kDraining;
+        return;
+      }
+      bytes.append(buffer, count);
+    }
+    Dispatch(id, connection, now);
+  }
+
+  // The whole head of the request is there.
+  void Dispatch(uint64_t id, Connection& connection, absl::Time now) {
+    const absl::string_view bytes = connection.bytes;
+    const absl::StatusOr<HttpRequest> request = ParseHttpRequest(
+        bytes.substr(0, bytes.find(kHttpHeadEnd) + kHttpHeadEnd.size()));
+    if (!request.ok()) {
+      return Answer(connection, Refusal(400, request.status().message()), now);
+    }
+    connection.with_body = request->method != "HEAD";
+    if (const auto refusal = Refuse(*request)) {
+      return Answer(connection, *refusal, now);
+    }
+    connection.page = &pages_.at(request->path);
+    if (connection.page->is_public) {
+      return Read(id, connection, &public_threads_);
+    }
+    connection.state = State::kWaiting;
+    // Longer than a client that reads nothing keeps its place.
+    connection.deadline = now + 2 * options_.timeout;
+  }
+
+  std::optional<HttpResponse> Refuse(const HttpRequest& request) const {
+    if (request.method != "GET" && request.method != "HEAD") {
       return Refusal(405, "only GET and HEAD are allowed");
     }
-    if (HasBody(connection)) return Refusal(413, "a request has no body");
-    const absl::string_view host = HeaderOf(connection, "Host");
-    if (host.empty()) return Refusal(400, "the request has no Host header");
-    if (!IsOwnHost(host, options_.host, options_.names)) {
+    if (request.has_body) return Refusal(413, "a request has no body");
+    if (request.host.empty()) {
+      return Refusal(400, "the request has no Host header");
+    }
+    if (!IsOwnHost(request.host, options_.host, options_.names)) {
       return Refusal(403, "the Host header names another server");
     }
-    const char* const path = request.local_uri_raw;
-    const auto page = pages_.find(path == nullptr ? "" : path);
+    const auto page = pages_.find(request.path);
     if (page == pages_.end()) return Refusal(404, "no such page");
-    if (!page->second.is_public && !IsAuthorized(connection)) {
+    if (!page->second.is_public && !IsAuthorized(request)) {
       return Refusal(401,
                      "expected \"Authorization: Bearer TOKEN\" with the token "
                      "of --status_token_file");
     }
-    return page->second.read();
+    return std::nullopt;
   }
 
-  bool IsAuthorized(mg_connection* connection) const {
+  bool IsAuthorized(const HttpRequest& request) const {
     if (options_.token.empty()) return true;
-    absl::string_view value = HeaderOf(connection, "Authorization");
+    absl::string_view value = request.authorization;
     return absl::ConsumePrefix(&value, "Bearer ") &&
            IsSameSecret(value, options_.token);
   }
 
+  void Read(uint64_t id, Connection& connection, ThreadPool* threads) {
+    connection.state = State::kReading;
+    connection.deadline = absl::InfiniteFuture();
+    threads->Schedule([this, id, page = connection.page] {
+      HttpResponse response = page->read();
+      {
+        absl::MutexLock lock(&mutex_);
+        read_pages_.push_back({id, std::move(response)});
+      }
+      Wake();
+    });
+  }
+
+  void AnswerReadPages() {
+    std::vector<ReadPage> pages;
+    {
+      absl::MutexLock lock(&mutex_);
+      pages.swap(read_pages_);
+    }
+    for (const ReadPage& page : pages) {
+      Answer(connections_.at(page.connection), page.response, clock_->Now());
+    }
+  }
+
+  void Answer(Connection& connection, const HttpResponse& response,
+              absl::Time now) {
+    connection.state = State::kSending;
+    connection.bytes = Serialize(response, connection.with_body);
+    connection.deadline = now + options_.timeout;
+  }
+
+  // False if the client has closed the connection.
+  bool SendSome(Connection& connection) {
+    absl::string_view left = connection.bytes;
+    left.remove_prefix(connection.sent_bytes);
+    while (!left.empty()) {
+      const ssize_t count =
+          send(connection.fd.get(), left.data(), left.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return errno == EAGAIN;
+      left.remove_prefix(count);
+      connection.sent_bytes += count;
+    }
+    if (connection.counts_as_answer) --answer_count_;
+    connection.counts_as_answer = false;
+    connection.bytes = std::string();
+    shutdown(connection.fd.get(), SHUT_WR);
+    connection.state = State::kDraining;
+    connection.deadline = clock_->Now() + kEndTimeout;
+    return true;
+  }
+
+  // False if the client has closed the connection.
+  static bool Drain(const Connection& connection) {
+    char buffer[4096];
+    const ssize_t count = recv(connection.fd.get(), buffer, sizeof(buffer), 0);
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+  }
+
   const Options options_;
   const std::map<std::string, HttpPage> pages_;
-  mg_context* context_ = nullptr;
-  int port_ = 0;
-  std::string wake_host_;
+  Clock* const clock_ = Clock::Real();
+
+  absl::Mutex mutex_;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<ReadPage> read_pages_ ABSL_GUARDED_BY(mutex_);
+
+  // The rest belongs to the loop's thread.
+  const FileDescriptor wake_fd_;
+  FileDescriptor listen_fd_;
+  absl::Time next_accept_ = absl::InfinitePast();
+  Connections connections_;
+  uint64_t next_id_ = 0;
+  int answer_count_ = 0;
+  ThreadPool public_threads_;
+  ThreadPool threads_;
+  std::thread loop_;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Implementation> implementation,
@@ -295,13 +536,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
       std::make_unique<Implementation>(options, std::move(pages));
   const absl::StatusOr<int> port = implementation->Start();
   if (!port.ok()) return port.status();
-  const absl::string_view host = IsWildcardHost(options.host)
-                                     ? "localhost"
-                                     : absl::string_view(options.host);
-  std::string url = absl::StrCat(
-      "http://",
-      IsIpv6(host) ? absl::StrCat("[", host, "]") : std::string(host), ":",
-      *port, "/");
+  const std::string host =
+      IsWildcardHost(options.host) ? "localhost" : options.host;
+  std::string url =
+      absl::StrCat("http://", HostPort{host, *port}.ToString(), "/");
   return std::unique_ptr<HttpServer>(
       new HttpServer(std::move(implementation), std::move(url)));
 }

@@ -30,8 +30,13 @@ struct HttpPage {
 
 // Serves read-only pages over HTTP/1.1, for people, probes and scrapers.
 //
+// One thread exchanges bytes with all clients, so that those that are silent or
+// slow delay no other. Public pages, which probes read, have threads of their
+// own and do not wait for other pages.
+//
 // A client's use of resources is bounded: the size of a request, the time
-// to send it and to read the answer, and the number of connections. Only GET
+// to send it and to read the answer, and the number of connections, of which a
+// new one replaces the oldest that has sent no whole request. Only GET
 // and HEAD of a known path are answered. Each request must name this server in
 // its Host header, so that a web page of another origin cannot read the pages
 // through a name that it resolves to this address (DNS rebinding). Answers
@@ -44,6 +49,7 @@ struct HttpPage {
 //   405  the method is not GET or HEAD
 //   408  the request took too long
 //   413  the request has a body
+//   503  too many other requests are being answered
 //
 // Thread-safe.
 class HttpServer {
@@ -59,8 +65,10 @@ class HttpServer {
     // Names that requests may address the server by, in addition to IP
     // addresses, "localhost" and `host`.
     std::vector<std::string> names;
-    // Requests that are processed at the same time. As many again may wait.
-    int connection_count_max = 8;
+    int connection_count_max = 256;
+    // Pages that are not public and are being read or sent at the same time.
+    // Further requests wait.
+    int answer_count_max = 8;
     // For a request to arrive, and again for its answer to be taken.
     absl::Duration timeout = absl::Seconds(5);
     int request_bytes_max = 8 * 1024;
@@ -74,7 +82,8 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const Options& options, std::map<std::string, HttpPage> pages);
 
-  // Waits for requests in progress.
+  // Waits for requests in progress, for clients to take their answers at most a
+  // second.
   ~HttpServer();
 
   HttpServer(const HttpServer&) = delete;
@@ -91,12 +100,6 @@ class HttpServer {
   const std::unique_ptr<Implementation> implementation_;
   const std::string url_;
 };
-
-// True if `host_header` ("localhost:8080", "[::1]:80") is an address by which a
-// server on `host` may be reached: on a loopback address another loopback
-// address, elsewhere any IP address; "localhost", `host`, or one of `names`.
-bool IsOwnHost(absl::string_view host_header, absl::string_view host,
-               const std::vector<std::string>& names);
 
 }  // namespace muster
 
