@@ -105,9 +105,13 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
 }
 
 bool IsLoopbackHost(absl::string_view host) {
+  // "127.example" is a name.
+  const bool is_number = std::all_of(host.begin(), host.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '.';
+  });
   return absl::EqualsIgnoreCase(host, "localhost") ||
          absl::EqualsIgnoreCase(host, "localhost.localdomain") ||
-         absl::StartsWith(host, "127.") || host == "::1";
+         (is_number && absl::StartsWith(host, "127.")) || host == "::1";
 }
 
 bool IsWildcardHost(absl::string_view host) {

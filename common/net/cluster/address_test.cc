@@ -65,6 +65,8 @@ TEST(AddressTest, RecognizesHostsOfThisMachine) {
   EXPECT_TRUE(IsLoopbackHost("::1"));
   EXPECT_FALSE(IsLoopbackHost("localhost.example"));
   EXPECT_FALSE(IsLoopbackHost("10.127.0.1"));
+  EXPECT_FALSE(IsLoopbackHost("127.example"));
+  EXPECT_FALSE(IsLoopbackHost("127.0.0.1.example"));
   EXPECT_TRUE(IsWildcardHost("0.0.0.0"));
   EXPECT_TRUE(IsWildcardHost("::"));
   EXPECT_FALSE(IsWildcardHost("0.0.0.1"));
