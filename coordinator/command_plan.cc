@@ -11,6 +11,15 @@ constexpr int kClosuresPerMessageMax = 2048;
 // A worker with so much to do can wait for a fuller message.
 constexpr absl::Duration kBacklogEnough = absl::Milliseconds(1);
 
+// A drained worker ends with status 0.
+proto::JobEnd EndOfDrained() {
+  proto::JobEnd end;
+  end.set_reason(
+      "this worker has been drained and leaves the job, which continues "
+      "without it");
+  return end;
+}
+
 }  // namespace
 
 std::optional<PlannedCommand> PlanCommand(const CommandSources& sources,
@@ -44,9 +53,8 @@ std::optional<PlannedCommand> PlanCommand(const CommandSources& sources,
   const bool has_left =
       record->is_leaving && queue.in_flight_count(worker) == 0;
   if (sources.job_end != nullptr || has_left) {
-    // A drained worker ends with status 0.
     *plan.command.mutable_job_end() =
-        sources.job_end == nullptr ? proto::JobEnd() : *sources.job_end;
+        sources.job_end == nullptr ? EndOfDrained() : *sources.job_end;
     plan.is_last = true;
     has_content = true;
   }

@@ -107,6 +107,8 @@ TEST_F(CommandPlanTest, ADrainedWorkerIsToldWhenItHoldsNothing) {
   ASSERT_TRUE(plan.has_value());
   EXPECT_TRUE(plan->is_last);
   EXPECT_EQ(plan->command.job_end().exit_code(), 0);
+  EXPECT_THAT(plan->command.job_end().reason(),
+              testing::HasSubstr("has been drained"));
 }
 
 TEST_F(CommandPlanTest, TellsTheEndOfTheJob) {

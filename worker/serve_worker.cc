@@ -47,7 +47,9 @@ absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
     }
     RETURN_IF_ERROR(end.status());
     const absl::Status status = JobEndStatus(end->exit_code, end->reason);
-    if (status.ok()) LOG(INFO) << "the job has ended";
+    if (status.ok()) {
+      LOG(INFO) << (end->reason.empty() ? "the job has ended" : end->reason);
+    }
     if (ExitCodeOf(status) != ExitCode::kRestartMe || !waits_for_next) {
       return status;
     }

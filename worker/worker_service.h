@@ -88,7 +88,8 @@ class WorkerService {
   struct JobEnd {
     // The exit code for the processes of the job.
     int exit_code = 0;
-    std::string reason;  // Empty if the job succeeded.
+    // Why this worker ends; empty if the job has succeeded.
+    std::string reason;
   };
 
   // Blocks until a coordinator ends its job. While there is no coordinator,

@@ -205,6 +205,9 @@ TEST_F(JobControlTest, ControlsParameterServerTraining) {
   const Answer drained = Control({"drain", "worker:1"});
   EXPECT_EQ(drained.exit_code, 0) << drained.text;
   ASSERT_NO_FATAL_FAILURE(ExpectEndsWith(kWorker1, 0));
+  EXPECT_THAT(cluster_->process(kWorker1).output(),
+              AllOf(HasSubstr("has been drained and leaves the job"),
+                    testing::Not(HasSubstr("the job has ended"))));
   // An orderly end is no loss.
   EXPECT_THAT(cluster_->process(kChief).output(),
               testing::Not(HasSubstr("is lost")));
