@@ -1,5 +1,8 @@
 #include "ps/parameter_service.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,6 +51,11 @@ constexpr MetricInfo kExchangeSeconds = {
     "muster_exchange_seconds",
     "Time in which this server processes an exchange."};
 
+// The coordinator sends a message as often.
+constexpr absl::Duration kSilenceTick = absl::Milliseconds(500);
+// A connected coordinator may be silent for so long, whatever the grace period.
+constexpr absl::Duration kSilenceMin = absl::Seconds(2);
+
 void SetActivity(const ParameterShard& shard, proto::ServerActivity* activity) {
   const ParameterShard::Activity of_shard = shard.activity();
   activity->set_update_count(of_shard.update_count);
@@ -78,10 +86,8 @@ class ParameterService::Watcher final : public StreamObserver {
       service_->NoteDisagreement(agreed);
       return;
     }
-    if (request->is_coordinator() && !is_coordinator_) {
-      is_coordinator_ = true;
-      service_->CoordinatorCame();
-    }
+    is_coordinator_ = is_coordinator_ || request->is_coordinator();
+    if (is_coordinator_) service_->HearCoordinator(stream_);
     if (is_coordinator_ && request->may_end()) service_->LetGo();
     proto::WatchEvent event;
     event.set_incarnation(service_->admission_check_.self().incarnation);
@@ -93,7 +99,7 @@ class ParameterService::Watcher final : public StreamObserver {
   }
   void OnHalfClose() override { stream_->Finish(absl::OkStatus()); }
   void OnDone(const absl::Status&) override {
-    if (is_coordinator_) service_->CoordinatorWent();
+    if (is_coordinator_) service_->CoordinatorWent(stream_);
   }
 
  private:
@@ -163,7 +169,7 @@ void ParameterService::AddStatus(StatusReport* report) const {
                      .variable_bytes = activity.variable_bytes};
   absl::MutexLock lock(&mutex_);
   report->readiness.push_back(
-      coordinator_count_ > 0
+      !coordinators_.empty()
           ? absl::OkStatus()
           : absl::UnavailableError("no coordinator is connected"));
   report->tasks.push_back(std::move(self));
@@ -275,7 +281,7 @@ void ParameterService::HandleEndTask(ReceivedMessage message,
 void ParameterService::NoteDisagreement(const absl::Status& disagreement) {
   if (!admission_check_.job_id().empty()) return;
   absl::MutexLock lock(&mutex_);
-  if (is_ended_ || coordinator_count_ > 0) return;
+  if (is_ended_ || !coordinators_.empty()) return;
   is_ended_ = true;
   outcome_ = {.end = End::kDisagreement, .why = disagreement};
 }
@@ -291,7 +297,7 @@ void ParameterService::BeginEnd() {
   {
     absl::MutexLock lock(&mutex_);
     is_ending_ = true;
-    if (coordinator_count_ > 0) {
+    if (!coordinators_.empty()) {
       LOG(INFO) << "received a signal to end; waiting for the coordinator to "
                    "save this server's variables";
       return;
@@ -318,55 +324,90 @@ absl::Status ParameterService::CheckCluster(
   return CheckClustersAgree(TaskId{TaskType::kChief, 0}, there, cluster_);
 }
 
-void ParameterService::CoordinatorCame() {
+void ParameterService::HearCoordinator(const std::shared_ptr<Stream>& stream) {
   absl::MutexLock lock(&mutex_);
-  ++coordinator_count_;
+  silent_ticks_ = 0;
+  if (!coordinators_.insert(stream).second) return;
   had_coordinator_ = true;
   admission_check_.SetHasCoordinator(true);
 }
 
-void ParameterService::CoordinatorWent() {
+void ParameterService::CoordinatorWent(const std::shared_ptr<Stream>& stream) {
   absl::MutexLock lock(&mutex_);
-  --coordinator_count_;
-  admission_check_.SetHasCoordinator(coordinator_count_ > 0);
+  coordinators_.erase(stream);
+  admission_check_.SetHasCoordinator(!coordinators_.empty());
 }
 
 ParameterService::Outcome ParameterService::AwaitEnd(
     const CoordinatorWait::Options& coordinator,
     absl::Duration coordinator_grace) {
+  std::set<std::shared_ptr<Stream>> lost;
+  Outcome outcome;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto none = AwaitCoordinator(coordinator)) return *none;
+    outcome = AwaitLoss(coordinator.coordinator, coordinator_grace);
+    if (outcome.end == End::kCoordinatorLost) lost.swap(coordinators_);
+  }
+  for (const std::shared_ptr<Stream>& stream : lost) stream->Cancel();
+  return outcome;
+}
+
+std::optional<ParameterService::Outcome> ParameterService::AwaitCoordinator(
+    const CoordinatorWait::Options& coordinator) {
   Clock* const clock = Clock::Real();
   CoordinatorWait wait(coordinator, clock->Now());
-  absl::MutexLock lock(&mutex_);
   const auto ended_or_met = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_ended_ || had_coordinator_;
-  };
-  const auto ended_or_lost = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return is_ended_ || coordinator_count_ == 0;
-  };
-  const auto ended_or_found = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return is_ended_ || coordinator_count_ > 0;
   };
   while (!ended_or_met()) {
     const absl::StatusOr<std::string> line =
         wait.Look(true, lost_count_, clock->Now());
-    if (!line.ok()) return {.end = End::kNoCoordinator, .why = line.status()};
+    if (!line.ok()) {
+      return Outcome{.end = End::kNoCoordinator, .why = line.status()};
+    }
     if (!line->empty()) LOG(INFO) << *line;
     clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_met),
                              wait.next_look());
   }
+  return std::nullopt;
+}
+
+// A server runs until it is stopped or loses its coordinator, which the number
+// of ticks bounds.
+ParameterService::Outcome ParameterService::AwaitLoss(
+    const std::string& coordinator, absl::Duration coordinator_grace) {
+  Clock* const clock = Clock::Real();
+  bool was_there = true;
+  const auto has_changed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_ended_ || was_there == coordinators_.empty();
+  };
+  silent_ticks_ = 0;
   while (true) {
-    // No deadline: a server runs until it is stopped or loses its coordinator.
-    mutex_.Await(absl::Condition(&ended_or_lost));
-    if (is_ended_ || is_ending_) return outcome_;
-    LOG(WARNING) << coordinator.coordinator << " disconnected; waiting "
-                 << absl::FormatDuration(coordinator_grace)
-                 << " for it to reconnect";
-    if (!clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_found),
-                                  clock->Now() + coordinator_grace)) {
-      ++lost_count_;
-      return {.end = End::kCoordinatorLost};
+    const bool changed = clock->AwaitWithDeadline(
+        &mutex_, absl::Condition(&has_changed), clock->Now() + kSilenceTick);
+    if (is_ended_) return outcome_;
+    const bool is_there = !coordinators_.empty();
+    if (!is_there && is_ending_) return outcome_;
+    if (!changed) ++silent_ticks_;
+    const absl::Duration silence = silent_ticks_ * kSilenceTick;
+    if (changed && is_there) LOG(INFO) << coordinator << " has reconnected";
+    if (changed && !is_there) {
+      LOG(WARNING) << coordinator << " disconnected; waiting "
+                   << absl::FormatDuration(std::max(coordinator_grace - silence,
+                                                    absl::ZeroDuration()))
+                   << " for it to reconnect";
     }
-    if (!is_ended_) LOG(INFO) << coordinator.coordinator << " has reconnected";
+    was_there = is_there;
+    if (silence < (is_there ? std::max(coordinator_grace, kSilenceMin)
+                            : coordinator_grace)) {
+      continue;
+    }
+    ++lost_count_;
+    return {.end = End::kCoordinatorLost,
+            .why = absl::UnavailableError(absl::StrCat(
+                "the coordinator is lost: ", coordinator,
+                " has sent nothing for ", absl::FormatDuration(silence)))};
   }
 }
 
@@ -374,7 +415,7 @@ void ParameterService::Reset() {
   shard_.Clear();
   admission_check_.ReleaseJob();
   absl::MutexLock lock(&mutex_);
-  had_coordinator_ = coordinator_count_ > 0;
+  had_coordinator_ = !coordinators_.empty();
   if (is_ended_ && outcome_.end == End::kJobEnd) {
     is_ended_ = is_ending_;
     outcome_ = {.end = End::kStopped};

@@ -2,6 +2,8 @@
 #define PS_PARAMETER_SERVICE_H_
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -64,12 +66,15 @@ class ParameterService {
     End end = End::kStopped;
     int exit_code = 0;   // For kJobEnd: the exit code from the coordinator.
     std::string reason;  // For kJobEnd: why the job failed; else empty.
-    absl::Status why;    // For kNoCoordinator and kDisagreement.
+    absl::Status why;    // For the other ends, but not for kStopped.
   };
 
   // Blocks until there is a reason to stop. While there is no coordinator, logs
   // which task it waits for, within the limits of `coordinator`. A coordinator
-  // that disconnects may reconnect, or be replaced, within `coordinator_grace`.
+  // that has sent nothing for `coordinator_grace` is lost, whether it is
+  // connected, but for at least 2 s then, or may still reconnect or be
+  // replaced. Counted in ticks, so the time during which this process was
+  // suspended does not count.
   Outcome AwaitEnd(const CoordinatorWait::Options& coordinator,
                    absl::Duration coordinator_grace)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -103,8 +108,18 @@ class ParameterService {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
-  void CoordinatorCame() ABSL_LOCKS_EXCLUDED(mutex_);
-  void CoordinatorWent() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `stream` is one that the coordinator has opened.
+  void HearCoordinator(const std::shared_ptr<Stream>& stream)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void CoordinatorWent(const std::shared_ptr<Stream>& stream)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Parts of AwaitEnd().
+  std::optional<Outcome> AwaitCoordinator(
+      const CoordinatorWait::Options& coordinator)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Outcome AwaitLoss(const std::string& coordinator,
+                    absl::Duration coordinator_grace)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ClusterSpec cluster_;
   const absl::Time start_;
@@ -117,7 +132,9 @@ class ParameterService {
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;  // BeginEnd() was called.
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Outcome outcome_ ABSL_GUARDED_BY(mutex_);
-  int coordinator_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Those that are open; of several, all but one are about to end.
+  std::set<std::shared_ptr<Stream>> coordinators_ ABSL_GUARDED_BY(mutex_);
+  int64_t silent_ticks_ ABSL_GUARDED_BY(mutex_) = 0;  // Of all of them.
   bool had_coordinator_ ABSL_GUARDED_BY(mutex_) = false;
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
 

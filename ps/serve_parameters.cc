@@ -42,11 +42,10 @@ absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
                             static_cast<ExitCode>(signals->exit_code()));
       case ParameterService::End::kCoordinatorLost:
         if (!waits_for_next) {
-          return WithExitCode(absl::UnavailableError("the coordinator is lost"),
-                              ExitCode::kRestartMe);
+          return WithExitCode(outcome.why, ExitCode::kRestartMe);
         }
-        LOG(WARNING) << "the coordinator is lost; dropped its job and waiting "
-                        "for another coordinator";
+        LOG(WARNING) << outcome.why.message()
+                     << "; dropped its job and waiting for another coordinator";
         server->service().Reset();
         break;
       case ParameterService::End::kNoCoordinator:

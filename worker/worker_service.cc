@@ -29,6 +29,9 @@ namespace {
 constexpr int kRunnerCountMax = 1024;
 constexpr absl::Duration kHeartbeatIntervalMin = absl::Milliseconds(1);
 
+// A connected coordinator may be silent for so long, whatever the grace period.
+constexpr absl::Duration kSilenceMin = absl::Seconds(2);
+
 // The tick interval without a session.
 constexpr absl::Duration kIdleTick = absl::Milliseconds(500);
 
@@ -82,6 +85,10 @@ class WorkerService::Conversation final
   }
 
   absl::Duration heartbeat_interval() const { return heartbeat_interval_; }
+  // How long ago the last message arrived.
+  absl::Duration silence() const {
+    return silent_ticks_.load(std::memory_order_relaxed) * heartbeat_interval_;
+  }
   const std::string& job_id() const { return job_id_; }
   WorkerSession* session() const { return session_.get(); }
 
@@ -129,8 +136,8 @@ class WorkerService::Conversation final
         kHeartbeatIntervalMin,
         absl::Milliseconds(opening.heartbeat_interval_ms()));
     silent_ticks_max_ = static_cast<int>(std::clamp<int64_t>(
-        opening.heartbeat_timeout_ms() /
-            std::max<int64_t>(1, opening.heartbeat_interval_ms()),
+        SilenceMax(absl::Milliseconds(opening.heartbeat_timeout_ms())) /
+            heartbeat_interval_,
         2, 1 << 20));
     variables_ =
         service_->variables_(options.self, job_id_, opening.generation());
@@ -163,6 +170,14 @@ class WorkerService::Conversation final
       acceptance->add_fingerprints(fingerprint);
     }
     return stream_->Send(Message{report.SerializeAsString(), {}});
+  }
+
+  // A coordinator that is silent for the grace period is gone, connected or
+  // not.
+  absl::Duration SilenceMax(absl::Duration heartbeat_timeout) const {
+    const absl::Duration grace = service_->options_.coordinator_grace;
+    if (grace <= absl::ZeroDuration()) return heartbeat_timeout;
+    return std::min(heartbeat_timeout, std::max(grace, kSilenceMin));
   }
 
   absl::Status CheckOpening(const proto::SessionOpening& opening) const {
@@ -308,7 +323,8 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   if (job_end_.has_value() || !owner_.has_value()) return;
   ++lost_count_;
   lost_reason_ = why;
-  owner_->away_ticks = 0;
+  const absl::Duration silence = conversation->silence();
+  owner_->away_ticks = silence / kIdleTick;
   if (options_.coordinator_grace <= absl::ZeroDuration()) {
     is_deserted_ = true;
     owner_.reset();
@@ -316,7 +332,9 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   }
   LOG(WARNING) << owner_->name << " disconnected: " << why.message()
                << "; waiting "
-               << absl::FormatDuration(options_.coordinator_grace)
+               << absl::FormatDuration(
+                      std::max(options_.coordinator_grace - silence,
+                               absl::ZeroDuration()))
                << " for it to reconnect";
 }
 

@@ -51,9 +51,10 @@ class WorkerService {
     TaskIdentity self;
     ClusterSpec cluster;
     ExecutableOptions executable;
-    // How long after its disconnection a coordinator may reconnect before it
-    // counts as lost. Counted in ticks, so the time during which this process
-    // was suspended does not count.
+    // How long after its last message a coordinator counts as lost, whether it
+    // is connected, but for at least 2 s then, or may still reconnect. Counted
+    // in ticks, so the time during which this process was suspended does not
+    // count. 0: it is lost when it disconnects.
     absl::Duration coordinator_grace = absl::ZeroDuration();
     // Size limits. The other fields are set by each session's opening.
     WorkerSession::Options session;

@@ -47,15 +47,21 @@ class LostCoordinatorTest : public testing::Test {
   }
 
   // Starts a program that checks that each of its steps is applied once.
+  // `coordinator_timeout` is that of workers: a server that ends takes its
+  // variables with it.
   void StartCounting(int recovery_count, const std::string& heartbeat_timeout,
                      const std::string& coordinator_timeout) {
     cluster_->set_program("tests/faults/counting_program");
-    ASSERT_OK(cluster_->StartAll(
-        {absl::StrCat("--coordinator_timeout=", coordinator_timeout),
-         "--shared_memory=false", "--set",
-         absl::StrCat("closures=", closure_count_), "--set",
-         absl::StrCat("recoveries=", recovery_count), "--set",
-         absl::StrCat("heartbeat_timeout=", heartbeat_timeout)}));
+    for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1, kChief}) {
+      const std::string timeout =
+          task.type == TaskType::kPs ? "60s" : coordinator_timeout;
+      ASSERT_OK(cluster_->Start(
+          task, {absl::StrCat("--coordinator_timeout=", timeout),
+                 "--shared_memory=false", "--set",
+                 absl::StrCat("closures=", closure_count_), "--set",
+                 absl::StrCat("recoveries=", recovery_count), "--set",
+                 absl::StrCat("heartbeat_timeout=", heartbeat_timeout)}));
+    }
     ASSERT_OK(process(kChief).AwaitLine("through: "));
   }
 
@@ -159,7 +165,7 @@ TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedTooLongAreReplaced) {
   for (const TaskId& task : {kWorker0, kWorker1}) {
     ExpectEndsWith(task, kRestartMe);
     EXPECT_THAT(process(task).output(),
-                AllOf(HasSubstr("waiting 2s for it to reconnect"),
+                AllOf(HasSubstr("for it to reconnect"),
                       HasSubstr("did not reconnect within 2s")));
     ASSERT_OK(cluster_->Start(task));
   }
@@ -186,6 +192,18 @@ TEST_F(LostCoordinatorTest, TasksOfATerminatedCoordinatorAskToBeRestarted) {
   for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
     ExpectEndsWith(task, kRestartMe);
   }
+}
+
+// The connections of a coordinator that stands still stay open.
+TEST_F(LostCoordinatorTest, TasksOfASilentCoordinatorWaitForItOnce) {
+  StartTraining({"--coordinator_timeout=6s"});
+  process(kChief).SendSignal(SIGSTOP);
+  const absl::Time start = absl::Now();
+  for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
+    ExpectEndsWith(task, kRestartMe);
+    EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << task;
+  }
+  EXPECT_THAT(process(kPs0).output(), HasSubstr("has sent nothing for 6s"));
 }
 
 TEST_F(LostCoordinatorTest, WaitingTasksSurviveATerminatedCoordinator) {
