@@ -63,6 +63,7 @@ std::optional<ProcessEnd> LaunchedTask::Pump() {
   for (Source* source : {&output_, &error_}) {
     Drain(source);
     if (end.has_value()) {
+      KeepText(source, source->shown.Finish());
       source->cutter.Finish(
           [&](absl::string_view line) { OnLine(*source, line); });
     }
@@ -91,9 +92,15 @@ void LaunchedTask::Drain(Source* source) {
 }
 
 void LaunchedTask::HandOn(Source* source, absl::string_view bytes) {
-  log_.Write(bytes);
-  if (IsRaw(*source)) console_->WriteRaw(bytes);
-  source->cutter.Add(bytes,
+  if (!IsRaw(*source)) return KeepText(source, bytes);
+  console_->WriteRaw(bytes);
+  KeepText(source, source->shown.Add(bytes));
+}
+
+void LaunchedTask::KeepText(Source* source, absl::string_view text) {
+  if (text.empty()) return;
+  log_.Write(text);
+  source->cutter.Add(text,
                      [&](absl::string_view line) { OnLine(*source, line); });
 }
 

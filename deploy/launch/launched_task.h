@@ -17,6 +17,7 @@
 #include "common/net/process/child_process.h"
 #include "deploy/launch/console.h"
 #include "deploy/launch/task_plan.h"
+#include "deploy/launch/terminal_text.h"
 
 namespace muster {
 
@@ -30,7 +31,8 @@ class LaunchedTask {
     std::string log_path;
     int64_t log_bytes_max = 0;  // As RotatingLog.
     int color_index = 0;
-    // Its standard output is a terminal and goes to the console as it is.
+    // Its standard output is a terminal and goes to the console as it is. The
+    // log gets the lines that remain there.
     bool owns_terminal = false;
   };
 
@@ -72,12 +74,14 @@ class LaunchedTask {
     explicit Source(ConsoleStream stream) : stream(stream) {}
 
     const ConsoleStream stream;
-    int fd = -1;  // Owned by child_; -1 after the end of the stream.
+    int fd = -1;         // Owned by child_; -1 after the end of the stream.
+    TerminalText shown;  // If it is a terminal.
     LineCutter cutter;
   };
 
   void Drain(Source* source);
   void HandOn(Source* source, absl::string_view bytes);
+  void KeepText(Source* source, absl::string_view text);
   void OnLine(const Source& source, absl::string_view line);
   bool IsRaw(const Source& source) const {
     return options_.owns_terminal && source.stream == ConsoleStream::kOutput;
