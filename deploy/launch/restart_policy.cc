@@ -19,8 +19,14 @@ RestartPolicy::Decision RestartPolicy::OnEnd(const ProcessEnd& end,
   }
   const bool is_short = ran_for < options_.short_run;
   const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;
+  const bool for_another =
+      end.exit_code == static_cast<int>(ExitCode::kRestartMe);
   short_run_count_ = is_short ? short_run_count_ + 1 : 0;
-  crash_count_ = is_short && !from_outside ? crash_count_ + 1 : 0;
+  if (!is_short || from_outside) {
+    crash_count_ = 0;
+  } else if (!for_another) {
+    ++crash_count_;
+  }
   if (crash_count_ >= options_.crash_count_max) {
     return {.reason = absl::StrCat("crash loop: it ended ", crash_count_,
                                    " times in a row within ",

@@ -24,7 +24,9 @@ class RestartPolicy {
     absl::Duration pause_max = absl::Seconds(10);
 
     // So many crashes at the start in a row are a crash loop. An end by SIGKILL
-    // or SIGTERM comes from outside and does not count.
+    // or SIGTERM comes from outside and does not count, nor does
+    // ExitCode::kRestartMe: the task has lost another one, which may be in a
+    // crash loop.
     int crash_count_max = 5;
   };
 

@@ -73,5 +73,21 @@ TEST(RestartPolicyTest, BeingKilledIsNoCrashLoop) {
   }
 }
 
+TEST(RestartPolicyTest, TheLossOfAnotherTaskIsNoCrash) {
+  const ProcessEnd survivor = {.exit_code = 138};
+  RestartPolicy policy({.restart_count_max = 100});
+  for (int i = 0; i < 50; ++i) {
+    const RestartPolicy::Decision decision = policy.OnEnd(survivor, kShort);
+    ASSERT_TRUE(decision.restart) << decision.reason;
+    ASSERT_LE(decision.pause, absl::Seconds(10));
+  }
+  // Its own crashes count, whatever is between them.
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(policy.OnEnd(kCrash, kShort).restart);
+    ASSERT_TRUE(policy.OnEnd(survivor, kShort).restart);
+  }
+  EXPECT_THAT(policy.OnEnd(kCrash, kShort).reason, HasSubstr("crash loop"));
+}
+
 }  // namespace
 }  // namespace muster
