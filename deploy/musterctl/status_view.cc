@@ -94,6 +94,9 @@ std::string TrainingLines(const Json& status) {
       steps > 0 ? absl::StrCat("/", steps) : "",
       Get<double>(training, "steps_per_second", 0),
       Get<double>(training, "examples_per_second", 0));
+  if (const double left = Get<double>(training, "seconds_left", 0); left > 0) {
+    absl::StrAppend(&text, ", ", Seconds(left), " left");
+  }
   for (const auto& [name, value] : Child(training, "values").items()) {
     if (value.is_number()) {
       absl::StrAppendFormat(&text, ", %s %.4f", name, value.get<double>());

@@ -20,7 +20,8 @@ constexpr char kStatus[] = R"({
   "ready": true,
   "training": {"epoch": 3, "epochs": 30, "step_in_epoch": 17,
                "steps_per_epoch": 43, "steps_per_second": 1204.25,
-               "examples_per_second": 38400, "values": {"loss": 0.3125}},
+               "examples_per_second": 38400, "seconds_left": 3723.5,
+               "values": {"loss": 0.3125}},
   "queue": {"queued": 12, "in_flight": 4, "done": 12345, "retried": 1},
   "tasks": [
     {"task": "worker 0", "state": "connected", "in_state_seconds": 180,
@@ -42,8 +43,8 @@ TEST(StatusViewTest, PrintsWhatAPersonLooksFor) {
   ASSERT_OK_AND_ASSIGN(const std::string text, StatusText(kStatus));
   for (const char* const part :
        {"digits: chief on h0, process 17, up 3m12s, ready\n",
-        "epoch 3/30, step 17/43, 1204.2 steps/s, 38400 examples/s, loss "
-        "0.3125\n",
+        "epoch 3/30, step 17/43, 1204.2 steps/s, 38400 examples/s, "
+        "1h2m3s left, loss 0.3125\n",
         "closures: 12 queued, 4 in flight, 12345 done, 1 retried\n",
         "newest checkpoint: run/ckpt-3, 12s ago\n",
         "2 in flight, 6012 done, 1ms each\n", "10ms each, SLOW\n",

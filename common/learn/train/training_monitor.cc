@@ -1,6 +1,9 @@
 #include "common/learn/train/training_monitor.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +54,10 @@ void TrainingMonitor::BeginEpoch(int epoch,
                          std::memory_order_relaxed);
   step_in_epoch_.store(0, std::memory_order_relaxed);
   epoch_example_count_ = 0;
+  absl::MutexLock lock(&mutex_);
+  if (start_.has_value()) return;
+  start_ = clock_->Now();
+  first_epoch_ = epoch;
 }
 
 void TrainingMonitor::OnSteps(const Steps& steps, const MetricSums& sums) {
@@ -66,14 +73,19 @@ void TrainingMonitor::OnSteps(const Steps& steps, const MetricSums& sums) {
   step_in_epoch_.store(steps.step_in_epoch, std::memory_order_relaxed);
   if (steps.end < next_sample_) return;
   next_sample_ = steps.end + kSampleInterval;
-  Sample(steps.end, sums.Values());
+  Sample(steps.end, sums.Values(), /*is_epoch_end=*/false);
 }
 
 void TrainingMonitor::EndEpoch(const Logs& logs) {
-  Sample(clock_->Now(), logs);
+  const absl::Time now = clock_->Now();
+  Sample(now, logs, /*is_epoch_end=*/true);
+  absl::MutexLock lock(&mutex_);
+  ++ended_epoch_count_;
+  epoch_end_ = now;
 }
 
-void TrainingMonitor::Sample(absl::Time now, const Logs& values) {
+void TrainingMonitor::Sample(absl::Time now, const Logs& values,
+                             bool is_epoch_end) {
   for (const auto& [name, value] : values) {
     GetGauge(kValue, {{"name", name}})->Set(value);
   }
@@ -86,19 +98,25 @@ void TrainingMonitor::Sample(absl::Time now, const Logs& values) {
   while (marks_.size() > 2 && now - marks_[1].time >= kRateWindow) {
     marks_.pop_front();
   }
-  AddPoint(now, values);
+  AddPoint(now, values, is_epoch_end);
 }
 
-void TrainingMonitor::AddPoint(absl::Time now, const Logs& values) {
+void TrainingMonitor::AddPoint(absl::Time now, const Logs& values,
+                               bool is_epoch_end) {
   TrainingStatus::Point point = {
       .time = absl::Now(),
       .step = step_count_.load(std::memory_order_relaxed),
-      .values = {}};
+      .values = {},
+      .is_epoch_end = is_epoch_end};
   // Values of validation come at the end of an epoch, just after others.
   for (const auto& [name, value] : values) {
-    const auto [newest, is_first] = newest_points_.try_emplace(name, now);
-    if (!is_first && now - newest->second < point_interval_) continue;
-    newest->second = now;
+    const auto [it, is_first] = newest_points_.try_emplace(name);
+    Newest& newest = it->second;
+    if (!is_first && now - newest.time < point_interval_) {
+      if (newest.is_epoch_end || !is_epoch_end) continue;
+      RemoveNewest(name);
+    }
+    newest = {.time = now, .is_epoch_end = is_epoch_end};
     point.values.emplace(name, value);
   }
   if (point.values.empty()) return;
@@ -106,17 +124,53 @@ void TrainingMonitor::AddPoint(absl::Time now, const Logs& values) {
   if (status_.series.size() >= kPointsMax) HalvePoints();
 }
 
-void TrainingMonitor::HalvePoints() {
-  std::map<std::string, int64_t> value_counts;  // By name, up to this point.
-  for (TrainingStatus::Point& point : status_.series) {
-    std::erase_if(point.values, [&](const auto& value) {
-      return value_counts[value.first]++ % 2 == 1;
-    });
+void TrainingMonitor::RemoveNewest(const std::string& name) {
+  for (auto point = status_.series.rbegin(); point != status_.series.rend();
+       ++point) {
+    if (point->values.erase(name) == 0) continue;
+    if (point->values.empty()) status_.series.erase(std::next(point).base());
+    return;
   }
+}
+
+void TrainingMonitor::HalvePoints() {
+  std::map<std::string, TrainingStatus::Point*> first_of_pair;  // By name.
+  std::vector<std::pair<TrainingStatus::Point*, std::string>> dropped;
+  for (TrainingStatus::Point& point : status_.series) {
+    for (const auto& [name, value] : point.values) {
+      const auto [first, is_first] = first_of_pair.try_emplace(name, &point);
+      if (is_first) continue;
+      const bool is_better = point.is_epoch_end && !first->second->is_epoch_end;
+      dropped.emplace_back(is_better ? first->second : &point, name);
+      first_of_pair.erase(first);
+    }
+  }
+  for (const auto& [point, name] : dropped) point->values.erase(name);
   std::erase_if(status_.series, [](const TrainingStatus::Point& point) {
     return point.values.empty();
   });
   point_interval_ *= 2;
+}
+
+std::optional<absl::Duration> TrainingMonitor::TimeLeft(absl::Time now) const {
+  if (!start_.has_value()) return std::nullopt;
+  const int epochs_left =
+      status_.epoch_count - first_epoch_ - ended_epoch_count_;
+  if (epochs_left <= 0) return absl::ZeroDuration();
+  if (ended_epoch_count_ > 0) {
+    const absl::Duration epoch = (epoch_end_ - *start_) / ended_epoch_count_;
+    return std::max(epochs_left * epoch - (now - epoch_end_),
+                    (epochs_left - 1) * epoch);
+  }
+  const int64_t steps_per_epoch =
+      steps_per_epoch_.load(std::memory_order_relaxed);
+  const int64_t step_count = step_count_.load(std::memory_order_relaxed);
+  if (steps_per_epoch < 0 || step_count == 0) return std::nullopt;
+  const double steps_left =
+      static_cast<double>(steps_per_epoch) * epochs_left -
+      static_cast<double>(step_in_epoch_.load(std::memory_order_relaxed));
+  return (now - *start_) / static_cast<double>(step_count) *
+         std::max(steps_left, 0.0);
 }
 
 void TrainingMonitor::AddStatus(StatusReport* report) const {
@@ -129,6 +183,7 @@ void TrainingMonitor::AddStatus(StatusReport* report) const {
   status.step_in_epoch = step_in_epoch_.load(std::memory_order_relaxed);
   const int64_t steps = steps_per_epoch_.load(std::memory_order_relaxed);
   if (steps >= 0) status.steps_per_epoch = steps;
+  status.time_left = TimeLeft(clock_->Now());
   // Up to now, so that training that stands still is seen to.
   const double seconds =
       marks_.empty()

@@ -34,7 +34,8 @@ class TrainingMonitor {
   TrainingMonitor(int epoch_count, Clock* clock);
 
   // `epoch` counts from 0.
-  void BeginEpoch(int epoch, std::optional<int64_t> steps_expected);
+  void BeginEpoch(int epoch, std::optional<int64_t> steps_expected)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Steps that ended together.
   struct Steps {
@@ -58,12 +59,24 @@ class TrainingMonitor {
     int64_t example_count = 0;
   };
 
-  void Sample(absl::Time now, const Logs& values) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the values whose newest points are old enough.
-  void AddPoint(absl::Time now, const Logs& values)
+  // The newest point that has a value.
+  struct Newest {
+    absl::Time time;
+    bool is_epoch_end = false;
+  };
+
+  void Sample(absl::Time now, const Logs& values, bool is_epoch_end)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the values whose newest points are old enough. The value of a whole
+  // epoch replaces a newer one of its part.
+  void AddPoint(absl::Time now, const Logs& values, bool is_epoch_end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Keeps every second value of each name, so that the whole course of training
-  // is kept, and doubles the interval.
+  void RemoveNewest(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<absl::Duration> TimeLeft(absl::Time now) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Keeps one of two values of each name, so that the whole course of training
+  // is kept, and doubles the interval. Prefers values of whole epochs.
   void HalvePoints() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -80,7 +93,12 @@ class TrainingMonitor {
   std::deque<Mark> marks_ ABSL_GUARDED_BY(mutex_);  // The last few seconds.
   absl::Duration point_interval_ ABSL_GUARDED_BY(mutex_);
   // By the name of the value.
-  std::map<std::string, absl::Time> newest_points_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Newest> newest_points_ ABSL_GUARDED_BY(mutex_);
+  // Of this Fit().
+  std::optional<absl::Time> start_ ABSL_GUARDED_BY(mutex_);
+  int first_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  int ended_epoch_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time epoch_end_ ABSL_GUARDED_BY(mutex_);  // The newest.
 
   // Of this Fit(). Written by the thread that trains.
   std::atomic<int> epoch_{0};

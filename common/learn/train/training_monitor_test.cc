@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -96,10 +97,70 @@ TEST_F(TrainingMonitorTest, ReportsProgress) {
 // How many points have a value of this name.
 int64_t PointsWith(absl::string_view name) {
   int64_t count = 0;
-  for (const TrainingStatus::Point& point : ReadStatus().training->series) {
+  const StatusReport report = ReadStatus();
+  for (const TrainingStatus::Point& point : report.training->series) {
     count += static_cast<int64_t>(point.values.count(std::string(name)));
   }
   return count;
+}
+
+// The losses of the series, in order.
+std::vector<double> Losses() {
+  std::vector<double> losses;
+  const StatusReport report = ReadStatus();
+  for (const TrainingStatus::Point& point : report.training->series) {
+    const auto loss = point.values.find("loss");
+    if (loss != point.values.end()) losses.push_back(loss->second);
+  }
+  return losses;
+}
+
+TEST_F(TrainingMonitorTest, AnEpochHasItsEndInTheSeries) {
+  TrainingMonitor monitor(10, &clock_);
+  for (int i = 0; i < 10; ++i) {
+    step_ = 0;
+    monitor.BeginEpoch(i, 2);
+    Step(&monitor, absl::Milliseconds(340));
+    Step(&monitor, absl::Milliseconds(340));
+    monitor.EndEpoch({{"loss", i + 1.0}});
+  }
+  EXPECT_THAT(Losses(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
+}
+
+// When points become fewer, those within epochs go first.
+TEST_F(TrainingMonitorTest, EndsOfEpochsAreKeptLongest) {
+  TrainingMonitor monitor(100, &clock_);
+  std::vector<double> ends;
+  for (int i = 0; i < 100; ++i) {
+    step_ = 0;
+    monitor.BeginEpoch(i, 3);
+    for (int j = 0; j < 3; ++j) Step(&monitor, absl::Milliseconds(700));
+    monitor.EndEpoch({{"loss", i + 1.0}});
+    ends.push_back(i + 1.0);
+  }
+  std::vector<double> losses = Losses();
+  std::erase(losses, 0.5);
+  EXPECT_EQ(losses, ends);
+}
+
+TEST_F(TrainingMonitorTest, EstimatesTheTimeLeft) {
+  TrainingMonitor monitor(6, &clock_);
+  EXPECT_EQ(ReadStatus().training->time_left, std::nullopt);
+  monitor.BeginEpoch(2, 10);
+  EXPECT_EQ(ReadStatus().training->time_left, std::nullopt);
+  Step(&monitor, absl::Seconds(2));
+  EXPECT_EQ(ReadStatus().training->time_left, absl::Seconds(78));
+  for (int i = 0; i < 9; ++i) Step(&monitor, absl::Seconds(2));
+  clock_.Advance(absl::Seconds(10));  // Validation.
+  monitor.EndEpoch({{"loss", 0.5}});
+  EXPECT_EQ(ReadStatus().training->time_left, absl::Seconds(90));
+  step_ = 0;
+  monitor.BeginEpoch(3, 10);
+  Step(&monitor, absl::Seconds(5));
+  EXPECT_EQ(ReadStatus().training->time_left, absl::Seconds(85));
+  // An epoch that takes longer than those before.
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_EQ(ReadStatus().training->time_left, absl::Seconds(60));
 }
 
 TEST_F(TrainingMonitorTest, KeepsThePointsOfValidation) {

@@ -89,6 +89,9 @@ Json ToJson(const TrainingStatus& training) {
                {"examples_per_second", training.examples_per_second},
                {"values", training.values}};
   SetIfKnown("steps_per_epoch", training.steps_per_epoch, &json);
+  if (training.time_left.has_value()) {
+    json["seconds_left"] = absl::ToDoubleSeconds(*training.time_left);
+  }
   Json series = Json::array();
   for (const TrainingStatus::Point& point : training.series) {
     series.push_back({{"time", UnixSeconds(point.time)},

@@ -79,11 +79,13 @@ TEST(StatusJsonTest, DescribesTraining) {
       .epoch = 2,
       .epoch_count = 5,
       .step_count = 70,
+      .time_left = absl::Minutes(2),
       .values = {{"loss", std::numeric_limits<double>::quiet_NaN()}},
       .series = {{.time = kNow, .step = 70, .values = {{"loss", 0.5}}}}};
   const Json json = Write(report);
   EXPECT_EQ(json["training"]["epoch"], 2);
   EXPECT_FALSE(json["training"].contains("steps_per_epoch"));
+  EXPECT_EQ(json["training"]["seconds_left"], 120);
   EXPECT_TRUE(json["training"]["values"]["loss"].is_null());
   EXPECT_EQ(json["training"]["series"][0]["step"], 70);
   EXPECT_EQ(json["training"]["series"][0]["values"]["loss"], 0.5);

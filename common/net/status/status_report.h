@@ -83,6 +83,8 @@ struct TrainingStatus {
     absl::Time time;
     int64_t step = 0;
     std::map<std::string, double> values;  // {"loss", 0.3}
+    // The values are those of a whole epoch, and not of its part so far.
+    bool is_epoch_end = false;
   };
 
   int epoch = 0;  // From 1.
@@ -94,6 +96,8 @@ struct TrainingStatus {
   // Of the last few seconds; 0 if unknown.
   double steps_per_second = 0;
   double examples_per_second = 0;
+  // Until the last epoch has ended, at the pace so far; unset while unknown.
+  std::optional<absl::Duration> time_left;
   // The newest values, and a sample of earlier ones.
   std::map<std::string, double> values;
   std::vector<Point> series;

@@ -60,6 +60,9 @@ function tilesOf(status) {
     const target = training.steps_per_epoch ? ` of ${number(training.steps_per_epoch)}` : '';
     tiles.push(['epoch', `${training.epoch} / ${training.epochs}`,
                 `step ${number(training.step_in_epoch)}${target}`]);
+    if (training.seconds_left > 0) {
+      tiles.push(['time left', duration(training.seconds_left), 'at the pace so far']);
+    }
     tiles.push(['steps', number(training.steps), `${number(training.steps_per_second)} per second`]);
     tiles.push(['examples', number(training.examples),
                 `${number(training.examples_per_second)} per second`]);
@@ -138,13 +141,16 @@ function showAlerts(status) {
     ...alerts.map(([text, className]) => element('li', text, className)));
 }
 
-function chartOf(name, points) {
+// Curves are {label, className, points}; a chart has one or two.
+function chartOf(name, curves) {
   const [left, right, top, bottom] = [72, 352, 10, 150];
+  const points = curves.flatMap((curve) => curve.points);
   const values = points.map((point) => point.value);
   const low = Math.min(...values);
   const high = Math.max(...values);
-  const first = points[0].step;
-  const last = points[points.length - 1].step;
+  const steps = points.map((point) => point.step);
+  const first = Math.min(...steps);
+  const last = Math.max(...steps);
   const x = (step) => last > first ? left + (right - left) * (step - first) / (last - first) : right;
   const y = (value) => high > low ? bottom - (bottom - top) * (value - low) / (high - low)
                                   : (top + bottom) / 2;
@@ -157,24 +163,35 @@ function chartOf(name, points) {
   if (high > low) label(left - 6, y(low) + 4, 'end', number(low));
   label(left, bottom + 16, 'start', number(first));
   if (last > first) label(right, bottom + 16, 'end', `step ${number(last)}`);
-  const path = points.map((point, i) =>
-    `${i ? 'L' : 'M'}${x(point.step).toFixed(1)},${y(point.value).toFixed(1)}`);
-  picture.append(shape('path', {class: 'curve', d: path.join('')}));
-  const end = points[points.length - 1];
-  picture.append(shape('circle', {class: 'end', cx: x(end.step), cy: y(end.value), r: 3}));
+  const caption = element('figcaption');
+  for (const {label, className, points} of curves) {
+    const path = points.map((point, i) =>
+      `${i ? 'L' : 'M'}${x(point.step).toFixed(1)},${y(point.value).toFixed(1)}`);
+    picture.append(shape('path', {class: `curve ${className}`, d: path.join('')}));
+    const end = points[points.length - 1];
+    picture.append(shape('circle',
+                         {class: `end ${className}`, cx: x(end.step), cy: y(end.value), r: 3}));
+    if (caption.hasChildNodes()) caption.append(', ');
+    caption.append(element('span', `${label} ${number(end.value)}`, className));
+  }
   const figure = element('figure');
-  figure.append(element('figcaption', `${name} ${number(end.value)}`), picture);
+  figure.append(caption, picture);
   return figure;
 }
 
 function showCharts(training) {
   const series = training ? training.series : [];
   const names = new Set(series.flatMap((point) => Object.keys(point.values)));
+  const pointsOf = (name) => series.filter((point) => Number.isFinite(point.values[name]))
+    .map((point) => ({step: point.step, value: point.values[name]}));
   const charts = [];
   for (const name of names) {
-    const points = series.filter((point) => Number.isFinite(point.values[name]))
-                         .map((point) => ({step: point.step, value: point.values[name]}));
-    if (points.length) charts.push(chartOf(name, points));
+    // Drawn over the values of training.
+    if (name.startsWith('val_') && names.has(name.slice(4))) continue;
+    const curves = [{label: name, className: 'trained', points: pointsOf(name)},
+                    {label: 'validation', className: 'validated', points: pointsOf(`val_${name}`)}]
+      .filter((curve) => curve.points.length > 0);
+    if (curves.length) charts.push(chartOf(name, curves));
   }
   byId('training').hidden = charts.length === 0;
   byId('charts').replaceChildren(...charts);
