@@ -106,13 +106,20 @@ absl::StatusOr<Sharded> ShardByHint(const Dataset& dataset,
   return Sharded{.policy = AutoShardPolicy::kHint, .dataset = dataset};
 }
 
+// Every worker finds the same, and one of them says it.
+bool SpeaksForAll(const InputPlacement& placement) {
+  return placement.worker_index == 0;
+}
+
 absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
                                     const ShardingTraits& traits,
                                     const InputPlacement& placement) {
   if (traits.shards_by_pipeline) {
-    LOG(INFO) << "auto_shard_policy AUTO: ShardByPipeline() in the dataset "
-                 "shards elements among "
-              << placement.worker_count << " workers (HINT)";
+    if (SpeaksForAll(placement)) {
+      LOG(INFO) << "auto_shard_policy AUTO: ShardByPipeline() in the dataset "
+                   "shards elements among "
+                << placement.worker_count << " workers (HINT)";
+    }
     return ShardByHint(dataset, traits);
   }
   std::string reason =
@@ -121,8 +128,10 @@ absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
     absl::StatusOr<Dataset> sharded =
         ShardFiles(dataset, placement.worker_count, placement.worker_index);
     if (sharded.ok()) {
-      LOG(INFO) << "auto_shard_policy AUTO: files are sharded among "
-                << placement.worker_count << " workers (FILE)";
+      if (SpeaksForAll(placement)) {
+        LOG(INFO) << "auto_shard_policy AUTO: files are sharded among "
+                  << placement.worker_count << " workers (FILE)";
+      }
       return Sharded{.policy = AutoShardPolicy::kFile,
                      .dataset = *std::move(sharded)};
     }
@@ -133,20 +142,26 @@ absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
     }
     reason = std::string(sharded.status().message());
   }
-  LOG(WARNING) << "auto_shard_policy AUTO: each of " << placement.worker_count
-               << " workers reads everything and takes its rows of each batch "
-                  "(DATA), because "
-               << reason << "; set auto_shard_policy to DATA if that is meant";
+  if (SpeaksForAll(placement)) {
+    LOG(WARNING)
+        << "auto_shard_policy AUTO: each of " << placement.worker_count
+        << " workers reads everything and takes its rows of each batch "
+           "(DATA), because "
+        << reason << "; set auto_shard_policy to DATA if that is meant";
+  }
   return ShardByData(dataset, traits);
 }
 
 Sharded LeaveWhole(const Dataset& dataset, const ShardingTraits& traits,
                    const InputPlacement& placement) {
   if (!traits.shards_by_pipeline) {
-    LOG(WARNING) << "auto_shard_policy OFF: each of " << placement.worker_count
-                 << " workers goes through all of its dataset; unless it is "
-                    "sharded already, an epoch sees the data "
-                 << placement.worker_count << " times";
+    if (SpeaksForAll(placement)) {
+      LOG(WARNING) << "auto_shard_policy OFF: each of "
+                   << placement.worker_count
+                   << " workers goes through all of its dataset; unless it is "
+                      "sharded already, an epoch sees the data "
+                   << placement.worker_count << " times";
+    }
   }
   return {.policy = AutoShardPolicy::kOff, .dataset = dataset};
 }
@@ -167,9 +182,12 @@ absl::StatusOr<Sharded> ShardDataset(const Dataset& dataset,
       return ShardAsFits(dataset, traits, placement);
     case AutoShardPolicy::kFile:
       if (traits.counts_elements) {
-        LOG(WARNING) << "auto_shard_policy FILE: Take(), Skip() or Shard() in "
-                        "the dataset count elements of one worker's files, not "
-                        "of all";
+        if (SpeaksForAll(placement)) {
+          LOG(WARNING)
+              << "auto_shard_policy FILE: Take(), Skip() or Shard() in "
+                 "the dataset count elements of one worker's files, not "
+                 "of all";
+        }
       }
       return ShardByFile(dataset, traits, placement);
     case AutoShardPolicy::kData:
@@ -201,9 +219,11 @@ absl::StatusOr<int64_t> GlobalBatchSize(const Dataset& dataset,
         "global_batch_size where elements are batches already"));
   }
   if (batch_size < placement.replica_count()) {
-    LOG(WARNING) << "a global batch of " << batch_size << " for "
-                 << placement.replica_count()
-                 << " replicas: in every step some have nothing to do";
+    if (SpeaksForAll(placement)) {
+      LOG(WARNING) << "a global batch of " << batch_size << " for "
+                   << placement.replica_count()
+                   << " replicas: in every step some have nothing to do";
+    }
   }
   return batch_size;
 }

@@ -213,7 +213,10 @@ absl::Status PeerGroup::Form() {
     absl::MutexLock lock(&mutex_);
     is_formed_ = true;
   }
-  Report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
+  // All would say the same.
+  if (options_.config.cluster.IsChief(options_.config.task)) {
+    Report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
+  }
   return absl::OkStatus();
 }
 
