@@ -15,6 +15,7 @@
 #include "common/learn/train/job/resolved_job.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/program_info.h"
+#include "common/net/process/run_lease.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 #include "coordinator/job_strategy.h"
@@ -127,6 +128,7 @@ int CoordinatorMain(int argc, char** argv) {
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(CheckPrediction(options));
+    if (!IsPrediction()) RETURN_IF_ERROR(CheckRunDirIsFree(options));
     ASSIGN_OR_RETURN(job, ResolveJob(options));
     return absl::OkStatus();
   };

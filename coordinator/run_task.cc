@@ -1,5 +1,6 @@
 #include "coordinator/run_task.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -17,6 +18,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/program.h"
+#include "common/net/process/run_lease.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_network.h"
 #include "common/net/process/train_task.h"
@@ -67,9 +69,15 @@ int RunTask(int argc, char** argv, TrainFunction train,
   program.usage = absl::StrCat(program.name, " [flags] [--set name=value ...]");
   program.topics = TaskFlags(FlagUsers::kAny);
   program.settings = std::move(settings);
-  return RunTask(
-      program, argc, argv, [](const TaskOptions&) { return absl::OkStatus(); },
-      train);
+  const auto check = [](const TaskOptions& options) {
+    return CheckRunDirIsFree(options);
+  };
+  const auto train_alone = [train](Task& task) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<RunLease> lease,
+                     TakeRunLease(&task, task.options().run_dir));
+    return StatusOfRun(lease.get(), train(task));
+  };
+  return RunTask(program, argc, argv, check, train_alone);
 }
 
 int RunTask(const ProgramInfo& program, int argc, char** argv,

@@ -17,6 +17,7 @@
 #include "common/net/process/exit_code.h"
 #include "common/net/process/program.h"
 #include "common/net/process/program_info.h"
+#include "common/net/process/run_lease.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_network.h"
 #include "common/net/process/task_options.h"
@@ -90,6 +91,7 @@ int WorkerMain(int argc, char** argv) {
     if (CheckConfigWanted() && options.job_file.empty()) {
       return absl::OkStatus();
     }
+    RETURN_IF_ERROR(CheckRunDirIsFree(options));
     ASSIGN_OR_RETURN(job, ResolveJob(options));
     return absl::OkStatus();
   };

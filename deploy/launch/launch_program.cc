@@ -39,6 +39,7 @@
 #include "common/net/process/program.h"
 #include "common/net/process/program_info.h"
 #include "common/net/process/resource_failure.h"
+#include "common/net/process/run_lease.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
@@ -455,8 +456,9 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   if (!absl::GetFlag(FLAGS_model).empty()) {
     ASSIGN_OR_RETURN(model_job, MakeModelJob(ModelJobOfFlags()));
   }
-  ASSIGN_OR_RETURN(const std::string folder, MakeFolder());
   const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+  RETURN_IF_ERROR(CheckRunDirIsFree(run_dir));
+  ASSIGN_OR_RETURN(const std::string folder, MakeFolder());
   plan.run_dir = IsObjectUrl(run_dir) ? run_dir : folder;
   if (model_job.has_value()) {
     ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, folder));

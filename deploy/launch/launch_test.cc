@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,7 +17,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/process/child_process.h"
+#include "common/net/process/run_lease.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cluster/process_under_test.h"
@@ -97,6 +102,50 @@ TEST_F(LaunchTest, EveryTaskRunsInItsPlaceAndIsHeard) {
                     HasSubstr(absl::StrCat("ps 0     | ", run_dir_))));
   EXPECT_THAT(ReadLog("worker-1.log"),
               AllOf(HasSubstr("I am worker 1\n"), HasSubstr("2 threads\n")));
+}
+
+TEST_F(LaunchTest, LogsOfATaskOnTheTerminalHaveLines) {
+  ChildProcess::Options options;
+  options.standard_output = ChildProcess::Output::kTerminal;
+  options.arguments = {
+      "deploy/launch/launch",
+      "--program=/bin/sh",
+      "--workers=1",
+      "--ps=1",
+      absl::StrCat("--run_dir=", run_dir_),
+      "--",
+      "-c",
+      absl::StrCat(kReadConfig,
+                   "if [ $role = chief ]; then printf 'Epoch 1\\n"
+                   "\\r\\033[32m1/2\\033[0m\\b\\b\\b\\r2/2 done\\n'; fi")};
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ChildProcess> launch,
+                       ChildProcess::Start(options));
+  std::string shown;
+  char buffer[4096];
+  ssize_t count;
+  while ((count = read(launch->stdout_fd(), buffer, sizeof(buffer))) > 0) {
+    shown.append(buffer, count);
+  }
+  const std::optional<ProcessEnd> end = launch->Wait(absl::Minutes(1));
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->ShellCode(), 0);
+  EXPECT_THAT(shown, HasSubstr("\x1b[32m1/2\x1b[0m"));
+  EXPECT_EQ(ReadLog("chief.log"), "Epoch 1\n2/2 done\n");
+}
+
+TEST_F(LaunchTest, AFolderInUseIsLeftAlone) {
+  {
+    ASSERT_OK_AND_ASSIGN(const auto lease, RunLease::Take({.run_dir = run_dir_,
+                                                           .task = "chief 0",
+                                                           .incarnation = 1}));
+    const auto launch = Launch({"--workers=1", "--ps=1"}, "echo started");
+    EXPECT_EQ(ExitCode(*launch), 2);
+    EXPECT_THAT(launch->output(),
+                AllOf(HasSubstr(absl::StrCat("is in use: pid ", getpid())),
+                      Not(HasSubstr("started"))));
+    EXPECT_FALSE(std::filesystem::exists(run_dir_ + "/logs"));
+  }
+  EXPECT_EQ(ExitCode(*Launch({"--workers=1", "--ps=1"}, "echo started")), 0);
 }
 
 TEST_F(LaunchTest, TheCoordinatorsStatusIsTheJobs) {

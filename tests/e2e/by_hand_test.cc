@@ -235,6 +235,46 @@ TEST_F(ByHandTest, AFolderWithResultsIsNotTrainedInAgain) {
   }
 }
 
+TEST_F(ByHandTest, AFolderInUseIsNotTrainedIn) {
+  const std::vector<std::string> arguments = {
+      "coordinator/coordinator", "--job=examples/digits/digits.job", "--set",
+      "epochs=100000", absl::StrCat("--run_dir=", cluster_->run_dir())};
+  ASSERT_OK_AND_ASSIGN(const auto first, ProcessUnderTest::Start(arguments));
+  ASSERT_OK(first->AwaitLine("Epoch 2/"));
+  ASSERT_OK_AND_ASSIGN(const auto second, ProcessUnderTest::Start(arguments));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, second->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 2);
+  EXPECT_THAT(
+      second->output(),
+      testing::AllOf(HasSubstr(absl::StrCat("--run_dir=", cluster_->run_dir(),
+                                            " is in use: pid ", first->pid(),
+                                            " on host ")),
+                     testing::Not(HasSubstr("Epoch 1/"))));
+  EXPECT_OK(first->AwaitLine("Epoch "));
+  first->SendSignal(SIGKILL);
+  ASSERT_OK(first->AwaitEnd());
+  ASSERT_OK_AND_ASSIGN(const auto third, ProcessUnderTest::Start(arguments));
+  EXPECT_OK(third->AwaitLine("Epoch 1/"));
+  EXPECT_THAT(third->output(), testing::Not(HasSubstr("waiting")));
+}
+
+TEST_F(ByHandTest, AClusterWhoseFolderIsInUseIsToldByItsChief) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto owner,
+      ProcessUnderTest::Start(
+          {"coordinator/coordinator", "--job=examples/digits/digits.job",
+           "--set", "epochs=100000",
+           absl::StrCat("--run_dir=", cluster_->run_dir())}));
+  ASSERT_OK(owner->AwaitLine("Epoch 2/"));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 138);
+    EXPECT_THAT(
+        cluster_->process(task).output(),
+        HasSubstr(absl::StrCat("is in use: pid ", owner->pid(), " on host ")));
+  }
+}
+
 TEST_F(ByHandTest, AChiefThatCannotSaveInTimeStillTellsTheOthers) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->StartAll({"--grace_period=8s"}));

@@ -191,7 +191,7 @@ TEST_F(SynchronousTest, RejectsTwoWorkersWithOneIndex) {
   ASSERT_OK(process(kWorker0).AwaitLine("waiting for worker 1"));
   const auto second = ProcessUnderTest::Start(
       {"worker/worker", "--job=examples/digits/digits.job",
-       absl::StrCat("--run_dir=", cluster_->run_dir())},
+       absl::StrCat("--run_dir=", cluster_->run_dir(), "_of_the_second")},
       {{"TF_CONFIG", cluster_->TfConfig(kWorker0)}});
   ASSERT_OK(second);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, (*second)->AwaitEnd());

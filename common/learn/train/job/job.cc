@@ -113,7 +113,9 @@ absl::StatusOr<JobCallbacks> Prepare(ResolvedJob& resolved,
   if (!options.is_chief) return callbacks;
   RETURN_IF_ERROR(
       PrepareFolders(resolved.job(), options.run_dir, Borrow(callbacks)));
-  if (options.on_run_dir) options.on_run_dir(AbsoluteFolder(options.run_dir));
+  if (options.on_run_dir) {
+    RETURN_IF_ERROR(options.on_run_dir(AbsoluteFolder(options.run_dir)));
+  }
   return callbacks;
 }
 
@@ -123,8 +125,8 @@ absl::Status TellRunDir(const RunJobOptions& options,
   ASSIGN_OR_RETURN(const std::string folder,
                    agreement.FromChief("the folder of the run",
                                        AbsoluteFolder(options.run_dir)));
-  if (!options.is_chief && options.on_run_dir) options.on_run_dir(folder);
-  return absl::OkStatus();
+  if (options.is_chief || !options.on_run_dir) return absl::OkStatus();
+  return options.on_run_dir(folder);
 }
 
 absl::StatusOr<uint64_t> SeedOf(const proto::TrainingJob& job,

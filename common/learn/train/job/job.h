@@ -42,7 +42,8 @@ struct RunJobOptions {
   // processes that train in sync alike.
   std::optional<uint64_t> seed = std::nullopt;
   // Gets the absolute path of the chief's `run_dir`, once it can be written to.
-  std::function<void(const std::string& folder)> on_run_dir;
+  // The job ends with its error.
+  std::function<absl::Status(const std::string& folder)> on_run_dir;
   std::string muster_version = "";
   Verbosity verbose = Verbosity::kAuto;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.

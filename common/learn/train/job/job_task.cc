@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/job_control.h"
+#include "common/net/process/run_lease.h"
 #include "common/net/process/task_log.h"
 #include "common/net/process/version.h"
 #include "proto/training_job.pb.h"
@@ -131,19 +133,24 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
   if (options.config.task.type == TaskType::kEvaluator) {
     return EvaluateJobFile(task, std::move(resolved), run_options);
   }
-  run_options.on_run_dir = [&](const std::string& folder) {
+  std::unique_ptr<RunLease> lease;
+  run_options.on_run_dir = [&](const std::string& folder) -> absl::Status {
+    ASSIGN_OR_RETURN(lease, TakeRunLease(&task, folder));
+    if (is_chief) RETURN_IF_ERROR(CheckRunIsNotOver(folder));
     WriteLogBesideResults(options, is_chief, folder);
+    return absl::OkStatus();
   };
+  const std::string run_dir = resolved.run_dir();
   if (is_chief) {
     JobControl::OfProcess().SetCheckpointFolder(
-        RequestedCheckpointFolder(resolved.run_dir()));
-    RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
+        RequestedCheckpointFolder(run_dir));
     LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
                                   options.server_return_timeout);
   }
-  const std::string run_dir = resolved.run_dir();
-  const absl::Status status =
+  absl::Status status =
       RunJob(std::move(resolved), make_strategy, run_options).status();
+  status = StatusOfRun(lease.get(), std::move(status));
+  lease.reset();
   // The folder was not asked for, and the error says what was wrong.
   const bool is_unwanted = is_chief && options.run_dir.empty();
   if (is_unwanted && absl::IsInvalidArgument(status)) {

@@ -22,7 +22,11 @@ absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options);
 
 // Runs the job. A folder that --run_dir does not name is removed again if the
 // job is invalid and has written nothing. A task of type evaluator scores the
-// job's checkpoints.
+// job's checkpoints. All others of a job train into a folder that no other job
+// trains into meanwhile.
+//   kFailedPrecondition  another process trains into run_dir (TakeRunLease()),
+//                        with ExitCode::kUsage
+//   kAborted             another process has taken it over
 //   kInvalidArgument  its run_dir holds the results of a run that is over, with
 //                     ExitCode::kUsage
 //   others            as RunJob() or EvaluateJob()

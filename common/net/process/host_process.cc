@@ -1,0 +1,93 @@
+#include "common/net/process/host_process.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+namespace {
+
+struct ProcessStat {
+  char state = 0;
+  uint64_t start_ticks = 0;
+};
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Unset if there is no such process. The second field, the name of the
+// executable in parentheses, may contain spaces and parentheses.
+std::optional<ProcessStat> ReadStat(int64_t pid) {
+  constexpr size_t kState = 0;        // Of the fields after the name.
+  constexpr size_t kStartTicks = 19;  // proc(5): field 22.
+  const std::string line = FirstLine(absl::StrCat("/proc/", pid, "/stat"));
+  const size_t end = line.rfind(')');
+  if (end == line.npos) return std::nullopt;
+  const std::vector<absl::string_view> fields = absl::StrSplit(
+      absl::string_view(line).substr(end + 1), ' ', absl::SkipEmpty());
+  ProcessStat stat;
+  if (fields.size() <= kStartTicks ||
+      !absl::SimpleAtoi(fields[kStartTicks], &stat.start_ticks)) {
+    return std::nullopt;
+  }
+  stat.state = fields[kState].front();
+  return stat;
+}
+
+std::string BootId() {
+  return std::string(
+      absl::StripAsciiWhitespace(FirstLine("/proc/sys/kernel/random/boot_id")));
+}
+
+std::string PidNamespace() {
+  char text[64] = {};
+  const ssize_t size = readlink("/proc/self/ns/pid", text, sizeof(text));
+  return size > 0 ? std::string(text, size) : "";
+}
+
+}  // namespace
+
+std::string HostProcess::ToString() const {
+  return absl::StrCat("pid ", pid, " on host ", host);
+}
+
+HostProcess ThisProcess() { return ProcessOfPid(getpid()); }
+
+HostProcess ProcessOfPid(pid_t pid) {
+  HostProcess process = {
+      .pid = pid, .boot_id = BootId(), .pid_namespace = PidNamespace()};
+  utsname names;
+  if (uname(&names) == 0) process.host = names.nodename;
+  const std::optional<ProcessStat> stat = ReadStat(pid);
+  if (stat.has_value()) process.start_ticks = stat->start_ticks;
+  return process;
+}
+
+ProcessState StateOf(const HostProcess& process) {
+  const bool is_visible =
+      !process.boot_id.empty() && process.boot_id == BootId() &&
+      !process.pid_namespace.empty() && process.pid_namespace == PidNamespace();
+  if (!is_visible) return ProcessState::kUnknown;
+  const std::optional<ProcessStat> stat = ReadStat(process.pid);
+  const bool runs = stat.has_value() &&
+                    stat->start_ticks == process.start_ticks &&
+                    stat->state != 'Z' && stat->state != 'X';
+  return runs ? ProcessState::kRunning : ProcessState::kEnded;
+}
+
+}  // namespace muster
