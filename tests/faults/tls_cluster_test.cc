@@ -26,6 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/faulty_link.h"
 #include "tests/cluster/process_under_test.h"
 
 namespace muster {
@@ -125,6 +126,19 @@ TEST_F(TlsClusterTest, ParameterServersTrainWhileCertificatesAreReplaced) {
 TEST_F(TlsClusterTest, EncryptedServersTrainWhileCertificatesAreReplaced) {
   ASSERT_NO_FATAL_FAILURE(TrainWhileCertificatesAreReplaced(
       {"--nolocal_connections", "--noshared_memory"}));
+}
+
+// A handshake has two round trips, half a second together.
+TEST_F(TlsClusterTest, HandshakesMayTakeLong) {
+  ASSERT_NO_FATAL_FAILURE(CreateCluster(1, 1));
+  ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kPs0));
+  link->Delay(absl::Milliseconds(80));
+  ASSERT_OK(StartAll({"--noshared_memory"}));
+  ASSERT_OK(process(kChief).AwaitLine("Epoch 1/"));
+  link->Delay(absl::ZeroDuration());
+  for (const TaskId task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 0);
+  }
 }
 
 TEST_F(TlsClusterTest, SynchronousWorkersTrain) {
