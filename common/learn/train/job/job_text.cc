@@ -12,15 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job_canonical.h"
-#include "google/protobuf/descriptor.h"
+#include "common/learn/train/job/job_fields.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "proto/training_job.pb.h"
@@ -184,72 +182,6 @@ class PlaceholderScanner {
   std::vector<Bracket> open_;
 };
 
-// The text between two quotes that come after `prefix` in `message`; empty when
-// there is none.
-absl::string_view Quoted(absl::string_view message, absl::string_view prefix) {
-  const size_t found = message.find(prefix);
-  if (found == absl::string_view::npos) return "";
-  const absl::string_view rest = message.substr(found + prefix.size());
-  return rest.substr(0, rest.find('"'));
-}
-
-// What was probably meant, from the words of protobuf's parser: it tells which
-// field of which message it does not know in no other way.
-std::string Suggestion(absl::string_view message) {
-  const absl::string_view type = Quoted(message, "Message type \"");
-  const absl::string_view field = Quoted(message, "has no field named \"");
-  const pb::Descriptor* descriptor =
-      pb::DescriptorPool::generated_pool()->FindMessageTypeByName(
-          std::string(type));
-  if (field.empty() || descriptor == nullptr) return "";
-  std::vector<absl::string_view> names;
-  for (int i = 0; i < descriptor->field_count(); ++i) {
-    names.push_back(descriptor->field(i)->name());
-  }
-  std::string suggestion = DidYouMean(field, names);
-  if (!suggestion.empty()) return suggestion;
-  for (const absl::string_view name : names) {
-    const bool is_part = absl::StartsWith(name, absl::StrCat(field, "_")) ||
-                         absl::EndsWith(name, absl::StrCat("_", field));
-    if (is_part) return absl::StrCat("; did you mean \"", name, "\"?");
-  }
-  return absl::StrCat("; it has ", absl::StrJoin(names, ", "));
-}
-
-// Collects the values of all enums that a field called `field_name` has,
-// anywhere in a message of this type.
-void CollectEnumValues(const pb::Descriptor& type, absl::string_view field_name,
-                       std::set<const pb::Descriptor*>* seen,
-                       std::set<absl::string_view>* values) {
-  if (!seen->insert(&type).second) return;
-  for (int i = 0; i < type.field_count(); ++i) {
-    const pb::FieldDescriptor& field = *type.field(i);
-    if (field.message_type() != nullptr) {
-      CollectEnumValues(*field.message_type(), field_name, seen, values);
-    }
-    if (field.enum_type() == nullptr || field.name() != field_name) continue;
-    for (int j = 0; j < field.enum_type()->value_count(); ++j) {
-      values->insert(field.enum_type()->value(j)->name());
-    }
-  }
-}
-
-// The value that was probably meant, or all that there are. The message names
-// the field and not its type, so that fields of one name count together.
-std::string EnumSuggestion(absl::string_view message) {
-  const absl::string_view value =
-      Quoted(message, "Unknown enumeration value of \"");
-  if (value.empty()) return "";
-  std::set<const pb::Descriptor*> seen;
-  std::set<absl::string_view> values;
-  CollectEnumValues(*proto::TrainingJob::descriptor(),
-                    Quoted(message, "for field \""), &seen, &values);
-  const std::string suggestion = DidYouMean(
-      value, std::vector<absl::string_view>(values.begin(), values.end()));
-  if (!suggestion.empty() || values.empty()) return suggestion;
-  return absl::StrCat("; expected one of ", absl::StrJoin(values, ", "));
-}
-
 // Keeps the first error of protobuf's parser.
 class FirstError final : public pb::io::ErrorCollector {
  public:
@@ -278,20 +210,23 @@ template <typename ColumnOf>
 absl::Status ParseInto(const std::string& text, absl::string_view file_name,
                        ColumnOf column_of, proto::TrainingJob* job,
                        pb::TextFormat::ParseInfoTree* locations = nullptr) {
+  const auto error_at = [&](int line, int column, absl::string_view message) {
+    line = std::max(line, 0);
+    column = column_of(line, std::max(column, 0));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Position(file_name, line, column), message));
+  };
+  const JobFields fields = CheckJobFields(text, *job->descriptor());
+  if (fields.mistake.has_value()) {
+    return error_at(fields.mistake->line, fields.mistake->column,
+                    fields.mistake->message);
+  }
   FirstError error;
   pb::TextFormat::Parser parser;
   parser.WriteLocationsTo(locations);
   parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(text, job)) return absl::OkStatus();
-  const int line = std::max(error.line(), 0);
-  const int column = column_of(line, std::max(error.column(), 0));
-  const std::string suggestion = absl::StrCat(Suggestion(error.message()),
-                                              EnumSuggestion(error.message()));
-  absl::string_view message = error.message();
-  // Its full stop would stand before the suggestion.
-  if (!suggestion.empty()) absl::ConsumeSuffix(&message, ".");
-  return absl::InvalidArgumentError(
-      absl::StrCat(Position(file_name, line, column), message, suggestion));
+  if (parser.ParseFromString(fields.text, job)) return absl::OkStatus();
+  return error_at(error.line(), error.column(), error.message());
 }
 
 // The text with a number of the same width in the place of each placeholder

@@ -239,16 +239,52 @@ TEST(JobTextTest, SuggestsTheEnumValueThatWasMeant) {
         absl::StrCat("model { sequential { layers { ", text, " } } }"));
   };
   const std::vector<std::pair<std::string, std::string>> mistakes = {
-      {"dense { activation: relu }", "did you mean \"RELU\"?"},
       {"conv2d { padding: SAM }", "did you mean \"SAME\"?"},
       {"random_flip { mode: HORIZONTALLY }", "did you mean \"HORIZONTAL\"?"},
       {"resizing { interpolation: BILINEER }", "did you mean \"BILINEAR\"?"},
       {"random_zoom { fill_mode: ZERO }",
-       "expected one of CONSTANT, NEAREST, REFLECT, WRAP"}};
+       "expected one of REFLECT, CONSTANT, NEAREST, WRAP"}};
   for (const auto& [text, hint] : mistakes) {
     EXPECT_THAT(layer(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(hint)))
         << text;
+  }
+}
+
+TEST(JobTextTest, TakesEnumValuesInOtherSpellings) {
+  const auto activation = [](const std::string& text,
+                             const JobSettings& settings = {}) {
+    const absl::StatusOr<proto::TrainingJob> job = Parse(
+        absl::StrCat("model { sequential { layers { dense { activation: ", text,
+                     " units: 3 } } } }"),
+        settings);
+    EXPECT_OK(job) << text;
+    return job.ok() ? job->model().sequential().layers(0).dense().activation()
+                    : proto::JobActivation::LINEAR;
+  };
+  for (const std::string text :
+       {"RELU", "relu", "\"relu\"", "'ReLU'", "Relu", "1"}) {
+    EXPECT_EQ(activation(text), proto::JobActivation::RELU) << text;
+  }
+  for (const std::string text : {"leakyrelu", "\"leaky-relu\"", "LeakyReLU"}) {
+    EXPECT_EQ(activation(text), proto::JobActivation::LEAKY_RELU) << text;
+  }
+  EXPECT_EQ(activation("${f}", {{"f", "relu"}}), proto::JobActivation::RELU);
+  EXPECT_EQ(Agreed("input { auto_shard_policy: \"data\" }").text,
+            Agreed("input { auto_shard_policy: DATA }").text);
+}
+
+// Protobuf's parser passes over reserved names.
+TEST(JobTextTest, RefusesWeightDecayInsideARule) {
+  for (const std::string rule : {"adamw", "adam", "sgd", "muon"}) {
+    EXPECT_THAT(
+        Parse(absl::StrCat("optimizer {\n  ", rule,
+                           " { learning_rate: ${r} weight_decay: 0.5 }\n}"),
+              {{"r", "0.12345"}}),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(StartsWith(absl::StrCat("a.job:2:", rule.size() + 26)),
+                       HasSubstr(absl::StrCat("optimizer { ", rule,
+                                              " { ... } weight_decay: ...")))));
   }
 }
 
