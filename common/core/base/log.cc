@@ -13,12 +13,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/log_file.h"
 #include "common/core/base/log_format.h"
+#include "common/core/base/quoted_text.h"
 #include "common/core/base/rotating_log.h"
 #include "common/core/base/status_macros.h"
 
@@ -129,29 +131,10 @@ void EndWaitLine() {
   }
 }
 
-// The length of the UTF-8 sequence at the beginning of `text`; 0 if it is none.
-size_t SequenceLength(absl::string_view text) {
-  const auto byte = [text](size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond Unicode.
-  const bool is_invalid =
-      (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
-      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);
-  return is_invalid ? 0 : length;
-}
-
 std::string JsonString(absl::string_view text) {
   std::string json = "\"";
   while (!text.empty()) {
-    const size_t length = SequenceLength(text);
+    const size_t length = Utf8SequenceLength(text);
     const char first = text[0];
     if (length == 0) {
       json.append("\\ufffd");
@@ -168,6 +151,12 @@ std::string JsonString(absl::string_view text) {
   }
   json.push_back('"');
   return json;
+}
+
+// The message as text: what it quotes cannot change a terminal, and its further
+// lines do not look like those of other messages.
+std::string TextOf(absl::string_view message) {
+  return absl::StrReplaceAll(PrintableText(message), {{"\n", "\n  "}});
 }
 
 absl::string_view NameOf(LogSeverity severity) {
@@ -235,7 +224,7 @@ void WriteLogLine(LogSeverity severity, absl::string_view message) {
   const std::string task = Record(severity, now, message);
   WriteLine(format.load(std::memory_order_relaxed) == LogFormat::kJson
                 ? JsonLine(severity, now, task, "", 0, message)
-                : absl::StrCat(message, "\n"));
+                : absl::StrCat(TextOf(message), "\n"));
 }
 
 absl::Status WriteLogToFile(const std::string& path, int64_t bytes_max) {
@@ -282,7 +271,7 @@ LogLine::~LogLine() {
   }
   const char letter = "IWE"[static_cast<int>(severity_)];
   const std::string named =
-      absl::StrCat(task, task.empty() ? "" : ": ", message);
+      absl::StrCat(task, task.empty() ? "" : ": ", TextOf(message));
   const std::string line = absl::StrCat(
       std::string(1, letter),
       absl::FormatTime("%m%d %H:%M:%E3S", now, absl::LocalTimeZone()), "] ",

@@ -83,6 +83,17 @@ TEST_F(LogTest, EscapesJson) {
   EXPECT_EQ(message("\xE2\x82"), "\"\\ufffd\\ufffd\"}\n");
 }
 
+TEST_F(LogTest, TextThatIsLoggedCannotForgeALineOrMoveTheCursor) {
+  EXPECT_THAT(
+      Output([] {
+        LOG(INFO) << "cell \x1b[2J\r is bad\nE0101 00:00:00.000] forged";
+      }),
+      EndsWith("] cell \\x1b[2J\\x0d is bad\n  E0101 00:00:00.000] "
+               "forged\n"));
+  EXPECT_EQ(Output([] { WriteLogLine(LogSeverity::kError, "a\x1b[mb\nc"); }),
+            "a\\x1b[mb\n  c\n");
+}
+
 TEST_F(LogTest, DropsLinesBelowTheMinimum) {
   SetMinimumLogSeverity(LogSeverity::kError);
   EXPECT_EQ(Output([] { LOG(WARNING) << "dropped"; }), "");

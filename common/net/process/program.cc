@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
+#include "common/core/base/quoted_text.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_set.h"
 #include "common/core/tensor/check_numerics.h"
@@ -26,7 +27,7 @@ namespace muster {
 namespace {
 
 ExitCode Complain(const ProgramInfo& program, const absl::Status& error) {
-  std::cerr << program.name << ": " << std::string(error.message())
+  std::cerr << program.name << ": " << PrintableText(error.message())
             << "\nTry: " << program.name << " --help" << std::endl;
   return ExitCode::kUsage;
 }
