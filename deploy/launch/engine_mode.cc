@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include "absl/flags/declare.h"
@@ -15,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/object_url.h"
 #include "common/net/process/task_options.h"
@@ -205,14 +204,11 @@ absl::StatusOr<int> TaskGpus() {
 }
 
 absl::StatusOr<std::string> ReadJobFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
   if (path.empty()) return "";
-  if (!file.is_open() || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--job: cannot read ", path));
-  }
-  return text.str();
+  absl::StatusOr<std::string> text = ReadSmallFile(path);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--job: ", text.status().message()));
 }
 
 absl::StatusOr<std::string> MakeSlurmScript(ClusterPlan plan,

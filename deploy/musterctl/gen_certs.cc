@@ -1,10 +1,8 @@
 #include "deploy/musterctl/gen_certs.h"
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/private_file.h"
 #include "common/net/rpc/certificate_authority.h"
@@ -38,15 +37,6 @@ namespace {
 
 constexpr int kTaskCountMax = 10000;
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file.is_open() || !(text << file.rdbuf())) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  }
-  return text.str();
-}
-
 // The CA whose files lie in the folder, or a new one.
 absl::StatusOr<std::unique_ptr<CertificateAuthority>> OpenAuthority(
     const std::string& folder, absl::Duration validity) {
@@ -54,8 +44,9 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> OpenAuthority(
   const std::string key_path = folder + "/ca.key";
   std::error_code error;
   if (std::filesystem::exists(key_path, error)) {
-    ASSIGN_OR_RETURN(const std::string certificate, ReadFile(certificate_path));
-    ASSIGN_OR_RETURN(const std::string key, ReadFile(key_path));
+    ASSIGN_OR_RETURN(const std::string certificate,
+                     ReadSmallFile(certificate_path));
+    ASSIGN_OR_RETURN(const std::string key, ReadSmallFile(key_path));
     auto authority = CertificateAuthority::FromPem(certificate, key, validity);
     if (authority.ok()) return authority;
     return absl::InvalidArgumentError(absl::StrCat(

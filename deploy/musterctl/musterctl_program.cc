@@ -3,9 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <optional>
@@ -24,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/did_you_mean.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
@@ -101,15 +99,12 @@ const ProgramInfo& Program() {
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   if (path.empty()) return "";
-  std::ifstream file(path);
-  if (!file) {
+  const absl::StatusOr<std::string> text = ReadSmallFile(path);
+  if (!text.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--status_token_file=", path,
-                     ": cannot be read: ", std::strerror(errno)));
+        absl::StrCat("--status_token_file: ", text.status().message()));
   }
-  const std::string text((std::istreambuf_iterator<char>(file)),
-                         std::istreambuf_iterator<char>());
-  return std::string(absl::StripAsciiWhitespace(text));
+  return std::string(absl::StripAsciiWhitespace(*text));
 }
 
 absl::StatusOr<TlsFiles> OperatorTlsFiles() {

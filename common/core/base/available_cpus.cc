@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -15,17 +13,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/small_file.h"
 
 namespace muster {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+// Empty if it cannot be read.
+std::string TextIn(const std::string& path) {
+  return ReadKernelFile(path).value_or("");
 }
 
 // Processors for "200000 100000": a quota and a period. kUnlimited for "max",
@@ -43,12 +40,12 @@ double Bandwidth(absl::string_view text) {
 }
 
 double BandwidthOfVersion2(const std::string& folder) {
-  return Bandwidth(ReadFile(folder + "/cpu.max"));
+  return Bandwidth(TextIn(folder + "/cpu.max"));
 }
 
 double BandwidthOfVersion1(const std::string& folder) {
-  return Bandwidth(absl::StrCat(ReadFile(folder + "/cpu.cfs_quota_us"), " ",
-                                ReadFile(folder + "/cpu.cfs_period_us")));
+  return Bandwidth(absl::StrCat(TextIn(folder + "/cpu.cfs_quota_us"), " ",
+                                TextIn(folder + "/cpu.cfs_period_us")));
 }
 
 // The least bandwidth of `group` ("/a/b") and of the groups above it.
@@ -82,9 +79,10 @@ namespace internal {
 double ControlGroupCpuLimit(const std::string& root) {
   const std::string mount = root + "/sys/fs/cgroup";
   double limit = kUnlimited;
-  std::ifstream groups(root + "/proc/self/cgroup");
+  const std::string groups = TextIn(root + "/proc/self/cgroup");
   // Lines are "hierarchy:controllers:path"; version 2 has no controllers.
-  for (std::string line; std::getline(groups, line);) {
+  for (const absl::string_view line :
+       absl::StrSplit(groups, '\n', absl::SkipEmpty())) {
     const std::vector<std::string> fields =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;

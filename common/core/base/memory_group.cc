@@ -1,7 +1,6 @@
 #include "common/core/base/memory_group.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/small_file.h"
 
 namespace muster {
 namespace {
@@ -20,20 +20,16 @@ constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 // The number in the first line of a file; kUnlimited for "max" and for a file
 // that cannot be read.
 size_t LimitIn(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
+  const std::string text = ReadKernelFile(path).value_or("");
   uint64_t limit = 0;
-  if (!std::getline(file, line) || !absl::SimpleAtoi(line, &limit)) {
-    return kUnlimited;
-  }
-  return limit;
+  const std::string line = text.substr(0, text.find('\n'));
+  return absl::SimpleAtoi(line, &limit) ? limit : kUnlimited;
 }
 
 // The number after "oom_kill " in a file.
 std::optional<int64_t> KillCountIn(const std::string& path) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    absl::string_view text = line;
+  const std::string lines = ReadKernelFile(path).value_or("");
+  for (absl::string_view text : absl::StrSplit(lines, '\n')) {
     int64_t count = 0;
     if (absl::ConsumePrefix(&text, "oom_kill ") &&
         absl::SimpleAtoi(text, &count)) {
@@ -47,10 +43,12 @@ std::optional<int64_t> KillCountIn(const std::string& path) {
 
 MemoryGroup::MemoryGroup(const std::string& root) {
   const std::string mount = absl::StrCat(root, "/sys/fs/cgroup");
-  std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
+  const std::string groups =
+      ReadKernelFile(absl::StrCat(root, "/proc/self/cgroup")).value_or("");
   // Lines are "hierarchy:controllers:path"; version 2 has no controllers, and
   // limits memory only if version 1 does not.
-  for (std::string line; std::getline(groups, line);) {
+  for (const absl::string_view line :
+       absl::StrSplit(groups, '\n', absl::SkipEmpty())) {
     const std::vector<std::string> fields =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;

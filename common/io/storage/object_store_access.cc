@@ -1,7 +1,6 @@
 #include "common/io/storage/object_store_access.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <vector>
@@ -10,7 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -43,11 +44,10 @@ using Profile = std::map<std::string, std::string>;
 // nothing if the file or the section does not exist.
 std::optional<Profile> ReadProfile(const std::string& path,
                                    absl::string_view name) {
-  std::ifstream file(path);
+  const std::string lines = ReadSmallFile(path).value_or("");
   std::optional<Profile> profile;
-  std::string line;
   bool is_inside = false;
-  while (std::getline(file, line)) {
+  for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
     absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') continue;
     if (absl::ConsumePrefix(&text, "[")) {

@@ -1,9 +1,6 @@
 #include "common/net/process/command_line.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -11,9 +8,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/did_you_mean.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/process/known_flags.h"
 #include "common/net/process/settings.h"
@@ -146,16 +145,18 @@ class Parser {
       return absl::InvalidArgumentError(
           "--flagfile: a flag file cannot name another one");
     }
-    std::ifstream file(path);
-    if (!file) {
-      return absl::NotFoundError(absl::StrCat(
-          "--flagfile=", path, ": cannot be read: ", std::strerror(errno)));
+    const absl::StatusOr<std::string> lines = ReadSmallFile(path);
+    if (!lines.ok()) {
+      return absl::Status(
+          lines.status().code(),
+          absl::StrCat("--flagfile: ", lines.status().message()));
     }
     const absl::Span<const std::string> arguments = arguments_;
     const size_t next = next_;
     in_flag_file_ = true;
-    std::string text;
-    for (int number = 1; std::getline(file, text); ++number) {
+    int number = 0;
+    for (const absl::string_view text : absl::StrSplit(*lines, '\n')) {
+      ++number;
       const absl::string_view line = absl::StripAsciiWhitespace(text);
       if (line.empty() || absl::StartsWith(line, "#")) continue;
       const absl::Status status = ReadArguments(WordsOf(line));

@@ -43,7 +43,7 @@ struct CommandLine {
 //                      that is no flag before "--" (with the flag it was
 //                      probably for), or a mistake in a flag file (with the
 //                      line)
-//   kNotFound          a flag file cannot be read
+//   others             as ReadSmallFile(), for a flag file
 absl::StatusOr<CommandLine> ParseArguments(
     const ProgramInfo& program, absl::Span<const std::string> arguments);
 

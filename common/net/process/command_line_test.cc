@@ -198,8 +198,14 @@ TEST_F(CommandLineTest, AMistakeInAFlagFileIsNamedWithItsLine) {
                        HasSubstr("a flag file cannot name another one")));
   EXPECT_THAT(Parse({"--flagfile=/no/such/file"}),
               StatusIs(absl::StatusCode::kNotFound,
-                       "--flagfile=/no/such/file: cannot be read: No such "
-                       "file or directory"));
+                       "--flagfile: cannot read /no/such/file: No such file or "
+                       "directory"));
+  for (const std::string& path :
+       {testing::TempDir(), std::string("/dev/zero")}) {
+    EXPECT_THAT(Parse({"--flagfile=" + path}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("--flagfile: cannot read " + path)));
+  }
 }
 
 }  // namespace

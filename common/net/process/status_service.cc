@@ -3,10 +3,6 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -15,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
 #include "common/net/process/exit_code.h"
@@ -29,15 +26,12 @@ constexpr size_t kTokenBytesMin = 16;
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   if (path.empty()) return "";
-  std::ifstream file(path);
-  if (!file) {
+  const absl::StatusOr<std::string> text = ReadSmallFile(path);
+  if (!text.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--status_token_file=", path,
-                     ": cannot be read: ", std::strerror(errno)));
+        absl::StrCat("--status_token_file: ", text.status().message()));
   }
-  const std::string text((std::istreambuf_iterator<char>(file)),
-                         std::istreambuf_iterator<char>());
-  std::string token(absl::StripAsciiWhitespace(text));
+  std::string token(absl::StripAsciiWhitespace(*text));
   if (token.size() < kTokenBytesMin) {
     return absl::InvalidArgumentError(
         absl::StrCat("--status_token_file=", path, ": the token has ",

@@ -7,16 +7,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/core/base/random.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -26,8 +27,9 @@ constexpr absl::string_view kNamePrefix = "muster-";
 
 // "<boot id>/<network namespace>": abstract names live in the latter.
 std::string HostIdentity() {
-  std::string boot_id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot_id);
+  std::string boot_id =
+      ReadKernelFile("/proc/sys/kernel/random/boot_id").value_or("");
+  absl::StripTrailingAsciiWhitespace(&boot_id);
   struct stat network = {};
   stat("/proc/self/ns/net", &network);
   return absl::StrCat(boot_id, "/", network.st_ino);

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -22,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/small_file.h"
 
 namespace muster {
 namespace {
@@ -67,9 +67,8 @@ int BindError(const addrinfo& address) {
 std::set<std::string> ListeningSockets(int port) {
   std::set<std::string> sockets;
   for (const char* const table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream file(table);
-    std::string line;
-    while (std::getline(file, line)) {
+    const std::string lines = ReadKernelFile(table).value_or("");
+    for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
       // "0: 0100007F:C7B3 00000000:0000 0A ... uid timeout inode ..."
       const std::vector<std::string> fields =
           absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -98,8 +97,7 @@ bool HoldsOne(const fs::path& process, const std::set<std::string>& sockets) {
 }
 
 std::string CommandOf(const fs::path& process) {
-  std::ifstream file(process / "cmdline");
-  std::string command((std::istreambuf_iterator<char>(file)), {});
+  std::string command = ReadKernelFile(process / "cmdline").value_or("");
   std::replace(command.begin(), command.end(), '\0', ' ');
   absl::StripTrailingAsciiWhitespace(&command);
   // Without the folders of the executable.

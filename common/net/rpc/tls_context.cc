@@ -12,16 +12,15 @@
 #include <openssl/x509v3.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <optional>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -52,13 +51,13 @@ using Names =
 
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      absl::string_view flag) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file.is_open() || !(text << file.rdbuf())) {
-    return absl::NotFoundError(
-        absl::StrCat(flag, ": cannot read ", path.empty() ? "\"\"" : path));
+  if (path.empty()) {
+    return absl::NotFoundError(absl::StrCat(flag, ": cannot read \"\""));
   }
-  return text.str();
+  absl::StatusOr<std::string> text = ReadSmallFile(path);
+  if (text.ok()) return text;
+  return absl::Status(text.status().code(),
+                      absl::StrCat(flag, ": ", text.status().message()));
 }
 
 Bio Reader(const std::string& text) {

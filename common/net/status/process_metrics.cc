@@ -5,12 +5,16 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/small_file.h"
 
 namespace muster {
 namespace {
@@ -39,10 +43,10 @@ double Seconds(const timeval& time) {
 
 void AddProcessMetrics(MetricSink* sink) {
   // Total and resident size, in pages.
-  int64_t total_pages = 0;
+  const std::string statm = ReadKernelFile("/proc/self/statm").value_or("");
+  const std::vector<absl::string_view> pages = absl::StrSplit(statm, ' ');
   int64_t resident_pages = 0;
-  if (std::ifstream statm("/proc/self/statm");
-      statm >> total_pages >> resident_pages) {
+  if (pages.size() >= 2 && absl::SimpleAtoi(pages[1], &resident_pages)) {
     sink->AddGauge(kResidentBytes,
                    static_cast<double>(resident_pages * getpagesize()));
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -10,14 +9,23 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "common/compute/ops/ops.h"
+#include "common/core/base/quoted_text.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 
 namespace muster {
 namespace {
+
+// A token may be as long as a line of text, and there may be millions.
+constexpr SmallFileLimits kVocabularyFileLimits = {
+    .bytes_max = int64_t{1} << 30, .timeout = absl::Minutes(5)};
 
 bool ParseToken(const std::string& line, std::string* token) {
   *token = line;
@@ -78,20 +86,24 @@ template <typename T>
 absl::Status Vocabulary<T>::ReadFile() {
   const std::string& path = options_.vocabulary_file;
   if (path.empty() || !options_.vocabulary.empty()) return absl::OkStatus();
-  std::ifstream file(path);
-  if (!file) {
+  const absl::StatusOr<std::string> lines =
+      ReadSmallFile(path, kVocabularyFileLimits);
+  if (!lines.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot be read: ", path, "; expected a token per line"));
+        absl::StrCat(lines.status().message(), "; expected a token per line"));
   }
-  for (std::string line; std::getline(file, line);) {
-    line = std::string(absl::StripSuffix(line, "\r"));
-    if (ParseToken(line, &options_.vocabulary.emplace_back())) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("has \"", line, "\" in line ", options_.vocabulary.size(),
-                     " of ", path, "; expected an integer"));
+  const absl::string_view text = absl::StripSuffix(*lines, "\n");
+  if (text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("is empty: ", path));
   }
-  if (!options_.vocabulary.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("is empty: ", path));
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::string token(absl::StripSuffix(line, "\r"));
+    if (ParseToken(token, &options_.vocabulary.emplace_back())) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", QuotedText(token), " in line ", options_.vocabulary.size(),
+        " of ", path, "; expected an integer"));
+  }
+  return absl::OkStatus();
 }
 
 template <typename T>

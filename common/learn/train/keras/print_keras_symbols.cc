@@ -1,20 +1,18 @@
 // Prints docs/keras_symbols.md.
 
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/core/base/small_file.h"
 #include "common/learn/train/keras/keras_symbols.h"
 
 int main() {
-  std::ifstream file("docs/keras_symbols.txt");
-  std::ostringstream symbols;
-  symbols << file.rdbuf();
+  const absl::StatusOr<std::string> symbols =
+      muster::ReadSmallFile("docs/keras_symbols.txt");
   const absl::StatusOr<std::string> page =
-      muster::KerasSymbolsPage(symbols.str());
+      symbols.ok() ? muster::KerasSymbolsPage(*symbols) : symbols;
   if (!page.ok()) {
     std::cerr << page.status().message() << "\n";
     return EXIT_FAILURE;

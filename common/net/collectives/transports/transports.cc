@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/small_file.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
@@ -17,8 +18,9 @@ namespace {
 // Tasks with the same name run under the same kernel and in the same network
 // namespace.
 std::string OwnHostName() {
-  std::string boot_id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  std::string boot_id =
+      ReadKernelFile("/proc/sys/kernel/random/boot_id").value_or("");
+  absl::StripTrailingAsciiWhitespace(&boot_id);
   char network[PATH_MAX] = {};
   const ssize_t length =
       readlink("/proc/self/ns/net", network, sizeof(network) - 1);
