@@ -1,5 +1,6 @@
 #include "coordinator/coordinator_program.h"
 
+#include <iostream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,7 +9,9 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/train/job/job_evaluation.h"
 #include "common/learn/train/job/job_predict.h"
 #include "common/learn/train/job/job_reference.h"
 #include "common/learn/train/job/job_task.h"
@@ -32,18 +35,22 @@ ABSL_FLAG(std::string, predict_data, "",
           "Labels are not needed.");
 ABSL_FLAG(bool, predict_classes, false,
           "Adds a column with the class of the greatest value.");
+ABSL_FLAG(bool, evaluate, false,
+          "Evaluates in place of training: prints the loss and the metrics of "
+          "the job's test data, or else of its validation data.");
 ABSL_FLAG(std::string, weights, "",
-          "The prefix of the checkpoint to predict with. By default "
-          "final_weights in --run_dir.");
+          "The prefix of the checkpoint to predict or evaluate with. By "
+          "default final_weights in --run_dir.");
 
 namespace muster {
 namespace {
 
 ProgramInfo Program() {
   std::vector<FlagTopic> topics = TaskFlags(FlagUsers::kCoordinator);
-  topics.insert(topics.begin() + 1, {.title = "Prediction",
-                                     .flags = {"predict", "predict_data",
-                                               "predict_classes", "weights"}});
+  topics.insert(topics.begin() + 1,
+                {.title = "Prediction and evaluation",
+                 .flags = {"predict", "predict_data", "predict_classes",
+                           "evaluate", "weights"}});
   return {
       .name = "coordinator",
       .summary =
@@ -51,7 +58,9 @@ ProgramInfo Program() {
           "hands steps to the workers, evaluates, and writes summary.json. On "
           "the cluster that TF_CONFIG names, or in this process alone. As an "
           "evaluator: scores every checkpoint that the training writes. With "
-          "--predict: predicts with the weights of a training that is over.",
+          "--predict or --evaluate: predicts or evaluates with the weights of "
+          "a "
+          "training that is over.",
       .usage = "coordinator --job=FILE [--set name=value ...] [flags]",
       .examples =
           "  coordinator --job=examples/digits/digits.job\n"
@@ -69,41 +78,63 @@ ProgramInfo Program() {
 }
 
 bool IsPrediction() { return !absl::GetFlag(FLAGS_predict).empty(); }
+bool IsEvaluation() { return absl::GetFlag(FLAGS_evaluate); }
 
-// Refuses the flags of predictions where they mean nothing.
-absl::Status CheckPrediction(const TaskOptions& options) {
-  if (!IsPrediction()) {
-    const bool is_given = !absl::GetFlag(FLAGS_weights).empty() ||
-                          !absl::GetFlag(FLAGS_predict_data).empty() ||
-                          absl::GetFlag(FLAGS_predict_classes);
-    if (!is_given) return absl::OkStatus();
+// Refuses the flags of predictions and evaluations where they mean nothing.
+absl::Status CheckUseOfWeights(const TaskOptions& options) {
+  if (IsPrediction() && IsEvaluation()) {
     return absl::InvalidArgumentError(
-        "--weights, --predict_data and --predict_classes are for predictions: "
+        "--predict and --evaluate exclude each other");
+  }
+  const bool has_prediction_flag = !absl::GetFlag(FLAGS_predict_data).empty() ||
+                                   absl::GetFlag(FLAGS_predict_classes);
+  if (!IsPrediction() && has_prediction_flag) {
+    return absl::InvalidArgumentError(
+        "--predict_data and --predict_classes are for predictions: "
         "--predict=OUT.csv is missing");
   }
+  if (!IsPrediction() && !IsEvaluation()) {
+    if (absl::GetFlag(FLAGS_weights).empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--weights is for --predict=OUT.csv and --evaluate; expected one of "
+        "them");
+  }
+  const absl::string_view flag = IsPrediction() ? "--predict" : "--evaluate";
   if (!options.config.IsAlone()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--predict runs in one process, and ",
-                     options.config.source, " names a cluster: unset it"));
+        absl::StrCat(flag, " runs in one process, and ", options.config.source,
+                     " names a cluster: unset it"));
   }
   if (absl::GetFlag(FLAGS_weights).empty() && options.run_dir.empty()) {
-    return absl::InvalidArgumentError(
-        "--predict needs trained weights: --run_dir=DIR of the training, whose "
-        "final_weights are taken, or --weights=PREFIX of a checkpoint");
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag,
+        " needs trained weights: --run_dir=DIR of the training, whose "
+        "final_weights are taken, or --weights=PREFIX of a checkpoint"));
   }
   return absl::OkStatus();
 }
 
+std::string Weights(const TaskOptions& options) {
+  const std::string weights = absl::GetFlag(FLAGS_weights);
+  return weights.empty() ? absl::StrCat(options.run_dir, "/final_weights")
+                         : weights;
+}
+
 absl::Status Predict(const TaskOptions& options, ResolvedJob job) {
-  std::string weights = absl::GetFlag(FLAGS_weights);
-  if (weights.empty())
-    weights = absl::StrCat(options.run_dir, "/final_weights");
   return PredictJob(std::move(job),
                     {.output_file = absl::GetFlag(FLAGS_predict),
-                     .weights = std::move(weights),
+                     .weights = Weights(options),
                      .data_file = absl::GetFlag(FLAGS_predict_data),
                      .with_classes = absl::GetFlag(FLAGS_predict_classes),
                      .thread_count = options.thread_count});
+}
+
+absl::Status Evaluate(const TaskOptions& options, ResolvedJob job) {
+  return EvaluateWeights(std::move(job),
+                         {.weights = Weights(options),
+                          .thread_count = options.thread_count},
+                         std::cout)
+      .status();
 }
 
 absl::Status CheckTask(const TaskOptions& options) {
@@ -127,13 +158,15 @@ int CoordinatorMain(int argc, char** argv) {
     if (CheckConfigWanted() && options.job_file.empty()) {
       return absl::OkStatus();
     }
-    RETURN_IF_ERROR(CheckPrediction(options));
-    if (!IsPrediction()) RETURN_IF_ERROR(CheckRunDirIsFree(options));
+    RETURN_IF_ERROR(CheckUseOfWeights(options));
+    const bool trains = !IsPrediction() && !IsEvaluation();
+    if (trains) RETURN_IF_ERROR(CheckRunDirIsFree(options));
     ASSIGN_OR_RETURN(job, ResolveJob(options));
     return absl::OkStatus();
   };
   const auto run = [&](Task& task) {
     if (IsPrediction()) return Predict(task.options(), *std::move(job));
+    if (IsEvaluation()) return Evaluate(task.options(), *std::move(job));
     return TrainJob(task, *std::move(job), JobStrategyFactory(&task));
   };
   return RunTask(Program(), argc, argv, check, run);

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/process/child_process.h"
@@ -84,6 +85,17 @@ TEST_F(PredictTest, PredictionsAreAsGoodAsTheEvaluationOfTheTraining) {
   const nlohmann::json summary = nlohmann::json::parse(file);
   EXPECT_NEAR(right / static_cast<double>(labels.size()),
               summary["final"]["test_sparse_categorical_accuracy"], 1e-6);
+  const std::string evaluated = Run(
+      {"--set=epochs=3", "--threads=1", "--run_dir=" + run_dir_, "--evaluate"},
+      0);
+  EXPECT_THAT(evaluated,
+              AllOf(HasSubstr(absl::StrFormat(
+                        "test - loss: %.4f",
+                        summary["final"]["test_loss"].get<double>())),
+                    HasSubstr(absl::StrFormat(
+                        "sparse_categorical_accuracy: %.4f",
+                        summary["final"]["test_sparse_categorical_accuracy"]
+                            .get<double>()))));
 }
 
 TEST_F(PredictTest, SaysWhatIsMissing) {
@@ -91,6 +103,8 @@ TEST_F(PredictTest, SaysWhatIsMissing) {
   EXPECT_THAT(Run({predict}, 2),
               AllOf(HasSubstr("--run_dir=DIR"), HasSubstr("--weights=PREFIX")));
   EXPECT_THAT(Run({"--weights=w"}, 2), HasSubstr("--predict=OUT.csv"));
+  EXPECT_THAT(Run({"--evaluate"}, 2), HasSubstr("--evaluate needs trained"));
+  EXPECT_THAT(Run({"--evaluate", predict}, 2), HasSubstr("exclude each other"));
   EXPECT_THAT(
       Run({predict, "--weights=w"}, 2,
           {{"TF_CONFIG", R"({"cluster": {"worker": ["localhost:1"],)"

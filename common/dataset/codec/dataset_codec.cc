@@ -79,6 +79,9 @@ absl::StatusOr<Dataset> DecodeCsv(const Stage::Csv& csv) {
     if (column.has_default_value()) {
       decoded.default_value = column.default_value();
     }
+    decoded.class_names = {column.class_names().begin(),
+                           column.class_names().end()};
+    decoded.is_date = column.is_date();
     options.columns.push_back(std::move(decoded));
   }
   if (csv.delimiter().size() > 1) {

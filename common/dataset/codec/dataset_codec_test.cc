@@ -83,8 +83,14 @@ std::string WriteExample(const std::string& name) {
 // One stage of each kind that reads files.
 std::vector<Dataset> FileExamples() {
   return {
-      Csv(WriteFile("wire.csv", "a;b;y\n1;;3\n2;5;4\n"),
-          {.columns = {{.name = "b", .default_value = "9"}, {.name = "a"}},
+      Csv(WriteFile("wire.csv",
+                    "a;b;d;y\n1;;2024-02-29;no\n2;5;2024-03-01;yes\n"),
+          {.columns = {{.name = "b", .default_value = "9"},
+                       {.name = "a"},
+                       {.name = "d", .is_date = true},
+                       {.name = "y",
+                        .dtype = DType::kInt64,
+                        .class_names = {"no", "yes"}}},
            .label_column = "y",
            .delimiter = ';',
            .scale = 0.5}),

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -20,10 +21,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "common/core/base/quoted_text.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "common/dataset/files/csv_cell.h"
 #include "common/dataset/files/csv_reader.h"
 #include "common/dataset/files/file_table.h"
 #include "common/dataset/row_tables.h"
@@ -31,6 +34,9 @@
 
 namespace muster {
 namespace {
+
+// How many names of a header an error lists.
+constexpr size_t kNamesShownMax = 50;
 
 template <typename T>
 bool ParseNumber(absl::string_view text, double scale, T* value) {
@@ -144,6 +150,19 @@ std::vector<std::string> NamesOf(const Plan& plan) {
   return names;
 }
 
+// The first names of a header, for an error.
+std::string NamesIn(const std::vector<CsvField>& header) {
+  std::vector<std::string> names;
+  for (const CsvField& field : header) {
+    if (names.size() == kNamesShownMax) {
+      names.push_back(absl::StrCat(header.size() - names.size(), " more"));
+      break;
+    }
+    names.push_back(QuotedText(absl::StripAsciiWhitespace(field.text)));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 // The position in the file of each of the plan's columns.
 absl::StatusOr<std::vector<size_t>> FindColumns(
     const Plan& plan, const CsvReader& reader,
@@ -156,65 +175,84 @@ absl::StatusOr<std::vector<size_t>> FindColumns(
   for (const CsvColumn& column : plan.columns) {
     const auto position = positions.find(column.name);
     if (position == positions.end()) {
-      return reader.ErrorAt(
-          header[0].line, 1,
-          absl::StrCat("no column \"", column.name, "\"; there are ",
-                       absl::StrJoin(header, ", ",
-                                     [](std::string* out, const CsvField& f) {
-                                       absl::StrAppend(out, f.text);
-                                     })));
+      return reader.ErrorAt(header[0].line, 1,
+                            absl::StrCat("no column ", QuotedText(column.name),
+                                         "; there are ", NamesIn(header)));
     }
     found.push_back(position->second);
   }
   return found;
 }
 
-absl::string_view KindOf(DType dtype) {
-  if (dtype == DType::kBool) return "true or false";
-  return IsInteger(dtype) ? "a whole number in the range" : "a number";
-}
+// The components of records, as they are read.
+class RecordBuilder {
+ public:
+  // `plan` outlives the builder.
+  explicit RecordBuilder(const Plan& plan)
+      : plan_(plan), types_(TypesOf(plan)) {
+    for (size_t i = 0; i < types_.size(); ++i) {
+      const bool is_label = plan.label >= 0 && i + 1 == types_.size();
+      components_.emplace_back(types_[i].dtype,
+                               is_label || plan.scale == 0 ? 1 : plan.scale);
+    }
+    cells_.reserve(plan.columns.size());
+    for (const CsvColumn& column : plan.columns) cells_.emplace_back(column);
+  }
 
-absl::Status AppendRecord(const Plan& plan, const CsvReader& reader,
-                          const std::vector<CsvField>& fields,
-                          const std::vector<size_t>& positions,
-                          std::vector<ComponentBuilder>* builders) {
-  for (size_t c = 0; c < positions.size(); ++c) {
-    const CsvColumn& column = plan.columns[c];
-    const CsvField& field = fields[positions[c]];
+  // `positions` has that of each column in `fields`.
+  absl::Status Append(const CsvReader& reader,
+                      const std::vector<CsvField>& fields,
+                      const std::vector<size_t>& positions) {
+    for (size_t c = 0; c < positions.size(); ++c) {
+      RETURN_IF_ERROR(AppendField(reader, fields[positions[c]], c));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<TensorTable::Component> Build(int64_t record_count) const {
+    std::vector<TensorTable::Component> built;
+    for (size_t i = 0; i < types_.size(); ++i) {
+      Shape shape = types_[i].shape;
+      shape.InsertDim(0, record_count);
+      built.push_back({.values = components_[i].Build(shape)});
+    }
+    return built;
+  }
+
+ private:
+  absl::Status AppendField(const CsvReader& reader, const CsvField& field,
+                           size_t c) {
+    const CsvColumn& column = plan_.columns[c];
     absl::string_view text = field.text;
     if (text.empty() && column.default_value.has_value()) {
       text = *column.default_value;
     }
-    ComponentBuilder& builder =
-        (*builders)[plan.ComponentOf(static_cast<int>(c))];
+    ComponentBuilder& component =
+        components_[plan_.ComponentOf(static_cast<int>(c))];
     const bool is_missing = text.empty() && !column.default_value.has_value() &&
-                            builder.dtype() != DType::kString;
-    if (!is_missing && builder.Append(text)) continue;
+                            component.dtype() != DType::kString;
     if (is_missing) {
       return reader.ErrorAt(field.line, field.column,
-                            absl::StrCat("column \"", column.name,
-                                         "\" is empty and has no default"));
+                            absl::StrCat("column ", QuotedText(column.name),
+                                         " is empty and has no default"));
     }
+    const std::optional<absl::string_view> value =
+        cells_[c].NumberOf(text, &number_);
+    if (value.has_value() && component.Append(*value)) return absl::OkStatus();
     absl::Status error = reader.ErrorAt(
         field.line, field.column,
-        absl::StrCat("\"", text, "\" in column \"", column.name, "\" is not ",
-                     KindOf(column.dtype), " (", DTypeName(column.dtype), ")"));
+        absl::StrCat(QuotedText(text), " in column ", QuotedText(column.name),
+                     " is not ", cells_[c].Expected()));
     error.SetPayload(kCsvNotANumberUrl, absl::Cord(column.name));
     return error;
   }
-  return absl::OkStatus();
-}
 
-std::vector<ComponentBuilder> MakeBuilders(const Plan& plan) {
-  std::vector<ComponentBuilder> builders;
-  const std::vector<TensorType> types = TypesOf(plan);
-  for (size_t i = 0; i < types.size(); ++i) {
-    const bool is_label = plan.label >= 0 && i + 1 == types.size();
-    builders.emplace_back(types[i].dtype,
-                          is_label || plan.scale == 0 ? 1 : plan.scale);
-  }
-  return builders;
-}
+  const Plan& plan_;
+  const std::vector<TensorType> types_;
+  std::vector<ComponentBuilder> components_;
+  std::vector<CsvCellReader> cells_;  // By column.
+  std::string number_;                // Of a cell.
+};
 
 // Finds a column that does not have the type that is expected before training
 // begins. What cannot be read at all is left to those who read it.
@@ -234,8 +272,7 @@ absl::Status CheckFirstRecord(const Plan& plan) {
       fields.size() != field_count) {
     return absl::OkStatus();
   }
-  std::vector<ComponentBuilder> builders = MakeBuilders(plan);
-  return AppendRecord(plan, **reader, fields, positions, &builders);
+  return RecordBuilder(plan).Append(**reader, fields, positions);
 }
 
 absl::StatusOr<std::vector<TensorTable::Component>> ReadCsv(
@@ -251,8 +288,7 @@ absl::StatusOr<std::vector<TensorTable::Component>> ReadCsv(
     ASSIGN_OR_RETURN(positions, FindColumns(plan, *reader, fields));
     field_count = fields.size();
   }
-  std::vector<ComponentBuilder> builders = MakeBuilders(plan);
-  const std::vector<TensorType> types = TypesOf(plan);
+  RecordBuilder records(plan);
   int64_t record_count = 0;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader->ReadRecord(&fields));
@@ -262,16 +298,10 @@ absl::StatusOr<std::vector<TensorTable::Component>> ReadCsv(
           fields[0].line, 1,
           absl::StrCat(fields.size(), " fields; expected ", field_count));
     }
-    RETURN_IF_ERROR(AppendRecord(plan, *reader, fields, positions, &builders));
+    RETURN_IF_ERROR(records.Append(*reader, fields, positions));
     ++record_count;
   }
-  std::vector<TensorTable::Component> components;
-  for (size_t i = 0; i < types.size(); ++i) {
-    Shape shape = types[i].shape;
-    shape.InsertDim(0, record_count);
-    components.push_back({.values = builders[i].Build(shape)});
-  }
-  return components;
+  return records.Build(record_count);
 }
 
 class CsvNode final : public FileTableNode {
@@ -299,6 +329,9 @@ class CsvNode final : public FileTableNode {
       if (column.default_value.has_value()) {
         out->set_default_value(*column.default_value);
       }
+      *out->mutable_class_names() = {column.class_names.begin(),
+                                     column.class_names.end()};
+      out->set_is_date(column.is_date);
     }
     if (plan_.label >= 0) {
       csv->set_label_column(plan_.columns[plan_.label].name);
@@ -351,6 +384,29 @@ absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
   return FindColumns(*plan, *reader, header).status();
 }
 
+// Names of classes become numbers, and dates floating-point numbers.
+absl::Status CheckCells(const Plan& plan, const CsvColumn& column) {
+  const absl::flat_hash_set<absl::string_view> classes(
+      column.class_names.begin(), column.class_names.end());
+  const auto refuse = [&](const auto&... words) {
+    return PlanError(
+        plan, absl::StrCat("column ", QuotedText(column.name), words...));
+  };
+  if (classes.size() < column.class_names.size()) {
+    return refuse(" has a class name twice");
+  }
+  const bool is_number = IsFloating(column.dtype) || IsInteger(column.dtype);
+  if (!classes.empty() && (column.is_date || !is_number)) {
+    return refuse(" has class names, which become numbers, and is ",
+                  column.is_date ? "a date" : DTypeName(column.dtype));
+  }
+  if (column.is_date && !IsFloating(column.dtype)) {
+    return refuse(" is a date, which becomes a floating-point number, and is ",
+                  DTypeName(column.dtype));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPlan(const Plan& plan) {
   if (plan.delimiter == '"' || plan.delimiter == '\n' ||
       plan.delimiter == '\r') {
@@ -371,22 +427,24 @@ absl::Status CheckPlan(const Plan& plan) {
   for (int c = 0; c < static_cast<int>(plan.columns.size()); ++c) {
     const CsvColumn& column = plan.columns[c];
     if (!names.insert(column.name).second) {
-      return PlanError(
-          plan, absl::StrCat("column \"", column.name, "\" is given twice"));
+      return PlanError(plan, absl::StrCat("column ", QuotedText(column.name),
+                                          " is given twice"));
     }
+    RETURN_IF_ERROR(CheckCells(plan, column));
     if (column.dtype == DType::kInvalid) {
-      return PlanError(
-          plan, absl::StrCat("column \"", column.name, "\" has no dtype"));
+      return PlanError(plan, absl::StrCat("column ", QuotedText(column.name),
+                                          " has no dtype"));
     }
     if (c == plan.label || !plan.pack_features) continue;
     if (first == nullptr) first = &column;
     if (column.dtype == first->dtype) continue;
     return PlanError(
-        plan, absl::StrCat("column \"", first->name, "\" is ",
-                           DTypeName(first->dtype), " and \"", column.name,
-                           "\" is ", DTypeName(column.dtype),
-                           "; features of several dtypes cannot be packed, set "
-                           "pack_features to false"));
+        plan,
+        absl::StrCat("column ", QuotedText(first->name), " is ",
+                     DTypeName(first->dtype), " and ", QuotedText(column.name),
+                     " is ", DTypeName(column.dtype),
+                     "; features of several dtypes cannot be packed, set "
+                     "pack_features to false"));
   }
   return absl::OkStatus();
 }

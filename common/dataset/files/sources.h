@@ -59,6 +59,13 @@ struct CsvColumn {
   DType dtype = DType::kFloat32;  // Any numeric dtype, bool or string.
   // The value of an empty field; without it an empty field is an error.
   std::optional<std::string> default_value = std::nullopt;
+  // Cells are one of these names, and become its position; `dtype` is of
+  // numbers.
+  std::vector<std::string> class_names = {};
+  // Cells are dates or times of ISO 8601, as 2024-02-29 or
+  // 2024-02-29T13:45:10Z, and become days since 1970-01-01 UTC; `dtype` is of
+  // floating-point numbers.
+  bool is_date = false;
 };
 
 // The payload of the error for a field that is not of its column's type: the

@@ -267,6 +267,60 @@ TEST(Csv, FeaturesHaveTheNamesOfTheirColumns) {
   EXPECT_THAT(Csv(path, {.label_column = "y"}).component_names(), IsEmpty());
 }
 
+TEST(Csv, NamesOfClassesBecomeNumbers) {
+  const std::string path =
+      WriteFile("classes.csv", "a,kind\n1,dog\n2, cat\n3,dog\n");
+  const auto csv = [&](const std::vector<std::string>& classes) {
+    return Csv(path, {.columns = {{.name = "a"},
+                                  {.name = "kind",
+                                   .dtype = DType::kInt64,
+                                   .class_names = classes}},
+                      .label_column = "kind"});
+  };
+  const auto elements = Elements(csv({"cat", "dog"}));
+  ASSERT_THAT(elements, SizeIs(3));
+  EXPECT_EQ(elements[0][1].scalar<int64_t>(), 1);
+  EXPECT_EQ(elements[1][1].scalar<int64_t>(), 0);
+  EXPECT_THAT(csv({"cat", "bird"}).status(),
+              StatusIs(kInvalid, HasSubstr("classes.csv:2:3: \"dog\" in column "
+                                           "\"kind\" is not one of its 2 class "
+                                           "names")));
+  EXPECT_THAT(csv({"cat", "cat"}).status(),
+              StatusIs(kInvalid, HasSubstr("\"kind\" has a class name twice")));
+}
+
+TEST(Csv, DatesBecomeDays) {
+  const std::string path = WriteFile(
+      "dates.csv",
+      "d\n1970-01-02\n1970-01-01 12:00\n1970-01-03T06:00:00Z\n"
+      "1970-01-01T01:30:00.0+01:30\n1969-12-31\n");
+  std::vector<float> days;
+  for (const Element& element :
+       Elements(Csv(path, {.columns = {{.name = "d", .is_date = true}}}))) {
+    days.push_back(element[0].flat<float>()[0]);
+  }
+  EXPECT_THAT(days, ElementsAre(1, 0.5, 2.25, 0, -1));
+  EXPECT_THAT(Csv(WriteFile("no_dates.csv", "d\n1970-02-30\n"),
+                  {.columns = {{.name = "d", .is_date = true}}})
+                  .status(),
+              StatusIs(kInvalid, HasSubstr("\"1970-02-30\" in column \"d\" is "
+                                           "not a date, as 2024-02-29")));
+}
+
+TEST(Csv, ErrorsQuoteWhatTheFileSays) {
+  EXPECT_THAT(
+      Csv(WriteFile("escape.csv", "a\n\"\x1b[2J\nE1 forged\"\n")).status(),
+      StatusIs(kInvalid,
+               HasSubstr(
+                   "\"\\x1b[2J\\nE1 forged\" in column \"a\" is not")));
+  EXPECT_THAT(
+      Csv(WriteFile("header.csv", "\"a\x1b[m\nb\"\n1\n"),
+          {.label_column = "y"})
+          .status(),
+      StatusIs(kInvalid,
+               HasSubstr("no column \"y\"; there are \"a\\x1b[m\\nb\"")));
+}
+
 TEST(Csv, WithOnlyAHeaderIsEmpty) {
   EXPECT_THAT(Elements(Csv(WriteFile("empty.csv", "a,b\n"))), IsEmpty());
 }
@@ -307,7 +361,7 @@ TEST(Csv, ErrorsGiveThePosition) {
   }
   const std::string good = WriteFile("good.csv", "a,b\n1,2\n");
   EXPECT_THAT(Csv(good, {.label_column = "y"}).status(),
-              StatusIs(kInvalid, HasSubstr("no column \"y\"; there are a, b")));
+              StatusIs(kInvalid, HasSubstr("no column \"y\"; there are \"a\", \"b\"")));
   EXPECT_THAT(Csv(good, {.columns = {{.name = "a"},
                                      {.name = "b", .dtype = DType::kInt32}}})
                   .status(),

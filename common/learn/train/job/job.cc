@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
@@ -111,6 +112,7 @@ absl::StatusOr<JobCallbacks> Prepare(ResolvedJob& resolved,
   ASSIGN_OR_RETURN(JobCallbacks callbacks,
                    BuildJobCallbacks(resolved.job(), options.output));
   if (!options.is_chief) return callbacks;
+  for (const std::string& line : resolved.UnusedColumns()) LOG(INFO) << line;
   RETURN_IF_ERROR(
       PrepareFolders(resolved.job(), options.run_dir, Borrow(callbacks)));
   if (options.on_run_dir) {

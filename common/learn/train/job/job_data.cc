@@ -22,6 +22,7 @@
 #include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/train/job/job_csv.h"
 #include "common/learn/train/job/job_data_files.h"
 #include "common/learn/train/named_inputs.h"
 #include "common/learn/train/validation_split.h"
@@ -54,86 +55,6 @@ std::vector<std::string> NamesOf(const Inputs& inputs) {
   std::vector<std::string> names;
   for (const ColumnInput& input : inputs) names.push_back(input.name);
   return names;
-}
-
-// Reads a component of each column, with the dtype of the input of its name.
-void SeparateColumns(const Inputs& inputs, CsvOptions* options) {
-  options->pack_features = false;
-  if (options->columns.empty()) {
-    for (const ColumnInput& input : inputs) {
-      options->columns.push_back({.name = input.name});
-    }
-  }
-  const bool is_single = inputs.size() == 1 && options->columns.size() == 1;
-  for (CsvColumn& column : options->columns) {
-    const auto input = std::find_if(
-        inputs.begin(), inputs.end(), [&](const ColumnInput& candidate) {
-          return is_single || candidate.name == column.name;
-        });
-    // A column of no input is refused by its name, whatever it holds.
-    column.dtype = input == inputs.end() ? DType::kString : input->dtype;
-  }
-}
-
-// How to train on a column of which a field is no number.
-std::string WaysWithStrings(const JobData::Csv& csv, absl::string_view column,
-                            const Inputs& inputs) {
-  if (column == csv.label()) {
-    return "; the labels of this loss are numbers: number the classes from 0 "
-           "in "
-           "the file";
-  }
-  const absl::string_view take =
-      "dtype: \"string\" and a string_lookup or hashing layer, as in "
-      "examples/wide_and_deep/census.job";
-  if (!inputs.empty()) {
-    return absl::StrCat("; give the model's input \"", column, "\" ", take,
-                        ", or remove this input");
-  }
-  return absl::StrCat(
-      csv.columns().empty()
-          ? "; all columns but the label are features: name those that are "
-            "numbers in csv.columns"
-          : "; leave it out of csv.columns",
-      ", or give the model an input for each column, and the one for \"",
-      column, "\" ", take);
-}
-
-absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type,
-                                 const Inputs& inputs) {
-  RETURN_IF_ERROR(ExpectFiles("csv.path", csv.path_size()));
-  CsvOptions options{.label_column = csv.label(),
-                     .label_dtype = label_type,
-                     .scale = csv.scale(),
-                     .order = BuildFileOrder(csv.order())};
-  if (csv.delimiter().size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "csv.delimiter must be one character, got \"", csv.delimiter(), "\""));
-  }
-  if (!csv.delimiter().empty()) options.delimiter = csv.delimiter()[0];
-  for (const JobData::Csv::Column& column : csv.columns()) {
-    if (column.name() == csv.label()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("csv.columns has the label \"", csv.label(),
-                       "\"; expected features only"));
-    }
-    options.columns.push_back({.name = column.name()});
-    if (column.has_default_value()) {
-      options.columns.back().default_value = column.default_value();
-    }
-  }
-  if (!inputs.empty()) SeparateColumns(inputs, &options);
-  Dataset dataset = CsvFiles({csv.path().begin(), csv.path().end()}, options);
-  if (inputs.size() == 1 && options.columns.size() == 1) {
-    dataset = dataset.Rename({{options.columns[0].name, inputs[0].name}});
-  }
-  const absl::Status status = dataset.status();
-  const auto column = status.GetPayload(kCsvNotANumberUrl);
-  if (!column.has_value()) return dataset;
-  return absl::Status(
-      status.code(),
-      absl::StrCat(status.message(),
-                   WaysWithStrings(csv, std::string(*column), inputs)));
 }
 
 // Leaves the features their names if they are those of the model's inputs.
@@ -180,13 +101,11 @@ absl::StatusOr<Dataset> BuildRecords(const JobData::TfRecord& record,
                       static_cast<size_t>(record.features_size()) - 1, inputs);
 }
 
-absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type,
+absl::StatusOr<Dataset> BuildUnseeded(const JobData& data,
                                       const Inputs& inputs) {
   switch (data.source_case()) {
     case JobData::kIdx:
       return BuildIdx(data.idx());
-    case JobData::kCsv:
-      return BuildCsv(data.csv(), label_type, inputs);
     case JobData::kMnist:
       return Mnist(data.mnist().directory(),
                    data.mnist().split() == JobData::Mnist::TEST
@@ -208,7 +127,8 @@ absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type,
   }
 }
 
-absl::StatusOr<SeededSource> BuildSource(const JobData& data, DType label_type,
+// Of all sources but CSV files.
+absl::StatusOr<SeededSource> BuildSource(const JobData& data,
                                          const Inputs& inputs) {
   if (data.has_synthetic()) return BuildSynthetic(data.synthetic());
   if (data.has_image_folder()) {
@@ -219,8 +139,7 @@ absl::StatusOr<SeededSource> BuildSource(const JobData& data, DType label_type,
     }
     return BuildImageFolder(data.image_folder());
   }
-  ASSIGN_OR_RETURN(const Dataset dataset,
-                   BuildUnseeded(data, label_type, inputs));
+  ASSIGN_OR_RETURN(const Dataset dataset, BuildUnseeded(data, inputs));
   return [dataset](uint64_t) { return dataset; };
 }
 
@@ -237,18 +156,7 @@ std::function<absl::StatusOr<Dataset>(uint64_t)> ExamplesOf(
   };
 }
 
-// A CSV file to predict for has the column of labels, or has not.
-absl::StatusOr<Dataset> BuildCsvInputs(JobData::Csv csv, const Inputs& inputs) {
-  absl::StatusOr<Dataset> with_label = BuildCsv(csv, DType::kFloat32, inputs);
-  if (csv.label().empty() || (with_label.ok() && with_label->status().ok())) {
-    return with_label;
-  }
-  csv.clear_label();
-  absl::StatusOr<Dataset> without = BuildCsv(csv, DType::kFloat32, inputs);
-  if (without.ok() && without->status().ok()) return without;
-  return with_label;
-}
-
+// Of all sources but CSV files.
 absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
                                          const Inputs& inputs) {
   JobData in_order = data;
@@ -260,10 +168,6 @@ absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
           IdxFiles({data.idx().images().begin(), data.idx().images().end()},
                    {.scale = data.idx().scale(),
                     .order = BuildFileOrder(data.idx().order())});
-      break;
-    }
-    case JobData::kCsv: {
-      ASSIGN_OR_RETURN(dataset, BuildCsvInputs(data.csv(), inputs));
       break;
     }
     case JobData::kNpy: {
@@ -281,8 +185,7 @@ absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
     }
     default:
       in_order.mutable_image_folder()->clear_shuffle();
-      return BuildSource(data.has_image_folder() ? in_order : data,
-                         DType::kFloat32, inputs);
+      return BuildSource(data.has_image_folder() ? in_order : data, inputs);
   }
   return [dataset](uint64_t) { return dataset; };
 }
@@ -379,6 +282,14 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
   return dataset;
 }
 
+// The inputs of a model that features go to by name: not the only one, of
+// numbers, which takes all features.
+Inputs NamedInputs(const Inputs& inputs) {
+  const bool is_packed =
+      inputs.size() == 1 && inputs[0].dtype != DType::kString;
+  return is_packed ? Inputs() : inputs;
+}
+
 // With the name of what it is about.
 absl::Status Named(absl::string_view field, const absl::Status& status) {
   return absl::Status(status.code(),
@@ -390,11 +301,15 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 std::vector<ColumnInput> ColumnInputsOf(const Layer& model) {
   Inputs inputs;
   for (const Layer* const layer : InputLayersOf(model)) {
-    inputs.push_back({layer->name(), layer->input_types().front().dtype});
+    const TensorType type = layer->input_types().front();
+    const auto extents = type.shape.dims();
+    const bool is_single_number =
+        type.dtype != DType::kString && !extents.empty() &&
+        std::all_of(extents.begin() + 1, extents.end(),
+                    [](int64_t extent) { return extent == 1; });
+    inputs.push_back({layer->name(), type.dtype, is_single_number});
   }
-  const bool is_packed =
-      inputs.size() == 1 && inputs[0].dtype != DType::kString;
-  return is_packed ? Inputs() : inputs;
+  return inputs;
 }
 
 absl::StatusOr<JobSource> JobSource::Open(
@@ -410,13 +325,19 @@ absl::StatusOr<JobSource> JobSource::Open(
     JobSource source;
     source.data_ = data;
     source.field_ = std::string(field);
-    source.input_names_ = NamesOf(inputs);
-    ASSIGN_OR_RETURN(
-        const SeededSource seeded,
-        BuildSource(data,
-                    data.has_one_hot_classes() ? DType::kInt64 : label_type,
-                    inputs));
-    source.examples_ = ExamplesOf(seeded, data);
+    if (data.has_csv()) {
+      ASSIGN_OR_RETURN(
+          JobCsv csv,
+          OpenJobCsv(data.csv(),
+                     data.has_one_hot_classes() ? DType::kInt64 : label_type,
+                     inputs));
+      source.UseCsv(std::move(csv));
+    } else {
+      source.input_names_ = NamesOf(NamedInputs(inputs));
+      ASSIGN_OR_RETURN(SeededSource seeded,
+                       BuildSource(data, NamedInputs(inputs)));
+      source.examples_ = ExamplesOf(std::move(seeded), data);
+    }
     ASSIGN_OR_RETURN(const Dataset examples, source.examples_(/*seed=*/0));
     if (validation_split == 0) return source;
     ASSIGN_OR_RETURN(const int64_t example_count, examples.CountElements());
@@ -436,13 +357,26 @@ absl::StatusOr<JobSource> JobSource::OpenInputs(
   source.data_ = data;
   source.data_.clear_one_hot_classes();
   source.field_ = std::string(field);
-  source.input_names_ = NamesOf(inputs);
-  absl::StatusOr<SeededSource> built = BuildInputs(data, inputs);
-  if (!built.ok()) return Named(field, built.status());
-  source.examples_ = ExamplesOf(*std::move(built), data);
+  if (data.has_csv()) {
+    absl::StatusOr<JobCsv> csv = OpenJobCsvInputs(data.csv(), inputs);
+    if (!csv.ok()) return Named(field, csv.status());
+    source.UseCsv(*std::move(csv));
+  } else {
+    source.input_names_ = NamesOf(NamedInputs(inputs));
+    absl::StatusOr<SeededSource> built = BuildInputs(data, NamedInputs(inputs));
+    if (!built.ok()) return Named(field, built.status());
+    source.examples_ = ExamplesOf(*std::move(built), data);
+  }
   const absl::Status opened = source.examples_(/*seed=*/0).status();
   if (!opened.ok()) return Named(field, opened);
   return source;
+}
+
+void JobSource::UseCsv(JobCsv csv) {
+  input_names_ = std::move(csv.input_names);
+  unused_columns_ = std::move(csv.unused_columns);
+  examples_ = ExamplesOf(
+      [dataset = std::move(csv.dataset)](uint64_t) { return dataset; }, data_);
 }
 
 absl::StatusOr<Dataset> JobSource::Batches(int64_t batch_size,

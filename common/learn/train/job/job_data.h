@@ -13,20 +13,13 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/train/job/job_csv.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
 
-// An input of a model that is a column of a table.
-struct ColumnInput {
-  std::string name;
-  DType dtype = DType::kFloat32;
-};
-
-// Returns the inputs that take a column each: all of them if the model has
-// several, or if its only one holds strings. Empty for a model with one input
-// of numbers, which takes all columns as one vector, and for one that does not
-// say what its inputs are.
+// Returns the inputs of a model, by which it takes columns of a table; empty
+// for one that does not say what its inputs are.
 std::vector<ColumnInput> ColumnInputsOf(const Layer& model);
 
 // Examples {x, y} that a job file describes. Opened once, before the seed of
@@ -38,11 +31,10 @@ class JobSource {
   // Opens the source of `data`. `field` is what errors call it: "train". With a
   // `validation_split` above 0, that share of the examples, the last ones that
   // `skip` and `take` leave, is set apart; a source that does not say how many
-  // examples it has is read once to count them. With `inputs`, each column of
-  // a CSV file is a component, and goes to the input of its name; a single
-  // input takes the only entry of `csv.columns`, if there is one, whatever its
-  // name. Features of TFRecord files go to the inputs of their names if all
-  // have such names, and otherwise by position.
+  // examples it has is read once to count them. Columns of
+  // CSV files go to `inputs` as OpenJobCsv() says. Features of TFRecord files
+  // go to the inputs of their names if all have such names, and otherwise by
+  // position.
   //   kInvalidArgument  no source, or a number out of range; names the field.
   //                     As TrainingExampleCount(), or it is unknown which
   //                     examples are the last
@@ -52,8 +44,9 @@ class JobSource {
       const proto::JobData& data, absl::string_view field, DType label_type,
       double validation_split = 0, const std::vector<ColumnInput>& inputs = {});
 
-  // Opens inputs {x} to predict for. Labels are left out where the source can
-  // do without, and need not be there; what shuffles is ignored.
+  // Opens inputs {x} to predict for, {x, id} if `csv.id` is set. Labels are
+  // left out where the source can do without, and need not be there; what
+  // shuffles is ignored.
   //   as Open()
   static absl::StatusOr<JobSource> OpenInputs(
       const proto::JobData& data, absl::string_view field,
@@ -73,8 +66,14 @@ class JobSource {
   // The examples that Batches() has, in the order of the source, each once.
   absl::StatusOr<Dataset> TrainingInOrder(int64_t batch_size) const;
 
+  // The columns of a CSV file that are neither features nor labels nor ids.
+  const std::vector<std::string>& unused_columns() const {
+    return unused_columns_;
+  }
+
  private:
   JobSource() = default;
+  void UseCsv(JobCsv csv);
   absl::StatusOr<Dataset> InOrder(Dataset examples, int64_t batch_size,
                                   uint64_t seed) const;
   // With components in the order of input_names_; errors name the field.
@@ -83,6 +82,7 @@ class JobSource {
   proto::JobData data_;
   std::string field_;
   std::vector<std::string> input_names_;
+  std::vector<std::string> unused_columns_;
   // With what `skip` and `take` leave.
   std::function<absl::StatusOr<Dataset>(uint64_t seed)> examples_;
   // With a validation_split: how many come before those set apart.

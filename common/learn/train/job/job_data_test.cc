@@ -139,7 +139,7 @@ TEST_F(JobDataTest, CsvTakesSomeColumnsAndDefaultsForEmptyCells) {
   EXPECT_THAT(error_of("columns { name: 'age' }"),
               HasSubstr("column \"age\" is empty and has no default"));
   EXPECT_THAT(error_of("columns { name: 'height' }"),
-              HasSubstr("no column \"height\"; there are age, name, fare, y"));
+              HasSubstr("no column \"height\"; there are \"age\", \"name\""));
   EXPECT_THAT(error_of("columns { name: 'y' }"),
               HasSubstr("csv.columns has the label \"y\""));
 }

@@ -29,9 +29,9 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/adapt.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job_data.h"
+#include "common/learn/train/job/job_weights.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
 #include "common/learn/train/predict_run.h"
@@ -122,11 +122,25 @@ void AppendNumber(double value, bool is_float32, std::string* text) {
   text->append(digits, end.ptr);
 }
 
+// `cell` in quotes, and quotes within twice, as in RFC 4180.
+std::string CsvCell(absl::string_view cell) {
+  return absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
+}
+
+// The id of a row, as the data had it: in quotes where it needs them.
+std::string CsvId(absl::string_view cell) {
+  const bool is_plain =
+      cell.find_first_of(",;\t\"\r\n") == absl::string_view::npos;
+  return is_plain ? std::string(cell) : CsvCell(cell);
+}
+
 // What a file of predictions is made of, batch by batch.
 class Predictions {
  public:
   virtual ~Predictions() = default;
-  virtual absl::Status Append(absl::Span<const Tensor> outputs) = 0;
+  // `ids` has the text that tells each row apart; null: there is none.
+  virtual absl::Status Append(absl::Span<const Tensor> outputs,
+                              const Tensor* ids) = 0;
   // The bytes of the file.
   virtual absl::StatusOr<std::string> Finish() = 0;
   int64_t row_count() const { return row_count_; }
@@ -137,7 +151,8 @@ class Predictions {
 
 class PredictionArray : public Predictions {
  public:
-  absl::Status Append(absl::Span<const Tensor> outputs) override {
+  absl::Status Append(absl::Span<const Tensor> outputs,
+                      const Tensor*) override {
     if (outputs.size() != 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("the model has ", outputs.size(),
@@ -157,13 +172,23 @@ class PredictionArray : public Predictions {
   std::vector<Tensor> batches_;
 };
 
+// The columns of a CSV file of predictions.
+struct TableColumns {
+  std::string id;  // Empty: there is none.
+  std::vector<std::string> outputs;
+  bool has_classes = false;
+  // Of an output with as many values; empty: classes are numbers.
+  std::vector<std::string> class_names;
+};
+
 // The text of a CSV file.
 class PredictionTable : public Predictions {
  public:
-  PredictionTable(std::vector<std::string> names, bool with_classes)
-      : names_(std::move(names)), with_classes_(with_classes) {}
+  explicit PredictionTable(TableColumns columns)
+      : columns_(std::move(columns)) {}
 
-  absl::Status Append(absl::Span<const Tensor> outputs) override {
+  absl::Status Append(absl::Span<const Tensor> outputs,
+                      const Tensor* ids) override {
     if (text_.empty()) AppendHeader(outputs);
     const int64_t row_count = outputs[0].shape().dims()[0];
     for (const Tensor& output : outputs) {
@@ -174,7 +199,12 @@ class PredictionTable : public Predictions {
                        " rows for one batch; "
                        "expected one row for each example"));
     }
-    for (int64_t row = 0; row < row_count; ++row) AppendRow(outputs, row);
+    for (int64_t row = 0; row < row_count; ++row) {
+      if (ids != nullptr) {
+        absl::StrAppend(&text_, CsvId(ids->flat<std::string>()[row]), ",");
+      }
+      AppendRow(outputs, row);
+    }
     row_count_ += row_count;
     return absl::OkStatus();
   }
@@ -183,20 +213,22 @@ class PredictionTable : public Predictions {
 
  private:
   bool HasClass(const Tensor& output) const {
-    return with_classes_ && WidthOf(output) > 1 &&
+    return columns_.has_classes && WidthOf(output) > 1 &&
            output.dtype() != DType::kString;
   }
 
   void AppendHeader(absl::Span<const Tensor> outputs) {
     std::vector<std::string> columns;
+    if (!columns_.id.empty()) columns.push_back(CsvId(columns_.id));
+    const std::vector<std::string>& names = columns_.outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const int64_t width = WidthOf(outputs[i]);
       for (int64_t j = 0; j < width; ++j) {
-        columns.push_back(width == 1 ? names_[i]
-                                     : absl::StrCat(names_[i], "_", j));
+        columns.push_back(width == 1 ? names[i]
+                                     : absl::StrCat(names[i], "_", j));
       }
       if (HasClass(outputs[i])) {
-        columns.push_back(absl::StrCat(names_[i], "_class"));
+        columns.push_back(absl::StrCat(names[i], "_class"));
       }
     }
     text_ = absl::StrCat(absl::StrJoin(columns, ","), "\n");
@@ -211,9 +243,7 @@ class PredictionTable : public Predictions {
       for (int64_t j = 0; j < width; ++j) {
         if (output.dtype() == DType::kString) {
           const std::string& cell = output.flat<std::string>()[row * width + j];
-          // As RFC 4180 has it: quotes around the cell, and twice within.
-          absl::StrAppend(&text_, separator, "\"",
-                          absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
+          absl::StrAppend(&text_, separator, CsvCell(cell));
           separator = ",";
           continue;
         }
@@ -223,13 +253,16 @@ class PredictionTable : public Predictions {
         AppendNumber(value, is_float32, &text_);
         separator = ",";
       }
-      if (HasClass(output)) absl::StrAppend(&text_, separator, best);
+      if (!HasClass(output)) continue;
+      const std::vector<std::string>& classes = columns_.class_names;
+      const bool has_names = static_cast<int64_t>(classes.size()) == width;
+      absl::StrAppend(&text_, separator,
+                      has_names ? CsvId(classes[best]) : absl::StrCat(best));
     }
     text_.push_back('\n');
   }
 
-  const std::vector<std::string> names_;
-  const bool with_classes_;
+  const TableColumns columns_;
   std::string text_;
 };
 
@@ -246,48 +279,20 @@ absl::Status CheckFormat(const PredictJobOptions& options) {
 
 // `layer` has been built, so that the layers inside have names.
 std::unique_ptr<Predictions> PredictionsFor(const PredictJobOptions& options,
+                                            const proto::TrainingJob& job,
+                                            const std::string& id,
                                             const Layer& layer) {
   if (WritesArray(options)) return std::make_unique<PredictionArray>();
-  return std::make_unique<PredictionTable>(OutputNames(layer),
-                                           options.with_classes);
+  const auto& class_names = job.train().csv().class_names();
+  return std::make_unique<PredictionTable>(
+      TableColumns{.id = id,
+                   .outputs = OutputNames(layer),
+                   .has_classes = options.with_classes,
+                   .class_names = {class_names.begin(), class_names.end()}});
 }
 
-// Compiles and builds the model for the data, and loads the weights.
-absl::StatusOr<Model> LoadModel(ResolvedJob& resolved, const Dataset& data,
-                                const std::string& weights,
-                                Strategy& strategy) {
-  if (NeedsDataBesideWeights(resolved.layer())) {
-    ASSIGN_OR_RETURN(const Dataset data_to_adapt, resolved.DataToAdapt());
-    RETURN_IF_ERROR(Adapt(resolved.layer(), data_to_adapt));
-  }
-  // Makes the weights of the right shapes. LoadWeights() replaces the values.
-  RETURN_IF_ERROR(Adapt(resolved.layer(), data.Take(1)));
-  Model model(resolved.layer());
-  ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   resolved.BuildCompileOptions(/*seed=*/0));
-  RETURN_IF_ERROR(model.Compile(strategy, std::move(compile_options)));
-  const size_t input_count =
-      static_cast<size_t>(std::max(1, resolved.layer()->input_count()));
-  const absl::Span<const TensorType> types = data.element_types();
-  if (types.size() < input_count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "predict_data: the model has ", input_count,
-        " inputs, the data's examples have ", types.size(), " components"));
-  }
-  absl::Status fits = model.Build(types.subspan(0, input_count));
-  if (fits.ok()) fits = model.LoadWeights(weights);
-  if (fits.ok()) return model;
-  return absl::Status(
-      fits.code(),
-      absl::StrCat("cannot predict with the weights ", weights, " for inputs ",
-                   absl::StrJoin(types.subspan(0, input_count), ", ",
-                                 [](std::string* text, const TensorType& type) {
-                                   absl::StrAppend(text, type.ToString());
-                                 }),
-                   ": ", fits.message()));
-}
-
-absl::Status PredictBatches(Model& model, const Dataset& data,
+// With ids, they are the last component of the data.
+absl::Status PredictBatches(Model& model, const Dataset& data, bool has_ids,
                             const PredictJobOptions& options,
                             Predictions* predictions) {
   const size_t input_count =
@@ -305,10 +310,11 @@ absl::Status PredictBatches(Model& model, const Dataset& data,
   while (true) {
     ASSIGN_OR_RETURN(const bool has_batch, iterator->Next(&batch));
     if (!has_batch) break;
+    const Tensor ids = has_ids ? batch.back() : Tensor();
     batch.resize(input_count);
     ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
                      model.PredictOnBatch(batch));
-    RETURN_IF_ERROR(predictions->Append(outputs));
+    RETURN_IF_ERROR(predictions->Append(outputs, has_ids ? &ids : nullptr));
     progress.Update(++done, {});
   }
   if (done == 0) {
@@ -331,16 +337,18 @@ absl::Status PredictJob(ResolvedJob resolved,
   ASSIGN_OR_RETURN(
       const Dataset data,
       source.BatchesInOrder(resolved.batch_size(), resolved.job().seed()));
+  const std::string& id = description.csv().id();
   RETURN_IF_ERROR(EnsureWritable({FolderOfFile(options.output_file)}));
   RETURN_IF_ERROR(CheckFormat(options));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Strategy> strategy,
       DefaultStrategy::Create({.thread_count = options.thread_count}));
-  ASSIGN_OR_RETURN(Model model,
-                   LoadModel(resolved, data, options.weights, *strategy));
+  ASSIGN_OR_RETURN(Model model, LoadTrainedModel(resolved, "predict_data", data,
+                                                 options.weights, *strategy));
   const std::unique_ptr<Predictions> predictions =
-      PredictionsFor(options, *resolved.layer());
-  RETURN_IF_ERROR(PredictBatches(model, data, options, predictions.get()));
+      PredictionsFor(options, resolved.job(), id, *resolved.layer());
+  RETURN_IF_ERROR(
+      PredictBatches(model, data, !id.empty(), options, predictions.get()));
   ASSIGN_OR_RETURN(const std::string bytes, predictions->Finish());
   RETURN_IF_ERROR(ReplaceFile(Disk::Real(), options.output_file, bytes));
   if (options.verbose != Verbosity::kSilent) {

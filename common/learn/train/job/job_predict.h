@@ -18,7 +18,7 @@ struct PredictJobOptions {
   // `predict_data`, or else in `test`, `validation` or `train`. Empty: the
   // job's `predict_data`.
   std::string data_file = "";
-  // Adds a column with the number of the greatest value of each output that has
+  // Adds a column with the class of the greatest value of each output that has
   // several.
   bool with_classes = false;
   int thread_count = 0;  // 0 for all cores.
@@ -32,7 +32,9 @@ struct PredictJobOptions {
 // CSV. Labels are ignored, and the data need not have them. The columns of an
 // output are called as the layer that gives it: "dense_2", or "dense_2_0",
 // "dense_2_1", ... where it has several values; "dense_2_class" with
-// `with_classes`.
+// `with_classes`, which holds a name where the training data has
+// csv.class_names. If the data has csv.id, the first column of a CSV file has
+// that text.
 //
 // The file is there when it is complete, as ReplaceFile().
 //   kInvalidArgument  there are no data to predict for, they never end, or they

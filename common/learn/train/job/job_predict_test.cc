@@ -169,6 +169,41 @@ TEST_F(JobPredictTest, WritesAnArrayOfNumPy) {
                        HasSubstr("--predict_classes adds a column")));
 }
 
+TEST_F(JobPredictTest, RowsBeginWithTheirIdsAndClassesHaveNames) {
+  const std::string named = folder_ + "/named.csv";
+  std::ofstream file(named);
+  file << "name,a,b,kind\n";
+  for (int i = 0; i < 40; ++i) {
+    file << "\"row, " << i << "\"," << i * 7 % 40 << "," << i << ","
+         << (i % 2 == 0 ? "even" : "odd") << "\n";
+  }
+  file.close();
+  proto::TrainingJob job = Job();
+  auto* const csv = job.mutable_train()->mutable_csv();
+  csv->set_path(0, named);
+  csv->set_label("kind");
+  csv->set_id("name");
+  csv->add_class_names("odd");
+  csv->add_class_names("even");
+  ASSERT_OK(RunJob(job, DefaultStrategyFactory(/*thread_count=*/1),
+                   {.run_dir = folder_, .verbose = Verbosity::kSilent})
+                .status());
+  ASSERT_OK(Predict(job, {.data_file = named, .with_classes = true}));
+  const std::vector<std::string> lines = Lines();
+  ASSERT_THAT(lines, SizeIs(41));
+  EXPECT_EQ(lines[0], "name,larger_0,larger_1,larger_class");
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_THAT(lines[i + 1], StartsWith(absl::StrCat("\"row, ", i, "\",")));
+    const std::vector<std::string> cells = absl::StrSplit(lines[i + 1], ',');
+    ASSERT_THAT(cells, SizeIs(5));
+    double odd = 0;
+    double even = 0;
+    ASSERT_TRUE(absl::SimpleAtod(cells[2], &odd));
+    ASSERT_TRUE(absl::SimpleAtod(cells[3], &even));
+    EXPECT_EQ(cells[4], even > odd ? "even" : "odd");
+  }
+}
+
 TEST_F(JobPredictTest, NamesWhatIsMissing) {
   EXPECT_THAT(Predict(Job(), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -538,8 +538,9 @@ TEST_F(JobTest, ErrorsBeginWithTheFile) {
   EXPECT_THAT(ReadJobFile(WriteJob(" \n")),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        StartsWith(path + ": the job file is empty")));
-  EXPECT_THAT(ReadJobFile(Path("")), StatusIs(absl::StatusCode::kNotFound,
-                                              HasSubstr("it is a folder")));
+  EXPECT_THAT(ReadJobFile(Path("")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("it is a folder")));
   EXPECT_THAT(
       ReadJobFile("/nonexistent/a.job"),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nonexistent/a.job")));

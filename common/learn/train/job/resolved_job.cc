@@ -1,15 +1,10 @@
 #include "common/learn/train/job/resolved_job.h"
 
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,7 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/quoted_text.h"
+#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/dataset/dataset.h"
@@ -69,20 +67,12 @@ absl::Status CheckLayersOf(const CompileOptions& options,
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const auto refuse = [&](absl::string_view why) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read job file ", path, ": ", why));
-  };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return refuse("it is a folder");
+  absl::StatusOr<std::string> content = ReadSmallFile(path);
+  if (!content.ok()) {
+    return absl::Status(content.status().code(),
+                        absl::StrCat("--job: ", content.status().message()));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return refuse(std::strerror(errno));
-  std::string content((std::istreambuf_iterator<char>(file)),
-                      std::istreambuf_iterator<char>());
-  if (file.bad()) return refuse(std::strerror(errno));
-  if (absl::StripAsciiWhitespace(content).empty()) {
+  if (absl::StripAsciiWhitespace(*content).empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path,
                      ": the job file is empty; expected at least model, train, "
@@ -243,6 +233,27 @@ absl::Status ResolvedJob::OpenData() {
   return Datasets(/*seed=*/0).status();
 }
 
+std::vector<std::string> ResolvedJob::UnusedColumns() const {
+  std::vector<std::string> lines;
+  if (!state_->sources.has_value()) return lines;
+  const JobSources& sources = *state_->sources;
+  const auto add = [&](absl::string_view field, const JobSource& source) {
+    const bool is_said = !lines.empty() && source.unused_columns() ==
+                                               sources.train.unused_columns();
+    if (source.unused_columns().empty() || is_said) return;
+    lines.push_back(absl::StrCat(
+        field, ": the model does not use the columns ",
+        absl::StrJoin(source.unused_columns(), ", ",
+                      [](std::string* text, const std::string& name) {
+                        absl::StrAppend(text, QuotedText(name));
+                      })));
+  };
+  add("train", sources.train);
+  if (sources.validation.has_value()) add("validation", *sources.validation);
+  if (sources.test.has_value()) add("test", *sources.test);
+  return lines;
+}
+
 absl::StatusOr<JobDatasets> ResolvedJob::Datasets(uint64_t seed) {
   if (!state_->sources.has_value()) RETURN_IF_ERROR(OpenData());
   const proto::TrainingJob& job = state_->job;
@@ -260,6 +271,26 @@ absl::StatusOr<JobDatasets> ResolvedJob::Datasets(uint64_t seed) {
   }
   if (sources.test.has_value()) {
     ASSIGN_OR_RETURN(datasets.test, sources.test->Batches(batch_size, seed));
+  }
+  return datasets;
+}
+
+absl::StatusOr<JobDatasets> ResolvedJob::DatasetsInOrder() {
+  RETURN_IF_ERROR(OpenData());
+  const JobSources& sources = *state_->sources;
+  JobDatasets datasets;
+  ASSIGN_OR_RETURN(datasets.train, sources.train.TrainingInOrder(batch_size()));
+  if (state_->job.validation_split() != 0) {
+    ASSIGN_OR_RETURN(datasets.validation,
+                     sources.train.BatchesInOrder(batch_size(), /*seed=*/0));
+  }
+  if (sources.validation.has_value()) {
+    ASSIGN_OR_RETURN(datasets.validation,
+                     sources.validation->TrainingInOrder(batch_size()));
+  }
+  if (sources.test.has_value()) {
+    ASSIGN_OR_RETURN(datasets.test,
+                     sources.test->TrainingInOrder(batch_size()));
   }
   return datasets;
 }

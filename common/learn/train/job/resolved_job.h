@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,7 +44,7 @@ class ResolvedJob {
   //                     "file:line:column:" and names the field
   //   kNotFound         there is no such file, or not the file of Keras that is
   //                     its model
-  //   others            as ReadJobKerasFile()
+  //   others            as ReadSmallFile() and ReadJobKerasFile()
   static absl::StatusOr<ResolvedJob> FromFile(const std::string& path,
                                               const JobSettings& settings = {},
                                               const std::string& run_dir = "");
@@ -78,9 +79,18 @@ class ResolvedJob {
   //                                        that it names
   absl::Status OpenData();
 
+  // Returns a line for each part of the opened data that has columns which are
+  // not used: not features, labels or ids.
+  std::vector<std::string> UnusedColumns() const;
+
   // The data in batches, for a run with this seed. Opens them if need be.
   //   as OpenData()
   absl::StatusOr<JobDatasets> Datasets(uint64_t seed);
+
+  // The same data in the order of the sources, each example once and nothing
+  // cached in files: to look at them.
+  //   as OpenData()
+  absl::StatusOr<JobDatasets> DatasetsInOrder();
 
   // The training data to which layers are adapted: in batches, in the order of
   // the source, each example once. The same for all seeds.
