@@ -3,14 +3,42 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
+namespace {
+
+struct StockExecutable {
+  absl::string_view name;
+  absl::string_view target;  // What builds it.
+};
+
+constexpr StockExecutable kStockExecutables[] = {
+    {"coordinator", "//coordinator"},
+    {"launch", "//deploy/launch"},
+    {"musterctl", "//deploy/musterctl"},
+    {"ps", "//ps"},
+    {"worker", "//worker"},
+};
+
+// How to get what is missing.
+std::string Advice(absl::string_view name) {
+  for (const StockExecutable& executable : kStockExecutables) {
+    if (executable.name != name) continue;
+    return absl::StrCat("build it (bazel build ", executable.target,
+                        "), or say where it lies with --bin_dir");
+  }
+  return "say where it lies with --bin_dir";
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> FindExecutable(absl::string_view name,
                                            const std::string& own_path,
@@ -39,9 +67,7 @@ absl::StatusOr<std::string> FindExecutable(absl::string_view name,
                     [](std::string* out, const std::filesystem::path& place) {
                       out->append(place.lexically_normal().string());
                     }),
-      "; build it (bazel build //", file,
-      "), or say where it lies with "
-      "--bin_dir"));
+      "; ", Advice(name)));
 }
 
 std::string OwnPath() {

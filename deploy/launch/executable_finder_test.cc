@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -51,6 +54,18 @@ TEST_F(ExecutableFinderTest, AFolderGivenIsTheOnlyOneLookedAt) {
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr(folder + "/ps"),
                              HasSubstr("bazel build //ps"))));
+}
+
+TEST_F(ExecutableFinderTest, SaysWhatBuildsAnExecutable) {
+  for (const auto& [name, target] :
+       {std::pair("coordinator", "//coordinator"), std::pair("ps", "//ps"),
+        std::pair("worker", "//worker"), std::pair("launch", "//deploy/launch"),
+        std::pair("musterctl", "//deploy/musterctl")}) {
+    EXPECT_THAT(
+        FindExecutable(name, "/nowhere/launch", ""),
+        StatusIs(absl::StatusCode::kNotFound,
+                 HasSubstr(absl::StrCat("(bazel build ", target, ")"))));
+  }
 }
 
 TEST_F(ExecutableFinderTest, KnowsItself) {

@@ -217,9 +217,25 @@ def line_length(path, text):
             yield f"{path}:{number}: {len(line)} columns; {COLUMNS_MAX} at most"
 
 
+_FILE_STREAM = re.compile(r"\bstd::(ifstream|fstream|filebuf)\b|\b(fopen|freopen)\(")
+# Their files are those of tests.
+_OPENS_ANY_FILE = re.compile(r"^(tests|bench|examples)/|/testing/|_test\.cc$|/test_[^/]*$")
+
+
+def small_files(path, text):
+    """Small files are read by one function, with a bound, a deadline and errors."""
+    if not path.endswith(CPP_SUFFIXES) or _OPENS_ANY_FILE.search(path):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _FILE_STREAM.search(line)
+        if match:
+            yield (f"{path}:{number}: {match.group()}: read a small file with "
+                   f"common/core/base/small_file.h, and data with common/io/storage")
+
+
 FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
               unusual_terms, sleeps_in_tests, endless_waits_in_tests, default_visibility,
-              line_length]
+              line_length, small_files]
 
 
 def layout(root, paths):
@@ -287,6 +303,34 @@ def types_of_one_name(texts):
     for name, paths in sorted(homes.items()):
         if len(paths) > 1:
             yield f"{name} is a type in {' and in '.join(paths)}; rename one"
+
+
+# A command for people, or the literal of a target that becomes part of one.
+_BAZEL_COMMAND = re.compile(r"bazel (?:build|run|test)\b[^\n`;&|]*")
+_TARGET_LITERAL = re.compile(r'"//[a-z][\w/]*(?::\w+)?"')
+_LABEL = re.compile(r"(?<![\w/])//([\w/.-]*\w)?(?::([\w.-]*\w))?")
+# Of several targets, or of one that the reader names.
+_PATTERN = re.compile(r"//[\w/]*\.\.\.|//[\w/]+:my_test")
+
+
+def targets_that_do_not_exist(texts):
+    """Targets of Bazel that messages, comments and documents name for people."""
+    for path, text in sorted(texts.items()):
+        if path.startswith(("tests/tidy/", "third_party/")):
+            continue
+        named = []
+        if path.endswith((".cc", ".h", ".py", ".sh", ".md")):
+            named += _BAZEL_COMMAND.finditer(text)
+        if path.endswith(".cc") and not path.endswith("_test.cc"):
+            named += _TARGET_LITERAL.finditer(text)
+        for match in named:
+            for package, name in _LABEL.findall(_PATTERN.sub("", match.group())):
+                target = name or package.rsplit("/", 1)[-1]
+                build = texts.get(os.path.join(package, "BUILD.bazel"), "")
+                if target == "all" and build or f'"{target}"' in build:
+                    continue
+                number = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{number}: there is no target //{package}:{target}"
 
 
 # Python gives these names their meaning.
@@ -427,6 +471,7 @@ def check_tree(root):
     complaints += types_of_one_name(texts)
     complaints += files_of_one_name(texts)
     complaints += missing_includes(texts)
+    complaints += targets_that_do_not_exist(texts)
     complaints += layout(root, paths)
     complaints += spelling(root, paths)
     map_path = os.path.join(root, "docs", "ARCHITECTURE.md")

@@ -190,6 +190,30 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(found({"a/b.cc": 'f("std::vector<int>");\n'}))
         self.assertFalse(found({"a/b.md": use}))
 
+    def test_small_files(self):
+        rule = tidy.small_files
+        self.assertTrue(self.complaints(rule, "a/b.cc", "std::ifstream file(path);"))
+        self.assertTrue(self.complaints(rule, "a/b.h", "FILE* f = fopen(path, x);"))
+        self.assertFalse(self.complaints(rule, "a/b.cc", "std::ofstream file(path);"))
+        for path in ("a/b_test.cc", "tests/b.cc", "a/testing/b.cc", "a/test_b.h"):
+            self.assertFalse(self.complaints(rule, path, "std::ifstream file(p);"))
+
+    def test_targets_that_do_not_exist(self):
+
+        def found(path, text):
+            return list(tidy.targets_that_do_not_exist(
+                {path: text, "deploy/a/BUILD.bazel": 'name = "a"\nname = "b"\n'}))
+
+        self.assertEqual(found("x.cc", 'f("(bazel build //a)");\n'),
+                         ["x.cc:1: there is no target //a:a"])
+        self.assertEqual(found("x.cc", '\n{"a", "//a"},\n'),
+                         ["x.cc:2: there is no target //a:a"])
+        self.assertTrue(found("x.md", "`bazel run //deploy/a:c -- //x`\n"))
+        self.assertFalse(found("x.md", "`bazel run //deploy/a:b -- --x`\n"))
+        self.assertFalse(found("x.sh", "bazel build //deploy/a //deploy/a:all\n"))
+        self.assertFalse(found("x.md", "bazel test //... or //a:my_test\n"))
+        self.assertFalse(found("x_test.cc", 'f("//a");\n'))
+
     def test_precompiled_headers_are_covered(self):
         # These come with nearly every header.
         everywhere = {"cstddef", "cstdint", "string", "type_traits", "utility",
