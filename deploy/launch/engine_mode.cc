@@ -315,27 +315,11 @@ bool EngineModeWanted() {
 }
 
 std::vector<std::string> EngineFlags() {
-  return {"slurm",
-          "kubernetes",
-          "task",
-          "name",
-          "insecure",
-          "port_base",
-          "data_root",
-          "checkpoint_root",
-          "image",
-          "data_claim",
-          "task_cpus",
-          "task_memory",
-          "storage",
-          "task_gpus",
-          "workload",
-          "queue",
-          "priority_class",
-          "gang",
-          "topology_spread",
-          "ttl",
-          "pod_monitor"};
+  return {"slurm",           "kubernetes",  "task",           "name",
+          "insecure",        "port_base",   "image",          "data_claim",
+          "task_cpus",       "task_memory", "storage",        "task_gpus",
+          "workload",        "queue",       "priority_class", "gang",
+          "topology_spread", "ttl",         "pod_monitor"};
 }
 
 absl::Status ExpectNoEngineFlags() {

@@ -41,11 +41,13 @@
 #include "common/net/process/resource_failure.h"
 #include "common/net/process/run_lease.h"
 #include "common/net/process/shutdown_signals.h"
+#include "common/net/process/task_flags.h"
 #include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/spiffe_id.h"
 #include "common/net/rpc/tls_context.h"
+#include "deploy/launch/config_check.h"
 #include "deploy/launch/engine_mode.h"
 #include "deploy/launch/executable_finder.h"
 #include "deploy/launch/launcher.h"
@@ -111,39 +113,65 @@ constexpr absl::string_view kAnyNumberOfTimes = "always";
 // Longer than any run, since they are not replaced.
 constexpr absl::Duration kCertificateValidity = absl::Hours(10 * 365 * 24);
 
-// Told to every task when they are not at their defaults.
-constexpr absl::string_view kPassedOn[] = {"seed",
-                                           "data_root",
-                                           "checkpoint_root",
-                                           "startup_timeout",
-                                           "on_coordinator_loss",
-                                           "coordinator_timeout",
-                                           "shared_memory",
-                                           "raw_sockets",
-                                           "local_connections",
-                                           "peer_timeout",
-                                           "hang_report_interval",
-                                           "grace_period"};
-
-// Told to the task that leads the job when they are not at their defaults.
-constexpr absl::string_view kPassedToLeader[] = {
-    "status_port", "status_host", "status_token_file", "control_port", "trace"};
-
 bool IsGiven(absl::string_view name) {
   const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
   return flag->CurrentValue() != flag->DefaultValue();
 }
 
-// Returns the variables that set `flags` in a task.
-std::map<std::string, std::string> EnvironmentOf(
-    absl::Span<const absl::string_view> flags) {
+// Returns the flags that are handed on so and are not at their defaults.
+std::vector<std::string> GivenFlags(FlagPassing passing) {
+  std::vector<std::string> given;
+  for (const FlagTopic& topic : PassedTaskFlags(passing)) {
+    for (const std::string& name : topic.flags) {
+      if (IsGiven(name)) given.push_back(name);
+    }
+  }
+  return given;
+}
+
+// Returns the variables that set the flags in a task.
+std::map<std::string, std::string> EnvironmentOf(FlagPassing passing) {
   std::map<std::string, std::string> environment;
-  for (absl::string_view name : flags) {
-    if (!IsGiven(name)) continue;
+  for (const std::string& name : GivenFlags(passing)) {
     environment[absl::StrCat("MUSTER_", absl::AsciiStrToUpper(name))] =
         absl::FindCommandLineFlag(name)->CurrentValue();
   }
   return environment;
+}
+
+// The flags of launch itself, and those that it hands on to tasks.
+std::vector<FlagTopic> LaunchFlags() {
+  std::vector<FlagTopic> topics = {
+      {"What to train", {"job", "program", "run_dir"}},
+      {"A model of Keras without a job file",
+       {"model", "train", "label", "validation", "validation_label", "epochs",
+        "batch_size"}},
+      {"The cluster",
+       {"workers", "ps", "chief", "evaluator", "cores", "bin_dir",
+        "check_config", "check_data"}},
+      {"Waiting and giving up", {"restart"}},
+      {"How tensors are sent", {"tls"}}};
+  for (const FlagTopic& passed : PassedTaskFlags(FlagPassing::kToAll)) {
+    const auto own = std::find_if(
+        topics.begin(), topics.end(),
+        [&](const FlagTopic& topic) { return topic.title == passed.title; });
+    if (own == topics.end()) {
+      topics.push_back(passed);
+      continue;
+    }
+    own->flags.insert(own->flags.end(), passed.flags.begin(),
+                      passed.flags.end());
+  }
+  FlagTopic leader = {
+      .title = "Watching and controlling the job, of the task that leads it",
+      .flags = {}};
+  for (const FlagTopic& passed : PassedTaskFlags(FlagPassing::kToLeader)) {
+    leader.flags.insert(leader.flags.end(), passed.flags.begin(),
+                        passed.flags.end());
+  }
+  topics.push_back(std::move(leader));
+  topics.push_back({"Slurm and Kubernetes", EngineFlags()});
+  return topics;
 }
 
 const ProgramInfo& Program() {
@@ -165,23 +193,7 @@ const ProgramInfo& Program() {
           "  launch --workers=4 --ps=0 --job=mnist.job --set data_dir=/data\n"
           "  launch --workers=2 --ps=1 --model=model.keras --train=train.csv\n"
           "  launch --workers=2 --ps=1 --restart --program=./train -- --fast\n",
-      .topics = {{"What to train",
-                  {"job", "program", "run_dir", "log_megabytes", "seed"}},
-                 {"A model of Keras without a job file",
-                  {"model", "train", "label", "validation", "validation_label",
-                   "epochs", "batch_size"}},
-                 {"The cluster",
-                  {"workers", "ps", "chief", "evaluator", "cores", "bin_dir"}},
-                 {"Waiting and giving up",
-                  {"restart", "startup_timeout", "grace_period",
-                   "on_coordinator_loss", "coordinator_timeout", "peer_timeout",
-                   "hang_report_interval"}},
-                 {"Watching and controlling the job, of the task that leads it",
-                  {"status_port", "status_host", "status_token_file",
-                   "control_port", "trace"}},
-                 {"How tensors are sent",
-                  {"tls", "shared_memory", "raw_sockets", "local_connections"}},
-                 {"Slurm and Kubernetes", EngineFlags()}},
+      .topics = LaunchFlags(),
       .settings = std::nullopt};
   return *program;
 }
@@ -376,8 +388,8 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
     return absl::InvalidArgumentError(
         absl::StrCat("--job: cannot read ", plan.job_file));
   }
-  plan.environment = EnvironmentOf(kPassedOn);
-  plan.leader_environment = EnvironmentOf(kPassedToLeader);
+  plan.environment = EnvironmentOf(FlagPassing::kToAll);
+  plan.leader_environment = EnvironmentOf(FlagPassing::kToLeader);
   return plan;
 }
 
@@ -388,8 +400,8 @@ absl::StatusOr<bool> TlsWanted() {
       absl::StrCat("--tls=", mode, ": \"auto\" or \"no\""));
 }
 
-// --slurm and --kubernetes.
-absl::StatusOr<int> PrintForEngine(const CommandLine& line) {
+// What --slurm and --kubernetes print.
+absl::StatusOr<std::string> TextForEngine(const CommandLine& line) {
   EngineSettings settings;
   ASSIGN_OR_RETURN(settings.tls, TlsWanted());
   ASSIGN_OR_RETURN(settings.restart_count_max, RestartCountMax());
@@ -401,10 +413,22 @@ absl::StatusOr<int> PrintForEngine(const CommandLine& line) {
         "with model { keras: \"FILE.keras\" }");
   }
   plan.run_dir = absl::GetFlag(FLAGS_run_dir);
-  ASSIGN_OR_RETURN(const std::string text,
-                   EngineText(std::move(plan), settings));
-  std::cout << text << std::flush;
-  return 0;
+  return EngineText(std::move(plan), settings);
+}
+
+// --check_config. Does not return if the job could be looked at.
+absl::Status CheckConfig(const CommandLine& line) {
+  if (EngineModeWanted()) RETURN_IF_ERROR(TextForEngine(line).status());
+  ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
+  plan.run_dir = absl::GetFlag(FLAGS_run_dir);
+  if (!absl::GetFlag(FLAGS_model).empty()) {
+    ASSIGN_OR_RETURN(const std::string text, MakeModelJob(ModelJobOfFlags()));
+    ASSIGN_OR_RETURN(plan.job_file, FileInMemory("model.job", text));
+  }
+  return BecomeConfigCheck(
+      std::move(plan), CheckDataWanted(), [](absl::string_view name) {
+        return FindExecutable(name, OwnPath(), absl::GetFlag(FLAGS_bin_dir));
+      });
 }
 
 // Gives every task a certificate of a CA that exists only meanwhile.
@@ -545,9 +569,12 @@ int LaunchMain(int argc, char** argv) {
     return 0;
   }
   if (is_task) return Complain(BecomeTask(*line, arguments));
+  if (CheckConfigWanted()) return Complain(CheckConfig(*line));
   if (EngineModeWanted()) {
-    const absl::StatusOr<int> printed = PrintForEngine(*line);
-    return printed.ok() ? *printed : Complain(printed.status());
+    const absl::StatusOr<std::string> text = TextForEngine(*line);
+    if (!text.ok()) return Complain(text.status());
+    std::cout << *text << std::flush;
+    return 0;
   }
   // Its own grace lies over that of the tasks, whom it has to see off.
   ShutdownSignals signals(

@@ -335,6 +335,19 @@ TEST_F(LaunchTest, MistakesOfItsOwnAreSaidPlainly) {
               HasSubstr("cannot run /no/such/program"));
 }
 
+TEST_F(LaunchTest, FlagsOfTasksAreHandedOn) {
+  const auto launch = Launch(
+      {"--workers=1", "--ps=1", "--log_format=json", "--check_numerics",
+       "--max_recoveries=3", "--evaluator_timeout=5m", "--status_job=mine"},
+      "echo $MUSTER_LOG_FORMAT $MUSTER_CHECK_NUMERICS $MUSTER_MAX_RECOVERIES "
+      "$MUSTER_EVALUATOR_TIMEOUT $MUSTER_STATUS_JOB.");
+  EXPECT_EQ(ExitCode(*launch), 0);
+  EXPECT_THAT(launch->output(),
+              AllOf(HasSubstr("chief    | json true 3 5m mine."),
+                    HasSubstr("worker 0 | json true 3 5m ."),
+                    HasSubstr("ps 0     | json true 3 5m .")));
+}
+
 TEST_F(LaunchTest, HelpIsAnswered) {
   const auto launch =
       ProcessUnderTest::Start({"deploy/launch/launch", "--help"});

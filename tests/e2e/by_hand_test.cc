@@ -418,11 +418,13 @@ TEST_F(ByHandTest, AColumnOfStringsIsNamedWithTheWaysOut) {
 TEST_F(ByHandTest, AConfigurationIsCheckedWithoutTheData) {
   std::string job = TableJob("", "mean_squared_error");
   job.replace(job.find("t.csv"), 5, "/data/t.csv");
-  const AloneIn checked("elsewhere", job, {"--check_config"});
+  const AloneIn missing("elsewhere_missing", job, {"--check_config"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.output, HasSubstr("train: cannot open /data/t.csv"));
+  const AloneIn checked("elsewhere", job, {"--check_config", "--nocheck_data"});
   EXPECT_EQ(checked.exit_code, 0);
   EXPECT_THAT(checked.output,
-              HasSubstr("the data are not checked: train: cannot open "
-                        "/data/t.csv"));
+              HasSubstr("the data and folders are not checked"));
   const AloneIn trained("elsewhere_trained", job);
   EXPECT_EQ(trained.exit_code, 1) << trained.output;
 }

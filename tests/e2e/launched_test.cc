@@ -1,9 +1,13 @@
 // The main job as started in the README: a whole cluster through `launch`.
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,6 +54,44 @@ TEST_P(LaunchedTest, LearnsTheDigits) {
     }
   }
   EXPECT_EQ(start_lines, 1);
+}
+
+// Returns what `launch --check_config` says of a job, and how it ends.
+absl::StatusOr<std::string> Check(const std::vector<std::string>& flags,
+                                  int expected_code) {
+  std::vector<std::string> arguments = {"deploy/launch/launch",
+                                        "--check_config"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  ASSIGN_OR_RETURN(const auto launch, ProcessUnderTest::Start(arguments));
+  ASSIGN_OR_RETURN(const ProcessEnd end, launch->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), expected_code) << launch->output();
+  return launch->output();
+}
+
+TEST(LaunchTest, ChecksAJobWithoutStartingIt) {
+  const std::string run_dir = testing::TempDir() + "/checked";
+  for (const std::string servers : {"--ps=2", "--ps=0"}) {
+    EXPECT_THAT(Check({"--job=examples/digits/digits.job", servers,
+                       "--run_dir=" + run_dir},
+                      0),
+                IsOkAndHolds(
+                    testing::AllOf(testing::HasSubstr("each worker"),
+                                   testing::HasSubstr("<- this task"),
+                                   testing::Not(testing::HasSubstr("Epoch")))));
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_dir));
+  const std::string bad = testing::TempDir() + "/bad.job";
+  std::ofstream(bad)
+      << "model { functional { inputs { name: 'x' shape: [4] } layers { "
+         "reshape { target_shape: [3, 5] } } } }\n"
+         "train { synthetic { feature_count: 4 } }\n"
+         "optimizer { adam {} } loss { mean_squared_error {} }\n";
+  EXPECT_THAT(Check({"--job=" + bad}, 2),
+              IsOkAndHolds(testing::HasSubstr("eshape")));
+  EXPECT_THAT(Check({"--job=/dev/zero"}, 2),
+              IsOkAndHolds(testing::HasSubstr("cannot read /dev/zero")));
+  EXPECT_THAT(Check({"--program=/bin/true"}, 2),
+              IsOkAndHolds(testing::HasSubstr("--check_config")));
 }
 
 // Also with one worker, whose copy of the data repeats indefinitely as well.

@@ -52,16 +52,8 @@ absl::Status EnsureObjectsWritable(const std::string& folder) {
       ExitCode::kUsage);
 }
 
-absl::Status EnsureWritable(const std::string& folder) {
-  if (IsObjectUrl(folder)) return EnsureObjectsWritable(folder);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return Refuse(folder, "make", error);
-  // create_directories() is content with a file in the folder's place.
-  if (!std::filesystem::is_directory(folder, error)) {
-    return Refuse(folder, "make",
-                  std::make_error_code(std::errc::not_a_directory));
-  }
+// Creates and removes a file in it.
+absl::Status ProbeFolder(const std::string& folder) {
   std::string probe =
       (std::filesystem::path(folder) / ".writable-XXXXXX").string();
   const int file = mkostemp(probe.data(), O_CLOEXEC);
@@ -73,11 +65,47 @@ absl::Status EnsureWritable(const std::string& folder) {
   return absl::OkStatus();
 }
 
+absl::Status EnsureWritable(const std::string& folder) {
+  if (IsObjectUrl(folder)) return EnsureObjectsWritable(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Refuse(folder, "make", error);
+  // create_directories() is content with a file in the folder's place.
+  if (!std::filesystem::is_directory(folder, error)) {
+    return Refuse(folder, "make",
+                  std::make_error_code(std::errc::not_a_directory));
+  }
+  return ProbeFolder(folder);
+}
+
+absl::Status CheckWritable(const std::string& folder) {
+  if (IsObjectUrl(folder)) return EnsureObjectsWritable(folder);
+  std::error_code error;
+  std::filesystem::path nearest = std::filesystem::absolute(folder, error);
+  while (!error && !std::filesystem::exists(nearest, error) &&
+         nearest.has_relative_path()) {
+    nearest = nearest.parent_path();
+  }
+  if (error) return Refuse(folder, "make", error);
+  if (!std::filesystem::is_directory(nearest, error)) {
+    return Refuse(folder, "make",
+                  std::make_error_code(std::errc::not_a_directory));
+  }
+  return ProbeFolder(nearest.string());
+}
+
 }  // namespace
 
 absl::Status EnsureWritable(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     RETURN_IF_ERROR(EnsureWritable(folder));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWritable(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    RETURN_IF_ERROR(CheckWritable(folder));
   }
   return absl::OkStatus();
 }

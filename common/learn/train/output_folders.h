@@ -17,6 +17,11 @@ namespace muster {
 //                     the system's reason, and carries ExitCode::kUsage
 absl::Status EnsureWritable(const std::vector<std::string>& folders);
 
+// Checks as EnsureWritable() that the folders can be made and written to, and
+// makes none. Of a folder that is missing, the nearest one above it is probed.
+//   as EnsureWritable()
+absl::Status CheckWritable(const std::vector<std::string>& folders);
+
 // Where `callbacks` write (Callback::output_folders()).
 std::vector<std::string> OutputFoldersOf(
     const std::vector<Callback*>& callbacks);

@@ -2,20 +2,14 @@
 
 #include <string>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-ABSL_FLAG(int, gpu_simulated, 0,
-          "Computes on this many simulated GPUs, gpu:0 and on, in place of "
-          "those of the machine: to test programs without a GPU. Slow.");
-ABSL_FLAG(bool, tensor_float_32, false,
-          "Lets GPUs round float32 operands of products and convolutions to "
-          "TF32, 10 bits of mantissa, which tensor cores compute faster.");
-ABSL_FLAG(
-    std::string, gpu_graphs, "auto",
-    "auto: steps that GPUs repeat become CUDA graphs where they can. off: "
-    "each kernel is launched by itself.");
+ABSL_DECLARE_FLAG(int, gpu_simulated);
+ABSL_DECLARE_FLAG(bool, tensor_float_32);
+ABSL_DECLARE_FLAG(std::string, gpu_graphs);
 
 namespace muster {
 

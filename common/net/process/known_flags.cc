@@ -18,8 +18,7 @@ bool IsAbseils(const absl::CommandLineFlag& flag) {
 
 // An executable may hold several of Muster's programs, each with its own flags.
 constexpr absl::string_view kFilesOfFlags[] = {
-    "common/net/process/gpu_options.cc",
-    "common/net/process/task_options.cc",
+    "common/net/process/task_flags.cc",
     "coordinator/coordinator_program.cc",
     "deploy/launch/engine_mode.cc",
     "deploy/launch/launch_program.cc",

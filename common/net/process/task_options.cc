@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -19,260 +20,18 @@
 #include "common/net/cluster/address.h"
 #include "common/net/cluster/cluster_resolver.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/task_flag_table.h"
 
-ABSL_FLAG(std::string, job, "",
-          "The job file: model, data, optimizer, epochs.");
-ABSL_FLAG(std::string, run_dir, "",
-          "Where summary.json, logs and checkpoints go. By default a new "
-          "folder under runs/.");
-ABSL_FLAG(absl::optional<uint64_t>, seed, absl::nullopt,
-          "Makes initial weights, shuffles and dropout repeatable. By default "
-          "the job file's, or drawn at random and printed.");
-ABSL_FLAG(
-    int, threads, 0,
-    "Threads that compute in this process; 0 takes one for each core that "
-    "its control group and affinity allow.");
-ABSL_FLAG(bool, check_numerics, false,
-          "Ends a step with the first value that is NaN or infinite, and names "
-          "the operation that made it. To find where a NaN comes from; slow, "
-          "and on CPUs only.");
-ABSL_FLAG(bool, check_config, false,
-          "Reads TF_CONFIG and the flags, prints the cluster they describe and "
-          "leaves: with status 0 if it makes sense, 2 if not.");
-ABSL_FLAG(std::string, tf_config, "",
-          "Taken instead of the environment's TF_CONFIG.");
-ABSL_FLAG(std::string, job_name, "",
-          "This task's role (chief, worker, ps, evaluator). With --task_index "
-          "and the lists of hosts it takes the place of TF_CONFIG.");
-ABSL_FLAG(int, task_index, -1,
-          "This task's number in its role, counted from 0.");
-ABSL_FLAG(std::string, chief_hosts, "", "The chief's host:port.");
-ABSL_FLAG(std::string, worker_hosts, "",
-          "The workers' host:port,host:port,...");
-ABSL_FLAG(std::string, ps_hosts, "",
-          "The parameter servers' host:port,host:port,...");
-ABSL_FLAG(std::string, cluster_resolver, "auto",
-          "Where the cluster is read: \"tf_config\", \"slurm\" (the variables "
-          "of srun), \"kubernetes\" (the pod's host name), or \"auto\": "
-          "TF_CONFIG if it is set, then Slurm in a step of srun, then "
-          "Kubernetes in a pod with --cluster_tasks.");
-ABSL_FLAG(std::string, cluster_tasks, "",
-          "How many tasks each role has, as in chief=1,ps=1,worker=2, for "
-          "Slurm and Kubernetes. Slurm's ranks take the roles in this order; "
-          "by default all are workers.");
-ABSL_FLAG(int, port_base, 0,
-          "The port of a task that Slurm or Kubernetes places. With Slurm, "
-          "further tasks of the same host have the next ports. 0 stands for "
-          "8888, and with Slurm for a port that depends on the job and the "
-          "step, or that srun --resv-ports reserves.");
-ABSL_FLAG(std::string, kubernetes_service, "",
-          "The headless Service that gives the pods their names. By default "
-          "NAME, where the host name is NAME-ROLE-INDEX.");
-ABSL_FLAG(std::string, bind_address, "",
-          "The host:port to listen on, where that is not this task's entry in "
-          "the cluster. By default every interface at that entry's port, or "
-          "only this machine's own where the entry says localhost.");
-ABSL_FLAG(std::string, tls_cert, "",
-          "This task's certificate in PEM, whose URI is "
-          "spiffe://muster/JOB/ROLE/INDEX. With --tls_key and --tls_ca, tasks "
-          "speak TLS 1.3 and accept only each other. Read again when it "
-          "changes.");
-ABSL_FLAG(std::string, tls_key, "", "The private key of --tls_cert in PEM.");
-ABSL_FLAG(std::string, tls_ca, "",
-          "The certificate in PEM of the authority that signs those of the "
-          "job's tasks.");
-ABSL_FLAG(std::string, tls_dir, "",
-          "A folder with this task's ROLE-INDEX.pem and ROLE-INDEX.key and "
-          "with ca.pem, as `musterctl gen-certs` makes it. Stands for "
-          "--tls_cert, --tls_key and --tls_ca, and is the same for all tasks.");
-ABSL_FLAG(bool, insecure, false,
-          "Lets tasks on several machines talk in plaintext and take work from "
-          "every process that reaches their ports.");
-ABSL_FLAG(absl::Duration, startup_timeout, absl::Minutes(10),
-          "How long to wait for the other tasks at the start, and for a new "
-          "coordinator with --on_coordinator_loss=wait.");
-ABSL_FLAG(std::string, on_coordinator_loss, "exit",
-          "What a worker or parameter server does when its coordinator is "
-          "gone: \"exit\" with status 138, or \"wait\" for a new one.");
-ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
-          "A coordinator silent for this long is gone.");
-ABSL_FLAG(
-    std::string, checkpoint_root, "",
-    "Folders and URLs (s3://bucket/folder), separated by commas, in which a "
-    "parameter server writes and reads checkpoints when its coordinator asks; "
-    "\"/\" for all folders. "
-    "Unless given: its --run_dir, what --set and its arguments name, and in a "
-    "cluster of one machine its working directory.");
-ABSL_FLAG(
-    std::string, data_root, "",
-    "Folders, separated by commas, below which a worker opens the files that "
-    "its coordinator's input pipelines name; \"/\" for anywhere. Unless given: "
-    "its --run_dir and what --set and its arguments name; in a cluster of one "
-    "machine, anywhere.");
-ABSL_FLAG(absl::Duration, server_return_timeout, absl::Seconds(60),
-          "How long the coordinator waits for a parameter server that is lost "
-          "to be started again, before it gives the job up; 0 for not at all.");
-ABSL_FLAG(int, max_recoveries, 100,
-          "How often training may be rolled back after the loss of a parameter "
-          "server before the job is given up.");
-ABSL_FLAG(bool, shared_memory, true,
-          "Lets tasks of one machine hand each other tensors in shared "
-          "memory: workers that train in sync, and parameter servers with "
-          "their clients.");
-ABSL_FLAG(bool, raw_sockets, true,
-          "Lets workers that train in sync speak over sockets of their own, "
-          "beside gRPC. Turn both off, and everything goes over gRPC. With a "
-          "certificate, these sockets are encrypted, too.");
-ABSL_FLAG(bool, local_connections, true,
-          "Lets tasks of one machine and one user that have checked each "
-          "other's certificates talk over Unix sockets, which are not "
-          "encrypted. With --nolocal_connections gRPC is always encrypted.");
-ABSL_FLAG(
-    int, lane_port, 0,
-    "The port of those sockets, for firewalls; a worker with several GPUs "
-    "uses one port for each, from this one up. 0: free ports.");
-ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
-          "A worker that trains in sync with this one and is silent for this "
-          "long is gone. The network may drop all packets between two workers "
-          "for up to half as long.");
-ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
-          "How long workers that train in sync wait for one of them before "
-          "they print its name.");
-ABSL_FLAG(absl::Duration, evaluator_timeout, absl::Hours(7 * 24),
-          "How long an evaluator waits for a checkpoint, or for the end of "
-          "training, before it gives up; \"inf\" forever.");
-ABSL_FLAG(int, status_port, -1,
-          "Serves the status page, /status.json, /metrics, /livez and /readyz "
-          "on this port; 0 selects a free one and prints it. By default none "
-          "are served.");
-ABSL_FLAG(std::string, status_host, "localhost",
-          "The address of the status pages: \"localhost\", or an IP address of "
-          "this machine. Addresses that other machines reach require "
-          "--status_token_file.");
-ABSL_FLAG(std::string, status_token_file, "",
-          "A file with the token that clients of the status pages must send "
-          "as \"Authorization: Bearer TOKEN\".");
-ABSL_FLAG(std::string, status_job, "",
-          "The value of the label muster_job of all metrics. By default the "
-          "name of the job file, if there is one.");
-ABSL_FLAG(int, control_port, -1,
-          "Lets `musterctl checkpoint`, `drain` and `stop` reach the task that "
-          "leads the job on this port; 0 selects a free one and prints it. By "
-          "default they cannot. With TLS they need a certificate of the role "
-          "\"operator\".");
-ABSL_FLAG(
-    std::string, trace, "",
-    "Records what all tasks do, and has the task that leads the job write "
-    "it to this file at the end, for chrome://tracing or "
-    "ui.perfetto.dev: steps, kernels, collectives and exchanges, on one "
-    "clock. Each thread keeps its newest 16,384 spans.");
-ABSL_FLAG(std::string, log_format, "text",
-          "\"text\", or \"json\" for one JSON object a line.");
-ABSL_FLAG(std::string, log_severity, "info",
-          "The least severe lines to log: \"info\", \"warning\" or "
-          "\"error\".");
-ABSL_FLAG(bool, log_file, true,
-          "Writes the log also to logs/ROLE-INDEX.log in the run's folder: "
-          "--run_dir, or the one that a job without it gets.");
-ABSL_FLAG(uint32_t, log_megabytes, 256,
-          "A task's log file that grows beyond this is moved to NAME.log.1, in "
-          "place of an earlier one; 0 for no bound.");
-ABSL_FLAG(absl::Duration, grace_period, absl::Seconds(10),
-          "How long an orderly end may take after SIGTERM.");
+#define MUSTER_DECLARE_FLAG(type, name, default_value, topic, users, passing, \
+                            help)                                             \
+  ABSL_DECLARE_FLAG(type, name);
+MUSTER_TASK_FLAGS(MUSTER_DECLARE_FLAG);
+#undef MUSTER_DECLARE_FLAG
 
 namespace muster {
 namespace {
 
 constexpr int kThreadCountMax = 1024;
-
-constexpr int kCoordinator = 1;
-constexpr int kWorker = 2;
-constexpr int kServer = 4;
-constexpr int kTrainer = kCoordinator | kWorker;
-constexpr int kServing = kWorker | kServer;
-constexpr int kAll = kCoordinator | kWorker | kServer;
-
-struct TaskFlag {
-  absl::string_view topic;
-  absl::string_view name;
-  int users;
-};
-
-constexpr absl::string_view kTraining = "What to train";
-constexpr absl::string_view kCluster = "The cluster";
-constexpr absl::string_view kSecurity = "Security";
-constexpr absl::string_view kWaiting = "Waiting and giving up";
-constexpr absl::string_view kRecovery = "Lost parameter servers";
-constexpr absl::string_view kObservation = "Status pages and logs";
-constexpr absl::string_view kTransport = "How tensors are sent";
-
-// In the order of --help.
-constexpr TaskFlag kTaskFlags[] = {
-    {kTraining, "job", kTrainer},
-    {kTraining, "run_dir", kAll},
-    {kTraining, "seed", kTrainer},
-    {kTraining, "threads", kAll},
-    {kTraining, "gpu_simulated", kTrainer},
-    {kTraining, "tensor_float_32", kTrainer},
-    {kTraining, "gpu_graphs", kTrainer},
-    {kTraining, "check_numerics", kTrainer},
-    {kCluster, "check_config", kAll},
-    {kCluster, "tf_config", kAll},
-    {kCluster, "job_name", kAll},
-    {kCluster, "task_index", kAll},
-    {kCluster, "chief_hosts", kAll},
-    {kCluster, "worker_hosts", kAll},
-    {kCluster, "ps_hosts", kAll},
-    {kCluster, "cluster_resolver", kAll},
-    {kCluster, "cluster_tasks", kAll},
-    {kCluster, "port_base", kAll},
-    {kCluster, "kubernetes_service", kAll},
-    {kCluster, "bind_address", kAll},
-    {kSecurity, "tls_cert", kAll},
-    {kSecurity, "tls_key", kAll},
-    {kSecurity, "tls_ca", kAll},
-    {kSecurity, "tls_dir", kAll},
-    {kSecurity, "insecure", kAll},
-    {kSecurity, "data_root", kWorker},
-    {kSecurity, "checkpoint_root", kServer},
-    {kWaiting, "startup_timeout", kAll},
-    {kWaiting, "grace_period", kAll},
-    {kWaiting, "on_coordinator_loss", kServing},
-    {kWaiting, "coordinator_timeout", kServing},
-    {kWaiting, "peer_timeout", kTrainer},
-    {kWaiting, "hang_report_interval", kTrainer},
-    {kWaiting, "evaluator_timeout", kTrainer},
-    {kRecovery, "server_return_timeout", kCoordinator},
-    {kRecovery, "max_recoveries", kCoordinator},
-    {kObservation, "status_port", kAll},
-    {kObservation, "status_host", kAll},
-    {kObservation, "status_token_file", kAll},
-    {kObservation, "status_job", kAll},
-    {kObservation, "control_port", kAll},
-    {kObservation, "trace", kTrainer},
-    {kObservation, "log_format", kAll},
-    {kObservation, "log_severity", kAll},
-    {kObservation, "log_file", kAll},
-    {kObservation, "log_megabytes", kAll},
-    {kTransport, "shared_memory", kAll},
-    {kTransport, "raw_sockets", kTrainer},
-    {kTransport, "local_connections", kAll},
-    {kTransport, "lane_port", kTrainer},
-};
-
-int BitsOf(FlagUsers users) {
-  switch (users) {
-    case FlagUsers::kCoordinator:
-      return kCoordinator;
-    case FlagUsers::kWorker:
-      return kWorker;
-    case FlagUsers::kServer:
-      return kServer;
-    case FlagUsers::kAny:
-      break;
-  }
-  return kAll;
-}
 
 // The name of this machine; empty if it has none.
 std::string OwnHostName() {
@@ -510,28 +269,6 @@ absl::StatusOr<LogSeverity> ResolveLogSeverity() {
 
 }  // namespace
 
-std::vector<FlagTopic> TaskFlags(FlagUsers users) {
-  std::vector<FlagTopic> topics;
-  for (const TaskFlag& flag : kTaskFlags) {
-    if ((flag.users & BitsOf(users)) == 0) continue;
-    if (topics.empty() || topics.back().title != flag.topic) {
-      topics.push_back({.title = std::string(flag.topic), .flags = {}});
-    }
-    topics.back().flags.push_back(std::string(flag.name));
-  }
-  return topics;
-}
-
-std::vector<std::string> FlagsOfOtherTasks(FlagUsers users) {
-  std::vector<std::string> flags;
-  for (const TaskFlag& flag : kTaskFlags) {
-    if ((flag.users & BitsOf(users)) == 0) {
-      flags.push_back(std::string(flag.name));
-    }
-  }
-  return flags;
-}
-
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   TaskOptions options;
   ASSIGN_OR_RETURN(options.config, ResolveClusterConfig());
@@ -586,5 +323,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
 }
 
 bool CheckConfigWanted() { return absl::GetFlag(FLAGS_check_config); }
+
+bool CheckDataWanted() { return absl::GetFlag(FLAGS_check_data); }
 
 }  // namespace muster

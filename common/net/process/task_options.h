@@ -14,7 +14,7 @@
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/gpu_options.h"
-#include "common/net/process/program_info.h"
+#include "common/net/process/task_flags.h"
 #include "common/net/rpc/tls_context.h"
 
 namespace muster {
@@ -109,28 +109,17 @@ struct TaskOptions {
   std::vector<std::string> arguments;
 };
 
-// The roles that an executable can have.
-enum class FlagUsers {
-  kCoordinator,  // Trains, or evaluates, but does not serve.
-  kWorker,       // Trains, evaluates, or serves a coordinator.
-  kServer,       // A parameter server.
-  kAny,          // All of them.
-};
-
-// The flags that tasks of these roles use, by topic, in the order of --help.
-std::vector<FlagTopic> TaskFlags(FlagUsers users);
-
-// The flags that only tasks of other roles use.
-std::vector<std::string> FlagsOfOtherTasks(FlagUsers users);
-
 // Returns the options of the flags set by ParseArguments(), and the cluster as
 // ResolveCluster() finds it in the flags and the environment.
 //
 //   kInvalidArgument   the cluster is invalid, or a flag is out of range
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
 
-// --check_config: only print the resulting configuration.
+// --check_config: only check and print the resulting configuration.
 bool CheckConfigWanted();
+
+// --check_data: --check_config looks at the data and folders of the job, too.
+bool CheckDataWanted();
 
 }  // namespace muster
 

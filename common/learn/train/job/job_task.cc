@@ -19,6 +19,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/train/job/job_check.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/loss_cost.h"
 #include "common/net/cluster/task_id.h"
@@ -66,11 +67,16 @@ absl::Status CheckRunIsNotOver(const std::string& run_dir) {
 }
 
 // For --check_config, whose output is for people.
-absl::Status CheckData(ResolvedJob& job) {
-  const absl::Status opened = job.OpenData();
-  if (!absl::IsNotFound(opened)) return opened;
-  std::cout << "the data are not checked: " << opened.message() << std::endl;
-  return absl::OkStatus();
+absl::Status CheckConfiguredJob(const TaskOptions& options, ResolvedJob& job) {
+  if (!CheckDataWanted()) {
+    std::cout << "the data and folders are not checked (--nocheck_data)"
+              << std::endl;
+    return absl::OkStatus();
+  }
+  if (!options.run_dir.empty()) {
+    RETURN_IF_ERROR(CheckRunIsNotOver(options.run_dir));
+  }
+  return CheckJob(job, options.config, std::cout);
 }
 
 absl::Status EvaluateJobFile(Task& task, ResolvedJob resolved,
@@ -117,7 +123,7 @@ absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options) {
   ASSIGN_OR_RETURN(ResolvedJob job,
                    ResolvedJob::FromFile(options.job_file, options.settings,
                                          RunDir(options)));
-  if (CheckConfigWanted()) RETURN_IF_ERROR(CheckData(job));
+  if (CheckConfigWanted()) RETURN_IF_ERROR(CheckConfiguredJob(options, job));
   return job;
 }
 

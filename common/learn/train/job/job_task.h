@@ -13,11 +13,11 @@
 namespace muster {
 
 // Reads --job, before anything is started. Results go to --run_dir, or else to
-// a new folder under runs/. With --check_config the job's data are opened too.
-// If this machine does not have them, that is printed and is no error: jobs are
-// also checked elsewhere than where they run.
+// a new folder under runs/. With --check_config the whole job is checked, as
+// CheckJob() does; with --nocheck_data too without what needs its data and
+// folders, for jobs that run on other machines.
 //   kInvalidArgument  there is no --job
-//   others            as ResolvedJob::FromFile() and ResolvedJob::OpenData()
+//   others            as ResolvedJob::FromFile() and CheckJob()
 absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options);
 
 // Runs the job. A folder that --run_dir does not name is removed again if the
