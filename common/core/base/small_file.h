@@ -24,13 +24,15 @@ struct SmallFileLimits {
 //   kNotFound          no such file
 //   kPermissionDenied  it may not be read
 //   kInvalidArgument   it is a folder, or has more than bytes_max bytes
-//   kDeadlineExceeded  it does not end within the timeout, as a pipe to which no
+//   kDeadlineExceeded  it does not end within the timeout, as a pipe to which
+//   no
 //                      process writes
 //   others             the system's error at opening or reading it
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
                                           const SmallFileLimits& limits = {});
 
-// Reads a file of /proc or /sys, which the kernel makes at once, in this thread.
+// Reads a file of /proc or /sys, which the kernel makes at once, in this
+// thread.
 //   as ReadSmallFile(), but for the timeout
 absl::StatusOr<std::string> ReadKernelFile(const std::string& path);
 

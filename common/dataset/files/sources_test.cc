@@ -290,10 +290,10 @@ TEST(Csv, NamesOfClassesBecomeNumbers) {
 }
 
 TEST(Csv, DatesBecomeDays) {
-  const std::string path = WriteFile(
-      "dates.csv",
-      "d\n1970-01-02\n1970-01-01 12:00\n1970-01-03T06:00:00Z\n"
-      "1970-01-01T01:30:00.0+01:30\n1969-12-31\n");
+  const std::string path =
+      WriteFile("dates.csv",
+                "d\n1970-01-02\n1970-01-01 12:00\n1970-01-03T06:00:00Z\n"
+                "1970-01-01T01:30:00.0+01:30\n1969-12-31\n");
   std::vector<float> days;
   for (const Element& element :
        Elements(Csv(path, {.columns = {{.name = "d", .is_date = true}}}))) {
@@ -311,11 +311,9 @@ TEST(Csv, ErrorsQuoteWhatTheFileSays) {
   EXPECT_THAT(
       Csv(WriteFile("escape.csv", "a\n\"\x1b[2J\nE1 forged\"\n")).status(),
       StatusIs(kInvalid,
-               HasSubstr(
-                   "\"\\x1b[2J\\nE1 forged\" in column \"a\" is not")));
+               HasSubstr("\"\\x1b[2J\\nE1 forged\" in column \"a\" is not")));
   EXPECT_THAT(
-      Csv(WriteFile("header.csv", "\"a\x1b[m\nb\"\n1\n"),
-          {.label_column = "y"})
+      Csv(WriteFile("header.csv", "\"a\x1b[m\nb\"\n1\n"), {.label_column = "y"})
           .status(),
       StatusIs(kInvalid,
                HasSubstr("no column \"y\"; there are \"a\\x1b[m\\nb\"")));
@@ -360,8 +358,9 @@ TEST(Csv, ErrorsGiveThePosition) {
                                                  HasSubstr(message))));
   }
   const std::string good = WriteFile("good.csv", "a,b\n1,2\n");
-  EXPECT_THAT(Csv(good, {.label_column = "y"}).status(),
-              StatusIs(kInvalid, HasSubstr("no column \"y\"; there are \"a\", \"b\"")));
+  EXPECT_THAT(
+      Csv(good, {.label_column = "y"}).status(),
+      StatusIs(kInvalid, HasSubstr("no column \"y\"; there are \"a\", \"b\"")));
   EXPECT_THAT(Csv(good, {.columns = {{.name = "a"},
                                      {.name = "b", .dtype = DType::kInt32}}})
                   .status(),

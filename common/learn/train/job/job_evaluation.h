@@ -17,8 +17,8 @@ struct EvaluateWeightsOptions {
 };
 
 // Evaluates a trained model, in this process, on the job's test data, or else
-// on its validation data. Writes one line to `output`: the part of the data, and
-// the loss and each metric, which are also returned.
+// on its validation data. Writes one line to `output`: the part of the data,
+// and the loss and each metric, which are also returned.
 //   kInvalidArgument  the job has no such data, or they do not fit the model or
 //                     the weights
 //   kNotFound         no weights, or no data
