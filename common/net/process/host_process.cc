@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/small_file.h"
 
 namespace muster {
 namespace {
@@ -24,10 +24,8 @@ struct ProcessStat {
 };
 
 std::string FirstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  const std::string text = ReadKernelFile(path).value_or("");
+  return text.substr(0, text.find('\n'));
 }
 
 // Unset if there is no such process. The second field, the name of the
