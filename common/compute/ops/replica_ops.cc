@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/arithmetic.h"
 #include "common/compute/ops/comparison.h"
@@ -14,6 +15,7 @@
 #include "common/compute/ops/register_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/type_rules.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 namespace {
@@ -54,12 +56,40 @@ TypesOr AllReduceRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(type.dtype, type.shape);
 }
 
+// Returns what the step has passed to SetLossDenominator(); belongs to no graph
+// if it has not.
+Value LossDenominator(GraphBuilder& builder) {
+  for (const Node& node : builder.graph().nodes) {
+    if (node.op == "SetLossDenominator") return builder.ValueOf(node.inputs[0]);
+  }
+  return Value();
+}
+
+// Returns the gradient of the loss of all replicas by a value that all of them
+// use, of which each has the gradient of its own loss. Where losses are means
+// over examples, what this replica computes from the result counts by its own
+// examples, so each gradient is scaled to the number of examples it is over.
+Value ReduceGradient(Value gradient, absl::string_view reduction) {
+  Value weight = LossDenominator(*gradient.builder());
+  if (!gradient.ok() || !weight.ok()) return AllReduce(gradient, reduction);
+  // Of 16 bits, a gradient times a number of examples may overflow.
+  const DType dtype = gradient.dtype();
+  if (dtype != DType::kFloat64) gradient = Cast(gradient, DType::kFloat32);
+  weight = Cast(weight, gradient.dtype());
+  // A mean over nothing is NaN, which a weight of zero does not remove.
+  const Value has_examples = BroadcastLike(weight > 0, gradient);
+  const Value zeros = ZerosLike(gradient);
+  const Value all =
+      AllReduce(Select(has_examples, gradient * weight, zeros), reduction);
+  return Cast(Select(has_examples, all / weight, zeros), dtype);
+}
+
 void AllReduceGradient(GradientContext& context) {
   const auto reduction =
       context.node.attributes.GetOr<std::string>("reduction", "");
   const Value gradient = context.output_gradients[0];
   if (reduction == "sum" || reduction == "mean") {
-    context.input_gradients[0] = AllReduce(gradient, reduction);
+    context.input_gradients[0] = ReduceGradient(gradient, reduction);
     return;
   }
   context.input_gradients[0] = internal::ReportMistake(
@@ -109,7 +139,7 @@ TypesOr AllGatherRule(const TypeRuleArguments& arguments) {
 
 void AllGatherGradient(GradientContext& context) {
   context.input_gradients[0] = ReplicaPart(
-      AllReduce(context.output_gradients[0], "sum"), context.inputs[0]);
+      ReduceGradient(context.output_gradients[0], "sum"), context.inputs[0]);
 }
 
 TypesOr ReplicaPartRule(const TypeRuleArguments& arguments) {

@@ -218,6 +218,50 @@ TEST(ReplicaExecutionTest, GradientsComeBackFromAllReplicas) {
   EXPECT_THAT(Floats(outcomes[1].results[1]), ElementsAre(1.5, 1.5, 1.5, 1.5));
 }
 
+// What is differentiated is the mean over all examples: replica 0 has one,
+// replica 1 has three. Each replica's gradient is the one that, counted by its
+// own examples, gives the gradient of that mean.
+TEST(ReplicaExecutionTest, GradientsOfMeansCountByExamples) {
+  Replicas replicas(
+      Trace(kAnyRows,
+            [](Value x) {
+              const Value id = Cast(ReplicaId(*x.builder()), DType::kFloat32);
+              SetLossDenominator(id * 2.0 + 1.0);
+              const Value factor = id + 1.0;
+              const Value gathered = AllGather(x, 0);
+              x.builder()->AddResult(
+                  Gradients(Sum(gathered) * factor, {x})[0].dense);
+              const Value sum = AllReduce(Sum(x), "sum");
+              x.builder()->AddResult(Gradients(sum * factor, {x})[0].dense);
+            }),
+      2);
+  const auto outcomes = replicas.Run({{Rows({1, 2})}, {Rows({3, 4})}});
+  for (int r = 0; r < 2; ++r) {
+    ASSERT_OK(outcomes[r].status);
+    // 1 x 1 + 3 x 2 in all.
+    const float each = r == 0 ? 7.0f : 7.0f / 3;
+    for (const Tensor& gradient : outcomes[r].results) {
+      EXPECT_THAT(Floats(gradient), ElementsAre(each, each));
+    }
+  }
+}
+
+// A replica without examples has the gradient of a mean over nothing.
+TEST(ReplicaExecutionTest, GradientsOfNothingDoNotReachOthers) {
+  Replicas replicas(
+      Trace(kAnyRows,
+            [](Value x) {
+              const Value count = CountAlong(x, {0});
+              SetLossDenominator(count);
+              const Value loss = AllReduce(Sum(x), "sum") / count;
+              x.builder()->AddResult(Gradients(loss, {x})[0].dense);
+            }),
+      2);
+  const auto outcomes = replicas.Run({{Rows({1, 2, 3, 4})}, {Rows({})}});
+  ASSERT_OK(outcomes[0].status);
+  EXPECT_THAT(Floats(outcomes[0].results[0]), ElementsAre(0.5, 0.5, 0.5, 0.5));
+}
+
 TEST(ReplicaExecutionTest, SecondDerivativesPassThroughAGather) {
   Replicas replicas(
       Trace(kAnyRows,

@@ -2,11 +2,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/ops/ops.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -18,6 +20,7 @@
 #include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/input.h"
+#include "common/learn/nn/loss.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/mirrored_strategy.h"
@@ -43,11 +46,15 @@ Tensor Numbers(const Shape& shape, uint64_t seed) {
   return numbers;
 }
 
-std::unique_ptr<Strategy> TwoReplicas() {
-  return MirroredStrategy::Create(
-             {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1})
-      .value();
+std::unique_ptr<Strategy> Replicas(int count) {
+  MirroredStrategyOptions options{.thread_count = 1};
+  for (int i = 0; i < count; ++i) {
+    options.devices.push_back(absl::StrCat("cpu:", i));
+  }
+  return MirroredStrategy::Create(options).value();
 }
+
+std::unique_ptr<Strategy> TwoReplicas() { return Replicas(2); }
 
 // The weights after two epochs: dense/kernel, dense/bias, gamma, beta,
 // moving_mean, moving_variance, ...
@@ -100,6 +107,47 @@ TEST(BatchNormalizationTrainingTest, SynchronizedReplicasNormalizeAsOne) {
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> alone,
                        Train(*apart, /*synchronized=*/false, 16, 8));
   EXPECT_GT(Distance(alone, wanted), 1e-3);
+}
+
+// 3 + 2 examples, 4 + 3 + 3, and 3 + 3 of the last batch.
+TEST(BatchNormalizationTrainingTest, UnevenSynchronizedReplicasTrainAsOne) {
+  for (const auto& [batch_size, replica_count] :
+       std::vector<std::pair<int, int>>{{5, 2}, {10, 3}}) {
+    const auto one = OneDeviceStrategy::Create({.thread_count = 1}).value();
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                         Train(*one, /*synchronized=*/false, 26, batch_size));
+    const auto several = Replicas(replica_count);
+    ASSERT_OK_AND_ASSIGN(
+        const std::vector<Tensor> together,
+        Train(*several, /*synchronized=*/true, 26, batch_size));
+    EXPECT_LT(Distance(together, wanted), 1e-5)
+        << replica_count << " replicas, batches of " << batch_size;
+  }
+}
+
+// A loss over pairs of examples, of which those of all replicas are gathered.
+// It is a mean over the examples, so each replica's counts by its own.
+TEST(BatchNormalizationTrainingTest, UnevenReplicasGatherForALossAsOne) {
+  const auto train =
+      [](Strategy& strategy) -> absl::StatusOr<std::vector<Tensor>> {
+    Model model = Sequential({Input({kFeatures}), Dense(4), Dense(1)});
+    const Loss pairs("pairs", [](Value, Value y) {
+      return Mean(Square(y - Transpose(AllGather(y, 0), {1, 0})), {1});
+    });
+    RETURN_IF_ERROR(model.Compile(
+        strategy,
+        {.optimizer = Sgd({.learning_rate = 0.1}), .loss = pairs, .seed = 3}));
+    const Dataset data = Dataset::FromTensorSlices(
+                             {Numbers({13, kFeatures}, 1), Numbers({13, 1}, 2)})
+                             .Batch(5);
+    RETURN_IF_ERROR(model.Fit(data, {.verbose = Verbosity::kSilent}).status());
+    return model.GetWeights();
+  };
+  const auto one = OneDeviceStrategy::Create({.thread_count = 1}).value();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted, train(*one));
+  const auto two = TwoReplicas();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> together, train(*two));
+  EXPECT_LT(Distance(together, wanted), 1e-5);
 }
 
 // The last batch has one example, for one of the replicas.
