@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/lifetime.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/training_recovery.h"
@@ -68,10 +70,16 @@ class Strategy {
   // Which models the variables belong to.
   VariableOwners& owners() { return owners_; }
 
+  // For objects that use the strategy, and may outlive it.
+  Borrowed<Strategy> Borrow() {
+    return {this, lifetime_, absl::StrCat("strategy \"", name(), "\"")};
+  }
+
   // As WorkerAgreement.
   bool is_chief() const { return agreement().is_chief(); }
 
  private:
+  Lifetime lifetime_;
   VariableOwners owners_;
 };
 

@@ -76,12 +76,16 @@ CompiledModel::CompiledModel(LayerPtr layer) : layer_(std::move(layer)) {
 
 absl::Status CompiledModel::Compile(Strategy& strategy,
                                     CompileOptions options) {
-  if (built_ && strategy_ != &strategy) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the model's weights live with strategy \"",
-        std::string(strategy_->name()), "\"; they cannot move to another"));
+  if (built_) {
+    RETURN_IF_ERROR(CheckCompiled());
+    if (strategy_.get() != &strategy) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the model's weights live with ", strategy_.name(),
+                       "; they cannot move to another"));
+    }
   }
-  Strategy* const in_scope = StrategyInScope();
+  ASSIGN_OR_RETURN(Strategy* const in_scope,
+                   StrategyInScope(NameForMessages()));
   if (in_scope != nullptr && in_scope != &strategy) {
     return absl::FailedPreconditionError(absl::StrCat(
         "a model cannot be compiled with strategy \"",
@@ -101,7 +105,7 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
   if (options.optimizer.has_rule()) {
     RETURN_IF_ERROR(ChangeOptimizers(optimizers, strategy));
   }
-  strategy_ = &strategy;
+  strategy_ = strategy.Borrow();
   optimizers_ = std::move(optimizers);
   options_ = std::move(options);
   seed_ = options_.seed.value_or(RandomSeed());
@@ -142,10 +146,10 @@ absl::Status CompiledModel::Create(const Weight& weight) {
     spec.mutable_initializer()->set_seed(FoldIn(seed_, weight.name()));
   }
   ASSIGN_OR_RETURN(const VariableOwners::Claim claim,
-                   strategy_->owners().Take(weight.name(), weight.identity()));
-  RETURN_IF_ERROR(strategy_->variables().Create(spec));
+                   strategy()->owners().Take(weight.name(), weight.identity()));
+  RETURN_IF_ERROR(strategy()->variables().Create(spec));
   if (claim == VariableOwners::Claim::kInherited) {
-    RETURN_IF_ERROR(strategy_->variables().StartOver(spec));
+    RETURN_IF_ERROR(strategy()->variables().StartOver(spec));
   }
   // Weights of a model that shares layers with this one keep their optimizer
   // unless this model trains them.
@@ -163,7 +167,7 @@ absl::Status CompiledModel::UseOptimizer() {
       optimized_.push_back(weight.name());
     }
   }
-  RETURN_IF_ERROR(optimizers_.SetIn(strategy_->variables(), optimized_));
+  RETURN_IF_ERROR(optimizers_.SetIn(strategy()->variables(), optimized_));
   return UseLossScale();
 }
 
@@ -175,8 +179,8 @@ absl::Status CompiledModel::UseLossScale() {
   const proto::Optimizer& optimizer = options_.optimizer.message();
   if (!optimizer.has_loss_scale()) return absl::OkStatus();
   if (loss_scale_.empty()) RETURN_IF_ERROR(CreateLossScale());
-  return strategy_->variables().SetOptimizerOf({loss_scale_},
-                                               OptimizerOfLossScale(optimizer));
+  return strategy()->variables().SetOptimizerOf(
+      {loss_scale_}, OptimizerOfLossScale(optimizer));
 }
 
 absl::Status CompiledModel::CreateLossScale() {
@@ -193,22 +197,33 @@ absl::Status CompiledModel::CreateLossScale() {
   // Each model has a scale of its own, and they are compiled in one order in
   // all processes.
   absl::StatusOr<VariableOwners::Claim> claim =
-      strategy_->owners().Take(spec.name(), identity_);
+      strategy()->owners().Take(spec.name(), identity_);
   for (int i = 1; absl::IsAlreadyExists(claim.status()); ++i) {
     spec.set_name(absl::StrCat(kLossScaleName, "_", i));
-    claim = strategy_->owners().Take(spec.name(), identity_);
+    claim = strategy()->owners().Take(spec.name(), identity_);
   }
   RETURN_IF_ERROR(claim.status());
-  RETURN_IF_ERROR(strategy_->variables().Create(spec));
+  RETURN_IF_ERROR(strategy()->variables().Create(spec));
   if (*claim == VariableOwners::Claim::kInherited) {
-    RETURN_IF_ERROR(strategy_->variables().StartOver(spec));
+    RETURN_IF_ERROR(strategy()->variables().StartOver(spec));
   }
   loss_scale_ = spec.name();
   return absl::OkStatus();
 }
 
+std::string CompiledModel::NameForMessages() const {
+  return absl::StrCat(
+      "model \"",
+      layer_->name().empty() ? ToSnakeCase(layer_->kind()) : layer_->name(),
+      "\"");
+}
+
 absl::Status CompiledModel::CheckCompiled() const {
-  if (strategy_ != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(strategy_.Check(
+      NameForMessages(),
+      "keep it at least as long, or compile with a std::shared_ptr of it, "
+      "which the model keeps"));
+  if (strategy() != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "the model is not compiled: call Compile() first");
 }
@@ -274,7 +289,7 @@ absl::StatusOr<std::vector<Tensor>> CompiledModel::GetWeights() const {
   RETURN_IF_ERROR(CheckCompiled());
   std::vector<Tensor> values;
   for (const Weight& weight : weights()) {
-    ASSIGN_OR_RETURN(Tensor value, strategy_->variables().Read(weight.name()));
+    ASSIGN_OR_RETURN(Tensor value, strategy()->variables().Read(weight.name()));
     values.push_back(std::move(value));
   }
   return values;
@@ -289,7 +304,7 @@ absl::Status CompiledModel::SetWeights(absl::Span<const Tensor> values) {
         " values", built_ ? "" : "; it is not built yet"));
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    RETURN_IF_ERROR(strategy_->variables().Assign(all[i].name(), values[i]));
+    RETURN_IF_ERROR(strategy()->variables().Assign(all[i].name(), values[i]));
   }
   return absl::OkStatus();
 }
@@ -298,7 +313,7 @@ absl::Status CompiledModel::ResetStates() {
   RETURN_IF_ERROR(CheckBuilt("resetting states"));
   for (const Weight& state : layer_->states()) {
     const TensorType& type = state.handle().type;
-    RETURN_IF_ERROR(strategy_->variables().Assign(
+    RETURN_IF_ERROR(strategy()->variables().Assign(
         state.name(), Tensor::Zeros(type.dtype, type.shape)));
   }
   return absl::OkStatus();
@@ -317,7 +332,7 @@ absl::StatusOr<int64_t> CompiledModel::gradient_count() const {
   std::vector<std::string> names;
   for (const Weight& weight : weights()) names.push_back(weight.name());
   ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
-                   strategy_->variables().UpdateCounts(names));
+                   strategy()->variables().UpdateCounts(names));
   const auto most = std::max_element(counts.begin(), counts.end());
   return most == counts.end() ? 0 : *most;
 }
@@ -344,7 +359,7 @@ absl::Status CompiledModel::SetLearningRate(double learning_rate) {
   proto::Optimizer changed = options_.optimizer.message();
   SetConstantLearningRate(learning_rate, &changed);
   ModelOptimizers optimizers(changed, options_.layer_optimizers);
-  RETURN_IF_ERROR(ChangeOptimizers(optimizers, *strategy_));
+  RETURN_IF_ERROR(ChangeOptimizers(optimizers, *strategy()));
   optimizers_ = std::move(optimizers);
   options_.optimizer = std::move(changed);
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/core/base/lifetime.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
@@ -42,7 +43,8 @@ class CompiledModel {
   absl::Status BuildFor(absl::Span<const TensorType> types);
   absl::Status BuildFor(const Dataset& data);
 
-  //   kFailedPrecondition  not compiled
+  //   kFailedPrecondition  not compiled; or the strategy is destroyed, and
+  //                        names both
   absl::Status CheckCompiled() const;
   //   kFailedPrecondition  not compiled, or not built; `what` needs it
   absl::Status CheckBuilt(absl::string_view what) const;
@@ -71,13 +73,16 @@ class CompiledModel {
   absl::Status SetLearningRate(double learning_rate);
 
   const LayerPtr& layer() const { return layer_; }
+  // `model "sequential"`.
+  std::string NameForMessages() const;
   std::vector<Weight> weights() const { return layer_->weights(); }
   // The name of the variable with the scale of the loss; empty if the optimizer
   // has none, or the model is not built.
   std::string loss_scale() const;
   // The types of the inputs that the model was built for; empty until then.
   const std::vector<TensorType>& input_types() const { return input_types_; }
-  Strategy* strategy() const { return strategy_; }  // Null until compiled.
+  // Null until compiled, and when it is destroyed.
+  Strategy* strategy() const { return strategy_.get(); }
   const CompileOptions& options() const { return options_; }
   // Those of the options.
   const ModelOptimizers& optimizers() const { return optimizers_; }
@@ -95,7 +100,7 @@ class CompiledModel {
                                 Strategy& strategy);
 
   const LayerPtr layer_;
-  Strategy* strategy_ = nullptr;
+  Borrowed<Strategy> strategy_;
   CompileOptions options_;
   ModelOptimizers optimizers_;
   uint64_t seed_ = 0;

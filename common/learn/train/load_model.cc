@@ -1,9 +1,11 @@
 #include "common/learn/train/load_model.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -20,8 +22,10 @@
 namespace muster {
 namespace {
 
-absl::StatusOr<Model> Load(Strategy* strategy, const std::string& path,
-                           const LoadModelOptions& options) {
+absl::StatusOr<Model> Load(
+    const std::string& path, const LoadModelOptions& options,
+    absl::FunctionRef<absl::Status(Model& model, CompileOptions options)>
+        compile) {
   ASSIGN_OR_RETURN(const KerasModel file, ReadKerasModel(Disk::Real(), path));
   Model model(file.layers);
   std::optional<CompileOptions> compiled;
@@ -40,9 +44,7 @@ absl::StatusOr<Model> Load(Strategy* strategy, const std::string& path,
     compiled->auto_scale_loss = HasLossScale(*file.weights);
   }
   CompileOptions compile_options = compiled.value_or(CompileOptions());
-  RETURN_IF_ERROR(strategy == nullptr
-                      ? model.Compile(std::move(compile_options))
-                      : model.Compile(*strategy, std::move(compile_options)));
+  RETURN_IF_ERROR(compile(model, std::move(compile_options)));
   RETURN_IF_ERROR(model.RestoreFromKeras(path, *file.weights,
                                          /*values_only=*/!continues_training));
   return model;
@@ -52,12 +54,24 @@ absl::StatusOr<Model> Load(Strategy* strategy, const std::string& path,
 
 absl::StatusOr<Model> LoadModel(const std::string& path,
                                 const LoadModelOptions& options) {
-  return Load(nullptr, path, options);
+  return Load(path, options, [](Model& model, CompileOptions compile_options) {
+    return model.Compile(std::move(compile_options));
+  });
 }
 
 absl::StatusOr<Model> LoadModel(Strategy& strategy, const std::string& path,
                                 const LoadModelOptions& options) {
-  return Load(&strategy, path, options);
+  return Load(path, options, [&](Model& model, CompileOptions compile_options) {
+    return model.Compile(strategy, std::move(compile_options));
+  });
+}
+
+absl::StatusOr<Model> LoadModel(std::shared_ptr<Strategy> strategy,
+                                const std::string& path,
+                                const LoadModelOptions& options) {
+  return Load(path, options, [&](Model& model, CompileOptions compile_options) {
+    return model.Compile(strategy, std::move(compile_options));
+  });
 }
 
 }  // namespace muster

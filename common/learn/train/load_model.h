@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_TRAIN_LOAD_MODEL_H_
 #define COMMON_LEARN_TRAIN_LOAD_MODEL_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -37,8 +38,13 @@ struct LoadModelOptions {
 // Equivalent to: keras.models.load_model.
 absl::StatusOr<Model> LoadModel(const std::string& path,
                                 const LoadModelOptions& options = {});
-// `strategy` is borrowed.
+// `strategy` is borrowed, as by Model::Compile().
 absl::StatusOr<Model> LoadModel(Strategy& strategy, const std::string& path,
+                                const LoadModelOptions& options = {});
+// The model keeps the strategy.
+//   kInvalidArgument  `strategy` is null
+absl::StatusOr<Model> LoadModel(std::shared_ptr<Strategy> strategy,
+                                const std::string& path,
                                 const LoadModelOptions& options = {});
 
 }  // namespace muster

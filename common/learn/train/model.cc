@@ -47,10 +47,20 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
   return absl::OkStatus();
 }
 
-absl::Status Model::Compile(CompileOptions options) {
-  if (Strategy* const in_scope = StrategyInScope(); in_scope != nullptr) {
-    return Compile(*in_scope, std::move(options));
+absl::Status Model::Compile(std::shared_ptr<Strategy> strategy,
+                            CompileOptions options) {
+  if (strategy == nullptr) {
+    return absl::InvalidArgumentError("Compile: the strategy is null");
   }
+  RETURN_IF_ERROR(Compile(*strategy, std::move(options)));
+  own_strategy_ = std::move(strategy);
+  return absl::OkStatus();
+}
+
+absl::Status Model::Compile(CompileOptions options) {
+  ASSIGN_OR_RETURN(Strategy* const in_scope,
+                   StrategyInScope(compiled_->NameForMessages()));
+  if (in_scope != nullptr) return Compile(*in_scope, std::move(options));
   if (own_strategy_ == nullptr) {
     ASSIGN_OR_RETURN(own_strategy_, DefaultStrategy::Create());
   }
@@ -213,6 +223,10 @@ absl::Status Model::SetLearningRate(double learning_rate) {
 }
 
 const LayerPtr& Model::layer() const { return compiled_->layer(); }
+
+Borrowed<Model> Model::Borrow() {
+  return {this, lifetime_, compiled_->NameForMessages()};
+}
 
 Strategy* Model::strategy() const { return compiled_->strategy(); }
 

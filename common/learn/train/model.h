@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/core/base/lifetime.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/functional.h"
@@ -68,11 +69,12 @@ class Model {
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
 
-  // `strategy` is borrowed, and may have several models, each with an optimizer
-  // of its own. Weights of different models have different names, unless the
-  // models share layers: name the layers, or give each model a strategy. When a
-  // model is destroyed, its names are free, and a model that takes them begins
-  // with first values.
+  // `strategy` is borrowed: if it is destroyed first, calls that need it return
+  // kFailedPrecondition, which names both. It may have several models, each
+  // with an optimizer of its own. Weights of different models have different
+  // names, unless the models share layers: name the layers, or give each model
+  // a strategy. When a model is destroyed, its names are free, and a model that
+  // takes them begins with first values.
   //
   // Compiling again changes optimizer, loss and metrics; weights stay where
   // they are, so another strategy is refused once they are made.
@@ -83,6 +85,11 @@ class Model {
   //   kFailedPrecondition  another strategy, or another kind of optimizer, is
   //                        in use
   absl::Status Compile(Strategy& strategy, CompileOptions options);
+  // The same, and the model keeps the strategy: for models that are returned by
+  // the function that made the strategy. A std::unique_ptr may be moved here.
+  //   kInvalidArgument  `strategy` is null
+  absl::Status Compile(std::shared_ptr<Strategy> strategy,
+                       CompileOptions options);
   // With the strategy in whose scope this thread is (StrategyScope), or else
   // with a default strategy of its own.
   absl::Status Compile(CompileOptions options);
@@ -274,10 +281,15 @@ class Model {
   void StopTraining();
 
   const LayerPtr& layer() const;
-  Strategy* strategy() const;  // Null until compiled.
+  // Null until compiled, and when it is destroyed.
+  Strategy* strategy() const;
+
+  // For objects that use the model, and may outlive it.
+  Borrowed<Model> Borrow();
 
  private:
-  std::unique_ptr<Strategy> own_strategy_;  // Null if another is used.
+  std::shared_ptr<Strategy> own_strategy_;  // Null if another is used.
+  Lifetime lifetime_;
   std::unique_ptr<CompiledModel> compiled_;
   std::unique_ptr<TrainingControl> control_;
   std::unique_ptr<BatchSteps> batch_steps_;

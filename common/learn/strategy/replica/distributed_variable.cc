@@ -65,7 +65,8 @@ absl::StatusOr<proto::VariableAggregation> EncodeAggregation(
 absl::Status CheckScope(const Strategy& strategy, absl::string_view name) {
   RETURN_IF_ERROR(CheckCrossReplica("CreateVariable",
                                     "create variables before, in the scope"));
-  const Strategy* const in_scope = StrategyInScope();
+  ASSIGN_OR_RETURN(const Strategy* const in_scope,
+                   StrategyInScope(absl::StrCat("variable \"", name, "\"")));
   if (in_scope == nullptr || in_scope == &strategy) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("variable \"", name, "\" is to be made under strategy \"",
@@ -108,7 +109,7 @@ absl::StatusOr<DistributedVariable> CreateVariable(
   spec.set_aggregation(aggregation);
   RETURN_IF_ERROR(strategy.variables().Create(spec));
   DistributedVariable variable;
-  variable.store_ = &strategy.variables();
+  variable.strategy_ = strategy.Borrow();
   variable.handle_ = {std::string(name), {options.dtype, shape}};
   variable.trainable_ = spec.trainable();
   variable.synchronization_ =
@@ -158,15 +159,24 @@ void DistributedVariable::ScatterSub(Value indices, Value rows) const {
   if (CanScatter(rows)) ScatterSubVariable(handle_, indices, rows);
 }
 
+absl::StatusOr<VariableStore*> DistributedVariable::Store() const {
+  RETURN_IF_ERROR(strategy_.Check(absl::StrCat("variable \"", name(), "\"")));
+  if (strategy_.get() != nullptr) return &strategy_.get()->variables();
+  return absl::FailedPreconditionError(
+      "this DistributedVariable is none; CreateVariable() makes one");
+}
+
 absl::StatusOr<Tensor> DistributedVariable::Read() const {
   RETURN_IF_ERROR(
       CheckCrossReplica("Read", "use the one that takes a GraphBuilder there"));
-  return store_->Read(name());
+  ASSIGN_OR_RETURN(VariableStore* const store, Store());
+  return store->Read(name());
 }
 
 absl::Status DistributedVariable::Assign(const Tensor& value) const {
   RETURN_IF_ERROR(CheckCrossReplica("Assign", "assign a Value there"));
-  return store_->Assign(name(), value);
+  ASSIGN_OR_RETURN(VariableStore* const store, Store());
+  return store->Assign(name(), value);
 }
 
 absl::Status DistributedVariable::AssignAdd(const Tensor& value) const {
@@ -187,12 +197,13 @@ absl::Status DistributedVariable::Move(UpdateKind kind,
         "it is the sum of what replicas have; what is added to it from outside "
         "would count once for each. Assign the new sum, or add in the step");
   }
+  ASSIGN_OR_RETURN(VariableStore* const store, Store());
   const std::vector<VariableUse> uses = {
       {.name = name(),
        .is_updated = true,
        .updates = {{.position = 0, .kind = kind}}}};
   ASSIGN_OR_RETURN(const std::unique_ptr<VariableSession> session,
-                   store_->OpenSession(uses));
+                   store->OpenSession(uses));
   RETURN_IF_ERROR(session->Begin(/*step_id=*/0));
   RETURN_IF_ERROR(session->Update(0, kind, value, Tensor()));
   return session->Commit();

@@ -11,6 +11,7 @@
 #include "common/compute/ops/variable_ops.h"
 #include "common/compute/variables/initializer.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/lifetime.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -54,8 +55,7 @@ struct VariableOptions {
 // variable are exchanged according to its aggregation. Outside, it is the
 // variable of all replicas.
 //
-// A value, cheap to copy; copies refer to the same variable. It must not
-// outlive the strategy.
+// A value, cheap to copy; copies refer to the same variable.
 //
 // Equivalent to: tf.Variable under a strategy's scope.
 class DistributedVariable {
@@ -79,7 +79,10 @@ class DistributedVariable {
   void ScatterAdd(Value indices, Value rows) const;
   void ScatterSub(Value indices, Value rows) const;
 
-  // Outside of a step function.
+  // Outside of a step function. All of these:
+  //   kFailedPrecondition  in a step function; no variable; or the strategy is
+  //                        destroyed, and names both
+  //
   //   kInvalidArgument  the variable is kOnRead without aggregation
   absl::StatusOr<Tensor> Read() const;
   // Sets every copy to `value`; for a kOnRead variable that is summed, to its
@@ -99,9 +102,11 @@ class DistributedVariable {
       const VariableOptions& options);
 
   bool CanScatter(Value value) const;
+  // The variables of the strategy.
+  absl::StatusOr<VariableStore*> Store() const;
   absl::Status Move(UpdateKind kind, const Tensor& value) const;
 
-  VariableStore* store_ = nullptr;
+  Borrowed<Strategy> strategy_;
   VariableHandle handle_;
   bool trainable_ = true;
   VariableSynchronization synchronization_ = VariableSynchronization::kAuto;

@@ -1,17 +1,23 @@
 #include "common/learn/strategy/replica/strategy_scope.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
 
-thread_local Strategy* strategy_in_scope = nullptr;
+thread_local Borrowed<Strategy> strategy_in_scope;
 
 }  // namespace
 
 absl::StatusOr<StrategyScope> StrategyScope::Enter(Strategy& strategy) {
-  Strategy* const outer = strategy_in_scope;
+  ASSIGN_OR_RETURN(
+      Strategy* const outer,
+      StrategyInScope(absl::StrCat("the scope of strategy \"", strategy.name(),
+                                   "\" inside of its scope")));
   if (outer != nullptr && outer != &strategy) {
     const bool same_kind = outer->name() == strategy.name();
     return absl::FailedPreconditionError(absl::StrCat(
@@ -19,14 +25,16 @@ absl::StatusOr<StrategyScope> StrategyScope::Enter(Strategy& strategy) {
         strategy.name(), "\" cannot begin inside of that of strategy \"",
         outer->name(), "\"; a program is of one strategy"));
   }
-  strategy_in_scope = &strategy;
-  return StrategyScope(outer);
+  return StrategyScope(std::exchange(strategy_in_scope, strategy.Borrow()));
 }
 
 StrategyScope::~StrategyScope() {
-  if (is_entered_) strategy_in_scope = outer_;
+  if (is_entered_) strategy_in_scope = std::move(outer_);
 }
 
-Strategy* StrategyInScope() { return strategy_in_scope; }
+absl::StatusOr<Strategy*> StrategyInScope(absl::string_view user) {
+  RETURN_IF_ERROR(strategy_in_scope.Check(user));
+  return strategy_in_scope.get();
+}
 
 }  // namespace muster

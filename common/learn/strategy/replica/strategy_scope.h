@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/lifetime.h"
 #include "common/learn/strategy/strategy.h"
 
 namespace muster {
@@ -20,25 +22,29 @@ namespace muster {
 // Equivalent to: tf.distribute.Strategy.scope().
 class [[nodiscard]] StrategyScope {
  public:
-  // `strategy` is borrowed, and outlives the scope.
-  //   kFailedPrecondition  another strategy is in scope; names both
+  // `strategy` is borrowed. If it is destroyed before the scope ends, what
+  // needs a strategy in the scope is an error.
+  //   kFailedPrecondition  another strategy is in scope, and names both; or the
+  //                        one in scope is destroyed
   static absl::StatusOr<StrategyScope> Enter(Strategy& strategy);
 
   ~StrategyScope();
   StrategyScope(StrategyScope&& other) noexcept
-      : outer_(other.outer_),
+      : outer_(std::move(other.outer_)),
         is_entered_(std::exchange(other.is_entered_, false)) {}
   StrategyScope& operator=(StrategyScope&&) = delete;
 
  private:
-  explicit StrategyScope(Strategy* outer) : outer_(outer) {}
+  explicit StrategyScope(Borrowed<Strategy> outer) : outer_(std::move(outer)) {}
 
-  Strategy* const outer_;  // Null: none was in scope.
+  Borrowed<Strategy> outer_;  // None: none was in scope.
   bool is_entered_ = true;
 };
 
-// The strategy in whose scope this thread is; null if there is none.
-Strategy* StrategyInScope();
+// The strategy in whose scope this thread is; null if there is none. `user` is
+// what needs it, for messages: `model "sequential"`.
+//   kFailedPrecondition  it is destroyed; names both
+absl::StatusOr<Strategy*> StrategyInScope(absl::string_view user);
 
 }  // namespace muster
 

@@ -45,13 +45,13 @@ class StrategyScopeTest : public ::testing::Test {
 };
 
 TEST_F(StrategyScopeTest, EndsWithItsLifetime) {
-  EXPECT_EQ(StrategyInScope(), nullptr);
+  EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(::testing::IsNull()));
   {
     ASSERT_OK_AND_ASSIGN(const StrategyScope scope,
                          StrategyScope::Enter(mirrored_));
-    EXPECT_EQ(StrategyInScope(), &mirrored_);
+    EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(&mirrored_));
   }
-  EXPECT_EQ(StrategyInScope(), nullptr);
+  EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(::testing::IsNull()));
   EXPECT_OK(StrategyScope::Enter(*default_));
 }
 
@@ -60,11 +60,11 @@ TEST_F(StrategyScopeTest, TheSameStrategyMayBeEnteredAgain) {
   {
     ASSERT_OK_AND_ASSIGN(const StrategyScope inner,
                          StrategyScope::Enter(mirrored_));
-    EXPECT_EQ(StrategyInScope(), &mirrored_);
+    EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(&mirrored_));
   }
-  EXPECT_EQ(StrategyInScope(), &mirrored_);
+  EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(&mirrored_));
   const StrategyScope moved = std::move(outer);
-  EXPECT_EQ(StrategyInScope(), &mirrored_);
+  EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(&mirrored_));
 }
 
 TEST_F(StrategyScopeTest, AnotherOneInsideIsRefusedAndBothAreNamed) {
@@ -78,14 +78,14 @@ TEST_F(StrategyScopeTest, AnotherOneInsideIsRefusedAndBothAreNamed) {
   EXPECT_THAT(StrategyScope::Enter(other),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("another strategy \"mirrored\"")));
-  EXPECT_EQ(StrategyInScope(), &mirrored_);
+  EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(&mirrored_));
 }
 
 TEST_F(StrategyScopeTest, BelongsToOneThread) {
   ASSERT_OK_AND_ASSIGN(const StrategyScope scope,
                        StrategyScope::Enter(mirrored_));
   std::thread([&] {
-    EXPECT_EQ(StrategyInScope(), nullptr);
+    EXPECT_THAT(StrategyInScope("a test"), IsOkAndHolds(::testing::IsNull()));
     EXPECT_OK(StrategyScope::Enter(*default_));
   }).join();
 }

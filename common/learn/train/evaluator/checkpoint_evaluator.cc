@@ -63,7 +63,7 @@ std::string LogsText(const Logs& logs) {
 
 CheckpointEvaluator::CheckpointEvaluator(Model* model, Dataset data,
                                          Options options)
-    : model_(model),
+    : model_(model->Borrow()),
       data_(std::move(data)),
       options_(std::move(options)),
       disk_(options_.disk == nullptr ? Disk::Real() : options_.disk),
@@ -116,6 +116,8 @@ absl::StatusOr<std::vector<ScoredCheckpoint>> CheckpointEvaluator::Run() {
 }
 
 absl::StatusOr<int> CheckpointEvaluator::ScoreNew() {
+  RETURN_IF_ERROR(
+      model_.Check(absl::StrCat("the evaluator of ", options_.checkpoint_dir)));
   ASSIGN_OR_RETURN(const std::vector<Found> all, FindNew());
   int count = 0;
   for (const Found& found : all) {
@@ -200,10 +202,10 @@ CheckpointEvaluator::FindNew() const {
 
 absl::StatusOr<bool> CheckpointEvaluator::Score(const Found& found) {
   ScoredCheckpoint scored{.number = found.number, .prefix = found.prefix};
-  RETURN_IF_ERROR(model_->Build(data_.element_types().front()));
+  RETURN_IF_ERROR(model().Build(data_.element_types().front()));
   absl::StatusOr<int64_t> iterations = ReadIterations(found);
   if (iterations.ok()) {
-    const absl::Status restored = model_->strategy()->variables().Restore(
+    const absl::Status restored = model().strategy()->variables().Restore(
         found.prefix, /*values_only=*/true);
     if (!restored.ok()) iterations = restored;
   }
@@ -219,13 +221,13 @@ absl::StatusOr<bool> CheckpointEvaluator::Score(const Found& found) {
   }
   scored.iterations = *iterations;
   ASSIGN_OR_RETURN(scored.logs,
-                   model_->Evaluate(data_, {.steps = options_.steps,
+                   model().Evaluate(data_, {.steps = options_.steps,
                                             .verbose = Verbosity::kSilent,
                                             .clock = options_.clock}));
   RETURN_IF_ERROR(WriteEvents(scored));
   for (Exporter& exporter : exporters_) {
     RETURN_IF_ERROR(exporter
-                        .Offer(*model_, scored.number, scored.logs,
+                        .Offer(model(), scored.number, scored.logs,
                                /*is_final=*/false)
                         .status());
   }
@@ -302,14 +304,14 @@ absl::Status CheckpointEvaluator::ExportFinal() {
     }
     const Logs logs = is_loaded ? results_.back().logs : Logs();
     RETURN_IF_ERROR(
-        exporter.Offer(*model_, number, logs, /*is_final=*/true).status());
+        exporter.Offer(model(), number, logs, /*is_final=*/true).status());
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckpointEvaluator::Load(int64_t number) {
-  RETURN_IF_ERROR(model_->Build(data_.element_types().front()));
-  return model_->strategy()->variables().Restore(
+  RETURN_IF_ERROR(model().Build(data_.element_types().front()));
+  return model().strategy()->variables().Restore(
       JoinPath(options_.checkpoint_dir,
                absl::StrCat(options_.checkpoint_name, "-", number)),
       /*values_only=*/true);

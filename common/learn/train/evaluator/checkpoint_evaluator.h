@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/lifetime.h"
 #include "common/core/base/report_pace.h"
 #include "common/core/base/wait_line.h"
 #include "common/dataset/dataset.h"
@@ -74,8 +75,9 @@ class CheckpointEvaluator {
     std::function<void(const ScoredCheckpoint&)> on_scored;
   };
 
-  // `model` must be compiled with a loss; it is borrowed. Reads evaluator.json
-  // if it exists.
+  // `model` must be compiled with a loss; it is borrowed: if it is destroyed or
+  // moved first, calls return kFailedPrecondition. Reads evaluator.json if it
+  // exists.
   //   kInvalidArgument  an option is invalid; the message names it
   //   kDataLoss         evaluator.json is damaged; the message names the file
   static absl::StatusOr<std::unique_ptr<CheckpointEvaluator>> Create(
@@ -126,7 +128,10 @@ class CheckpointEvaluator {
   absl::Status Wait(absl::Time waiting_since) ABSL_LOCKS_EXCLUDED(mutex_);
   std::string DescribeWait() const;
 
-  Model* const model_;
+  // Checked by ScoreNew().
+  Model& model() const { return *model_.get(); }
+
+  const Borrowed<Model> model_;
   const Dataset data_;
   const Options options_;
   Disk* const disk_;
