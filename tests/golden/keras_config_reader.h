@@ -1,6 +1,7 @@
 #ifndef TESTS_GOLDEN_KERAS_CONFIG_READER_H_
 #define TESTS_GOLDEN_KERAS_CONFIG_READER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -58,12 +59,22 @@ class KerasConfigReader : public ConfigVisitor {
                    absl::Span<const absl::string_view> names) override {
     std::string given;
     Read(name, given);
+    const bool is_none =
+        given.empty() && config_.contains(std::string(name.keras)) &&
+        std::find(names.begin(), names.end(), "none") != names.end();
+    if (is_none) given = "none";
     if (given.empty()) return;
     index = 0;
     while (names.at(index) != given) ++index;
   }
   void VisitPairs(ConfigName name, std::vector<int64_t>&) override {
     MUSTER_CHECK(!IsPresent(name, false));
+  }
+  void VisitNumbers(ConfigName name, std::vector<double>& values) override {
+    if (!IsPresent(name, false)) return;
+    const nlohmann::json& given = config_.at(std::string(name.keras));
+    values = given.is_array() ? given.get<std::vector<double>>()
+                              : std::vector<double>{given.get<double>()};
   }
   bool IsPresent(ConfigName name, bool) override {
     const auto found = config_.find(std::string(name.keras));

@@ -65,16 +65,23 @@ TEST(MetricsGoldenTest, MatchKerasAfterEveryBatch) {
     compared.insert(metric.name());
     const Tensor& expected = golden.outputs.at("result");
     std::vector<double> sums;
-    for (int64_t batch = 0; batch < expected.element_count(); ++batch) {
+    // One number, or a list of them.
+    const int64_t batch_count = expected.shape().dim(0);
+    const int64_t value_count = expected.element_count() / batch_count;
+    EXPECT_EQ(metric.is_list(), expected.shape().rank() == 2);
+    for (int64_t batch = 0; batch < batch_count; ++batch) {
       const Tensor statistics = StatisticsOfBatch(metric, golden, batch);
       sums.resize(statistics.element_count());
       for (size_t i = 0; i < sums.size(); ++i) {
         sums[i] += statistics.flat<float>()[i];
       }
-      const double value = expected.flat<float>()[batch];
-      EXPECT_NEAR(metric.ResultOf(sums), value,
-                  2e-6 * std::max(1.0, std::abs(value)))
-          << "after batch " << batch;
+      const std::vector<double> results = metric.ResultsOf(sums);
+      ASSERT_EQ(static_cast<int64_t>(results.size()), value_count);
+      for (int64_t i = 0; i < value_count; ++i) {
+        const double value = expected.flat<float>()[batch * value_count + i];
+        EXPECT_NEAR(results[i], value, 2e-6 * std::max(1.0, std::abs(value)))
+            << "value " << i << " after batch " << batch;
+      }
     }
   }
   for (const MetricKind& kind : kMetricKinds) {

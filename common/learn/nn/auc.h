@@ -25,6 +25,11 @@ struct ConfusionCounts {
 // negative labels.
 ConfusionCounts CountsFromBuckets(absl::Span<const double> buckets);
 
+// `above` holds the weights of positive labels whose predictions lie above each
+// threshold, of which the first is below all predictions, then those of
+// negative labels.
+ConfusionCounts CountsFromAbove(absl::Span<const double> above);
+
 // The area as Keras' AUC.result() computes it.
 double AreaUnderCurve(const ConfusionCounts& counts, AucCurve curve,
                       AucSummation summation);

@@ -42,8 +42,19 @@ Value Refuse(Value value, absl::string_view metric, absl::string_view why) {
   return Value();
 }
 
+// The criterion by which Keras tells thresholds that it can count in one pass.
+bool IsEvenFrom0To1(absl::Span<const double> values) {
+  if (values.size() < 3) return false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double even =
+        static_cast<double>(i) / static_cast<double>(values.size() - 1);
+    if (std::abs(values[i] - even) > kEpsilon + 1e-5 * even) return false;
+  }
+  return true;
+}
+
 // Where the confusion matrix is taken.
-struct Thresholds {
+struct MatrixThresholds {
   // A prediction is positive if scale * prediction is greater.
   std::vector<float> values;
   double scale = 1;
@@ -52,16 +63,19 @@ struct Thresholds {
   std::optional<int64_t> top_k;
   std::optional<int64_t> class_id;
 
-  static Thresholds At(double value) {
-    Thresholds thresholds;
-    thresholds.values = {static_cast<float>(value)};
+  static MatrixThresholds At(absl::Span<const double> values) {
+    if (IsEvenFrom0To1(values)) {
+      return Even(static_cast<int64_t>(values.size()));
+    }
+    MatrixThresholds thresholds;
+    thresholds.values.assign(values.begin(), values.end());
     return thresholds;
   }
   // i / (count - 1). Predictions are multiplied by count - 1 in place of
   // dividing i, because Keras rounds so.
-  static Thresholds Even(int64_t count) {
-    if (count == 1) return At(0.5);
-    Thresholds thresholds;
+  static MatrixThresholds Even(int64_t count) {
+    if (count == 1) return At({0.5});
+    MatrixThresholds thresholds;
     thresholds.values.resize(std::max<int64_t>(count, 0));
     std::iota(thresholds.values.begin(), thresholds.values.end(), 0.f);
     thresholds.scale = static_cast<double>(count - 1);
@@ -72,7 +86,8 @@ struct Thresholds {
 
 // Returns what is wrong with the options for predictions of this type; empty if
 // nothing is.
-std::string WhatIsWrong(const Thresholds& thresholds, const TensorType& type) {
+std::string WhatIsWrong(const MatrixThresholds& thresholds,
+                        const TensorType& type) {
   const int64_t class_count =
       type.shape.rank() > 1 ? type.shape.dims().back() : Shape::kUnknown;
   if (thresholds.values.empty()) return "num_thresholds must be at least 1";
@@ -120,7 +135,7 @@ Value ClassOf(Value x, int64_t class_id) {
 // The weight of true positives, false positives, false negatives and true
 // negatives at each threshold, after one another.
 Value ConfusionOf(absl::string_view metric, Value y_true, Value y_pred,
-                  Value sample_weight, const Thresholds& thresholds) {
+                  Value sample_weight, const MatrixThresholds& thresholds) {
   if (!y_true.ok() || !y_pred.ok()) return Value();
   const std::string wrong = WhatIsWrong(thresholds, y_pred.type());
   if (!wrong.empty()) return Refuse(y_pred, metric, wrong);
@@ -179,8 +194,9 @@ Confusion ConfusionAt(absl::Span<const double> statistics, size_t threshold) {
           .true_negatives = statistics[3 * count + threshold]};
 }
 
-Metric OfConfusion(absl::string_view name, Thresholds thresholds,
-                   Metric::Result result) {
+template <typename Result>
+Metric OfConfusion(absl::string_view name, MatrixThresholds thresholds,
+                   Result result) {
   return Metric(
              name,
              [name = std::string(name), thresholds](Value y_true, Value y_pred,
@@ -192,24 +208,55 @@ Metric OfConfusion(absl::string_view name, Thresholds thresholds,
       .IgnoringMasks();
 }
 
-Metric AtOneThreshold(absl::string_view name, const Thresholds& thresholds,
-                      double (*result)(const Confusion&)) {
-  return OfConfusion(name, thresholds,
-                     [result](absl::Span<const double> statistics) {
-                       return result(ConfusionAt(statistics, 0));
-                     });
+// `result` at each threshold, which is one number if there is one.
+Metric AtThresholds(absl::string_view name, const MatrixThresholds& thresholds,
+                    double (*result)(const Confusion&)) {
+  const size_t count = thresholds.values.size();
+  if (count == 1) {
+    return OfConfusion(name, thresholds,
+                       Metric::Result([result](absl::Span<const double> sums) {
+                         return result(ConfusionAt(sums, 0));
+                       }));
+  }
+  return OfConfusion(
+      name, thresholds,
+      Metric::Results([result, count](absl::Span<const double> sums) {
+        std::vector<double> results;
+        for (size_t i = 0; i < count; ++i) {
+          results.push_back(result(ConfusionAt(sums, i)));
+        }
+        return results;
+      }));
 }
 
-Thresholds ForCount(const ConfusionCountOptions& options) {
-  return Thresholds::At(options.thresholds.value_or(0.5));
+MatrixThresholds ThresholdsOr(const ThresholdList& thresholds,
+                              double otherwise) {
+  return thresholds.values().empty()
+             ? MatrixThresholds::At({otherwise})
+             : MatrixThresholds::At(thresholds.values());
 }
 
-Thresholds ForPrecision(const PrecisionOptions& options) {
-  Thresholds thresholds = Thresholds::At(
-      options.thresholds.value_or(options.top_k.has_value() ? kLowest : 0.5));
+MatrixThresholds ForCount(const ConfusionCountOptions& options) {
+  return ThresholdsOr(options.thresholds, 0.5);
+}
+
+MatrixThresholds ForPrecision(const PrecisionOptions& options) {
+  MatrixThresholds thresholds = ThresholdsOr(
+      options.thresholds, options.top_k.has_value() ? kLowest : 0.5);
   thresholds.top_k = options.top_k;
   thresholds.class_id = options.class_id;
   return thresholds;
+}
+
+void VisitThresholds(ConfigVisitor& visitor, ThresholdList& thresholds) {
+  const bool has_some = !thresholds.values().empty();
+  if (!visitor.IsPresent("thresholds", has_some)) return;
+  visitor.VisitNumbers("thresholds", thresholds.values());
+  for (const double threshold : thresholds.values()) {
+    if (threshold >= 0 && threshold <= 1) continue;
+    visitor.Refuse("thresholds",
+                   absl::StrCat("must be in [0, 1], got ", threshold));
+  }
 }
 
 using Rate = double (Confusion::*)() const;
@@ -219,7 +266,7 @@ Metric GreatestWhere(absl::string_view name, Rate wanted, Rate bounded,
                      const std::optional<double>& bound, int64_t num_thresholds,
                      const std::optional<int64_t>& class_id) {
   // Without a valid bound there are no thresholds, which is reported.
-  Thresholds thresholds = Thresholds::Even(num_thresholds);
+  MatrixThresholds thresholds = MatrixThresholds::Even(num_thresholds);
   thresholds.class_id = class_id;
   const double least = bound.value_or(-1);
   const auto statistics = [=, name = std::string(name)](
@@ -272,10 +319,6 @@ void VisitFScore(ConfigVisitor& visitor, std::optional<FScoreAverage>& average,
     FScoreAverage value = average.value_or(FScoreAverage::kMacro);
     visitor.Visit("average", value, kAverages);
     average = value;
-  } else {
-    visitor.Refuse("average",
-                   "is missing; expected micro, macro or weighted, because a "
-                   "metric is one number");
   }
   visitor.Visit("threshold", threshold);
   if (threshold.has_value() && (*threshold <= 0 || *threshold > 1)) {
@@ -289,11 +332,6 @@ void VisitFScore(ConfigVisitor& visitor, std::optional<FScoreAverage>& average,
 Value ClassCountsOf(absl::string_view metric, Value y_true, Value y_pred,
                     Value sample_weight, const FBetaScoreOptions& options) {
   if (!y_true.ok() || !y_pred.ok()) return Value();
-  if (!options.average.has_value()) {
-    return Refuse(y_pred, metric,
-                  "average is missing; expected kMicro, kMacro or kWeighted, "
-                  "because a metric is one number");
-  }
   if (y_pred.shape().rank() != 2 ||
       y_pred.shape().dims().back() == Shape::kUnknown ||
       y_true.shape().rank() != 2) {
@@ -359,29 +397,45 @@ double FScoreResult(absl::Span<const double> statistics, FScoreAverage average,
   return 0;
 }
 
+std::vector<double> FScores(absl::Span<const double> statistics, double beta) {
+  std::vector<double> scores;
+  for (size_t i = 0; i < statistics.size() / 4; ++i) {
+    scores.push_back(FScoreOf(ConfusionAt(statistics, i), beta));
+  }
+  return scores;
+}
+
 Metric FScore(absl::string_view name, const FBetaScoreOptions& options) {
+  const Metric::Statistics statistics = [name = std::string(name), options](
+                                            Value y_true, Value y_pred,
+                                            Value sample_weight) {
+    return ClassCountsOf(name, y_true, y_pred, sample_weight, options);
+  };
+  if (!options.average.has_value()) {
+    return Metric(name, statistics,
+                  Metric::Results(
+                      [beta = options.beta](absl::Span<const double> sums) {
+                        return FScores(sums, beta);
+                      }))
+        .IgnoringMasks();
+  }
   return Metric(
-             name,
-             [name = std::string(name), options](Value y_true, Value y_pred,
-                                                 Value sample_weight) {
-               return ClassCountsOf(name, y_true, y_pred, sample_weight,
-                                    options);
-             },
-             [average = options.average.value_or(FScoreAverage::kMacro),
-              beta = options.beta](absl::Span<const double> statistics) {
-               return FScoreResult(statistics, average, beta);
-             })
+             name, statistics,
+             Metric::Result([average = *options.average, beta = options.beta](
+                                absl::Span<const double> sums) {
+               return FScoreResult(sums, average, beta);
+             }))
       .IgnoringMasks();
 }
 
 }  // namespace
 
 void ConfusionCountOptions::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("thresholds", thresholds);
+  VisitThresholds(visitor, thresholds);
 }
 
 void PrecisionOptions::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("thresholds", thresholds);
+  VisitThresholds(visitor, thresholds);
   visitor.Visit("top_k", top_k);
   visitor.Visit("class_id", class_id);
 }
@@ -415,38 +469,38 @@ void FBetaScoreOptions::VisitConfig(ConfigVisitor& visitor) {
 }
 
 Metric TruePositives(const ConfusionCountOptions& options) {
-  return AtOneThreshold("true_positives", ForCount(options),
-                        [](const Confusion& c) { return c.true_positives; })
+  return AtThresholds("true_positives", ForCount(options),
+                      [](const Confusion& c) { return c.true_positives; })
       .WithOptions(options);
 }
 
 Metric TrueNegatives(const ConfusionCountOptions& options) {
-  return AtOneThreshold("true_negatives", ForCount(options),
-                        [](const Confusion& c) { return c.true_negatives; })
+  return AtThresholds("true_negatives", ForCount(options),
+                      [](const Confusion& c) { return c.true_negatives; })
       .WithOptions(options);
 }
 
 Metric FalsePositives(const ConfusionCountOptions& options) {
-  return AtOneThreshold("false_positives", ForCount(options),
-                        [](const Confusion& c) { return c.false_positives; })
+  return AtThresholds("false_positives", ForCount(options),
+                      [](const Confusion& c) { return c.false_positives; })
       .WithOptions(options);
 }
 
 Metric FalseNegatives(const ConfusionCountOptions& options) {
-  return AtOneThreshold("false_negatives", ForCount(options),
-                        [](const Confusion& c) { return c.false_negatives; })
+  return AtThresholds("false_negatives", ForCount(options),
+                      [](const Confusion& c) { return c.false_negatives; })
       .WithOptions(options);
 }
 
 Metric Precision(const PrecisionOptions& options) {
-  return AtOneThreshold("precision", ForPrecision(options),
-                        [](const Confusion& c) { return c.precision(); })
+  return AtThresholds("precision", ForPrecision(options),
+                      [](const Confusion& c) { return c.precision(); })
       .WithOptions(options);
 }
 
 Metric Recall(const PrecisionOptions& options) {
-  return AtOneThreshold("recall", ForPrecision(options),
-                        [](const Confusion& c) { return c.recall(); })
+  return AtThresholds("recall", ForPrecision(options),
+                      [](const Confusion& c) { return c.recall(); })
       .WithOptions(options);
 }
 

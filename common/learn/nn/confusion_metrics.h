@@ -6,19 +6,20 @@
 
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/metric.h"
+#include "common/learn/nn/threshold_list.h"
 
 // Metrics of the confusion matrix: how many labels and predictions agree above
 // and below thresholds. Labels and predictions have one shape; a label is
 // positive if it is not 0, a prediction if it is greater than the threshold.
 // Sample weights count; masks do not, as in Keras.
 //
-// A metric of Muster is one number. So `thresholds` has one value, where Keras
-// also takes a list and returns a list.
+// With several `thresholds`, each in [0, 1], the value is a list of one number
+// for each.
 // Source: https://keras.io/api/metrics/classification_metrics/
 namespace muster {
 
 struct ConfusionCountOptions {
-  std::optional<double> thresholds = std::nullopt;  // 0.5 when absent.
+  ThresholdList thresholds = {};  // 0.5 when absent.
 
   void VisitConfig(ConfigVisitor& visitor);
 };
@@ -30,7 +31,7 @@ Metric FalseNegatives(const ConfusionCountOptions& options = {});
 
 struct PrecisionOptions {
   // When absent 0.5; with top_k none.
-  std::optional<double> thresholds = std::nullopt;
+  ThresholdList thresholds = {};
   // Only the k greatest predictions of an example can be positive; of equal
   // ones the first. Adds 3 * top_k nodes to the graph.
   std::optional<int64_t> top_k = std::nullopt;
@@ -89,7 +90,7 @@ enum class FScoreAverage {
   kWeighted,  // The same, weighted by how often a class is the label.
 };
 struct F1ScoreOptions {
-  // Required: Keras' default, a score for each class, is not one number.
+  // Absent: the value is a list of one score for each class.
   std::optional<FScoreAverage> average = std::nullopt;
   // Absent: the greatest prediction of each example is positive.
   std::optional<double> threshold = std::nullopt;  // In (0, 1].
@@ -106,10 +107,10 @@ struct FBetaScoreOptions {
 // (1 + beta^2) * precision * recall / (beta^2 * precision + recall) of labels
 // and predictions [batch, classes], where 1e-7 is added to divisors.
 //
-// Reported to the builder: kInvalidArgument for an absent average or for
-// predictions that are not [batch, classes] with a known number of classes.
-Metric F1Score(const F1ScoreOptions& options);
-Metric FBetaScore(const FBetaScoreOptions& options);
+// Reported to the builder: kInvalidArgument for predictions that are not
+// [batch, classes] with a known number of classes.
+Metric F1Score(const F1ScoreOptions& options = {});
+Metric FBetaScore(const FBetaScoreOptions& options = {});
 
 }  // namespace muster
 

@@ -1,5 +1,10 @@
 #include "common/learn/nn/losses.h"
 
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
@@ -77,13 +82,39 @@ Value NormalizeProbabilities(Value y_pred) {
   return ClipProbabilities(y_pred / Sum(y_pred, {-1}, {.keep_dims = true}));
 }
 
+// `x` with `axis` moved to the end. Reports an axis that does not exist or is
+// that of the batch to the builder, with the name of the loss.
+Value MoveToEnd(Value x, int64_t axis, absl::string_view loss) {
+  if (!x.ok() || axis == -1) return x;
+  const int rank = x.shape().rank();
+  const int64_t position = axis < 0 ? axis + rank : axis;
+  if (position < 1 || position >= rank) {
+    x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+        loss, ": axis is ", axis, ", expected an axis behind that of the ",
+        "batch, of predictions ", x.type().ToString())));
+    return Value();
+  }
+  if (position == rank - 1) return x;
+  std::vector<int64_t> permutation;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != position) permutation.push_back(i);
+  }
+  permutation.push_back(position);
+  return Transpose(x, permutation);
+}
+
+bool IsLast(int64_t axis, Value x) {
+  return !x.ok() || axis == -1 || axis == x.shape().rank() - 1;
+}
+
 Value BinaryCrossentropyOf(Value y_true, Value y_pred,
                            const CrossentropyOptions& options) {
   y_true =
       SmoothBinaryLabels(AlignLabels(y_true, y_pred), options.label_smoothing);
   const Value logits =
       LogitsOf(y_pred, options.from_logits, "Sigmoid", "binary_crossentropy");
-  return MeanOfFeatures(BinaryCrossentropies(y_true, y_pred, logits));
+  return MeanOfFeatures(MoveToEnd(BinaryCrossentropies(y_true, y_pred, logits),
+                                  options.axis, "binary_crossentropy"));
 }
 
 Value BinaryFocalCrossentropyOf(Value y_true, Value y_pred,
@@ -100,32 +131,43 @@ Value BinaryFocalCrossentropyOf(Value y_true, Value y_pred,
     losses = losses *
              (y_true * options.alpha + (1.0 - y_true) * (1 - options.alpha));
   }
-  return MeanOfFeatures(losses);
+  return MeanOfFeatures(
+      MoveToEnd(losses, options.axis, "binary_focal_crossentropy"));
 }
 
 Value CategoricalCrossentropyOf(Value y_true, Value y_pred,
                                 const CrossentropyOptions& options) {
-  if (!HasClasses(y_pred, "categorical_crossentropy")) return Value();
+  constexpr absl::string_view kLoss = "categorical_crossentropy";
+  if (!HasClasses(y_pred, kLoss)) return Value();
+  // Keras divides by the last extent, whatever the axis is.
   y_true = SmoothCategoricalLabels(AlignLabels(y_true, y_pred), y_pred,
                                    options.label_smoothing);
-  const Value logits = LogitsOf(y_pred, options.from_logits, "Softmax",
-                                "categorical_crossentropy");
+  if (!IsLast(options.axis, y_pred)) {
+    y_true = MoveToEnd(y_true, options.axis, kLoss);
+    y_pred = MoveToEnd(y_pred, options.axis, kLoss);
+  }
+  const Value logits = LogitsOf(y_pred, options.from_logits, "Softmax", kLoss);
   if (logits.ok()) return SoftmaxCrossEntropy(logits, y_true);
   return -Sum(y_true * Log(NormalizeProbabilities(y_pred)), {-1});
 }
 
 Value CategoricalFocalCrossentropyOf(Value y_true, Value y_pred,
                                      const CategoricalFocalOptions& options) {
-  if (!HasClasses(y_pred, "categorical_focal_crossentropy")) return Value();
+  constexpr absl::string_view kLoss = "categorical_focal_crossentropy";
+  if (!HasClasses(y_pred, kLoss)) return Value();
   y_true = SmoothCategoricalLabels(AlignLabels(y_true, y_pred), y_pred,
                                    options.label_smoothing);
+  y_true = MoveToEnd(y_true, options.axis, kLoss);
+  y_pred = MoveToEnd(y_pred, options.axis, kLoss);
   if (options.from_logits) y_pred = Softmax(y_pred);
   const Value p = NormalizeProbabilities(y_pred);
   const Value weights = Pow(1.0 - p, options.gamma) * options.alpha;
   return -Sum(weights * y_true * Log(p), {-1});
 }
 
-Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
+Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits,
+                           int64_t axis) {
+  y_pred = MoveToEnd(y_pred, axis, "sparse_categorical_crossentropy");
   if (!HasClasses(y_pred, "sparse_categorical_crossentropy")) return Value();
   y_true = AlignSparseLabels(y_true, y_pred);
   Value logits = LogitsOf(y_pred, from_logits, "Softmax",
@@ -145,12 +187,14 @@ void GeneralizedCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
 void CrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
+  visitor.Visit("axis", axis);
   internal::VisitReduction(visitor, reduction);
 }
 
 void SparseCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("ignore_class", ignore_class);
+  visitor.Visit("axis", axis);
   internal::VisitReduction(visitor, reduction);
 }
 
@@ -160,6 +204,7 @@ void BinaryFocalOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("gamma", gamma);
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
+  visitor.Visit("axis", axis);
   internal::VisitReduction(visitor, reduction);
 }
 
@@ -168,6 +213,7 @@ void CategoricalFocalOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("gamma", gamma);
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
+  visitor.Visit("axis", axis);
   internal::VisitReduction(visitor, reduction);
 }
 
@@ -217,7 +263,8 @@ Loss Crossentropy() {
       return BinaryCrossentropyOf(y_true, y_pred, {});
     }
     return internal::IsSparse(y_true, y_pred)
-               ? SparseCrossentropyOf(y_true, y_pred, /*from_logits=*/false)
+               ? SparseCrossentropyOf(y_true, y_pred, /*from_logits=*/false,
+                                      /*axis=*/-1)
                : CategoricalCrossentropyOf(y_true, y_pred, {});
   });
 }
@@ -246,8 +293,9 @@ Loss CategoricalGeneralizedCrossEntropy(
 Loss SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options) {
   const Loss loss(
       "sparse_categorical_crossentropy",
-      [from_logits = options.from_logits](Value y_true, Value y_pred) {
-        return SparseCrossentropyOf(y_true, y_pred, from_logits);
+      [from_logits = options.from_logits, axis = options.axis](Value y_true,
+                                                               Value y_pred) {
+        return SparseCrossentropyOf(y_true, y_pred, from_logits, axis);
       },
       options.reduction);
   return (options.ignore_class.has_value()

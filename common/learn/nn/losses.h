@@ -29,14 +29,16 @@
 // PyTorch Keras clips. Different from Keras on TensorFlow:
 //   - An output of mixed precision and one with an ignore_class are recognized
 //     too; Keras loses sight of the activation there, and clips.
-//   - An activation of another kind (a softmax under BinaryCrossentropy) is not
+//   - An activation of another kind (a softmax under BinaryCrossentropy), or of
+//     classes that are not on the last axis, is not
 //     recognized, so the loss stays the one of these probabilities.
 // With from_logits after such an activation the loss is also computed from the
 // activation's input, and a warning is logged.
 //
 // Below, y is a label and p the probability that the predictions give:
 // predictions themselves, or with from_logits their sigmoid or softmax. "..."
-// stands for any number of axes, the batch first. `reduction` makes one number
+// stands for any number of axes, the batch first; with `axis`, the last axis is
+// in that place. `reduction` makes one number
 // of the losses that the formula leaves (loss.h).
 //
 // Sources: https://keras.io/api/losses/probabilistic_losses/ for
@@ -53,6 +55,9 @@ struct CrossentropyOptions {
   // How much of each label is spread evenly over all classes, of which a binary
   // label has 2: y * (1 - label_smoothing) + label_smoothing / classes.
   double label_smoothing = 0;
+  // The axis of the classes, or of BinaryCrossentropy() the axis of the mean;
+  // not that of the batch.
+  int64_t axis = -1;
   Reduction reduction = Reduction::kSumOverBatchSize;
 
   void VisitConfig(ConfigVisitor& visitor);
@@ -76,6 +81,7 @@ struct BinaryFocalOptions {
   double gamma = 2;
   bool from_logits = false;
   double label_smoothing = 0;
+  int64_t axis = -1;  // As CrossentropyOptions.
   Reduction reduction = Reduction::kSumOverBatchSize;
 
   void VisitConfig(ConfigVisitor& visitor);
@@ -93,6 +99,7 @@ struct CategoricalFocalOptions {
   double gamma = 2;     // How much less well predicted examples count.
   bool from_logits = false;
   double label_smoothing = 0;
+  int64_t axis = -1;  // As CrossentropyOptions.
   Reduction reduction = Reduction::kSumOverBatchSize;
 
   void VisitConfig(ConfigVisitor& visitor);
@@ -110,6 +117,7 @@ struct SparseCrossentropyOptions {
   bool from_logits = false;
   // Examples with this label count for nothing.
   std::optional<int64_t> ignore_class = std::nullopt;
+  int64_t axis = -1;  // As CrossentropyOptions.
   Reduction reduction = Reduction::kSumOverBatchSize;
 
   void VisitConfig(ConfigVisitor& visitor);

@@ -26,6 +26,12 @@ Metric::Metric(absl::string_view name, Statistics statistics, Result result)
       result_(std::move(result)),
       kind_(name) {}
 
+Metric::Metric(absl::string_view name, Statistics statistics, Results results)
+    : name_(name),
+      statistics_(std::move(statistics)),
+      results_(std::move(results)),
+      kind_(name) {}
+
 Metric::Metric(const Loss& loss)
     : Metric(
           loss.name(),
@@ -36,7 +42,7 @@ Metric::Metric(const Loss& loss)
             }
             return MeanStatistics(losses, sample_weight);
           },
-          MeanResult) {
+          Result(MeanResult)) {
   visit_options_ = loss.visit_options();
 }
 
@@ -67,6 +73,20 @@ Value Metric::StatisticsOf(Value y_true, Value y_pred, Value sample_weight,
     sample_weight = internal::MaskWeights(sample_weight, mask);
   }
   return statistics_(y_true, internal::AtLeastFloat32(y_pred), sample_weight);
+}
+
+double Metric::ResultOf(absl::Span<const double> statistics) const {
+  if (!is_list()) return result_(statistics);
+  const std::vector<double> results = results_(statistics);
+  if (results.empty()) return 0;
+  return std::accumulate(results.begin(), results.end(), 0.0) /
+         static_cast<double>(results.size());
+}
+
+std::vector<double> Metric::ResultsOf(
+    absl::Span<const double> statistics) const {
+  return is_list() ? results_(statistics)
+                   : std::vector<double>{result_(statistics)};
 }
 
 Value MeanStatistics(Value values, Value sample_weight) {

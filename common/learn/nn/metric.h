@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -25,8 +26,13 @@ class Metric {
   using Statistics =
       std::function<Value(Value y_true, Value y_pred, Value sample_weight)>;
   using Result = std::function<double(absl::Span<const double> statistics)>;
+  // For a metric whose value is a list of numbers, such as one for each class.
+  // Logs have each of them, as "f1_score[0]" (LogEntryName()).
+  using Results =
+      std::function<std::vector<double>(absl::Span<const double> statistics)>;
 
   Metric(absl::string_view name, Statistics statistics, Result result);
+  Metric(absl::string_view name, Statistics statistics, Results results);
 
   // The weighted mean of the losses of examples.
   Metric(const Loss& loss);  // NOLINT: a loss is a metric.
@@ -34,7 +40,7 @@ class Metric {
   // The metric of this name, which Compile() looks up: "accuracy", "mae",
   // "AUC", ... with Keras' defaults. Logs have it under this name.
   Metric(const char* name)  // NOLINT: {.metrics = {"accuracy", "mae"}}.
-      : Metric(name, nullptr, nullptr) {}
+      : Metric(name, nullptr, Result()) {}
 
   const std::string& name() const { return name_; }
   // True if this is a name that has not been looked up.
@@ -66,15 +72,18 @@ class Metric {
   Value StatisticsOf(Value y_true, Value y_pred, Value sample_weight) const;
   Value StatisticsOf(Value y_true, Value y_pred, Value sample_weight,
                      Value mask) const;
-  // 0 when nothing has been seen.
-  double ResultOf(absl::Span<const double> statistics) const {
-    return result_(statistics);
-  }
+  // True if the value is a list of numbers.
+  bool is_list() const { return results_ != nullptr; }
+  // 0 when nothing has been seen. The mean of a list.
+  double ResultOf(absl::Span<const double> statistics) const;
+  // The list, or the one number.
+  std::vector<double> ResultsOf(absl::Span<const double> statistics) const;
 
  private:
   std::string name_;
   Statistics statistics_;
-  Result result_;
+  Result result_;    // Null: the value is a list.
+  Results results_;  // Null: the value is one number.
   bool heeds_masks_ = true;
   std::string kind_;
   std::function<void(ConfigVisitor&)> visit_options_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
@@ -49,12 +50,24 @@ void TopKOptions::VisitConfig(ConfigVisitor& visitor) { visitor.Visit("k", k); }
 
 void AucOptions::VisitConfig(ConfigVisitor& visitor) {
   // In the order of the enums.
-  static constexpr absl::string_view kCurves[] = {"ROC", "PR"};
+  static constexpr absl::string_view kCurves[] = {"ROC", "PR", "PRGAIN"};
   static constexpr absl::string_view kSummations[] = {"interpolation",
                                                       "minoring", "majoring"};
   visitor.Visit("num_thresholds", num_thresholds);
   visitor.Visit("curve", curve, kCurves);
   visitor.Visit("summation_method", summation_method, kSummations);
+  visitor.Visit("thresholds", thresholds);
+  for (const double threshold : thresholds) {
+    if (threshold >= 0 && threshold <= 1) continue;
+    visitor.Refuse("thresholds",
+                   absl::StrCat("must be in [0, 1], got ", threshold));
+  }
+  visitor.Visit("multi_label", multi_label);
+  visitor.Visit("num_labels", num_labels);
+  if (num_labels.has_value() && !multi_label) {
+    visitor.Refuse("num_labels", "is for multi_label");
+  }
+  visitor.Visit("label_weights", label_weights);
   visitor.Visit("from_logits", from_logits);
 }
 
@@ -63,9 +76,16 @@ void CrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("label_smoothing", label_smoothing);
 }
 
+void CategoricalCrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("label_smoothing", label_smoothing);
+  visitor.Visit("axis", axis);
+}
+
 void SparseCrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("ignore_class", ignore_class);
+  visitor.Visit("axis", axis);
 }
 
 Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options) {
@@ -74,16 +94,19 @@ Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options) {
       .WithOptions(options);
 }
 
-Metric CategoricalCrossentropyMetric(const CrossentropyMetricOptions& options) {
+Metric CategoricalCrossentropyMetric(
+    const CategoricalCrossentropyMetricOptions& options) {
   return CategoricalCrossentropy({.from_logits = options.from_logits,
-                                  .label_smoothing = options.label_smoothing})
+                                  .label_smoothing = options.label_smoothing,
+                                  .axis = options.axis})
       .WithOptions(options);
 }
 
 Metric SparseCategoricalCrossentropyMetric(
     const SparseCrossentropyMetricOptions& options) {
   return SparseCategoricalCrossentropy({.from_logits = options.from_logits,
-                                        .ignore_class = options.ignore_class})
+                                        .ignore_class = options.ignore_class,
+                                        .axis = options.axis})
       .WithOptions(options);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/config_visitor.h"
@@ -69,6 +70,9 @@ Metric SparseTopKCategoricalAccuracy(const TopKOptions& options = {});
 enum class AucCurve {
   kRoc,  // True positives over false positives.
   kPr,   // Precision over recall.
+  // Precision gain over recall gain. Source: Flach and Kull, "Precision-Recall-
+  // Gain Curves: PR Analysis Done Right", 2015.
+  kPrGain,
 };
 enum class AucSummation {
   kInterpolation,
@@ -79,18 +83,31 @@ struct AucOptions {
   int64_t num_thresholds = 200;
   AucCurve curve = AucCurve::kRoc;
   AucSummation summation_method = AucSummation::kInterpolation;
+  // Thresholds in [0, 1] in place of num_thresholds; one below 0 and one above
+  // 1 are added.
+  std::vector<double> thresholds = {};
+  // The mean of the areas of the labels of predictions [batch, labels];
+  // otherwise the area of all predictions together.
+  bool multi_label = false;
+  std::optional<int64_t> num_labels = std::nullopt;  // With multi_label only.
+  // By position on the last axis: the weight of a label's area in the mean, or
+  // without multi_label that of its predictions.
+  std::vector<double> label_weights = {};
   // Predictions are logits, and not probabilities.
   bool from_logits = false;
 
   void VisitConfig(ConfigVisitor& visitor);
 };
 // The area under a curve, as a sum over thresholds that are spread evenly from
-// 0 to 1: of (x[i] - x[i + 1]) * h(y[i], y[i + 1]), where h is their mean, or
-// the lower or the greater one. With kInterpolation the area under kPr is
-// interpolated as in the source. Labels and predictions of one shape, each
-// label 0 or 1. Source: Davis and Goadrich, "The Relationship Between
-// Precision-Recall and ROC Curves", 2006, for kPr. Equivalent to:
-// keras.metrics.AUC with one label.
+// 0 to 1, or those of the options: of (x[i] - x[i + 1]) * h(y[i], y[i + 1]),
+// where h is their mean, or the lower or the greater one. With kInterpolation
+// the area under kPr is interpolated as in the source. Labels and predictions
+// of one shape, each label 0 or 1. Source: Davis and Goadrich, "The
+// Relationship Between Precision-Recall and ROC Curves", 2006, for kPr.
+// Equivalent to: keras.metrics.AUC.
+//
+// Reported to the builder: kInvalidArgument for an invalid option, or for
+// predictions that are not [batch, labels] where that is expected.
 Metric Auc(const AucOptions& options = {});
 
 // The options of crossentropies as metrics, which reduce nothing.
@@ -100,11 +117,19 @@ struct CrossentropyMetricOptions {
 
   void VisitConfig(ConfigVisitor& visitor);
 };
+struct CategoricalCrossentropyMetricOptions {
+  bool from_logits = false;
+  double label_smoothing = 0;
+  int64_t axis = -1;  // As CrossentropyOptions.
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
 struct SparseCrossentropyMetricOptions {
   bool from_logits = false;
   // Labels that do not count. Keras divides by the number of all labels where
   // there are no sample weights; here the mean is over the others either way.
   std::optional<int64_t> ignore_class = std::nullopt;
+  int64_t axis = -1;  // As CrossentropyOptions.
 
   void VisitConfig(ConfigVisitor& visitor);
 };
@@ -114,7 +139,7 @@ struct SparseCrossentropyMetricOptions {
 // SparseCategoricalCrossentropy.
 Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options = {});
 Metric CategoricalCrossentropyMetric(
-    const CrossentropyMetricOptions& options = {});
+    const CategoricalCrossentropyMetricOptions& options = {});
 Metric SparseCategoricalCrossentropyMetric(
     const SparseCrossentropyMetricOptions& options = {});
 
@@ -171,7 +196,7 @@ inline constexpr MetricKind kMetricKinds[] = {
      MakeConfigured<Metric, CrossentropyMetricOptions,
                     BinaryCrossentropyMetric>},
     {"categorical_crossentropy", "CategoricalCrossentropy",
-     MakeConfigured<Metric, CrossentropyMetricOptions,
+     MakeConfigured<Metric, CategoricalCrossentropyMetricOptions,
                     CategoricalCrossentropyMetric>},
     {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy",
      MakeConfigured<Metric, SparseCrossentropyMetricOptions,

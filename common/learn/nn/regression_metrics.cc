@@ -52,31 +52,61 @@ Value R2Statistics(Value y_true, Value y_pred, Value sample_weight) {
       0);
 }
 
-double R2Result(absl::Span<const double> statistics,
-                const R2ScoreOptions& options) {
+// The scores of columns, and how much the labels of each vary.
+struct ColumnScores {
+  std::vector<double> scores;
+  std::vector<double> variances;
+};
+
+ColumnScores ScoreColumns(absl::Span<const double> statistics) {
   const size_t columns = (statistics.size() - 1) / 4;
-  const double label_count = statistics.back();
-  if (label_count == 0) return 0;
-  double score_sum = 0;
-  double weighted_sum = 0;
-  double variance_sum = 0;
+  ColumnScores scored;
   for (size_t i = 0; i < columns; ++i) {
     const double sum = statistics[i];
     const double count = statistics[3 * columns + i];
     const double variance = statistics[columns + i] - sum * sum / count;
-    double score = 1 - statistics[2 * columns + i] / variance;
-    if (std::isinf(score)) score = 0;
-    score_sum += score;
-    weighted_sum += score * variance;
-    variance_sum += variance;
+    const double score = 1 - statistics[2 * columns + i] / variance;
+    scored.scores.push_back(std::isinf(score) ? 0 : score);
+    scored.variances.push_back(variance);
   }
-  const double score =
-      options.class_aggregation == R2Aggregation::kUniformAverage
-          ? score_sum / static_cast<double>(columns)
-          : weighted_sum / variance_sum;
+  return scored;
+}
+
+double Adjusted(double score, double label_count,
+                const R2ScoreOptions& options) {
   const double regressors = static_cast<double>(options.num_regressors);
   if (regressors == 0 || regressors >= label_count - 1) return score;
   return 1 - (1 - score) * (label_count - 1) / (label_count - regressors - 1);
+}
+
+double R2Result(absl::Span<const double> statistics,
+                const R2ScoreOptions& options) {
+  const double label_count = statistics.back();
+  if (label_count == 0) return 0;
+  const ColumnScores scored = ScoreColumns(statistics);
+  double score_sum = 0;
+  double weighted_sum = 0;
+  double variance_sum = 0;
+  for (size_t i = 0; i < scored.scores.size(); ++i) {
+    score_sum += scored.scores[i];
+    weighted_sum += scored.scores[i] * scored.variances[i];
+    variance_sum += scored.variances[i];
+  }
+  const double score =
+      options.class_aggregation == R2Aggregation::kUniformAverage
+          ? score_sum / static_cast<double>(scored.scores.size())
+          : weighted_sum / variance_sum;
+  return Adjusted(score, label_count, options);
+}
+
+std::vector<double> R2Results(absl::Span<const double> statistics,
+                              const R2ScoreOptions& options) {
+  const double label_count = statistics.back();
+  std::vector<double> scores = ScoreColumns(statistics).scores;
+  for (double& score : scores) {
+    score = label_count == 0 ? 0 : Adjusted(score, label_count, options);
+  }
+  return scores;
 }
 
 // Numbers along an axis: deviations from their mean, and their variance.
@@ -150,8 +180,8 @@ void CosineSimilarityMetricOptions::VisitConfig(ConfigVisitor& visitor) {
 
 void R2ScoreOptions::VisitConfig(ConfigVisitor& visitor) {
   // In the order of R2Aggregation.
-  static constexpr absl::string_view kNames[] = {"uniform_average",
-                                                 "variance_weighted_average"};
+  static constexpr absl::string_view kNames[] = {
+      "uniform_average", "variance_weighted_average", "none"};
   visitor.Visit("class_aggregation", class_aggregation, kNames);
   visitor.Visit("num_regressors", num_regressors);
   if (num_regressors < 0) {
@@ -202,12 +232,17 @@ Metric ConcordanceCorrelation(const CorrelationOptions& options) {
 }
 
 Metric R2Score(const R2ScoreOptions& options) {
-  return Metric("r2_score", R2Statistics,
-                [options](absl::Span<const double> statistics) {
-                  return R2Result(statistics, options);
-                })
-      .IgnoringMasks()
-      .WithOptions(options);
+  const Metric metric =
+      options.class_aggregation == R2Aggregation::kNone
+          ? Metric("r2_score", R2Statistics,
+                   Metric::Results([options](absl::Span<const double> sums) {
+                     return R2Results(sums, options);
+                   }))
+          : Metric("r2_score", R2Statistics,
+                   Metric::Result([options](absl::Span<const double> sums) {
+                     return R2Result(sums, options);
+                   }));
+  return metric.IgnoringMasks().WithOptions(options);
 }
 
 }  // namespace muster

@@ -46,11 +46,11 @@ Metric PearsonCorrelation(const CorrelationOptions& options = {});
 // 1 if y and x are equal.
 Metric ConcordanceCorrelation(const CorrelationOptions& options = {});
 
-// How the scores of columns become one number. Keras also has None, a score for
-// each column, which is not one number.
+// How the scores of columns become one number.
 enum class R2Aggregation {
   kUniformAverage,
   kVarianceWeightedAverage,
+  kNone,  // The value is a list of one score for each column.
 };
 struct R2ScoreOptions {
   R2Aggregation class_aggregation = R2Aggregation::kUniformAverage;

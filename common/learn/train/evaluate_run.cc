@@ -19,6 +19,7 @@
 #include "common/learn/train/call_each.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
@@ -107,8 +108,7 @@ absl::StatusOr<Logs> EvaluateRun::Run() {
 }
 
 ProgressValues EvaluateRun::Values() const {
-  const Logs logs = sums_.Values();
-  return ProgressValues(logs.begin(), logs.end());
+  return ShownValues(sums_.Values());
 }
 
 absl::Status EvaluateRun::OnStep(absl::Span<const Tensor> results,

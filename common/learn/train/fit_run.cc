@@ -31,6 +31,7 @@
 #include "common/learn/train/epoch_plan.h"
 #include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/named_inputs.h"
@@ -394,10 +395,12 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   if (!plan_.steps_expected.has_value()) plan_.steps_expected = epoch_steps_;
 
   logs_ = sums_.Values();
-  ProgressValues shown(logs_.begin(), logs_.end());
+  ProgressValues shown = ShownValues(logs_);
   ASSIGN_OR_RETURN(const Logs validation, Validate(epoch));
   for (const auto& [name, value] : validation) {
     logs_[absl::StrCat("val_", name)] = value;
+  }
+  for (const auto& [name, value] : ShownValues(validation)) {
     shown.emplace_back(absl::StrCat("val_", name), value);
   }
   for (const auto& [name, value] : logs_) CheckFinite(name, value);
@@ -545,8 +548,7 @@ absl::Status FitRun::EndGroup(ProgressBar* bar) {
   const bool is_due = bar->IsDue();
   Logs logs;
   if (is_due || !options_.callbacks.empty()) logs = sums_.Values();
-  bar->Update(epoch_steps_, is_due ? ProgressValues(logs.begin(), logs.end())
-                                   : ProgressValues{});
+  bar->Update(epoch_steps_, is_due ? ShownValues(logs) : ProgressValues{});
   return CallEach(options_.callbacks, &Callback::OnTrainBatchEnd, *model_,
                   epoch_steps_ - 1, logs);
 }

@@ -15,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/step_results.h"
 
 namespace muster {
@@ -114,7 +115,15 @@ Logs MetricSums::Values() const {
   }
   for (size_t i = 0; i < results_.metrics.size(); ++i) {
     const Metric& metric = results_.metrics[i];
-    logs[metric.name()] = metric.ResultOf(sums_[results_.losses.size() + i]);
+    const std::vector<double>& sums = sums_[results_.losses.size() + i];
+    if (!metric.is_list()) {
+      logs[metric.name()] = metric.ResultOf(sums);
+      continue;
+    }
+    const std::vector<double> values = metric.ResultsOf(sums);
+    for (size_t k = 0; k < values.size(); ++k) {
+      logs[LogEntryName(metric.name(), k)] = values[k];
+    }
   }
   return logs;
 }

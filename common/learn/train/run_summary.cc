@@ -2,12 +2,15 @@
 
 #include <google/protobuf/stubs/common.h>
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/non_finite.h"
 #include "nlohmann/json.hpp"
 
@@ -41,6 +44,33 @@ double PerSecond(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+// The values of each epoch. Metrics that are lists have a list for each.
+Json Epochs(const History& history) {
+  Json epochs = Json::object();
+  epochs["epoch"] = history.epoch;
+  for (const auto& [name, values] : history.history) {
+    const std::optional<LogEntry> entry = ParseLogEntryName(name);
+    if (!entry.has_value()) {
+      epochs[name] = values;
+      continue;
+    }
+    Json& lists = epochs[entry->metric];
+    for (size_t i = 0; i < values.size(); ++i) {
+      lists[i][entry->index] = values[i];
+    }
+  }
+  return epochs;
+}
+
+Json Values(const Logs& logs) {
+  Json values = Json::object();
+  for (const LoggedMetric& metric : MetricsOf(logs)) {
+    values[metric.name] =
+        metric.is_list ? Json(metric.values) : Json(metric.values.front());
+  }
+  return values;
+}
+
 Json Versions(const RunSummary& summary) {
   return {{"muster", summary.muster_version},
           {"compiler", __VERSION__},
@@ -54,16 +84,13 @@ Json Versions(const RunSummary& summary) {
 
 std::string ToJson(const RunSummary& summary) {
   const History& history = summary.history;
-  Json epochs = Json::object();
-  epochs["epoch"] = history.epoch;
-  for (const auto& [name, values] : history.history) epochs[name] = values;
   Json json = {
       {"job", summary.job_file},
       {"strategy", summary.strategy},
       {"cluster", summary.report.tasks},
       {"seed", summary.seed},
-      {"history", epochs},
-      {"final", summary.final},
+      {"history", Epochs(history)},
+      {"final", Values(summary.final)},
       {"first_non_finite", FirstNonFinite(history)},
       {"steps", history.step_count},
       {"examples", history.example_count},

@@ -3,6 +3,8 @@
 import json
 import os
 
+import numpy as np
+
 SUMMARY = "summary.json"
 
 
@@ -10,7 +12,8 @@ def read_history(run_dir):
     """Returns (epochs, logs) of the run in `run_dir`.
 
     `epochs` are numbered from 0; `logs` maps each name, such as "val_loss", to its
-    values. NaN stands for a value that is not a finite number.
+    values. NaN stands for a value that is not a finite number. The value of a metric that
+    is a list, such as F1Score, is an array, as in Keras.
 
     Raises:
       FileNotFoundError: the run has not ended.
@@ -18,5 +21,10 @@ def read_history(run_dir):
     with open(os.path.join(run_dir, SUMMARY), encoding="utf-8") as file:
         logs = dict(json.load(file)["history"])
     epochs = logs.pop("epoch")
-    return epochs, {name: [float("nan") if value is None else value for value in values]
-                    for name, values in logs.items()}
+    return epochs, {name: [_value(value) for value in values] for name, values in logs.items()}
+
+
+def _value(value):
+    if isinstance(value, list):
+        return np.array([_value(entry) for entry in value])
+    return float("nan") if value is None else value

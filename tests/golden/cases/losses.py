@@ -33,6 +33,41 @@ def cases():
     yield from _generalized()
     yield from _ctc()
     yield from _circle()
+    yield from _axes()
+
+
+def _axes():
+    """Crossentropies of classes that are not on the last axis.
+
+    On TensorFlow, Keras' SparseCategoricalCrossentropy refuses other axes.
+    """
+    rng = seeded(214)
+    k = keras.losses
+    shape = (BATCH, CLASSES, 2)
+
+    def probabilities():
+        scores = uniform(rng, *shape, low=0.1)
+        return (scores / scores.sum(axis=1, keepdims=True)).round(3)
+
+    sparse = rng.integers(0, CLASSES, (BATCH, 2))
+    one_hot = np.eye(CLASSES, dtype=np.float32)[sparse].transpose(0, 2, 1)
+    for (axis, from_logits), reduction in itertools.product(
+        ((-2, False), (1, True)), REDUCTIONS
+    ):
+        for loss, more in (
+            (k.BinaryCrossentropy, {"label_smoothing": 0.1}),
+            (k.CategoricalCrossentropy, {}),
+            (k.CategoricalCrossentropy, {"label_smoothing": 0.1}),
+            (k.BinaryFocalCrossentropy, {"apply_class_balancing": True}),
+            (k.CategoricalFocalCrossentropy, {"label_smoothing": 0.1}),
+        ):
+            predictions = normal(rng, *shape) if from_logits else probabilities()
+            traits = [f"axis={axis}"] + [f"{key}={value}" for key, value in more.items()]
+            yield _run(
+                ".".join([_name(loss, reduction, logits=from_logits), *traits]),
+                loss(axis=axis, from_logits=from_logits, reduction=reduction, **more),
+                one_hot, predictions, arguments={"axis": axis},
+            )
 
 
 def _regression(rng):

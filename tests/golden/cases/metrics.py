@@ -2,7 +2,8 @@
 
 inputs:  for batch i: y_true_<i> and y_pred_<i> (for Mean and Sum: values_<i>), and optionally
          sample_weight_<i>.
-outputs: result [batches], the value of the metric after each batch.
+outputs: result [batches], the value of the metric after each batch; [batches, numbers] where
+         the value is a list.
 """
 
 import keras
@@ -40,6 +41,67 @@ def cases():
     yield from _f_scores()
     yield from _intersections()
     yield from _accuracy_by_shape()
+    yield from _lists()
+    yield from _auc_of_labels()
+    yield from _axes()
+
+
+def _lists():
+    """Metrics whose value is a list of numbers."""
+    m = keras.metrics
+    yield from _both_weightings(m.F1Score, _one_hot)
+    yield from _both_weightings(m.FBetaScore, _one_hot, beta=2.0, threshold=0.2)
+    yield from _both_weightings(m.R2Score, _regression, class_aggregation=None, num_regressors=2)
+    some = [0.7, 0.2, 0.5]
+    # Keras counts even thresholds in another way.
+    even = [0.0, 0.25, 0.5, 0.75, 1.0]
+    for metric in (m.TruePositives, m.TrueNegatives, m.FalsePositives, m.FalseNegatives):
+        yield from _both_weightings(metric, _scores, thresholds=some)
+    for metric in (m.Precision, m.Recall):
+        for thresholds in (some, even, [0.4]):
+            yield from _both_weightings(metric, _scores, thresholds=thresholds)
+        for arguments in ({"top_k": 2}, {"class_id": 3}):
+            yield from _both_weightings(
+                metric, _one_hot, CURVE_BATCH_SIZES, thresholds=[0.1, 0.3], **arguments)
+
+
+def _auc_of_labels():
+    m = keras.metrics
+    uneven = {"thresholds": [0.1, 0.35, 0.4, 0.8]}
+    for curve in ("ROC", "PR", "PRGAIN"):
+        yield from _both_weightings(m.AUC, _scores, CURVE_BATCH_SIZES, curve=curve, **uneven)
+        for arguments in ({"num_thresholds": 20}, uneven):
+            yield from _both_weightings(
+                m.AUC, _labels, CURVE_BATCH_SIZES, curve=curve, multi_label=True, **arguments)
+    yield from _both_weightings(
+        m.AUC, _scores, CURVE_BATCH_SIZES, thresholds=[0.25, 0.5, 0.75])
+    for arguments in ({"multi_label": True, "num_labels": 3}, {}, uneven):
+        yield from _both_weightings(
+            m.AUC, _labels, CURVE_BATCH_SIZES, label_weights=[0.5, 2.0, 1.0],
+            summation_method="majoring", **arguments)
+
+
+def _axes():
+    """Crossentropies of classes that are not on the last axis."""
+    m = keras.metrics
+    yield from _both_weightings(m.CategoricalCrossentropy, _one_hot_columns, axis=1)
+    yield from _both_weightings(
+        m.CategoricalCrossentropy, _one_hot_columns, axis=-2, label_smoothing=0.1)
+
+
+def _labels(rng, size):
+    labels = rng.integers(0, 2, (size, 3)).astype(np.float32)
+    return {"y_true": labels, "y_pred": 0.2 * labels + uniform(rng, size, 3, high=0.8)}
+
+
+def _one_hot_columns(rng, size):
+    """[size, classes, 2]."""
+    labels = rng.integers(0, CLASSES, (size, 2))
+    scores = uniform(rng, size, CLASSES, 2, low=0.1)
+    return {
+        "y_true": np.eye(CLASSES, dtype=np.float32)[labels].transpose(0, 2, 1),
+        "y_pred": (scores / scores.sum(axis=1, keepdims=True)).round(3),
+    }
 
 
 def _accuracy_by_shape():
@@ -309,4 +371,7 @@ def _run(name, metric, batches):
         metric.update_state(**batch)
         results.append(np.float32(metric.result()))
         inputs.update({f"{key}_{index}": value for key, value in batch.items()})
-    return case(name, keras_config(metric), inputs, {"result": np.stack(results)})
+    config = keras_config(metric)
+    if config.get("label_weights") is not None:
+        config["label_weights"] = [float(weight) for weight in config["label_weights"]]
+    return case(name, config, inputs, {"result": np.stack(results)})

@@ -159,11 +159,14 @@ bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
     operands->mask = inputs.back();
     inputs.remove_suffix(1);
     const int rank = operands->mask.shape().rank();
-    if (operands->mask.dtype() != DType::kBool || (rank != 3 && rank != 4)) {
+    if (rank != 3 && rank != 4) {
       return refuse(
-          "expected a bool mask [batch, time, source time] or [batch, heads, "
-          "time, "
-          "source time]");
+          absl::StrCat("expected a mask [batch, time, source time] or [batch, "
+                       "heads, time, source time], got ",
+                       operands->mask.type().ToString()));
+    }
+    if (operands->mask.dtype() != DType::kBool) {
+      operands->mask = NotEqual(operands->mask, 0);
     }
   }
   if (inputs.size() != 2 && inputs.size() != 3) {

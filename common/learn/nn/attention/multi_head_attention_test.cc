@@ -74,7 +74,10 @@ TEST(MultiHeadAttentionTest, ReturnsAttentionScores) {
 
 // Attention of one head to {1, 3} and {5, 7}, which the first position must not
 // attend to.
-absl::StatusOr<Tensor> AttendMasked(const LayerPtr& layer) {
+absl::StatusOr<Tensor> AttendMasked(
+    const LayerPtr& layer,
+    const Tensor& mask = Tensor::FromValues<bool>({1, 2, 2}, {false, false,  //
+                                                              true, false})) {
   layer->SetPath("layer");
   InterpretOptions options;
   for (const char* name : {"query", "key", "value"}) {
@@ -83,8 +86,6 @@ absl::StatusOr<Tensor> AttendMasked(const LayerPtr& layer) {
   }
   options.run.variables["layer/attention_output/kernel"] =
       Tensor::Full(DType::kFloat32, {1, 2, 2}, 0.5);
-  const Tensor mask = Tensor::FromValues<bool>({1, 2, 2}, {false, false,  //
-                                                           true, false});
   return Evaluate(
       [&](const std::vector<Value>& inputs) {
         return (*layer)({inputs[0], inputs[0], inputs[1]}, kInference);
@@ -99,6 +100,22 @@ TEST(MultiHeadAttentionTest, AttendsToAllIfItMayAttendToNone) {
           1, 2, {.use_bias = false, .takes_attention_mask = true})));
   // The second position attends only to the first value: (1 + 3) / 2.
   EXPECT_THAT(y.flat<float>(), ElementsAre(4, 4, 2, 2));
+}
+
+// As a bool mask of what is not 0.
+TEST(MultiHeadAttentionTest, MasksMayBeNumbers) {
+  const auto layer = [] {
+    return MultiHeadAttention(
+        1, 2, {.use_bias = false, .takes_attention_mask = true});
+  };
+  ASSERT_OK_AND_ASSIGN(const Tensor floats,
+                       AttendMasked(layer(), Tensor::FromValues<float>(
+                                                 {1, 2, 2}, {0, 0, 0.25, 0})));
+  EXPECT_THAT(floats.flat<float>(), ElementsAre(4, 4, 2, 2));
+  ASSERT_OK_AND_ASSIGN(const Tensor integers,
+                       AttendMasked(layer(), Tensor::FromValues<int32_t>(
+                                                 {1, 2, 2}, {0, 0, 1, 0})));
+  EXPECT_THAT(integers.flat<float>(), ElementsAre(4, 4, 2, 2));
 }
 
 TEST(MultiHeadAttentionTest, AttendsToNoneIfItReturnsScores) {
@@ -135,8 +152,8 @@ TEST(MultiHeadAttentionTest, ReportsInvalidInputs) {
             {kQuery, {DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 4}}}),
       refused("known time"));
   EXPECT_THAT(Trace(MultiHeadAttention(2, 3, {.takes_attention_mask = true}),
-                    {kQuery, kSource, kSource}),
-              refused("bool mask"));
+                    {kQuery, kSource, {DType::kBool, {Shape::kUnknown, 6}}}),
+              refused("expected a mask [batch, time, source time]"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "common/learn/train/callbacks/csv_logger.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
 
@@ -33,17 +35,29 @@ std::string Cell(absl::string_view text, absl::string_view separator) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
+// 0.5, or of a list [0.5, 0.75].
+std::string CellOf(const LoggedMetric& metric) {
+  if (!metric.is_list) return ShortestText(metric.values.front());
+  return absl::StrCat("[",
+                      absl::StrJoin(metric.values, ", ",
+                                    [](std::string* out, double value) {
+                                      out->append(ShortestText(value));
+                                    }),
+                      "]");
+}
+
 // The columns, derived from the logs of the first epoch.
 std::vector<std::string> ColumnsOf(const Logs& logs) {
   std::vector<std::string> names;
   bool has_validation = false;
-  for (const auto& [name, value] : logs) {
-    names.push_back(name);
-    has_validation |= absl::StartsWith(name, "val_");
+  const std::vector<LoggedMetric> metrics = MetricsOf(logs);
+  for (const LoggedMetric& metric : metrics) {
+    names.push_back(metric.name);
+    has_validation |= absl::StartsWith(metric.name, "val_");
   }
   if (has_validation) return names;
-  for (const auto& [name, value] : logs) {
-    names.push_back(absl::StrCat("val_", name));
+  for (const LoggedMetric& metric : metrics) {
+    names.push_back(absl::StrCat("val_", metric.name));
   }
   return names;
 }
@@ -127,9 +141,12 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
     }
   }
   std::vector<std::string> row = {absl::StrCat(epoch)};
+  const std::vector<LoggedMetric> metrics = MetricsOf(logs);
   for (const std::string& name : names_) {
-    const auto found = logs.find(name);
-    row.push_back(found == logs.end() ? "NA" : ShortestText(found->second));
+    const auto found = std::find_if(
+        metrics.begin(), metrics.end(),
+        [&](const LoggedMetric& metric) { return metric.name == name; });
+    row.push_back(found == metrics.end() ? "NA" : CellOf(*found));
   }
   absl::StrAppend(&rows, Row(row));
   absl::Status status = file_->Append(rows);

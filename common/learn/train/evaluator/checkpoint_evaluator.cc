@@ -19,6 +19,7 @@
 #include "common/io/events/summaries.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/evaluator/training_end.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/progress_bar.h"
 #include "nlohmann/json.hpp"
 #include "proto/event.pb.h"
@@ -53,7 +54,7 @@ bool IsPassing(const absl::Status& status, Disk* disk,
 
 std::string LogsText(const Logs& logs) {
   std::string text;
-  for (const auto& [name, value] : logs) {
+  for (const auto& [name, value] : ShownValues(logs)) {
     absl::StrAppendFormat(&text, " - %s: %.4f", name, value);
   }
   return text;

@@ -43,6 +43,7 @@
 #include "common/learn/train/job/job_strategy.h"
 #include "common/learn/train/job/loss_cost.h"
 #include "common/learn/train/job/resolved_job.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/non_finite.h"
 #include "common/learn/train/output_folders.h"
@@ -178,6 +179,8 @@ absl::Status Test(Model& model, const Dataset& data,
     const std::string shown_name = absl::StrCat("test_", name);
     summary->final[shown_name] = value;
     KeepNonFinite(shown_name, value, &summary->history);
+  }
+  for (const auto& [name, value] : ShownValues(logs)) {
     absl::StrAppendFormat(&line, "%s%s: %.4f", separator, name, value);
   }
   if (options.verbose != Verbosity::kSilent) output << line << std::endl;

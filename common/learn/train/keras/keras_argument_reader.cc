@@ -180,7 +180,11 @@ std::string ChoiceOf(const KerasJson& value) {
 const KerasJson& KerasArgumentReader::Find(ConfigName name) {
   const absl::string_view key = name.keras.empty() ? name.job : name.keras;
   visited_.insert(std::string(key));
-  return FindMember(config_, key);
+  const KerasJson& given = FindMember(config_, key);
+  // Arrays that are no lists.
+  const std::string class_name = TextMember(given, "class_name");
+  if (class_name != "__tensor__" && class_name != "__numpy__") return given;
+  return FindMember(FindMember(given, "config"), "value");
 }
 
 void KerasArgumentReader::RefuseType(ConfigName name,

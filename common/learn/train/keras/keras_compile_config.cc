@@ -226,7 +226,16 @@ absl::StatusOr<KerasJson> ToJson(const std::vector<Metric>& metrics) {
                  kind != nullptr ? kind->keras_class : as_loss->keras_class,
                  metric.name(), metric.visit_options());
     // Metrics are means; the losses that they are made of have a choice.
-    json["config"].erase("reduction");
+    KerasJson& config = json["config"];
+    config.erase("reduction");
+    if (metric.kind() == "binary_crossentropy" && config.contains("axis")) {
+      if (config["axis"] != -1) {
+        return absl::UnimplementedError(absl::StrCat(
+            "metric ", metric.name(), ": axis is ", config["axis"].dump(),
+            ", and Keras' metric has no axis"));
+      }
+      config.erase("axis");
+    }
     list.push_back(std::move(json));
   }
   return list;

@@ -24,6 +24,7 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 LayerPtr OneOutput() {
@@ -68,6 +69,77 @@ TEST(KerasCompileConfigTest, ReadsWhatItWrites) {
   EXPECT_EQ(read->metrics[0].kind(), "auc");
   EXPECT_EQ(read->steps_per_execution, 3);
   EXPECT_THAT(KerasCompileConfig(*read), IsOkAndHolds(written));
+}
+
+// As Keras 3.15 writes them.
+TEST(KerasCompileConfigTest, ReadsMetricsThatAreLists) {
+  ASSERT_OK_AND_ASSIGN(const std::optional<CompileOptions> read, Read(R"({
+    "loss": {"module": "keras.losses", "class_name": "CategoricalCrossentropy",
+             "config": {"name": "categorical_crossentropy",
+                        "reduction": "sum_over_batch_size",
+                        "from_logits": false, "label_smoothing": 0.0,
+                        "axis": 1}, "registered_name": null},
+    "metrics": [
+      {"module": "keras.metrics", "class_name": "AUC",
+       "config": {"name": "auc", "dtype": "float32", "num_thresholds": 4,
+                  "curve": "PRGAIN", "summation_method": "interpolation",
+                  "multi_label": true, "num_labels": 2,
+                  "label_weights": {"class_name": "__tensor__",
+                                    "config": {"value": [1.0, 2.0],
+                                               "dtype": "float32"}},
+                  "from_logits": false, "thresholds": [0.2, 0.7]},
+       "registered_name": null},
+      {"module": "keras.metrics", "class_name": "F1Score",
+       "config": {"name": "f1_score", "dtype": "float32", "average": null,
+                  "threshold": null}, "registered_name": null},
+      {"module": "keras.metrics", "class_name": "Precision",
+       "config": {"name": "precision", "dtype": "float32",
+                  "thresholds": [0.2, 0.5], "top_k": null, "class_id": null},
+       "registered_name": null},
+      {"module": "keras.metrics", "class_name": "Recall",
+       "config": {"name": "recall", "dtype": "float32", "thresholds": 0.5,
+                  "top_k": null, "class_id": null}, "registered_name": null},
+      {"module": "keras.metrics", "class_name": "R2Score",
+       "config": {"name": "r2_score", "dtype": "float32",
+                  "class_aggregation": null, "num_regressors": 0},
+       "registered_name": null}]})"));
+  ASSERT_TRUE(read.has_value());
+  std::vector<bool> are_lists;
+  for (const Metric& metric : read->metrics) {
+    are_lists.push_back(metric.is_list());
+  }
+  EXPECT_THAT(are_lists, ElementsAre(false, true, true, false, true));
+  ASSERT_OK_AND_ASSIGN(const KerasJson written, KerasCompileConfig(*read));
+  EXPECT_EQ(written["loss"]["config"]["axis"], 1);
+  const KerasJson& metrics = written["metrics"];
+  const KerasJson& auc = metrics[0]["config"];
+  EXPECT_EQ(auc["label_weights"], KerasJson::parse("[1.0, 2.0]"));
+  EXPECT_EQ(auc["thresholds"], KerasJson::parse("[0.2, 0.7]"));
+  EXPECT_EQ(auc["curve"], "PRGAIN");
+  EXPECT_EQ(auc["num_labels"], 2);
+  EXPECT_TRUE(metrics[1]["config"]["average"].is_null());
+  EXPECT_EQ(metrics[2]["config"]["thresholds"], KerasJson::parse("[0.2, 0.5]"));
+  EXPECT_EQ(metrics[3]["config"]["thresholds"], 0.5);
+  EXPECT_TRUE(metrics[4]["config"]["class_aggregation"].is_null());
+  EXPECT_THAT(Read(R"({"loss": "mse", "metrics": [
+               {"module": "keras.metrics", "class_name": "Recall",
+                "config": {"thresholds": [0.5, 1.5]}}]})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("thresholds must be in [0, 1], got 1.5")));
+}
+
+// Of Keras' metrics, this one has no axis.
+TEST(KerasCompileConfigTest, AMetricHasTheArgumentsOfItsClass) {
+  ASSERT_OK_AND_ASSIGN(
+      const KerasJson written,
+      KerasCompileConfig({.loss = MeanSquaredError(),
+                          .metrics = {BinaryCrossentropy(),
+                                      CategoricalCrossentropy({.axis = 1})}}));
+  EXPECT_FALSE(written["metrics"][0]["config"].contains("axis"));
+  EXPECT_EQ(written["metrics"][1]["config"]["axis"], 1);
+  EXPECT_THAT(
+      KerasCompileConfig({.metrics = {BinaryCrossentropy({.axis = 1})}}),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("has no axis")));
 }
 
 TEST(KerasCompileConfigTest, KnowsShortNames) {
