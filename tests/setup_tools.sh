@@ -85,6 +85,7 @@ CONFIGURATION
 #!/usr/bin/env bash
 # Written by tests/setup_tools.sh: podman in a mount namespace without an unused cgroup v2.
 set -euo pipefail
+export PATH=$PATH:/usr/sbin:/sbin  # Of iptables, which netavark calls.
 export CONTAINERS_CONF=${0%/*}/containers.conf
 [[ -d /sys/fs/cgroup/unified ]] || exec podman "$@"
 namespace=/run/muster-podman/mounts
@@ -105,11 +106,17 @@ COMMAND
   for file in /bin/true $(ldd /bin/true | grep -o '/[^ ]*'); do
     cp --parents --dereference "$file" "$probe"
   done
-  if ! timeout 60 "$command" run --rm --network=none --rootfs "$probe" /bin/true \
-    >"$log" 2>&1 </dev/null; then
+  local network=muster-probe-$$
+  if ! {
+    timeout 60 "$command" network create "$network" &&
+      timeout 60 env PATH=/bin:/usr/bin "$command" run --rm --network="$network" \
+        --rootfs "$probe" /bin/true
+  } >"$log" 2>&1 </dev/null; then
     say "no podman: it runs no container here: $(last_line "$log")"
+    "$command" network rm --force "$network" >/dev/null 2>&1
     return 1
   fi
+  "$command" network rm --force "$network" >/dev/null 2>&1
   echo "$command"
 }
 
