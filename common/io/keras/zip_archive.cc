@@ -24,6 +24,8 @@ namespace {
 
 // Deflate cannot exceed 1032.
 constexpr uint64_t kExpansionMax = 1100;
+// Of one read: the library counts those of compressed members in 32 bits.
+constexpr size_t kPieceBytes = size_t{64} << 20;
 
 struct DiscardArchive {
   void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -183,8 +185,8 @@ absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
   std::string bytes(about.size + 1, '\0');
   size_t filled = 0;
   while (filled < bytes.size()) {
-    const zip_int64_t got =
-        zip_fread(file.get(), &bytes[filled], bytes.size() - filled);
+    const size_t count = std::min(bytes.size() - filled, kPieceBytes);
+    const zip_int64_t got = zip_fread(file.get(), &bytes[filled], count);
     if (got < 0) {
       RETURN_IF_ERROR(source_->status());
       return absl::DataLossError(absl::StrCat(
