@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "common/core/base/crc32c.h"
+#include "common/core/base/nesting_depth.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/object_url.h"
 #include "google/protobuf/text_format.h"
@@ -99,6 +100,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(Disk* disk,
   google::protobuf::TextFormat::Parser parser;
   // A newer TensorFlow may write other fields.
   parser.AllowUnknownField(true);
+  parser.SetRecursionLimit(kNestingDepthMax);
   if (!parser.ParseFromString(std::string(text), &encoded)) {
     return absl::DataLossError(
         absl::StrCat(path, " is not a valid checkpoint state"));

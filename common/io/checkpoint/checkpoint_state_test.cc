@@ -93,6 +93,23 @@ TEST(CheckpointStateTest, AcceptsAnEditedFileWithoutChecksum) {
   EXPECT_EQ(state.checkpoints[0].prefix, "/other/best");
 }
 
+TEST(CheckpointStateTest, DeepNestingInUnknownFieldsIsRefused) {
+  const auto nested = [](int depth) {
+    std::string text = "model_checkpoint_path: \"ckpt-1\" later_field ";
+    for (int i = 0; i < depth; ++i) text += "{ a ";
+    text += ": 1 ";
+    text.append(depth, '}');
+    return text;
+  };
+  SimulatedDisk disk;
+  disk.Set("runs/checkpoint", nested(20));
+  EXPECT_OK(ReadCheckpointState(&disk, "runs").status());
+  disk.Set("runs/checkpoint", nested(100000));
+  EXPECT_THAT(ReadCheckpointState(&disk, "runs"),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("runs/checkpoint is not a valid")));
+}
+
 TEST(CheckpointStateTest, MissingFileIsNotFound) {
   SimulatedDisk disk;
   EXPECT_THAT(ReadCheckpointState(&disk, "runs"),

@@ -11,6 +11,7 @@
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/compute/variables/variable_name.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -132,6 +133,10 @@ absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
   ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
   RETURN_IF_ERROR(optimizers_.CheckMatch(weights()));
   RETURN_IF_ERROR(CheckStates(layer_->states(), *strategy_));
+  // Not when they are saved, after training.
+  for (const Weight& weight : weights()) {
+    RETURN_IF_ERROR(CheckVariableName(weight.name()));
+  }
 
   for (const Weight& weight : weights()) RETURN_IF_ERROR(Create(weight));
   for (const Weight& state : layer_->states()) RETURN_IF_ERROR(Create(state));

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/variables/variable_name.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dtype_policy.h"
@@ -57,6 +58,7 @@ absl::Status AddActivityRegularizer(const JobLayer& job, Layer* layer) {
 
 // With what all layers can have.
 absl::StatusOr<LayerPtr> BuildLayerWithOptions(const JobLayer& job) {
+  RETURN_IF_ERROR(CheckVariableName(job.name()));
   ASSIGN_OR_RETURN(LayerPtr layer, BuildLayer(job));
   if (!job.dtype_policy().empty()) {
     ASSIGN_OR_RETURN(const DTypePolicy policy,

@@ -25,6 +25,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -76,6 +77,21 @@ TEST(JobModelTest, WrappersHaveModelsAndLayersWithOptions) {
       EXPECT_EQ(direction->dtype_policy(), kMixedBfloat16Policy);
       EXPECT_FALSE(direction->trainable());
     }
+  }
+}
+
+// Such names could not be saved, which would show after training.
+TEST(JobModelTest, NamesWithEmptyPartsAreRefused) {
+  for (const std::string name : {"/x", "a//b", "a/"}) {
+    EXPECT_THAT(Parse(absl::StrCat("sequential { layers { name: \"", name,
+                                   "\" dense { units: 1 } } }")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("layers[0]"), HasSubstr(name))));
+    EXPECT_THAT(Parse(absl::StrCat(
+                    "functional { inputs { name: \"i\" shape: 2 } layers { "
+                    "name: \"",
+                    name, "\" dense { units: 1 } } }")),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(name)));
   }
 }
 

@@ -57,6 +57,15 @@ TEST(JobTextTest, SettingsComeBeforeBuiltinsAndDefaults) {
   EXPECT_EQ(job.train().idx().images(0), "set built in default");
 }
 
+TEST(JobTextTest, DeepNestingIsRefused) {
+  std::string text = "model { sequential { ";
+  for (int i = 0; i < 20000; ++i) {
+    text += "layers { time_distributed { layer { sequential { ";
+  }
+  EXPECT_THAT(Parse(text), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("too deep")));
+}
+
 TEST(JobTextTest, DefaultsMayNameBuiltins) {
   ASSERT_OK_AND_ASSIGN(
       const proto::TrainingJob job,
