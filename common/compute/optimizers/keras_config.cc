@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizer_kind.h"
@@ -253,6 +254,10 @@ absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
     config[name] =
         ValueOf(complete, complete.GetDescriptor()->FindFieldByName(name));
   }
+  // The one class that does not take None for it.
+  if (FindOptimizerKind(complete)->keras_class == "AdamW") {
+    config[kWeightDecay] = complete.weight_decay();
+  }
   const Message& rule =
       complete.GetReflection()->GetMessage(complete, SetFieldOfOneof(complete));
   for (int i = 0; i < rule.GetDescriptor()->field_count(); ++i) {
@@ -265,7 +270,8 @@ absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
 
 absl::StatusOr<proto::Optimizer> OptimizerFrom(const ClassAndConfig& given) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
-    if (kind->keras_class != given.class_name) continue;
+    // As in Keras: "adam", "RMSProp".
+    if (!absl::EqualsIgnoreCase(kind->keras_class, given.class_name)) continue;
     proto::Optimizer optimizer;
     optimizer.GetReflection()->MutableMessage(
         &optimizer,

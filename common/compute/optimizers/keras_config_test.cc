@@ -81,6 +81,29 @@ TEST(KerasConfig, AnOptimizerWithALossScaleIsAnInnerOne) {
                        HasSubstr("has no inner_optimizer")));
 }
 
+// Keras refuses None for it in this class alone.
+TEST(KerasConfig, AdamWHasANumberForWeightDecay) {
+  ASSERT_OK_AND_ASSIGN(const std::string json,
+                       KerasConfigOf(AdamW({}, {.weight_decay = 0}).message()));
+  EXPECT_EQ(nlohmann::json::parse(json)["config"]["weight_decay"], 0.0);
+  ASSERT_OK_AND_ASSIGN(const std::string of_sgd,
+                       KerasConfigOf(Sgd({}).message()));
+  EXPECT_TRUE(
+      nlohmann::json::parse(of_sgd)["config"]["weight_decay"].is_null());
+}
+
+TEST(KerasConfig, ClassesAreKnownInAnyCase) {
+  for (const char* const name : {"adam", "Adam", "ADAM"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const proto::Optimizer optimizer,
+        OptimizerFromKerasConfig(
+            nlohmann::json(
+                {{"class_name", name}, {"config", nlohmann::json::object()}})
+                .dump()));
+    EXPECT_TRUE(optimizer.has_adam());
+  }
+}
+
 TEST(KerasConfig, RoundTripsAllOptimizers) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     ASSERT_OK_AND_ASSIGN(const std::string json,

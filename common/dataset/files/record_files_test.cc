@@ -227,6 +227,10 @@ TEST(RecordFilesTest, LinesComeWithoutTheirEnds) {
   EXPECT_THAT(Strings(TextLineDataset({WriteFile("end.txt", "one\n")})),
               ElementsAre("one"));
   EXPECT_THAT(Strings(TextLineDataset({WriteFile("none.txt", "")})), SizeIs(0));
+  // As editors of Windows write it.
+  EXPECT_THAT(Strings(TextLineDataset(
+                  {WriteFile("windows.txt", "\xEF\xBB\xBFone\r\ntwo\r\n")})),
+              ElementsAre("one", "two"));
   EXPECT_THAT(TextLineDataset({path}, {.skip_line_count = -1}).status(),
               StatusIs(kInvalid, HasSubstr("skip_line_count is -1")));
   EXPECT_THAT(FirstError(TextLineDataset({path + "x"})),

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -22,6 +24,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+// Editors of other systems begin a file with it.
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 class TextLineStream final : public ElementStream {
  public:
@@ -68,6 +72,9 @@ class TextLineStream final : public ElementStream {
     }
     if (!found) return false;
     ++line_number_;
+    if (line_number_ == 1 && absl::StartsWith(*line, kByteOrderMark)) {
+      line->erase(0, kByteOrderMark.size());
+    }
     if (!line->empty() && line->back() == '\r') line->pop_back();
     return true;
   }

@@ -92,7 +92,9 @@ absl::Status Vocabulary<T>::ReadFile() {
     return absl::InvalidArgumentError(
         absl::StrCat(lines.status().message(), "; expected a token per line"));
   }
-  const absl::string_view text = absl::StripSuffix(*lines, "\n");
+  // Some editors begin a file with a byte order mark.
+  const absl::string_view text = absl::StripSuffix(
+      absl::StripPrefix(*lines, "\xEF\xBB\xBF"), "\n");
   if (text.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("is empty: ", path));
   }
