@@ -58,9 +58,8 @@ seed: 1
 }
 
 bool RunKerasJson(absl::string_view input) {
-  const KerasJson json = KerasJson::parse(input.begin(), input.end(), nullptr,
-                                          /*allow_exceptions=*/false);
-  return !json.is_discarded() && LayersFromKeras(json).ok();
+  const absl::StatusOr<KerasJson> json = ParseKerasJson("input", input);
+  return json.ok() && LayersFromKeras(*json).ok();
 }
 
 std::vector<std::string> KerasJsonSeeds() {

@@ -33,7 +33,7 @@ namespace {
 Activation ToActivation(const nlohmann::json& config) {
   std::string name = config.at("activation");
   if (config.value("approximate", false)) name += "_approximate";
-  for (int i = 0; i <= static_cast<int>(Activation::kSparseSigmoid); ++i) {
+  for (int i = 0; i <= static_cast<int>(Activation::kHardSigmoidKeras2); ++i) {
     const Activation activation = static_cast<Activation>(i);
     if (ActivationName(activation) == name) return activation;
   }

@@ -38,14 +38,35 @@ absl::StatusOr<std::string> ActivationAttribute(const Attributes& attributes,
 }  // namespace
 
 absl::Span<const absl::string_view> RecurrenceActivations() {
-  static constexpr absl::string_view kNames[] = {
-      "linear",      "relu",        "relu6",       "sigmoid",
-      "tanh",        "softplus",    "softsign",    "softmax",
-      "log_softmax", "gelu",        "elu",         "gelu_approximate",
-      "selu",        "silu",        "leaky_relu",  "hard_sigmoid",
-      "exponential", "mish",        "celu",        "hard_silu",
-      "hard_tanh",   "hard_shrink", "soft_shrink", "tanh_shrink",
-      "log_sigmoid", "squareplus",  "sparse_plus", "sparse_sigmoid"};
+  static constexpr absl::string_view kNames[] = {"linear",
+                                                 "relu",
+                                                 "relu6",
+                                                 "sigmoid",
+                                                 "tanh",
+                                                 "softplus",
+                                                 "softsign",
+                                                 "softmax",
+                                                 "log_softmax",
+                                                 "gelu",
+                                                 "elu",
+                                                 "gelu_approximate",
+                                                 "selu",
+                                                 "silu",
+                                                 "leaky_relu",
+                                                 "hard_sigmoid",
+                                                 "exponential",
+                                                 "mish",
+                                                 "celu",
+                                                 "hard_silu",
+                                                 "hard_tanh",
+                                                 "hard_shrink",
+                                                 "soft_shrink",
+                                                 "tanh_shrink",
+                                                 "log_sigmoid",
+                                                 "squareplus",
+                                                 "sparse_plus",
+                                                 "sparse_sigmoid",
+                                                 "hard_sigmoid_keras2"};
   return kNames;
 }
 

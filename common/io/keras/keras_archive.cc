@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
@@ -48,14 +49,15 @@ absl::StatusOr<bool> StartsWith(absl::string_view magic, ReadableFile& file) {
 absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
                                               absl::string_view path) {
   ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, disk->Open(path));
-  ASSIGN_OR_RETURN(const bool is_hdf5, StartsWith(kHdf5Magic, *file));
-  if (is_hdf5) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " is an HDF5 file, the format of Keras 2; rename it to *.h5"));
-  }
   ASSIGN_OR_RETURN(const std::unique_ptr<ZipReader> zip,
                    ZipReader::Open(path, std::move(file)));
   KerasArchive archive;
+  absl::StatusOr<std::string> metadata =
+      zip->Read(kMetadata, kConfigSizeBytesMax);
+  // Keras does without it.
+  if (!absl::IsNotFound(metadata.status())) {
+    ASSIGN_OR_RETURN(archive.metadata, std::move(metadata));
+  }
   ASSIGN_OR_RETURN(archive.config, zip->Read(kConfig, kConfigSizeBytesMax));
   ASSIGN_OR_RETURN(archive.weights, zip->Read(kWeights, kFileSizeBytesMax));
   for (const std::string& member : zip->List()) {
@@ -63,7 +65,9 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
     if (!absl::ConsumePrefix(&name, kAssets) || absl::EndsWith(name, "/")) {
       continue;
     }
-    ASSIGN_OR_RETURN(archive.assets[std::string(name)],
+    // Keras on Windows.
+    const std::string key = absl::StrReplaceAll(name, {{"\\", "/"}});
+    ASSIGN_OR_RETURN(archive.assets[key],
                      zip->Read(member, kConfigSizeBytesMax));
   }
   return archive;
@@ -97,6 +101,15 @@ KerasFileKind KerasFileKindOf(absl::string_view path) {
     return KerasFileKind::kLegacy;
   }
   return KerasFileKind::kNone;
+}
+
+absl::StatusOr<KerasFileKind> FindKerasFileKind(Disk* disk,
+                                                absl::string_view path) {
+  const KerasFileKind kind = KerasFileKindOf(path);
+  if (kind != KerasFileKind::kArchive) return kind;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, disk->Open(path));
+  ASSIGN_OR_RETURN(const bool is_hdf5, StartsWith(kHdf5Magic, *file));
+  return is_hdf5 ? KerasFileKind::kLegacy : kind;
 }
 
 }  // namespace muster

@@ -15,6 +15,9 @@ namespace muster {
 // The content of a model file of Keras 3 ("model.keras"): a zip archive of
 // metadata.json, config.json, model.weights.h5, and assets of layers.
 struct KerasArchive {
+  // JSON, with the version of Keras as "keras_version". Not written: files of
+  // Muster are those of one version.
+  std::string metadata = "{}";
   std::string config;  // JSON: the layers, and what the model is compiled with.
   std::string weights;  // HDF5: the layers' variables, and the optimizer's.
   // Files of layers by their paths below assets/:
@@ -25,7 +28,7 @@ struct KerasArchive {
 
 // The files are not trusted: see Hdf5Reader and ZipReader.
 //   kNotFound         no such file
-//   kInvalidArgument  a file of another format; names the way to convert it
+//   kInvalidArgument  ReadKerasWeights() only: a whole model
 //   kDataLoss         damaged, or not written by Keras 3
 //   others            of the disk
 absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
@@ -50,6 +53,12 @@ enum class KerasFileKind {
   kLegacy,   // "*.h5" and "*.hdf5" otherwise: Keras 2's, which is only read.
 };
 KerasFileKind KerasFileKindOf(absl::string_view path);
+
+// As KerasFileKindOf(), but looks into files that are named "*.keras": before
+// 2.13, Keras wrote HDF5 under such a name, which is kLegacy.
+//   as ReadKerasArchive()
+absl::StatusOr<KerasFileKind> FindKerasFileKind(Disk* disk,
+                                                absl::string_view path);
 
 }  // namespace muster
 

@@ -75,6 +75,8 @@ Value Activate(Activation activation, Value x) {
       return Select(x < 1.0, 0.25 * Square(Relu(x + 1.0)), x);
     case Activation::kSparseSigmoid:
       return Select(x >= 1.0, OnesLike(x), 0.5 * Relu(x + 1.0));
+    case Activation::kHardSigmoidKeras2:
+      return Minimum(Maximum(0.2 * x + 0.5, 0.0), 1.0);
   }
   return x;
 }
@@ -137,6 +139,8 @@ absl::string_view ActivationName(Activation activation) {
       return "sparse_plus";
     case Activation::kSparseSigmoid:
       return "sparse_sigmoid";
+    case Activation::kHardSigmoidKeras2:
+      return "hard_sigmoid_keras2";
   }
   return "";
 }

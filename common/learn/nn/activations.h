@@ -36,6 +36,7 @@ enum class Activation {
   kSquareplus,  // With b = 4.
   kSparsePlus,
   kSparseSigmoid,
+  kHardSigmoidKeras2,  // clip(0.2 x + 0.5, 0, 1): hard_sigmoid of Keras 2.
 };
 
 Value Activate(Activation activation, Value x);

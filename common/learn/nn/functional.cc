@@ -13,9 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/call_order.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/structure.h"
 
 namespace muster {
 
@@ -23,15 +25,27 @@ FunctionalLayer::FunctionalLayer(LayerOutputs inputs, LayerOutputs outputs,
                                  const FunctionalOptions& options)
     : Layer(options.name),
       inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)) {
-  absl::StatusOr<internal::CallOrder> order =
-      internal::OrderCalls(inputs_, outputs_);
-  if (!order.ok()) {
-    status_ = order.status();
-    return;
+      outputs_(std::move(outputs)),
+      input_structure_(
+          options.input_structure.value_or(Structure::Flat(inputs_.size()))),
+      output_structure_(
+          options.output_structure.value_or(Structure::Flat(outputs_.size()))) {
+  status_ = Connect();
+}
+
+absl::Status FunctionalLayer::Connect() {
+  if (input_structure_.leaf_count() != inputs_.size() ||
+      output_structure_.leaf_count() != outputs_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the structures have ", input_structure_.leaf_count(), " inputs and ",
+        output_structure_.leaf_count(), " outputs; the model has ",
+        inputs_.size(), " and ", outputs_.size()));
   }
-  calls_ = std::move(order->calls);
-  for (LayerPtr& layer : order->layers) AddLayer(std::move(layer));
+  ASSIGN_OR_RETURN(internal::CallOrder order,
+                   internal::OrderCalls(inputs_, outputs_));
+  calls_ = std::move(order.calls);
+  for (LayerPtr& layer : order.layers) AddLayer(std::move(layer));
+  return absl::OkStatus();
 }
 
 int FunctionalLayer::input_count() const {
@@ -54,10 +68,14 @@ std::vector<TensorType> FunctionalLayer::input_types() const {
 }
 
 std::vector<std::string> FunctionalLayer::output_names() const {
-  std::vector<std::string> names;
+  std::vector<std::string> own_names;
   for (const LayerOutput& output : outputs_) {
-    std::string name =
-        output.call() == nullptr ? "" : output.call()->layer->name();
+    own_names.push_back(
+        output.call() == nullptr ? "" : output.call()->layer->name());
+  }
+  if (!status_.ok()) return own_names;
+  std::vector<std::string> names;
+  for (std::string& name : output_structure_.LeafNames(own_names)) {
     const auto same_name_count = std::count(names.begin(), names.end(), name);
     if (same_name_count > 0) absl::StrAppend(&name, "_", same_name_count);
     names.push_back(std::move(name));

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_NN_FUNCTIONAL_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +13,16 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/structure.h"
 
 namespace muster {
 
 struct FunctionalOptions {
   std::string name = "";
+  // How programs of Keras nest inputs and outputs. Muster has them in the order
+  // of the leaves. Where empty, one is alone and several are a list.
+  std::optional<Structure> input_structure = std::nullopt;
+  std::optional<Structure> output_structure = std::nullopt;
 };
 
 // A model that is a directed acyclic graph of layers, defined by calling them:
@@ -42,12 +48,17 @@ class FunctionalLayer : public Layer {
   // While status() is an error: kAnyCount and 1, so that calls report status().
   int input_count() const override;
   int output_count() const override;
-  // The name of the layer that returns each output.
+  // The name of the layer that returns each output, or what output_structure()
+  // calls it.
   std::vector<std::string> output_names() const override;
   // Empty unless all inputs come from Input().
   std::vector<TensorType> input_types() const override;
 
-  //   kInvalidArgument  an output does not depend on the inputs alone; two
+  const Structure& input_structure() const { return input_structure_; }
+  const Structure& output_structure() const { return output_structure_; }
+
+  //   kInvalidArgument  a structure has another number of leaves; an output
+  //   does not depend on the inputs alone; two
   //                     layers have the same name; see OrderCalls() in
   //                     call_order.h
   const absl::Status& status() const { return status_; }
@@ -70,8 +81,12 @@ class FunctionalLayer : public Layer {
                               const CallContext& context) override;
 
  private:
+  absl::Status Connect();
+
   const LayerOutputs inputs_;
   const LayerOutputs outputs_;
+  const Structure input_structure_;
+  const Structure output_structure_;
   absl::Status status_;
   std::vector<std::shared_ptr<const LayerCall>> calls_;
 };

@@ -10,33 +10,34 @@
 namespace muster::functions {
 
 // F(Name, Keras' name, function).
-#define MUSTER_CELL_ACTIVATIONS(F)             \
-  F(Linear, "linear", Linear)                  \
-  F(Relu, "relu", ClampBelow)                  \
-  F(Relu6, "relu6", ClampTo6)                  \
-  F(Sigmoid, "sigmoid", Sigmoid)               \
-  F(Tanh, "tanh", Tanh)                        \
-  F(Softplus, "softplus", Softplus)            \
-  F(Softsign, "softsign", Softsign)            \
-  F(Gelu, "gelu", Gelu)                        \
-  F(GeluTanh, "gelu_approximate", GeluTanh)    \
-  F(Elu, "elu", EluOfOne)                      \
-  F(Selu, "selu", Selu)                        \
-  F(Silu, "silu", Silu)                        \
-  F(LeakyRelu, "leaky_relu", LeakyReluOfKeras) \
-  F(HardSigmoid, "hard_sigmoid", HardSigmoid)  \
-  F(Exponential, "exponential", Exponential)   \
-  F(Mish, "mish", Mish)                        \
-  F(Celu, "celu", EluOfOne)                    \
-  F(HardSilu, "hard_silu", HardSilu)           \
-  F(HardTanh, "hard_tanh", HardTanh)           \
-  F(HardShrink, "hard_shrink", HardShrink)     \
-  F(SoftShrink, "soft_shrink", SoftShrink)     \
-  F(TanhShrink, "tanh_shrink", TanhShrink)     \
-  F(LogSigmoid, "log_sigmoid", LogSigmoid)     \
-  F(Squareplus, "squareplus", Squareplus)      \
-  F(SparsePlus, "sparse_plus", SparsePlus)     \
-  F(SparseSigmoid, "sparse_sigmoid", SparseSigmoid)
+#define MUSTER_CELL_ACTIVATIONS(F)                  \
+  F(Linear, "linear", Linear)                       \
+  F(Relu, "relu", ClampBelow)                       \
+  F(Relu6, "relu6", ClampTo6)                       \
+  F(Sigmoid, "sigmoid", Sigmoid)                    \
+  F(Tanh, "tanh", Tanh)                             \
+  F(Softplus, "softplus", Softplus)                 \
+  F(Softsign, "softsign", Softsign)                 \
+  F(Gelu, "gelu", Gelu)                             \
+  F(GeluTanh, "gelu_approximate", GeluTanh)         \
+  F(Elu, "elu", EluOfOne)                           \
+  F(Selu, "selu", Selu)                             \
+  F(Silu, "silu", Silu)                             \
+  F(LeakyRelu, "leaky_relu", LeakyReluOfKeras)      \
+  F(HardSigmoid, "hard_sigmoid", HardSigmoid)       \
+  F(Exponential, "exponential", Exponential)        \
+  F(Mish, "mish", Mish)                             \
+  F(Celu, "celu", EluOfOne)                         \
+  F(HardSilu, "hard_silu", HardSilu)                \
+  F(HardTanh, "hard_tanh", HardTanh)                \
+  F(HardShrink, "hard_shrink", HardShrink)          \
+  F(SoftShrink, "soft_shrink", SoftShrink)          \
+  F(TanhShrink, "tanh_shrink", TanhShrink)          \
+  F(LogSigmoid, "log_sigmoid", LogSigmoid)          \
+  F(Squareplus, "squareplus", Squareplus)           \
+  F(SparsePlus, "sparse_plus", SparsePlus)          \
+  F(SparseSigmoid, "sparse_sigmoid", SparseSigmoid) \
+  F(HardSigmoidKeras2, "hard_sigmoid_keras2", HardSigmoidKeras2)
 // Of a row, with Forward() and Backward(): F(Name, Keras' name, function).
 #define MUSTER_ROW_ACTIVATIONS(F)     \
   F(Softmax, "softmax", SoftmaxOfRow) \
@@ -227,6 +228,13 @@ struct SparseSigmoid {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C x) const {
     return x >= 1 ? C{1} : C(0.5) * ClampBelow()(x + C{1});
+  }
+};
+struct HardSigmoidKeras2 {
+  template <typename C>
+  MUSTER_HOST_DEVICE C operator()(C x) const {
+    const C y = C(0.2) * x + C(0.5);
+    return y <= 0 ? C{0} : y >= 1 ? C{1} : y;
   }
 };
 

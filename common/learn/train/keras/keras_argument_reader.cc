@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +23,7 @@
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
+#include "common/learn/train/keras/keras_hard_sigmoid.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {
@@ -171,8 +173,11 @@ std::string ChoiceOf(const KerasJson& value) {
   if (value.is_string()) return value.get<std::string>();
   const KerasJson& config = FindMember(value, "config");
   if (config.is_string()) return config.get<std::string>();
+  if (IsHardSigmoidKeras2(value)) return std::string(kHardSigmoidKeras2);
   const std::string class_name = TextMember(value, "class_name");
-  return class_name == "DTypePolicy" ? TextMember(config, "name") : class_name;
+  // FloatDTypePolicy in files of Keras 3.2 and 3.3.
+  return absl::EndsWith(class_name, "DTypePolicy") ? TextMember(config, "name")
+                                                   : class_name;
 }
 
 }  // namespace

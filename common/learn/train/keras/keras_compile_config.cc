@@ -19,50 +19,94 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_layer_config.h"
 #include "common/learn/train/keras/keras_names.h"
+#include "common/learn/train/keras/keras_node.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
 
-using OutputNames = std::vector<std::string>;
+// The outputs of a model: their names, and how they are nested.
+struct ModelOutputs {
+  std::vector<std::string> names;
+  Structure structure;
+};
 
 absl::Status Misfit(absl::string_view what, absl::string_view problem,
-                    const OutputNames& outputs) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("compile_config, ", what, ": ", problem,
-                   "; the model's outputs are ", absl::StrJoin(outputs, ", ")));
+                    const ModelOutputs& outputs) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "compile_config, ", what, ": ", problem, "; the model's outputs are ",
+      absl::StrJoin(outputs.names, ", ")));
 }
 
-// Divides what is said for all outputs: a dictionary by their names, or a list
-// in their order. What is said once is for the only output; null if nothing is
-// said for an output.
+bool IsNested(const Structure& structure) {
+  for (const Structure& child : structure.children()) {
+    if (!child.is_leaf()) return true;
+  }
+  return false;
+}
+
+// Appends what `json` has for each leaf. Returns false if it is not nested like
+// `structure`. An entry may be absent from a dictionary.
+bool Divide(const Structure& structure, const KerasJson& json,
+            std::vector<KerasJson>* divided) {
+  if (structure.is_leaf()) {
+    divided->push_back(json);
+    return true;
+  }
+  const size_t count = structure.children().size();
+  if (structure.is_dictionary() ? !json.is_object()
+                                : !json.is_array() || json.size() != count) {
+    if (!json.is_null()) return false;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const KerasJson& inner =
+        json.is_array()
+            ? json[i]
+            : FindMember(json,
+                         structure.is_dictionary() ? structure.keys()[i] : "");
+    if (!Divide(structure.children()[i], inner, divided)) return false;
+  }
+  return true;
+}
+
+// Divides what is said for all outputs: nested as they are, a dictionary by
+// their names, or a list in their order. What is said once is for the only
+// output; null if nothing is said for an output.
 absl::StatusOr<std::vector<KerasJson>> ForEachOutput(
-    absl::string_view what, const KerasJson& json, const OutputNames& outputs) {
-  std::vector<KerasJson> divided(outputs.size());
+    absl::string_view what, const KerasJson& json,
+    const ModelOutputs& outputs) {
+  const std::vector<std::string>& names = outputs.names;
+  std::vector<KerasJson> divided(names.size());
   if (json.is_null()) return divided;
   const bool is_object_of_keras = json.contains("class_name");
+  if (IsNested(outputs.structure) && !is_object_of_keras) {
+    std::vector<KerasJson> nested;
+    if (Divide(outputs.structure, json, &nested)) return nested;
+  }
   if (json.is_object() && !is_object_of_keras) {
     for (const auto& [name, value] : json.items()) {
-      const auto found = std::find(outputs.begin(), outputs.end(), name);
-      if (found == outputs.end()) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end()) {
         return Misfit(what, absl::StrCat("there is no output ", name), outputs);
       }
-      divided[found - outputs.begin()] = value;
+      divided[found - names.begin()] = value;
     }
     return divided;
   }
-  if (outputs.size() == 1) return std::vector<KerasJson>{json};
-  if (!json.is_array() || json.size() != outputs.size()) {
+  if (names.size() == 1) return std::vector<KerasJson>{json};
+  if (!json.is_array() || json.size() != names.size()) {
     return Misfit(what, "expected one entry for each output", outputs);
   }
   std::copy(json.begin(), json.end(), divided.begin());
@@ -122,22 +166,23 @@ absl::StatusOr<Metric> MetricFrom(absl::string_view place,
 
 // For each output a list of metrics.
 absl::StatusOr<std::vector<std::vector<Metric>>> MetricsFrom(
-    absl::string_view what, const KerasJson& json, const OutputNames& outputs) {
+    absl::string_view what, const KerasJson& json,
+    const ModelOutputs& outputs) {
   ASSIGN_OR_RETURN(std::vector<KerasJson> divided,
                    ForEachOutput(what, json, outputs));
-  std::vector<std::vector<Metric>> metrics(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  std::vector<std::vector<Metric>> metrics(outputs.names.size());
+  for (size_t i = 0; i < metrics.size(); ++i) {
     if (divided[i].is_null()) continue;
     // Keras writes the metrics of an only output as a list in a list, too.
-    if (outputs.size() == 1 && Unlisted(divided[i]).is_array()) {
+    if (metrics.size() == 1 && Unlisted(divided[i]).is_array()) {
       divided[i] = KerasJson(Unlisted(divided[i]));
     }
     if (!divided[i].is_array()) divided[i] = KerasJson::array({divided[i]});
     for (const KerasJson& entry : divided[i]) {
-      ASSIGN_OR_RETURN(
-          Metric metric,
-          MetricFrom(absl::StrCat("compile_config, ", what, " of ", outputs[i]),
-                     entry));
+      ASSIGN_OR_RETURN(Metric metric,
+                       MetricFrom(absl::StrCat("compile_config, ", what, " of ",
+                                               outputs.names[i]),
+                                  entry));
       metrics[i].push_back(std::move(metric));
     }
   }
@@ -145,7 +190,7 @@ absl::StatusOr<std::vector<std::vector<Metric>>> MetricsFrom(
 }
 
 absl::StatusOr<std::vector<double>> LossWeightsFrom(
-    const KerasJson& json, const OutputNames& outputs) {
+    const KerasJson& json, const ModelOutputs& outputs) {
   if (json.is_null()) return std::vector<double>();
   ASSIGN_OR_RETURN(const std::vector<KerasJson> divided,
                    ForEachOutput("loss_weights", json, outputs));
@@ -269,20 +314,27 @@ absl::StatusOr<KerasJson> LossesToJson(const CompileOptions& options) {
 
 }  // namespace
 
+Structure OutputStructureOf(const Layer& layers) {
+  const auto* const functional = dynamic_cast<const FunctionalLayer*>(&layers);
+  return functional != nullptr ? functional->output_structure()
+                               : Structure::Flat(layers.output_names().size());
+}
+
 absl::StatusOr<std::optional<CompileOptions>> CompileOptionsFromKeras(
     const KerasJson& model, const Layer& layers) {
   const KerasJson& config = FindMember(model, "compile_config");
   if (!config.is_object() || config.empty()) return std::nullopt;
-  const OutputNames outputs = layers.output_names();
+  const ModelOutputs outputs = {layers.output_names(),
+                                OutputStructureOf(layers)};
   CompileOptions options;
   ASSIGN_OR_RETURN(options.optimizer,
                    OptimizerFrom(FindMember(config, "optimizer")));
   ASSIGN_OR_RETURN(const std::vector<KerasJson> losses,
                    ForEachOutput("loss", FindMember(config, "loss"), outputs));
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < losses.size(); ++i) {
     ASSIGN_OR_RETURN(
         Loss loss,
-        LossFrom(absl::StrCat("compile_config, loss of ", outputs[i]),
+        LossFrom(absl::StrCat("compile_config, loss of ", outputs.names[i]),
                  losses[i]));
     options.losses.push_back(std::move(loss));
   }
@@ -296,7 +348,7 @@ absl::StatusOr<std::optional<CompileOptions>> CompileOptionsFromKeras(
       options.weighted_output_metrics,
       MetricsFrom("weighted_metrics", FindMember(config, "weighted_metrics"),
                   outputs));
-  if (outputs.size() == 1) {
+  if (outputs.names.size() == 1) {
     options.loss = std::exchange(options.losses, {}).front();
     options.metrics = std::exchange(options.output_metrics, {}).front();
     options.weighted_metrics =
@@ -309,7 +361,8 @@ absl::StatusOr<std::optional<CompileOptions>> CompileOptionsFromKeras(
   return options;
 }
 
-absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options) {
+absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options,
+                                             const Structure& outputs) {
   if (options.train_step != nullptr || options.test_step != nullptr) {
     return NoForm("the step", "train_step");
   }
@@ -331,6 +384,16 @@ absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options) {
   ASSIGN_OR_RETURN(
       config["weighted_metrics"],
       ToJson(options.weighted_metrics, options.weighted_output_metrics));
+  // Keras wants what is for each output nested as the outputs are.
+  if (IsNested(outputs)) {
+    for (const char* const what :
+         {"loss", "loss_weights", "metrics", "weighted_metrics"}) {
+      KerasJson& each = config[what];
+      if (each.is_array() && each.size() == outputs.leaf_count()) {
+        each = NestedJson(outputs, each);
+      }
+    }
+  }
   config["run_eagerly"] = false;
   config["steps_per_execution"] = options.steps_per_execution;
   config["jit_compile"] = false;

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/keras/keras_object.h"
 
@@ -23,10 +24,14 @@ namespace muster {
 absl::StatusOr<std::optional<CompileOptions>> CompileOptionsFromKeras(
     const KerasJson& model, const Layer& layers);
 
-// Returns the value for "compile_config".
+// Returns how the outputs of a model are nested.
+Structure OutputStructureOf(const Layer& layers);
+
+// Returns the value for "compile_config" of a model with such outputs.
 //   kUnimplemented  a loss or metric of the program's own, or steps of its own;
 //                   names it. Keras could not make them from the file
-absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options);
+absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options,
+                                             const Structure& outputs = {});
 
 }  // namespace muster
 

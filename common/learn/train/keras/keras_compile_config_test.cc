@@ -9,11 +9,13 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/base/status_matchers.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_object.h"
@@ -178,6 +180,41 @@ TEST(KerasCompileConfigTest, NamesWhatMusterDoesNotHave) {
   EXPECT_THAT(
       KerasCompileConfig({.loss = own}),
       StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("loss own")));
+}
+
+// Losses and metrics are nested as the outputs are.
+TEST(KerasCompileConfigTest, FollowsTheStructureOfOutputs) {
+  const LayerOutput x = Input({4}, {.name = "x"});
+  const LayerPtr layers =
+      Functional(x,
+                 {Dense(1, {.name = "b"})(x), Dense(1, {.name = "c"})(x),
+                  Dense(1, {.name = "a"})(x)},
+                 {.output_structure = Structure::Dictionary(
+                      {{"up", Structure()}, {"down", Structure::Flat(2)}})});
+  const KerasJson config = KerasJson::parse(R"({
+      "loss": {"up": "mse", "down": ["mae", "mape"]},
+      "metrics": {"up": ["mae"], "down": [["mse"], []]},
+      "loss_weights": {"up": 2, "down": [0.5, 1]}})");
+  ASSERT_OK_AND_ASSIGN(
+      const auto read,
+      CompileOptionsFromKeras({{"compile_config", config}}, *layers));
+  ASSERT_EQ(read->losses.size(), 3u);
+  EXPECT_EQ(read->losses[0].name(), "mean_absolute_error");
+  EXPECT_EQ(read->losses[2].name(), "mean_squared_error");
+  EXPECT_EQ(read->loss_weights, std::vector<double>({0.5, 1, 2}));
+  ASSERT_EQ(read->output_metrics.size(), 3u);
+  EXPECT_EQ(read->output_metrics[0][0].name(), "mse");
+  EXPECT_TRUE(read->output_metrics[1].empty());
+  ASSERT_OK_AND_ASSIGN(const KerasJson written,
+                       KerasCompileConfig(*read, OutputStructureOf(*layers)));
+  EXPECT_EQ(written["loss"]["up"]["class_name"], "MeanSquaredError");
+  EXPECT_EQ(written["loss"]["down"].size(), 2u);
+  EXPECT_EQ(written["loss_weights"]["down"], KerasJson::parse("[0.5, 1.0]"));
+  EXPECT_EQ(written["metrics"]["up"][0]["config"]["name"], "mae");
+  EXPECT_THAT(CompileOptionsFromKeras(
+                  {{"compile_config", {{"loss", {{"upp", "mse"}}}}}}, *layers)
+                  .status(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(KerasCompileConfigTest, IsEmptyForModelsThatWereNotCompiled) {

@@ -15,6 +15,7 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
+#include "common/learn/train/keras/keras_hard_sigmoid.h"
 #include "google/protobuf/repeated_field.h"
 #include "nlohmann/json.hpp"
 #include "proto/variable.pb.h"
@@ -194,6 +195,9 @@ class KerasConfigWriter : public ConfigVisitor {
   }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
+    if (names[index] == kHardSigmoidKeras2) {
+      return Add(name, HardSigmoidKeras2Json());
+    }
     const bool is_none = names[index] == "none";
     Add(name, is_none ? Json(nullptr) : Json(std::string(names[index])));
   }

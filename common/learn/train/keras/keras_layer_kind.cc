@@ -5,12 +5,27 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {
+namespace {
+
+// Keras has some classes under a second name, which files may have, too.
+std::string WithoutAlias(absl::string_view class_name) {
+  const std::string short_names = absl::StrReplaceAll(
+      class_name, {{"Convolution", "Conv"}, {"AvgPool", "AveragePool"}});
+  return absl::StrReplaceAll(
+      short_names, {{"Pool1D", "Pooling1D"},
+                    {"Pool2D", "Pooling2D"},
+                    {"Pool3D", "Pooling3D"},
+                    {"GroupedQueryAttention", "GroupQueryAttention"}});
+}
+
+}  // namespace
 
 const LayerKind* FindKerasLayerKind(absl::string_view class_name) {
   // The class is what a layer of the kind says of itself.
@@ -21,7 +36,7 @@ const LayerKind* FindKerasLayerKind(absl::string_view class_name) {
     }
     return kinds;
   }();
-  const auto found = kKinds.find(class_name);
+  const auto found = kKinds.find(WithoutAlias(class_name));
   return found == kKinds.end() ? nullptr : found->second;
 }
 

@@ -27,6 +27,7 @@ namespace {
 constexpr char kLayerNames[] = "layer_names";
 constexpr char kWeightNames[] = "weight_names";
 constexpr char kModelConfig[] = "model_config";
+constexpr char kKerasVersion[] = "keras_version";
 // The group with the layers; a file of weights has them in its root.
 constexpr char kModelWeights[] = "model_weights";
 
@@ -170,6 +171,17 @@ absl::StatusOr<std::string> LegacyModelJson(const Hdf5Reader& file) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts,
                    file.ReadTexts("", kModelConfig));
   return texts.empty() ? std::string() : texts.front();
+}
+
+std::string LegacyKerasVersion(const Hdf5Reader& file) {
+  for (const char* const group : {"", kModelWeights}) {
+    if (*group != '\0' && !file.Contains(group)) continue;
+    if (!file.HasAttribute(group, kKerasVersion)) continue;
+    const absl::StatusOr<std::vector<std::string>> texts =
+        file.ReadTexts(group, kKerasVersion);
+    if (texts.ok() && !texts->empty()) return texts->front();
+  }
+  return "";
 }
 
 absl::Status ReadLegacyWeights(const Hdf5Reader& file, const Layer& model,

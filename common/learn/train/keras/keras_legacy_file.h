@@ -22,6 +22,9 @@ bool IsLegacyKerasFile(const Hdf5Reader& file);
 //   kInvalidArgument  the file has weights only
 absl::StatusOr<std::string> LegacyModelJson(const Hdf5Reader& file);
 
+// Returns the version of Keras that wrote the file; empty if it does not say.
+std::string LegacyKerasVersion(const Hdf5Reader& file);
+
 // Adds the weights of the model to `state`. Layers with weights are those of
 // the file in their order, or by name.
 //   kInvalidArgument  the file has other layers, or other weights of a layer

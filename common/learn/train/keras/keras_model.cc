@@ -12,6 +12,8 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/keras_archive.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/train/keras/keras_differences.h"
 #include "common/learn/train/keras/keras_legacy_file.h"
 #include "common/learn/train/keras/keras_model_reader.h"
 #include "common/learn/train/keras/keras_object.h"
@@ -20,7 +22,12 @@
 namespace muster {
 namespace {
 
+// That of files which do not say their version.
+constexpr KerasVersion kArchiveVersion = {3, 0};
+constexpr KerasVersion kLegacyVersion = {2, 0};
+
 struct Parts {
+  KerasVersion version;
   std::string config;
   std::unique_ptr<Hdf5Reader> weights;
   std::map<std::string, std::string> assets;
@@ -29,13 +36,21 @@ struct Parts {
 // Reads the parts of a file of either format.
 absl::StatusOr<Parts> ReadParts(Disk* disk, const std::string& path) {
   Parts parts;
-  if (KerasFileKindOf(path) == KerasFileKind::kLegacy) {
+  ASSIGN_OR_RETURN(const KerasFileKind kind, FindKerasFileKind(disk, path));
+  if (kind == KerasFileKind::kLegacy) {
     ASSIGN_OR_RETURN(std::string bytes, ReadKerasWeights(disk, path));
     ASSIGN_OR_RETURN(parts.weights, Hdf5Reader::Open(path, std::move(bytes)));
     ASSIGN_OR_RETURN(parts.config, LegacyModelJson(*parts.weights));
+    parts.version = ParseKerasVersion(LegacyKerasVersion(*parts.weights),
+                                      /*otherwise=*/kLegacyVersion);
     return parts;
   }
   ASSIGN_OR_RETURN(KerasArchive archive, ReadKerasArchive(disk, path));
+  ASSIGN_OR_RETURN(
+      const KerasJson metadata,
+      ParseKerasJson(absl::StrCat(path, ": metadata.json"), archive.metadata));
+  parts.version = ParseKerasVersion(TextMember(metadata, "keras_version"),
+                                    /*otherwise=*/kArchiveVersion);
   ASSIGN_OR_RETURN(parts.weights,
                    Hdf5Reader::Open(path, std::move(archive.weights)));
   parts.config = std::move(archive.config);
@@ -48,12 +63,10 @@ absl::StatusOr<Parts> ReadParts(Disk* disk, const std::string& path) {
 absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path) {
   ASSIGN_OR_RETURN(Parts parts, ReadParts(disk, path));
   KerasModel model;
-  model.config =
-      KerasJson::parse(parts.config, nullptr, /*allow_exceptions=*/false);
-  if (model.config.is_discarded()) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": the model's config is no JSON"));
-  }
+  ASSIGN_OR_RETURN(
+      model.config,
+      ParseKerasJson(absl::StrCat(path, ": the model's config"), parts.config));
+  UpdateKerasConfig(parts.version, &model.config);
   absl::StatusOr<LayerPtr> layers = LayersFromKeras(model.config);
   if (!layers.ok()) {
     return absl::Status(layers.status().code(),

@@ -23,11 +23,12 @@ struct KerasModel {
   std::unique_ptr<Hdf5Reader> weights;
 };
 
-// Reads a .keras file, or a model of Keras 2, .h5, without what it was compiled
-// with. All errors name it.
+// Reads a .keras file, or a model of Keras 2 in HDF5 without what it was
+// compiled with. Its config is that of the version that wrote it, updated by
+// UpdateKerasConfig(). All errors name the file.
 //   kNotFound         no such file
-//   kInvalidArgument  a layer or an argument that Muster does not have, or a
-//                     model without an input layer
+//   kInvalidArgument  a layer or an argument that Muster does not have, a model
+//                     without an input layer, or JSON that is nested too deep
 //   kDataLoss         damaged, or not a .keras file
 //   others            of the disk
 absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path);

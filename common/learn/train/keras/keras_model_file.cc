@@ -97,7 +97,8 @@ absl::Status WriteKerasModel(Disk* disk, const std::string& path,
                  << "them";
   }
   if (has_optimizer) {
-    absl::StatusOr<KerasJson> compiled = KerasCompileConfig(parts.options);
+    absl::StatusOr<KerasJson> compiled =
+        KerasCompileConfig(parts.options, OutputStructureOf(parts.layers));
     if (compiled.ok()) {
       (*config)["compile_config"] = *std::move(compiled);
     } else {
@@ -123,7 +124,8 @@ absl::Status WriteKerasWeights(Disk* disk, const std::string& path,
 
 absl::StatusOr<std::unique_ptr<Hdf5Reader>> OpenKerasWeights(
     Disk* disk, const std::string& path) {
-  if (KerasFileKindOf(path) == KerasFileKind::kArchive) {
+  ASSIGN_OR_RETURN(const KerasFileKind kind, FindKerasFileKind(disk, path));
+  if (kind == KerasFileKind::kArchive) {
     ASSIGN_OR_RETURN(KerasArchive archive, ReadKerasArchive(disk, path));
     return Hdf5Reader::Open(path, std::move(archive.weights));
   }

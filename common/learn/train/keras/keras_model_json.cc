@@ -19,9 +19,11 @@
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layers.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/keras_layer_config.h"
 #include "common/learn/train/keras/keras_layer_kind.h"
+#include "common/learn/train/keras/keras_node.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -31,8 +33,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kSequential[] = "Sequential";
-
-Json ToJson(Layer& layer);
 
 std::string DTypeOf(const Layer& layer) {
   const std::vector<Weight> weights = layer.weights();
@@ -73,8 +73,38 @@ Json InputLayer(const std::string& name, const TensorType& type) {
           {"registered_name", nullptr}};
 }
 
-// `inputs` are those of a model that does not say them itself.
-Json SequentialJson(const Layer& model, absl::Span<const TensorType> inputs) {
+// Writes a model and the layers in it, at any depth.
+class ModelWriter {
+ public:
+  // `inputs` are those of a Sequential model that does not say them itself.
+  static Json Write(const Layer& model, absl::Span<const TensorType> inputs) {
+    ModelWriter writer;
+    writer.Model(model, inputs);
+    writer.counts_layers_ = false;
+    return writer.Model(model, inputs);
+  }
+
+ private:
+  Json Model(const Layer& model, absl::Span<const TensorType> inputs) {
+    const auto* const functional = dynamic_cast<const FunctionalLayer*>(&model);
+    return functional != nullptr ? FunctionalJson(*functional)
+                                 : SequentialJson(model, inputs);
+  }
+
+  Json ToJson(Layer& layer);
+  Json UnsharedJson(Layer& layer);
+  Json SequentialJson(const Layer& model, absl::Span<const TensorType> inputs);
+  Json FunctionalJson(const FunctionalLayer& model);
+
+  // Layers that stand in several models or wrappers get a number, by which
+  // Keras knows that they are one. Their places are counted first.
+  bool counts_layers_ = true;
+  absl::flat_hash_map<const Layer*, int> place_counts_;
+  absl::flat_hash_map<const Layer*, int64_t> ids_;
+};
+
+Json ModelWriter::SequentialJson(const Layer& model,
+                                 absl::Span<const TensorType> inputs) {
   Json layers = Json::array();
   const std::vector<TensorType> own_inputs = model.input_types();
   if (!own_inputs.empty()) inputs = own_inputs;
@@ -123,14 +153,13 @@ class NumberedCalls {
     return Json::array({layer.name(), found - calls.begin(), output.index()});
   }
 
-  // A single one is not put in a list, as in Keras.
-  Json HistoriesOf(const LayerOutputs& outputs) const {
-    if (outputs.size() == 1) return HistoryOf(outputs.front());
+  Json HistoriesOf(const LayerOutputs& outputs,
+                   const Structure& structure) const {
     Json histories = Json::array();
     for (const LayerOutput& output : outputs) {
       histories.push_back(HistoryOf(output));
     }
-    return histories;
+    return NestedJson(structure, histories);
   }
 
  private:
@@ -173,6 +202,9 @@ Json InboundNode(const LayerCall& call, const NumberedCalls& calls) {
     args.push_back(tensors.front());
     tensors.erase(tensors.begin());
     keywords["initial_state"] = std::move(tensors);
+  } else if (const auto* const model =
+                 dynamic_cast<const FunctionalLayer*>(call.layer.get())) {
+    args.push_back(NestedJson(model->input_structure(), tensors));
   } else if (TakesList(*call.layer)) {
     args.push_back(tensors.size() == 1 ? tensors.front() : tensors);
   } else {
@@ -181,7 +213,7 @@ Json InboundNode(const LayerCall& call, const NumberedCalls& calls) {
   return {{"args", std::move(args)}, {"kwargs", std::move(keywords)}};
 }
 
-Json FunctionalJson(const FunctionalLayer& model) {
+Json ModelWriter::FunctionalJson(const FunctionalLayer& model) {
   // A layer is listed where the model first needs it, with all its calls.
   const NumberedCalls calls(model);
   absl::flat_hash_set<const Layer*> listed;
@@ -204,12 +236,28 @@ Json FunctionalJson(const FunctionalLayer& model) {
            {{"name", model.name().empty() ? "functional" : model.name()},
             {"trainable", model.trainable()},
             {"layers", std::move(layers)},
-            {"input_layers", calls.HistoriesOf(model.inputs())},
-            {"output_layers", calls.HistoriesOf(model.outputs())}}},
+            {"input_layers",
+             calls.HistoriesOf(model.inputs(), model.input_structure())},
+            {"output_layers",
+             calls.HistoriesOf(model.outputs(), model.output_structure())}}},
           {"registered_name", "Functional"}};
 }
 
-Json ToJson(Layer& layer) {
+Json ModelWriter::ToJson(Layer& layer) {
+  const bool can_be_shared = layer.kind() != "InputLayer";
+  if (counts_layers_) {
+    const bool is_first = place_counts_[&layer]++ == 0;
+    return is_first ? UnsharedJson(layer) : Json::object();
+  }
+  Json json = UnsharedJson(layer);
+  if (can_be_shared && place_counts_[&layer] > 1) {
+    const auto next_id = static_cast<int64_t>(ids_.size()) + 1;
+    json["shared_object_id"] = ids_.emplace(&layer, next_id).first->second;
+  }
+  return json;
+}
+
+Json ModelWriter::UnsharedJson(Layer& layer) {
   const auto* const functional = dynamic_cast<FunctionalLayer*>(&layer);
   if (functional != nullptr) return FunctionalJson(*functional);
   if (layer.kind() == kSequential) return SequentialJson(layer, {});
@@ -217,7 +265,8 @@ Json ToJson(Layer& layer) {
   if (layer.kind() == "InputLayer" && !inputs.empty()) {
     return InputLayer(layer.name(), inputs.front());
   }
-  return KerasLayerConfig(layer, ToJson);
+  return KerasLayerConfig(layer,
+                          [this](Layer& inner) { return ToJson(inner); });
 }
 
 }  // namespace
@@ -225,11 +274,9 @@ Json ToJson(Layer& layer) {
 std::optional<Json> KerasModelConfig(const Layer& model,
                                      absl::Span<const TensorType> inputs) {
   const auto* const functional = dynamic_cast<const FunctionalLayer*>(&model);
-  if (functional != nullptr && functional->status().ok()) {
-    return FunctionalJson(*functional);
-  }
-  if (model.kind() == kSequential) return SequentialJson(model, inputs);
-  return std::nullopt;
+  const bool is_functional = functional != nullptr && functional->status().ok();
+  if (!is_functional && model.kind() != kSequential) return std::nullopt;
+  return ModelWriter::Write(model, inputs);
 }
 
 std::optional<std::string> KerasModelJson(const Layer& model) {

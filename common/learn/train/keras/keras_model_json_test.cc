@@ -13,6 +13,8 @@
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/nn/structure.h"
+#include "common/learn/nn/time_distributed.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
@@ -130,6 +132,49 @@ TEST(KerasModelJsonTest, SpatialDropoutHasNoArgumentTrainable) {
     return;
   }
   FAIL() << "there is no such layer";
+}
+
+TEST(KerasModelJsonTest, InputsAndOutputsKeepTheirStructure) {
+  const LayerOutput x = Input({4}, {.name = "x"});
+  const LayerOutput z = Input({4}, {.name = "z"});
+  const LayerOutput both = Add({.name = "both"})({x, z});
+  const LayerOutput y = Dense(1, {.name = "y"})(both);
+  const LayerPtrTo<FunctionalLayer> inner = Functional(
+      {x, z}, {y},
+      {.name = "inner",
+       .input_structure = Structure::Dictionary({{"one", {}}, {"two", {}}}),
+       .output_structure = Structure::List({Structure()})});
+  const Json config = JsonOf(*inner)["config"];
+  EXPECT_EQ(config["input_layers"],
+            Json::parse(R"({"one": ["x", 0, 0], "two": ["z", 0, 0]})"));
+  EXPECT_EQ(config["output_layers"], Json::parse(R"([["y", 0, 0]])"));
+  // So does a call of the model.
+  const LayerOutput p = Input({4}, {.name = "p"});
+  const LayerPtr outer = Functional(p, LayerPtr(inner)({p, p}));
+  const Json args =
+      JsonOf(*outer)["config"]["layers"][1]["inbound_nodes"][0]["args"];
+  ASSERT_EQ(args.size(), 1u);
+  EXPECT_EQ(args[0]["two"]["config"]["keras_history"],
+            Json::parse(R"(["p", 0, 0])"));
+}
+
+TEST(KerasModelJsonTest, LayersInSeveralWrappersHaveANumber) {
+  const LayerOutput x = Input({3, 2}, {.name = "x"});
+  const LayerPtr shared = Dense(2, {.name = "shared"});
+  const LayerPtr own = Dense(2, {.name = "own"});
+  LayerOutput y = x;
+  for (const LayerPtr& layer : {shared, shared, own}) {
+    y = TimeDistributed(layer)(y);
+  }
+  const LayerPtr model = Functional(x, y);
+  model->SetPath("");
+  const Json layers = JsonOf(*model)["config"]["layers"];
+  const auto id_of = [&](size_t index) {
+    return layers[index]["config"]["layer"].value("shared_object_id", -1);
+  };
+  EXPECT_GE(id_of(1), 0);
+  EXPECT_EQ(id_of(1), id_of(2));
+  EXPECT_EQ(id_of(3), -1);
 }
 
 TEST(KerasModelJsonTest, OtherLayersAreNoModels) {

@@ -25,6 +25,7 @@
 #include "common/learn/nn/recurrent/rnn_cell.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_implicit_masks.h"
 #include "common/learn/train/keras/keras_layer_kind.h"
@@ -92,10 +93,15 @@ absl::Status CheckName(absl::string_view place, absl::string_view name) {
   return BadKerasStructure(place, "its name must not have a \"/\"");
 }
 
+// Layers that occur in several places of a file, by the number that Keras gives
+// them there.
+using SharedLayers = absl::flat_hash_map<int64_t, LayerPtr>;
+
 class ModelReader {
  public:
-  explicit ModelReader(std::string place, int depth)
-      : place_(std::move(place)), depth_(depth) {}
+  // `shared` is borrowed: it is the same for all models of a file.
+  ModelReader(std::string place, int depth, SharedLayers* shared)
+      : place_(std::move(place)), depth_(depth), shared_(*shared) {}
 
   absl::StatusOr<LayerPtr> Read(const KerasObject& model);
 
@@ -104,9 +110,12 @@ class ModelReader {
   absl::StatusOr<LayerPtr> ReadSequential(const KerasJson& config);
   absl::StatusOr<LayerPtr> ReadFunctional(const KerasJson& with_masks);
 
-  // `arguments` are those with which the layer is called.
+  // `arguments` are those with which the layer is called. Returns the same
+  // layer for all places of one that is shared.
   absl::StatusOr<LayerPtr> ReadLayer(const KerasJson& json,
                                      const KerasJson& arguments);
+  absl::StatusOr<LayerPtr> ReadUnsharedLayer(const KerasJson& json,
+                                             const KerasJson& arguments);
   absl::StatusOr<LayerOutput> ReadInput(absl::string_view place,
                                         const KerasJson& config);
 
@@ -115,13 +124,16 @@ class ModelReader {
   absl::Status ConnectAll();
   // Calls the layer, if all its inputs are there. Returns whether they are.
   absl::StatusOr<bool> Connect(const std::string& name, const KerasNode& node);
+  // Sets `structure` to how they are nested.
   absl::StatusOr<LayerOutputs> OutputsOf(absl::string_view what,
-                                         const KerasJson& json);
+                                         const KerasJson& json,
+                                         std::optional<Structure>* structure);
   // Null if the output is not there yet.
   const LayerOutput* FindOutput(const KerasHistory& history) const;
 
   const std::string place_;
   const int depth_;
+  SharedLayers& shared_;
   // Keras ignores the batch size of an input unless layers have states.
   bool keeps_batch_size_ = false;
 
@@ -232,15 +244,16 @@ absl::StatusOr<LayerPtr> ModelReader::ReadFunctional(
   if (!entries.is_array()) return BadKerasStructure(place_, "has no layers");
   for (const KerasJson& entry : entries) RETURN_IF_ERROR(AddEntry(entry));
   RETURN_IF_ERROR(ConnectAll());
-  ASSIGN_OR_RETURN(
-      LayerOutputs inputs,
-      OutputsOf("input_layers", FindMember(config, "input_layers")));
+  FunctionalOptions options{.name = TextMember(config, "name")};
+  ASSIGN_OR_RETURN(LayerOutputs inputs,
+                   OutputsOf("input_layers", FindMember(config, "input_layers"),
+                             &options.input_structure));
   ASSIGN_OR_RETURN(
       LayerOutputs outputs,
-      OutputsOf("output_layers", FindMember(config, "output_layers")));
+      OutputsOf("output_layers", FindMember(config, "output_layers"),
+                &options.output_structure));
   const LayerPtrTo<FunctionalLayer> model =
-      Functional(std::move(inputs), std::move(outputs),
-                 {.name = TextMember(config, "name")});
+      Functional(std::move(inputs), std::move(outputs), options);
   if (!model->status().ok()) {
     return BadKerasStructure(place_, model->status().message());
   }
@@ -332,13 +345,14 @@ const LayerOutput* ModelReader::FindOutput(const KerasHistory& history) const {
   return history.output < outputs.size() ? &outputs[history.output] : nullptr;
 }
 
-absl::StatusOr<LayerOutputs> ModelReader::OutputsOf(absl::string_view what,
-                                                    const KerasJson& json) {
+absl::StatusOr<LayerOutputs> ModelReader::OutputsOf(
+    absl::string_view what, const KerasJson& json,
+    std::optional<Structure>* structure) {
   const std::string place = absl::StrCat(place_, ", ", what);
-  ASSIGN_OR_RETURN(const std::vector<KerasHistory> histories,
-                   KerasHistoriesFrom(place, json));
+  ASSIGN_OR_RETURN(KerasHistories histories, KerasHistoriesFrom(place, json));
+  *structure = std::move(histories.structure);
   LayerOutputs outputs;
-  for (const KerasHistory& history : histories) {
+  for (const KerasHistory& history : histories.leaves) {
     const LayerOutput* const output = FindOutput(history);
     if (output == nullptr) {
       return BadKerasStructure(
@@ -390,6 +404,19 @@ void ReadActivityRegularizer(KerasArgumentReader& reader, Layer* layer) {
 
 absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
                                                 const KerasJson& arguments) {
+  const KerasJson& id = FindMember(json, "shared_object_id");
+  if (!id.is_number_integer()) return ReadUnsharedLayer(json, arguments);
+  const auto number = id.get<int64_t>();
+  if (const auto found = shared_.find(number); found != shared_.end()) {
+    return found->second;
+  }
+  ASSIGN_OR_RETURN(LayerPtr layer, ReadUnsharedLayer(json, arguments));
+  shared_.emplace(number, layer);
+  return layer;
+}
+
+absl::StatusOr<LayerPtr> ModelReader::ReadUnsharedLayer(
+    const KerasJson& json, const KerasJson& arguments) {
   RETURN_IF_ERROR(CheckDepth());
   const std::string name = TextMember(FindMember(json, "config"), "name");
   const std::string place = absl::StrCat(place_, ", layer ", name, " (",
@@ -397,7 +424,8 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
   ASSIGN_OR_RETURN(KerasObject object, ParseKerasObject(place, json));
   RETURN_IF_ERROR(CheckName(place, name));
   if (object.class_name == "Sequential" || IsFunctional(object.class_name)) {
-    return ModelReader(absl::StrCat(place_, ", model ", name), depth_ + 1)
+    return ModelReader(absl::StrCat(place_, ", model ", name), depth_ + 1,
+                       &shared_)
         .Read(object);
   }
   const LayerKind* const kind = FindKerasLayerKind(object.class_name);
@@ -410,7 +438,8 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
   object.config.update(arguments);
   ExpandNGrams(&object.config);
   KerasArgumentReader reader(place, object.config, [&](const KerasJson& inner) {
-    return ModelReader(place, depth_ + 1).ReadLayer(inner, KerasJson::object());
+    return ModelReader(place, depth_ + 1, &shared_)
+        .ReadLayer(inner, KerasJson::object());
   });
   layer->VisitConfig(reader);
   ReadActivityRegularizer(reader, layer.get());
@@ -431,8 +460,9 @@ absl::StatusOr<LayerPtr> LayersFromKeras(const KerasJson& model) {
                      "; only Sequential and functional models have their "
                      "layers in the file"));
   }
+  SharedLayers shared;
   return ModelReader(absl::StrCat("model ", TextMember(object.config, "name")),
-                     1)
+                     1, &shared)
       .Read(object);
 }
 

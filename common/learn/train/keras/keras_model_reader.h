@@ -13,7 +13,8 @@ namespace muster {
 // was compiled with is left out; see CompileOptionsFromKeras(). Errors name the
 // layer, the models around it, and the argument.
 //
-// The JSON is not trusted. Code in it (Lambda layers) is refused.
+// The JSON is not trusted; ParseKerasJson() limits its depth. Code in it
+// (Lambda layers) is refused.
 //   kInvalidArgument  no such model; a layer, an argument or a value that
 //                     Muster does not have; or layers that are not connected
 absl::StatusOr<LayerPtr> LayersFromKeras(const KerasJson& model);

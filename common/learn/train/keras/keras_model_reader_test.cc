@@ -10,6 +10,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/keras/keras_layer_kind.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -115,6 +116,37 @@ TEST(KerasModelReaderTest, RefusesLayersThatItDoesNotHave) {
               IsRefused("mine.Dense is not part of Keras"));
 }
 
+// keras.layers has these classes under two names.
+TEST(KerasModelReaderTest, KnowsEveryNameOfAClass) {
+  constexpr struct {
+    const char* alias;
+    const char* name;
+  } kAliases[] = {{"AvgPool1D", "AveragePooling1D"},
+                  {"GlobalAvgPool1D", "GlobalAveragePooling1D"},
+                  {"MaxPool1D", "MaxPooling1D"},
+                  {"GlobalMaxPool1D", "GlobalMaxPooling1D"},
+                  {"Convolution1D", "Conv1D"},
+                  {"Convolution1DTranspose", "Conv1DTranspose"},
+                  {"SeparableConvolution1D", "SeparableConv1D"},
+                  {"AvgPool2D", "AveragePooling2D"},
+                  {"MaxPool3D", "MaxPooling3D"},
+                  {"GroupedQueryAttention", "GroupQueryAttention"}};
+  for (const auto& [alias, name] : kAliases) {
+    ASSERT_NE(FindKerasLayerKind(alias), nullptr) << alias;
+    EXPECT_EQ(FindKerasLayerKind(alias), FindKerasLayerKind(name)) << alias;
+  }
+  for (const char* const constraint : {"NonNeg", "non_neg", "nonneg"}) {
+    EXPECT_OK(
+        LayersFromKeras(DenseWith(absl::StrCat(R"(, "kernel_constraint": ")",
+                                               constraint, "\"")))
+            .status());
+  }
+  EXPECT_OK(LayersFromKeras(DenseWith(R"(, "kernel_initializer": {"module":
+          "keras.initializers", "class_name": "OrthogonalInitializer",
+          "config": {"gain": 1.0, "seed": null}})"))
+                .status());
+}
+
 TEST(KerasModelReaderTest, RefusesOtherJson) {
   for (const char* const json :
        {"null", "3", "[]", "{}", R"({"class_name": "Sequential"})",
@@ -137,6 +169,80 @@ TEST(KerasModelReaderTest, RefusesLayersThatFeedThemselves) {
            "config": {"keras_history": ["a", 0, 0]}}], "kwargs": {}}]}],
         "input_layers": ["a", 0, 0], "output_layers": ["a", 0, 0]}})")),
       IsRefused("model f, layer a: its inputs are outputs of no layer"));
+}
+
+// Three layers of one input, and outputs of this structure.
+KerasJson WithOutputs(const std::string& outputs) {
+  std::string layers = R"({"class_name": "InputLayer", "name": "x", "config":
+      {"batch_shape": [null, 5], "name": "x"}, "inbound_nodes": []})";
+  for (const char* const name : {"a", "b", "c"}) {
+    absl::StrAppend(
+        &layers, R"(, {"class_name": "Dense", "name": ")", name,
+        R"(", "config": {"units": 1, "name": ")", name,
+        R"("}, "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__",
+             "config": {"keras_history": ["x", 0, 0]}}], "kwargs": {}}]})");
+  }
+  return KerasJson::parse(
+      absl::StrCat(R"({"class_name": "Functional", "config": {"name": "f",
+                       "input_layers": [["x", 0, 0]], "layers": [)",
+                   layers, R"(], "output_layers": )", outputs, "}}"));
+}
+
+TEST(KerasModelReaderTest, OutputsAreInTheOrderOfTheirLeaves) {
+  const auto layers_of = [](const std::string& outputs) {
+    const absl::StatusOr<LayerPtr> model =
+        LayersFromKeras(WithOutputs(outputs));
+    EXPECT_OK(model.status());
+    std::string names;
+    if (!model.ok()) return names;
+    for (const LayerOutput& output :
+         dynamic_cast<const FunctionalLayer&>(**model).outputs()) {
+      names += output.call()->layer->name();
+    }
+    return names;
+  };
+  const std::string a = R"(["a", 0, 0])";
+  const std::string b = R"(["b", 0, 0])";
+  const std::string c = R"(["c", 0, 0])";
+  EXPECT_EQ(layers_of(a), "a");
+  EXPECT_EQ(layers_of(absl::StrCat("[[", c, ",", a, "],", b, "]")), "cab");
+  EXPECT_EQ(
+      layers_of(absl::StrCat("{\"up\": ", a, ", \"down\": [", b, ",", c, "]}")),
+      "bca");
+  EXPECT_THAT(LayersFromKeras(WithOutputs("[[], 3]")),
+              IsRefused("output_layers: names no layer"));
+  EXPECT_THAT(LayersFromKeras(WithOutputs("{\"up\": 3}")),
+              IsRefused("output_layers: expected [layer, call, output]"));
+}
+
+TEST(KerasModelReaderTest, ALayerInSeveralPlacesIsOne) {
+  const auto wrapped = [](const char* name, int id) {
+    return absl::StrCat(R"({"class_name": "TimeDistributed", "config": {
+        "name": ")",
+                        name, R"(", "layer": {"class_name": "Dense",
+        "config": {"name": "d", "units": 4}, "shared_object_id": )",
+                        id, "}}}");
+  };
+  KerasJson json = SequentialWith(absl::StrCat(
+      wrapped("t", 17), ",", wrapped("u", 17), ",", wrapped("v", 18)));
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, LayersFromKeras(json));
+  ASSERT_EQ(model->layers().size(), 3u);
+  const auto inner = [&](size_t index) {
+    return model->layers()[index]->layers()[0].get();
+  };
+  EXPECT_EQ(inner(0), inner(1));
+  EXPECT_NE(inner(0), inner(2));
+}
+
+TEST(KerasModelReaderTest, DeepJsonIsRefusedBeforeItIsParsed) {
+  std::string model;
+  for (int i = 0; i < 100000; ++i) {
+    model += R"({"class_name": "Sequential", "config": {"layers": [)";
+  }
+  EXPECT_THAT(ParseKerasJson("a.keras: the config", model),
+              IsRefused("a.keras: the config is nested 300000 levels deep"));
+  EXPECT_THAT(ParseKerasJson("a.keras: the config", "{"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is no JSON")));
 }
 
 TEST(KerasModelReaderTest, LimitsTheDepthOfModels) {

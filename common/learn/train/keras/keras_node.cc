@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/train/keras/keras_legacy_config.h"
 #include "common/learn/train/keras/keras_object.h"
 
@@ -24,10 +26,26 @@ KerasHistory HistoryFrom(const KerasJson& json) {
           json[2].get<size_t>()};
 }
 
-// Appends the symbolic tensors in `json`, at any depth of lists.
+// Returns the members of an object in the order of their keys, which is that of
+// the leaves of a dictionary in Keras.
+std::map<std::string, KerasJson> Ordered(const KerasJson& object) {
+  std::map<std::string, KerasJson> ordered;
+  for (const auto& [key, value] : object.items()) ordered[key] = value;
+  return ordered;
+}
+
+// Appends the symbolic tensors in `json`, at any depth of lists and
+// dictionaries.
 void CollectTensors(const KerasJson& json, std::vector<KerasHistory>* inputs) {
   if (json.is_array()) {
     for (const KerasJson& entry : json) CollectTensors(entry, inputs);
+    return;
+  }
+  if (!json.is_object()) return;
+  if (!json.contains("class_name")) {
+    for (const auto& [key, value] : Ordered(json)) {
+      CollectTensors(value, inputs);
+    }
     return;
   }
   const KerasJson& config = FindMember(json, "config");
@@ -73,34 +91,68 @@ absl::Status AddKeywords(absl::string_view place, const KerasJson& keywords,
   return absl::OkStatus();
 }
 
+// `next` is the first of the leaves.
+KerasJson NestedJson(const Structure& structure, const KerasJson& leaves,
+                     size_t* next) {
+  if (structure.is_leaf()) return leaves[(*next)++];
+  KerasJson nested =
+      structure.is_dictionary() ? KerasJson::object() : KerasJson::array();
+  for (size_t i = 0; i < structure.children().size(); ++i) {
+    KerasJson child = NestedJson(structure.children()[i], leaves, next);
+    if (structure.is_dictionary()) {
+      nested[structure.keys()[i]] = std::move(child);
+    } else {
+      nested.push_back(std::move(child));
+    }
+  }
+  return nested;
+}
+
 }  // namespace
+
+KerasJson NestedJson(const Structure& structure, const KerasJson& leaves) {
+  size_t next = 0;
+  return NestedJson(structure, leaves, &next);
+}
 
 absl::Status BadKerasStructure(absl::string_view place,
                                absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(place, ": ", what));
 }
 
-absl::StatusOr<std::vector<KerasHistory>> KerasHistoriesFrom(
-    absl::string_view place, const KerasJson& json) {
-  if (IsKerasHistory(json)) return std::vector<KerasHistory>{HistoryFrom(json)};
-  std::vector<std::pair<std::string, KerasJson>> entries;
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items())
-      entries.emplace_back(key, value);
-    std::sort(entries.begin(), entries.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-  } else if (json.is_array()) {
-    for (const KerasJson& value : json) entries.emplace_back("", value);
+absl::StatusOr<KerasHistories> KerasHistoriesFrom(absl::string_view place,
+                                                  const KerasJson& json) {
+  if (IsKerasHistory(json)) return KerasHistories{{HistoryFrom(json)}, {}};
+  if (!json.is_structured()) {
+    return BadKerasStructure(place, "expected [layer, call, output]");
   }
-  std::vector<KerasHistory> histories;
-  for (const auto& [key, value] : entries) {
-    if (!IsKerasHistory(value)) {
-      return BadKerasStructure(place, "expected [layer, call, output]");
+  if (json.empty()) return BadKerasStructure(place, "names no layer");
+  KerasHistories all;
+  std::vector<Structure> children;
+  std::vector<Structure::Entry> entries;
+  const auto add = [&](const std::string& key,
+                       const KerasJson& inner) -> absl::Status {
+    ASSIGN_OR_RETURN(KerasHistories of_inner, KerasHistoriesFrom(place, inner));
+    for (KerasHistory& leaf : of_inner.leaves) {
+      all.leaves.push_back(std::move(leaf));
     }
-    histories.push_back(HistoryFrom(value));
+    if (json.is_array()) {
+      children.push_back(std::move(of_inner.structure));
+    } else {
+      entries.emplace_back(key, std::move(of_inner.structure));
+    }
+    return absl::OkStatus();
+  };
+  if (json.is_array()) {
+    for (const KerasJson& inner : json) RETURN_IF_ERROR(add("", inner));
+    all.structure = Structure::List(std::move(children));
+    return all;
   }
-  if (histories.empty()) return BadKerasStructure(place, "names no layer");
-  return histories;
+  for (const auto& [key, inner] : Ordered(json)) {
+    RETURN_IF_ERROR(add(key, inner));
+  }
+  all.structure = Structure::Dictionary(std::move(entries));
+  return all;
 }
 
 absl::StatusOr<KerasNode> KerasNodeFrom(absl::string_view place,

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/learn/nn/structure.h"
 #include "common/learn/train/keras/keras_object.h"
 
 // The calls of layers in the config of a functional model. `place` is where
@@ -33,11 +34,19 @@ struct KerasNode {
   KerasJson arguments = KerasJson::object();
 };
 
-// Parses one history, or a list or dictionary of some. Keras orders
-// dictionaries by their keys.
-//   kInvalidArgument  it is none of these, or empty
-absl::StatusOr<std::vector<KerasHistory>> KerasHistoriesFrom(
-    absl::string_view place, const KerasJson& json);
+// Outputs of layers, and how they are nested.
+struct KerasHistories {
+  std::vector<KerasHistory> leaves;  // In the order of the structure.
+  Structure structure;
+};
+
+// Parses one history, or lists and dictionaries of some, at any depth.
+//   kInvalidArgument  it is none of these, or one that is empty
+absl::StatusOr<KerasHistories> KerasHistoriesFrom(absl::string_view place,
+                                                  const KerasJson& json);
+
+// Returns `leaves`, a list, nested in lists and dictionaries.
+KerasJson NestedJson(const Structure& structure, const KerasJson& leaves);
 
 // Parses an entry of inbound_nodes, of Keras 3 or 2.
 //   kInvalidArgument  it has no inputs, or one that Muster's layers do not take

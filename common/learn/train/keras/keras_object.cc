@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/core/base/did_you_mean.h"
+#include "common/core/base/nesting_depth.h"
 
 namespace muster {
 namespace {
@@ -30,11 +32,26 @@ std::string Quoted(const KerasJson& json) {
 }
 
 bool IsKerasModule(absl::string_view module) {
+  // The package tf_keras is Keras 2.
+  absl::ConsumePrefix(&module, "tf_");
   return module.empty() || module == "keras" ||
          absl::StartsWith(module, "keras.");
 }
 
 }  // namespace
+
+absl::StatusOr<KerasJson> ParseKerasJson(absl::string_view what,
+                                         absl::string_view text) {
+  if (const int depth = JsonNestingDepth(text); depth > kNestingDepthMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " is nested ", depth, " levels deep; at most ",
+                     kNestingDepthMax, " are read"));
+  }
+  KerasJson json = KerasJson::parse(text.begin(), text.end(), nullptr,
+                                    /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  return absl::DataLossError(absl::StrCat(what, " is no JSON"));
+}
 
 const KerasJson& FindMember(const KerasJson& json, absl::string_view key) {
   static const auto& kNull = *new KerasJson();
@@ -98,7 +115,11 @@ std::string CanonicalKerasName(absl::string_view name) {
       {"one", "ones"},
       {"uniform", "randomuniform"},
       {"normal", "randomnormal"},
+      // The class in files before Keras 3.4.
+      {"orthogonalinitializer", "orthogonal"},
       {"swish", "silu"},
+      {"hardswish", "hardsilu"},
+      {"cosineproximity", "cosinesimilarity"},
   };
   for (const auto& entry : kShortNames) {
     if (entry.name == canonical) return std::string(entry.full);

@@ -14,6 +14,12 @@ namespace muster {
 // Keys in the order of the file, which is also Keras'.
 using KerasJson = nlohmann::ordered_json;
 
+// Parses a file of JSON. `what` is how errors call it.
+//   kInvalidArgument  nested deeper than kNestingDepthMax
+//   kDataLoss         no JSON
+absl::StatusOr<KerasJson> ParseKerasJson(absl::string_view what,
+                                         absl::string_view text);
+
 // The object that keras.saving.serialize_keras_object() writes for a layer, a
 // loss and the like:
 //

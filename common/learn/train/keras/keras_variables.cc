@@ -13,8 +13,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -208,6 +211,42 @@ std::vector<KerasGroup> GroupsOf(const Layer& layer, const std::string& path) {
   return groups;
 }
 
+// The path in a file of Keras 2.13. It calls lists of layers otherwise, and
+// counts each layer with weights twice: "dense", "dense_2", "dense_4".
+std::string PathIn213(const std::string& path) {
+  std::vector<std::string> parts = absl::StrSplit(path, '/');
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (parts[i] != "layers") continue;
+    parts[i] = "_layer_checkpoint_dependencies";
+    std::string& layer = parts[i + 1];
+    const size_t end_of_class = layer.rfind('_');
+    int64_t number = 0;
+    if (end_of_class != std::string::npos &&
+        absl::SimpleAtoi(layer.substr(end_of_class + 1), &number)) {
+      layer = absl::StrCat(layer.substr(0, end_of_class), "_", 2 * number);
+    }
+  }
+  return absl::StrJoin(parts, "/");
+}
+
+// The names that versions of Keras give a group, that of Keras 3 first.
+std::vector<std::string> NamesOfGroup(const std::string& path) {
+  std::vector<std::string> names = {path};
+  // Keras 2 has the parts of a layer under their private names.
+  const size_t slash = path.rfind('/');
+  if (slash != std::string::npos) {
+    names.push_back(
+        absl::StrCat(path.substr(0, slash), "/_", path.substr(slash + 1)));
+  }
+  for (size_t i = 0, count = names.size(); i < count; ++i) {
+    names.push_back(PathIn213(names[i]));
+  }
+  for (size_t i = 0, count = names.size(); i < count; ++i) {
+    names.push_back(absl::StrReplaceAll(names[i], {{"/", "\\"}}));
+  }
+  return names;
+}
+
 absl::StatusOr<KerasJson> NumbersAt(const Hdf5Reader& file,
                                     const std::string& path) {
   ASSIGN_OR_RETURN(const Tensor tensor, file.Read(path));
@@ -218,9 +257,14 @@ absl::StatusOr<KerasJson> NumbersAt(const Hdf5Reader& file,
   return numbers;
 }
 
-// The tokens in the lines of a file, special ones included.
-absl::StatusOr<KerasJson> TokensIn(const std::string& text, bool are_integers) {
+// The tokens in the lines of a file, special ones included. Keras on Windows
+// writes lines that end in \r\n.
+absl::StatusOr<KerasJson> TokensIn(absl::string_view text, bool are_integers) {
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (std::string& line : lines) {
+    if (absl::EndsWith(line, "\r")) line.pop_back();
+  }
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   if (!are_integers) return KerasJson(lines);
   KerasJson tokens = KerasJson::array();
@@ -243,13 +287,18 @@ absl::StatusOr<KerasJson> StateOf(
   KerasJson state = KerasJson::object();
   const auto* const adaptable = dynamic_cast<const AdaptableLayer*>(&layer);
   if (adaptable == nullptr || !adaptable->NeedsData()) return state;
+  const std::string group = GroupInFile(file, path);
   if (dynamic_cast<const NormalizationLayer*>(&layer) != nullptr) {
-    if (!file.Contains(path + "/vars/1")) return state;
-    ASSIGN_OR_RETURN(state["mean"], NumbersAt(file, path + "/vars/0"));
-    ASSIGN_OR_RETURN(state["variance"], NumbersAt(file, path + "/vars/1"));
+    if (!file.Contains(group + "/vars/1")) return state;
+    ASSIGN_OR_RETURN(state["mean"], NumbersAt(file, group + "/vars/0"));
+    ASSIGN_OR_RETURN(state["variance"], NumbersAt(file, group + "/vars/1"));
     return state;
   }
-  const auto vocabulary = assets.find(path + "/vocabulary.txt");
+  auto vocabulary = assets.end();
+  for (const std::string& name : NamesOfGroup(path)) {
+    if (vocabulary != assets.end()) break;
+    vocabulary = assets.find(name + "/vocabulary.txt");
+  }
   if (vocabulary == assets.end()) return state;
   const bool are_integers =
       dynamic_cast<const IntegerLookupLayer*>(&layer) != nullptr;
@@ -257,7 +306,7 @@ absl::StatusOr<KerasJson> StateOf(
                    TokensIn(vocabulary->second, are_integers));
   if (IdfWeightsOf(layer).has_value()) {
     ASSIGN_OR_RETURN(KerasJson weights,
-                     NumbersAt(file, path + "/vars/idf_weights"));
+                     NumbersAt(file, group + "/vars/idf_weights"));
     // Without the zeros of pad_to_max_tokens.
     while (weights.size() > state["vocabulary"].size()) {
       weights.erase(weights.size() - 1);
@@ -286,6 +335,13 @@ absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model) {
       },
       &visited);
   return groups;
+}
+
+std::string GroupInFile(const Hdf5Reader& file, const std::string& path) {
+  for (const std::string& name : NamesOfGroup(path)) {
+    if (file.Contains(name + "/vars")) return name;
+  }
+  return path;
 }
 
 absl::Status AdoptKerasStates(

@@ -40,6 +40,11 @@ struct KerasGroup {
 //   kUnimplemented  the model is neither Sequential nor functional
 absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model);
 
+// Returns the path under which a file has the group `path` of KerasGroupsOf(),
+// or `path` if it has none. Keras 2.13 calls the lists of layers, and parts of
+// layers, by other names, and Keras on Windows separates names by backslashes.
+std::string GroupInFile(const Hdf5Reader& file, const std::string& path);
+
 // Passes the states of layers that Keras adapted to data to those layers: the
 // mean and variance of a Normalization, the vocabulary and the weights of a
 // lookup. `assets` are those of the archive. To be called before the model is

@@ -26,6 +26,7 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/hdf5_writer.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/converted_state.h"
@@ -178,12 +179,13 @@ absl::StatusOr<Tensor> ReadTyped(const Hdf5Reader& file,
 
 absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
                        ConvertedState* state) {
-  const std::string vars = VarsOf(group);
+  const std::string vars = absl::StrCat(GroupInFile(file, group.path), "/vars");
   if (!group.constants.empty()) return absl::OkStatus();
   if (group.is_adapted && !file.Contains(vars + "/0")) return absl::OkStatus();
   for (const KerasVariable& variable : group.variables) {
-    ASSIGN_OR_RETURN(Tensor value, ReadTyped(file, variable.path, variable.type,
-                                             variable.variable));
+    const std::string path = absl::StrCat(vars, "/", BaseName(variable.path));
+    ASSIGN_OR_RETURN(Tensor value,
+                     ReadTyped(file, path, variable.type, variable.variable));
     state->emplace(variable.variable, VariableState{.value = std::move(value)});
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file.List(vars));
@@ -249,6 +251,32 @@ absl::Status ReadLossScale(const Hdf5Reader& file,
   return absl::OkStatus();
 }
 
+// Returns by how much the numbers of the slots in the file, which has
+// `array_count` arrays, differ from those of the layout; empty if the file is
+// of another optimizer.
+std::optional<int> SlotOffset(const Hdf5Reader& file, const std::string& group,
+                              size_t array_count,
+                              const KerasOptimizerLayout& layout,
+                              size_t weight_count) {
+  const bool has_rate = layout.learning_rate.has_value();
+  const bool has_product = layout.momentum_product.has_value();
+  if (array_count == layout.count) {
+    if (!has_product || layout.slots.empty()) return 0;
+    // Until 3.9, the product of momentums came before the slots.
+    const KerasSlot& first = layout.slots.front();
+    const absl::StatusOr<Tensor> found = file.Read(PathOf(group, first.number));
+    const bool is_product =
+        found.ok() && found->shape().rank() == 0 && first.type.shape.rank() > 0;
+    return is_product ? 1 : 0;
+  }
+  // Keras 2 saves neither learning rate nor product.
+  const int left_out = (has_rate ? 1 : 0) + (has_product ? 1 : 0);
+  if (array_count + left_out == layout.count) return has_rate ? -1 : 0;
+  // Its SGD has momentums that it does not use.
+  if (layout.slots.empty() && array_count == 1 + weight_count) return 0;
+  return std::nullopt;
+}
+
 absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
                            const proto::Optimizer& optimizer,
                            ConvertedState* state) {
@@ -256,12 +284,16 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
                    KerasOptimizerLayoutOf(model, optimizer));
   const std::string group = HasLossScale(file) ? kInnerGroup : kOptimizerGroup;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file.List(group));
-  // Saved before its first step: it has a count of 0 and a learning rate.
+  // Saved before its first step: it has a count of 0, and in Keras 3 a learning
+  // rate.
   const size_t unbuilt_count = layout.learning_rate.has_value() ? 2 : 1;
-  if (names.size() == unbuilt_count && layout.count > unbuilt_count) {
+  if (names.size() <= unbuilt_count && !layout.slots.empty()) {
     return absl::OkStatus();
   }
-  if (names.size() != layout.count) {
+  const std::vector<Weight> weights = TrainableOf(model.weights());
+  const std::optional<int> offset =
+      SlotOffset(file, group, names.size(), layout, weights.size());
+  if (!offset.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), ": ", group, " has ", names.size(), " arrays; ",
         OptimizerName(optimizer), " of this model has ", layout.count));
@@ -273,19 +305,20 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
         absl::StrCat(file.name(), ": ", iterations_path, " is ",
                      iterations.type().ToString(), "; expected an integer"));
   }
-  const auto count = static_cast<int64_t>(iterations.ElementAsDouble(0));
-  if (count < 0) {
+  const auto updates = static_cast<int64_t>(iterations.ElementAsDouble(0));
+  if (updates < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": ", iterations_path, " is ", count));
+        absl::StrCat(file.name(), ": ", iterations_path, " is ", updates));
   }
   for (const KerasSlot& slot : layout.slots) {
-    ASSIGN_OR_RETURN(Tensor value,
-                     ReadTyped(file, PathOf(group, slot.number), slot.type,
-                               absl::StrCat(slot.slot, " of ", slot.variable)));
+    ASSIGN_OR_RETURN(
+        Tensor value,
+        ReadTyped(file, PathOf(group, slot.number + *offset), slot.type,
+                  absl::StrCat(slot.slot, " of ", slot.variable)));
     (*state)[slot.variable].slots.push_back({slot.slot, std::move(value)});
   }
-  for (const Weight& weight : TrainableOf(model.weights())) {
-    (*state)[weight.name()].update_count = count;
+  for (const Weight& weight : weights) {
+    (*state)[weight.name()].update_count = updates;
   }
   return absl::OkStatus();
 }

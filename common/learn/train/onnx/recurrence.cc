@@ -46,7 +46,8 @@ const OnnxActivation* FindActivation(absl::string_view name) {
       {"tanh", "Tanh", {}, {}},
       {"sigmoid", "Sigmoid", {}, {}},
       {"relu", "Relu", {}, {}},
-      {"hard_sigmoid", "HardSigmoid", 1.0f / 6, 0.5f}};
+      {"hard_sigmoid", "HardSigmoid", 1.0f / 6, 0.5f},
+      {"hard_sigmoid_keras2", "HardSigmoid", 0.2f, 0.5f}};
   for (const OnnxActivation& activation : kActivations) {
     if (activation.name == name) return &activation;
   }
@@ -215,7 +216,7 @@ void EmitCell(OnnxNode& node, const RecurrenceOptions& options) {
 
 Activation ActivationOf(absl::string_view name) {
   int found = 0;
-  for (int i = 0; i <= static_cast<int>(Activation::kSparseSigmoid); ++i) {
+  for (int i = 0; i <= static_cast<int>(Activation::kHardSigmoidKeras2); ++i) {
     if (ActivationName(static_cast<Activation>(i)) == name) found = i;
   }
   return static_cast<Activation>(found);
