@@ -25,6 +25,13 @@ constexpr MetricInfo kNewest = {
     "When the newest checkpoint was published, in seconds since the Unix "
     "epoch; 0 before the first."};
 
+// " (10 times so far)"; nothing for the first time.
+std::string Times(const RepeatCount& events) {
+  return events.count() == 1
+             ? ""
+             : absl::StrCat(" (", events.count(), " times so far)");
+}
+
 }  // namespace
 
 BackgroundWriter::BackgroundWriter(Options options)
@@ -38,6 +45,12 @@ BackgroundWriter::BackgroundWriter(Options options)
 
 BackgroundWriter::~BackgroundWriter() {
   if (thread_.joinable()) thread_.join();
+  absl::MutexLock lock(&mutex_);
+  if (skipped_.count() > 1) {
+    LOG(WARNING) << skipped_.count()
+                 << " saves were skipped in all, each because the one before "
+                    "was still being written";
+  }
 }
 
 bool BackgroundWriter::Start(std::string what,
@@ -45,8 +58,10 @@ bool BackgroundWriter::Start(std::string what,
   {
     absl::MutexLock lock(&mutex_);
     if (is_busy_) {
-      LOG(WARNING) << what << " is skipped: " << what_
-                   << " is still being written";
+      if (skipped_.Add()) {
+        LOG(WARNING) << what << " is skipped" << Times(skipped_) << ": "
+                     << what_ << " is still being written";
+      }
       return false;
     }
     is_busy_ = true;
@@ -71,13 +86,13 @@ absl::Status BackgroundWriter::Run(std::string what,
 
 void BackgroundWriter::Finish(const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
-  if (!status.ok()) {
-    ++failure_count_;
-    GetCounter(kFailures)->Add();
-    LOG(WARNING) << what_ << " could not be written, and training continues; "
-                 << "what was saved before is kept: " << status.message();
-  }
+  if (!status.ok()) NoteFailure(status);
   if (status.ok()) {
+    if (failures_.count() > 0) {
+      LOG(INFO) << what_ << " is written, after " << failures_.count()
+                << " that failed";
+    }
+    failures_.Reset();
     const absl::Duration duration = options_.clock->Now() - start_;
     const absl::Time now = absl::Now();
     GetDurationMetric(kWriteSeconds)->Observe(duration);
@@ -88,6 +103,16 @@ void BackgroundWriter::Finish(const absl::Status& status) {
   }
   status_ = status;
   is_busy_ = false;
+}
+
+void BackgroundWriter::NoteFailure(const absl::Status& status) {
+  ++failure_count_;
+  GetCounter(kFailures)->Add();
+  if (status.code() != status_.code()) failures_.Reset();
+  if (!failures_.Add()) return;
+  LOG(WARNING) << what_ << " could not be written" << Times(failures_)
+               << ", and training continues; what was saved before is kept: "
+               << status.message();
 }
 
 void BackgroundWriter::AddStatus(StatusReport* report) const {

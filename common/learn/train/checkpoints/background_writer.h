@@ -12,13 +12,16 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/repeat_count.h"
 #include "common/net/status/status_report.h"
 
 namespace muster {
 
 // Writes checkpoints on a separate thread while training continues, one at a
 // time. A failed write is logged as a warning and does not end training;
-// earlier checkpoints are kept.
+// earlier checkpoints are kept. Of writes that fail one after another for one
+// reason, and of those that are skipped, the first, the 10th, the 100th and so
+// on are logged, with their number.
 //
 // Thread-compatible.
 class BackgroundWriter {
@@ -39,8 +42,8 @@ class BackgroundWriter {
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
   // Starts `write` on the writer's thread. If the previous write is still
-  // running, logs a warning and returns false without calling `write`. `what`
-  // is the name in messages: "checkpoint b/ckpt-3".
+  // running, returns false without calling `write`. `what` is the name in
+  // messages: "checkpoint b/ckpt-3".
   bool Start(std::string what, std::function<absl::Status()> write);
 
   // Blocks until the previous write has ended, then starts `write` and blocks
@@ -58,6 +61,8 @@ class BackgroundWriter {
  private:
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !is_busy_; }
   void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteFailure(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -67,6 +72,9 @@ class BackgroundWriter {
   std::string what_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // Of the last write.
   int64_t failure_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  RepeatCount skipped_ ABSL_GUARDED_BY(mutex_);
+  // Of writes that failed one after another with the code of `status_`.
+  RepeatCount failures_ ABSL_GUARDED_BY(mutex_);
   absl::Time start_ ABSL_GUARDED_BY(mutex_);
   std::optional<CheckpointStatus> newest_ ABSL_GUARDED_BY(mutex_);
   const StatusSource source_;  // Reads the members above.

@@ -49,6 +49,47 @@ TEST(BackgroundWriterTest, FailuresAreCountedAndTheLastOneIsTold) {
   EXPECT_OK(writer.Await());
 }
 
+TEST(BackgroundWriterTest, RepeatedFailuresAreLoggedOnceAndThenCounted) {
+  const int64_t before = ReadRecentProblems().warning_count;
+  BackgroundWriter writer;
+  const auto fail = [](absl::StatusCode code) {
+    return [code] { return absl::Status(code, "the disk is full"); };
+  };
+  for (int i = 0; i < 76; ++i) {
+    EXPECT_FALSE(
+        writer.Run("backup", fail(absl::StatusCode::kResourceExhausted)).ok());
+  }
+  EXPECT_EQ(ReadRecentProblems().warning_count, before + 2);
+  EXPECT_THAT(ReadRecentProblems().records.back().message,
+              HasSubstr("backup could not be written (10 times so far)"));
+  // Another reason is another fact, and so is a failure after a success.
+  EXPECT_FALSE(writer.Run("backup", fail(absl::StatusCode::kUnknown)).ok());
+  EXPECT_OK(writer.Run("backup", fail(absl::StatusCode::kOk)));
+  EXPECT_FALSE(writer.Run("backup", fail(absl::StatusCode::kUnknown)).ok());
+  EXPECT_EQ(ReadRecentProblems().warning_count, before + 4);
+  EXPECT_EQ(writer.failure_count(), 78);
+}
+
+TEST(BackgroundWriterTest, RepeatedSkipsAreLoggedOnceAndThenCounted) {
+  const int64_t before = ReadRecentProblems().warning_count;
+  absl::Notification may_end;
+  {
+    BackgroundWriter writer;
+    EXPECT_TRUE(writer.Start("first", [&] {
+      may_end.WaitForNotification();
+      return absl::OkStatus();
+    }));
+    for (int i = 0; i < 76; ++i) {
+      EXPECT_FALSE(writer.Start("next", [] { return absl::OkStatus(); }));
+    }
+    EXPECT_EQ(ReadRecentProblems().warning_count, before + 2);
+    may_end.Notify();
+  }
+  EXPECT_THAT(ReadRecentProblems().records.back().message,
+              HasSubstr("76 saves were skipped"));
+  EXPECT_EQ(ReadRecentProblems().warning_count, before + 3);
+}
+
 TEST(BackgroundWriterTest, AWaitForASlowDiskIsLogged) {
   SimulatedClock clock;
   BackgroundWriter writer(
