@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
   if (kind == LoopKind::kTrainOnBatch) {
     ServerRecovery& recovery = loop->connection_->recovery();
     loop->loop_id_ = recovery.AddLoop(loop.get());
+    RETURN_IF_ERROR(recovery.CheckCheckpointDir());
     recovery.SaveIfDue(/*at_once=*/true);
   }
   return loop;

@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
   loop->connection_->NoteShards();
   ServerRecovery& recovery = loop->connection_->recovery();
   loop->loop_id_ = recovery.AddLoop(loop.get());
+  RETURN_IF_ERROR(recovery.CheckCheckpointDir());
   recovery.SaveIfDue(/*at_once=*/true);
   return loop;
 }

@@ -1,6 +1,7 @@
 #ifndef COORDINATOR_ROLLBACK_POINT_H_
 #define COORDINATOR_ROLLBACK_POINT_H_
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -27,8 +28,9 @@ struct RollbackPoint {
   std::string prefix;
   // The closures whose effects it includes.
   ClosureIds succeeded;
-  // The progress of training from the progress source; empty if there was none.
-  std::string progress;
+  // The progress of training from the progress source; no value if there was
+  // none.
+  std::any progress;
   // By loop: the state with which it resumes.
   std::map<uint64_t, std::shared_ptr<const void>> loops;
   // The checkpoint has been published.

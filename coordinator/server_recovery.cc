@@ -1,6 +1,7 @@
 #include "coordinator/server_recovery.h"
 
 #include <algorithm>
+#include <any>
 #include <optional>
 #include <utility>
 
@@ -160,7 +161,7 @@ ServerRecovery::TakeSnapshot() {
   point.id = RandomIdentity();
   RETURN_IF_ERROR(
       parts_.dispatcher->Drain(parts_.clock->Now() + options_.drain_timeout));
-  std::function<std::string()> progress;
+  std::function<std::any()> progress;
   std::map<uint64_t, SnapshotParticipant*> loops;
   uint64_t generation = 0;
   {
@@ -214,7 +215,25 @@ absl::Status ServerRecovery::Restore(absl::string_view prefix,
   return absl::OkStatus();
 }
 
-void ServerRecovery::SetProgressSource(std::function<std::string()> source) {
+absl::Status ServerRecovery::CheckCanSave(absl::string_view prefix) {
+  const absl::Status status = parts_.variables->CheckCanSave(prefix);
+  const bool is_permanent =
+      absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status);
+  return is_permanent ? status : absl::OkStatus();
+}
+
+absl::Status ServerRecovery::CheckCheckpointDir() {
+  if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+  const absl::Status status =
+      CheckCanSave(JoinPath(options_.checkpoint_dir, "ckpt-1"));
+  if (status.ok()) return status;
+  return absl::Status(
+      status.code(),
+      absl::StrCat("checkpoints for recovery cannot be written to ",
+                   options_.checkpoint_dir, ": ", status.message()));
+}
+
+void ServerRecovery::SetProgressSource(std::function<std::any()> source) {
   absl::MutexLock lock(&mutex_);
   progress_source_ = std::move(source);
 }

@@ -1,6 +1,7 @@
 #ifndef COORDINATOR_SERVER_RECOVERY_H_
 #define COORDINATOR_SERVER_RECOVERY_H_
 
+#include <any>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -112,10 +113,13 @@ class ServerRecovery final : public TrainingRecovery {
   // Records that variables were changed other than by closures.
   void NoteAssigned() { rollback_points_.DropFirstValues(); }
 
+  absl::Status CheckCanSave(absl::string_view prefix) override;
+  // As CheckCanSave(), of checkpoints for recovery.
+  absl::Status CheckCheckpointDir();
   // As RecoverySaver::SaveIfDue().
   void SaveIfDue(bool at_once = false) { saver_.SaveIfDue(at_once); }
 
-  void SetProgressSource(std::function<std::string()> source) override
+  void SetProgressSource(std::function<std::any()> source) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void SetPreemptionSaver(std::function<absl::Status()> save) override {
     saver_.SetPreemptionSaver(std::move(save));
@@ -199,7 +203,7 @@ class ServerRecovery final : public TrainingRecovery {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   // By server: the incarnation of the process that holds its variables.
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
-  std::function<std::string()> progress_source_ ABSL_GUARDED_BY(mutex_);
+  std::function<std::any()> progress_source_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, SnapshotParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_loop_id_ ABSL_GUARDED_BY(mutex_) = 1;
   Handler handler_ ABSL_GUARDED_BY(mutex_);

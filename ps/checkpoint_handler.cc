@@ -205,6 +205,10 @@ absl::StatusOr<std::unique_ptr<FrozenShard>> CheckpointHandler::TakeFrozen(
 absl::StatusOr<Message> CheckpointHandler::Save(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request, message.ParseBody<proto::SaveRequest>());
+  if (request.only_checks()) {
+    RETURN_IF_ERROR(roots_.Resolve(request.prefix()).status());
+    return Message{proto::SaveResponse().SerializeAsString(), {}};
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<FrozenShard> frozen,
                    TakeFrozen(request.snapshot_id()));
   ASSIGN_OR_RETURN(const std::string prefix, roots_.Resolve(request.prefix()));

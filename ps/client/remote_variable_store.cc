@@ -293,6 +293,11 @@ absl::Status RemoteVariableStore::SaveFrozen(absl::string_view prefix,
   return servers_->Save(path, shard_count, snapshot.id());
 }
 
+absl::Status RemoteVariableStore::CheckCanSave(absl::string_view prefix) {
+  ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
+  return servers_->CheckCanSave(path);
+}
+
 absl::Status RemoteVariableStore::SaveShards(absl::string_view prefix,
                                              int shard_count) {
   ASSIGN_OR_RETURN(const FrozenSnapshot snapshot, Freeze(RandomIdentity()));

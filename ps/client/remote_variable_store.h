@@ -119,6 +119,11 @@ class RemoteVariableStore final : public VariableStore {
 
   // TakeSnapshot() under a name of the caller's: random, not 0.
   absl::StatusOr<FrozenSnapshot> Freeze(uint64_t snapshot_id);
+  // Asks the servers whether they may write to `prefix`. Writes nothing.
+  //   kPermissionDenied  it is outside of a server's folders; names both
+  //   kInvalidArgument   it is no prefix of a checkpoint
+  //   kUnavailable       a server was lost; names it
+  absl::Status CheckCanSave(absl::string_view prefix);
   // Once for each snapshot.
   absl::Status SaveFrozen(absl::string_view prefix, int shard_count,
                           const FrozenSnapshot& snapshot);

@@ -453,6 +453,13 @@ absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
   return absl::OkStatus();
 }
 
+absl::Status ServerGroup::CheckCanSave(absl::string_view prefix) {
+  proto::SaveRequest request;
+  request.set_prefix(std::string(prefix));
+  request.set_only_checks(true);
+  return AskEach<proto::SaveResponse>(kSaveMethod, request, timeout_).status();
+}
+
 absl::Status ServerGroup::Restore(absl::string_view prefix, bool values_only,
                                   bool only_verifies) {
   proto::RestoreRequest request;

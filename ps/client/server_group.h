@@ -114,6 +114,8 @@ class ServerGroup {
   //   kFailedPrecondition  a server wrote where this process does not see it
   absl::Status Save(absl::string_view prefix, int shard_count,
                     uint64_t snapshot_id);
+  // Whether the servers write to this prefix at all.
+  absl::Status CheckCanSave(absl::string_view prefix);
 
   absl::Status Restore(absl::string_view prefix, bool values_only,
                        bool only_verifies);

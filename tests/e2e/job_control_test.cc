@@ -1,5 +1,7 @@
 // Operates running clusters with musterctl.
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
@@ -124,6 +127,11 @@ class JobControlTest : public testing::Test {
                                           << cluster_->process(task).output();
   }
 
+  Json Summary() const {
+    std::ifstream file(cluster_->run_dir() + "/summary.json");
+    return Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  }
+
   // Stops the job, which ends as one that has run all epochs.
   void ExpectStops() {
     const Answer answer = Control({"stop"});
@@ -232,6 +240,45 @@ TEST_F(JobControlTest, ControlsSynchronousTraining) {
   ExpectRefusal({"drain", "worker:1"},
                 AllOf(HasSubstr("worker 1"), HasSubstr("fewer tasks")));
   ExpectStops();
+}
+
+// Ends with the bits of a job that was not stopped.
+TEST_F(JobControlTest, AStoppedJobIsContinuedAtTheStepWhereItStopped) {
+  ASSERT_NO_FATAL_FAILURE(Create(2, 0));
+  const std::string& run_dir = cluster_->run_dir();
+  std::filesystem::remove_all(run_dir);
+  std::filesystem::create_directories(run_dir);
+  const std::string job = run_dir + "/backed_up.job";
+  std::ifstream original("examples/digits/digits.job");
+  std::ofstream(job) << original.rdbuf()
+                     << "callbacks { backup_and_restore { backup_dir: "
+                        "\"${run_dir}/backup\" } }\n";
+  cluster_->set_job(job);
+  std::vector<std::string> flags = ControlFlags();
+  flags.insert(flags.end(),
+               {"--set", absl::StrCat("data_dir=",
+                                      std::filesystem::current_path().string(),
+                                      "/examples/data/digits")});
+  ASSERT_OK(cluster_->StartAll(flags));
+  ASSERT_NO_FATAL_FAILURE(AwaitTraining(kWorker0));
+  ASSERT_NO_FATAL_FAILURE(ExpectStops());
+  const size_t epochs = Summary()["history"]["epoch"].size();
+
+  std::vector<std::string> hashes;
+  for (const bool resumes : {true, false}) {
+    cluster_->set_epochs(static_cast<int>(epochs) + 2);
+    for (const TaskId task : cluster_->cluster().Members()) {
+      ASSERT_OK(cluster_->Start(task, flags));
+    }
+    for (const TaskId task : cluster_->cluster().Members()) {
+      ASSERT_NO_FATAL_FAILURE(ExpectEndsWith(task, 0));
+    }
+    const std::string& output = cluster_->process(kWorker0).output();
+    EXPECT_EQ(absl::StrContains(output, "Resuming in epoch "), resumes)
+        << output;
+    hashes.push_back(Summary()["weights_sha256"]);
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
 }
 
 TEST_F(JobControlTest, OnlyTheLeaderTakesRequests) {

@@ -124,7 +124,7 @@ Moments MomentsOf(Value x, int64_t axis) {
   return moments;
 }
 
-// Labels in the dtype and the shape of predictions.
+// Labels and predictions in one dtype and one shape.
 struct Compared {
   Value y_true;
   Value y_pred;
@@ -132,6 +132,12 @@ struct Compared {
 
 Compared Align(Value y_true, Value y_pred) {
   y_pred = internal::AtLeastFloat32(y_pred);
+  // As in Keras, labels without an axis of one take it from the predictions.
+  const Shape& shape = y_pred.shape();
+  const bool is_column = y_true.ok() && y_pred.ok() &&
+                         y_true.shape().rank() == 1 && shape.rank() == 2 &&
+                         shape.dims().back() == 1;
+  if (is_column) y_pred = Squeeze(y_pred, {-1});
   return {internal::AlignLabels(y_true, y_pred), y_pred};
 }
 

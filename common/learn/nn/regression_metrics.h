@@ -30,7 +30,8 @@ Metric CosineSimilarityMetric(
     const CosineSimilarityMetricOptions& options = {});
 
 struct CorrelationOptions {
-  // The axis of the numbers that are compared.
+  // The axis of the numbers that are compared. Labels of shape [batch] are
+  // compared over the batch, with predictions of shape [batch, 1] too.
   int64_t axis = -1;
 
   void VisitConfig(ConfigVisitor& visitor);

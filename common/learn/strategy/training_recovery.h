@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_STRATEGY_TRAINING_RECOVERY_H_
 #define COMMON_LEARN_STRATEGY_TRAINING_RECOVERY_H_
 
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
 
@@ -18,9 +20,9 @@ struct Rollback {
   std::string checkpoint;
   // Steps that had succeeded and are undone.
   int64_t undone_step_count = 0;
-  // The result of SetProgressSource()'s function for that state; empty if there
-  // was none, because training had not begun.
-  std::string progress;
+  // The result of SetProgressSource()'s function for that state; no value if
+  // there was none, because this process had not begun to train.
+  std::any progress;
 };
 
 // Training whose variables can be lost with another process, and are then
@@ -32,13 +34,19 @@ class TrainingRecovery {
   virtual ~TrainingRecovery() = default;
 
   // Sets the function that returns the progress of training. It is called for
-  // each checkpoint, on the thread that makes it. Null: none.
-  virtual void SetProgressSource(std::function<std::string()> source) = 0;
+  // each checkpoint, on the thread that makes it, and its results are kept as
+  // long as training can be rolled back to them. Null: none.
+  virtual void SetProgressSource(std::function<std::any()> source) = 0;
 
   // Sets the function that saves training before a process with variables that
   // is preempted exits. It is called between two steps, on the thread that runs
   // them. Null: none.
   virtual void SetPreemptionSaver(std::function<absl::Status()> save) = 0;
+
+  // Whether the processes with the variables may write a checkpoint `prefix`:
+  // to be asked before training. Writes nothing. OK if that cannot be told now.
+  //   kPermissionDenied, kInvalidArgument  they will never do it; says why
+  virtual absl::Status CheckCanSave(absl::string_view prefix) = 0;
 
   // Call it after a step, a read or a save has failed with `status`. Returns
   // whether training was rolled back in the meantime; blocks until a rollback

@@ -6,11 +6,22 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/core/tensor/tensor.h"
 #include "common/learn/train/history.h"
 
 namespace muster {
 
 class Model;
+
+// What a callback carries from one step or epoch to a later one.
+struct CallbackState {
+  std::string text = "";
+  // On the host. They share the memory of the callback's, which must not be
+  // written to afterwards.
+  std::vector<Tensor> tensors = {};
+
+  bool empty() const { return text.empty() && tensors.empty(); }
+};
 
 // Is told how training goes, and may change it. Everything is called on the
 // thread that called Fit() or Evaluate(), in the order of the callbacks. An
@@ -63,12 +74,14 @@ class Callback {
   // so of all callbacks, a device begins a step before the last one has ended.
   virtual bool watches_steps() const { return true; }
 
-  // The state to save in a checkpoint, for training that continues from there
-  // with a callback of the same kind in the same place: epochs without
-  // improvement, for example. RestoreState() comes after OnTrainBegin(), and,
-  // within an epoch, after OnEpochBegin().
-  virtual std::string SaveState() const { return ""; }
-  virtual absl::Status RestoreState(const std::string& /*state*/) {
+  // Everything that the hooks read and that earlier hooks have changed: epochs
+  // without improvement, for example. It is saved in checkpoints, for training
+  // that continues from there with a callback of the same kind in the same
+  // place. Empty: the callback has no state. RestoreState() is called after
+  // OnTrainBegin(), and, within an epoch, after OnEpochBegin(). It replaces all
+  // of the state, also during training if training is rolled back.
+  virtual CallbackState SaveState() const { return {}; }
+  virtual absl::Status RestoreState(Model&, const CallbackState& /*state*/) {
     return absl::OkStatus();
   }
 
@@ -81,11 +94,17 @@ class Callback {
   // one of them cannot be written to. Asked on the chief alone.
   virtual std::vector<std::string> output_folders() const { return {}; }
 
+  // The prefixes or files that it has saved and that are still there, newest
+  // first. Asked on the chief alone.
+  virtual std::vector<std::string> saved() { return {}; }
+
   // The process, or another that trains in sync with it, was told to end.
   // Called between two steps, the same on all of them, where one of the
   // callbacks watches for it; Fit() ends afterwards, with kCancelled. Also
   // called when a parameter server was told to end, after which Fit()
-  // continues.
+  // continues, and when an operator ends training, after which the epoch ends
+  // as after StopTraining(); the hooks of its end see
+  // TrainingProgress::is_interrupted() then.
   virtual bool watches_preemption() const { return false; }
   virtual absl::Status OnPreemption(Model&) { return absl::OkStatus(); }
 

@@ -38,6 +38,8 @@ class EvaluateRun {
   void ServeWhen(std::function<bool()> is_due,
                  std::function<absl::Status()> serve);
 
+  const StepResults& results() const { return sums_.results(); }
+
   // Goes through the data once.
   absl::StatusOr<Logs> Run();
 

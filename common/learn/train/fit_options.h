@@ -20,6 +20,7 @@
 #include "common/learn/train/callback.h"
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/custom_step.h"
+#include "common/learn/train/history.h"
 #include "common/learn/train/layer_optimizers.h"
 #include "common/learn/train/progress_bar.h"
 
@@ -145,10 +146,13 @@ struct FitOptions {
   // Multiply the sample weights of training, those of validation not. For
   // models with one output, whose labels are class numbers or one-hot.
   ClassWeights class_weight = {};
-  // The first loss or metric that is NaN or infinite is warned of. With this,
-  // Fit() also fails at its end, with NonFiniteError(), after
-  // OnTrainEnd() of the callbacks.
+  // The first loss that is NaN or infinite ends Fit() with NonFiniteError(),
+  // before any callback sees it: no callback saves such weights, and
+  // OnTrainEnd() is not called. If false, it is warned of, and training
+  // continues, as it does after such a metric.
   bool fail_on_non_finite = true;
+  // Borrowed; null: none. Receives what Fit() has recorded if it fails.
+  History* history_of_failure = nullptr;
 };
 
 struct EvaluateOptions {

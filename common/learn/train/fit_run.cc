@@ -16,9 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/trace.h"
@@ -35,6 +35,7 @@
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/named_inputs.h"
+#include "common/learn/train/newest_finite.h"
 #include "common/learn/train/non_finite.h"
 #include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
@@ -43,8 +44,6 @@
 #include "common/learn/train/step_results.h"
 #include "common/net/process/job_control.h"
 #include "common/net/process/preemption_notice.h"
-#include "proto/optimizer.pb.h"
-#include "proto/training_state.pb.h"
 
 namespace muster {
 namespace {
@@ -91,6 +90,7 @@ FitRun::FitRun(Model* model, const CompiledModel& compiled,
       requests_(model, &strategy_, control, [this] { return SaveBeforeEnd(); }),
       monitor_(options.epochs, options.clock) {
   control_->progress = this;
+  control_->is_interrupted = false;
 }
 
 FitRun::~FitRun() {
@@ -111,7 +111,25 @@ absl::Status FitRun::SaveBeforeEnd() {
   return options_.on_preemption(*model_);
 }
 
+void FitRun::SaveBeforeStop() {
+  const absl::Status saved =
+      CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+  if (saved.ok()) return;
+  LOG(WARNING) << "training ends, as an operator has asked, and could not be "
+                  "saved: "
+               << saved.message();
+}
+
 absl::StatusOr<History> FitRun::Run() {
+  const absl::Status trained = Train();
+  if (trained.ok()) return std::move(history_);
+  if (options_.history_of_failure != nullptr) {
+    *options_.history_of_failure = std::move(history_);
+  }
+  return trained;
+}
+
+absl::Status FitRun::Train() {
   RETURN_IF_ERROR(Start());
   const bool callbacks_watch = std::any_of(
       options_.callbacks.begin(), options_.callbacks.end(),
@@ -132,8 +150,9 @@ absl::StatusOr<History> FitRun::Run() {
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
+  beginning_ = go_on_from_.has_value() ? *go_on_from_ : State();
   RETURN_IF_ERROR(GoOn());
-  bool goes_on = true;
+  bool goes_on = !control_->stops;
   for (int epoch = epoch_; epoch < options_.epochs && goes_on; ++epoch) {
     epoch_ = epoch;
     const absl::StatusOr<bool> ran = RunEpoch(epoch);
@@ -142,6 +161,7 @@ absl::StatusOr<History> FitRun::Run() {
     } else {
       RETURN_IF_ERROR(GoBackAfter(ran.status()));
       epoch = epoch_ - 1;
+      goes_on = !control_->stops;
     }
   }
   if (compiled_.optimizers().use_ema()) {
@@ -153,16 +173,15 @@ absl::StatusOr<History> FitRun::Run() {
     history_.step_durations = *durations;
   }
   history_.device_idle_share = loop_->DeviceIdleShare();
-  if (options_.fail_on_non_finite && history_.first_non_finite.has_value()) {
-    return NonFiniteError(*history_.first_non_finite);
-  }
-  return std::move(history_);
+  return absl::OkStatus();
 }
 
 void FitRun::WatchRequests(bool is_watched) {
-  const auto is_due = [is_watched] {
-    return JobControl::OfProcess().has_request() ||
-           (is_watched && PreemptionNotice::OfProcess().has_come());
+  const auto is_due = [this, is_watched] {
+    // An operator's stop is served once.
+    const bool is_asked =
+        !control_->is_interrupted && JobControl::OfProcess().has_request();
+    return is_asked || (is_watched && PreemptionNotice::OfProcess().has_come());
   };
   loop_->stoppable()->StopWhen(is_due);
   if (validation_ == nullptr) return;
@@ -170,151 +189,10 @@ void FitRun::WatchRequests(bool is_watched) {
 }
 
 absl::Status FitRun::ServeRequest() {
-  return requests_.Serve({.epoch = epoch_, .epoch_steps = epoch_steps_});
-}
-
-TrainingState FitRun::State() const {
-  proto::TrainingState state;
-  state.set_epoch(epoch_ + (epoch_has_ended_ ? 1 : 0));
-  double seconds = history_.train_seconds;
-  int64_t example_count = history_.example_count;
-  if (!epoch_has_ended_) {
-    state.set_step_in_epoch(epoch_steps_);
-    for (const std::vector<double>& sums : sums_.sums()) {
-      state.add_metric_sums()->mutable_values()->Assign(sums.begin(),
-                                                        sums.end());
-    }
-    if (is_validating_) {
-      // They are counted when the steps of the epoch end, which happens again.
-      example_count -= sums_.example_count();
-    } else if (epoch_steps_ > 0) {
-      seconds += absl::ToDoubleSeconds(options_.clock->Now() - epoch_start_);
-    }
-  }
-  StepPosition position;
-  if (const SeekableLoop* const seekable = loop_->seekable();
-      seekable != nullptr) {
-    // The loop may be at the next pass through the data already, of which the
-    // epoch would train on.
-    position = is_validating_ ? last_step_ : seekable->position();
-  }
-  state.mutable_position()->set_pass(position.pass);
-  state.mutable_position()->set_element(position.element);
-  state.mutable_position()->set_step(position.step);
-  state.mutable_epoch_numbers()->Assign(history_.epoch.begin(),
-                                        history_.epoch.end());
-  for (const auto& [name, values] : history_.history) {
-    auto* const column = state.add_columns();
-    column->set_name(name);
-    column->mutable_values()->Assign(values.begin(), values.end());
-  }
-  state.set_step_count(history_.step_count);
-  state.set_example_count(example_count);
-  state.set_train_seconds(seconds);
-  for (const Callback* callback : options_.callbacks) {
-    state.add_callbacks(callback->SaveState());
-  }
-  return state;
-}
-
-absl::Status FitRun::GoOnFrom(const TrainingState& state) {
-  if (history_.step_count > 0) {
-    return absl::FailedPreconditionError(
-        "training continues from a checkpoint before its first step only");
-  }
-  go_on_from_ = std::make_unique<proto::TrainingState>(state.message());
-  return absl::OkStatus();
-}
-
-absl::Status FitRun::GoOn() {
-  if (go_on_from_ == nullptr) return absl::OkStatus();
-  const proto::TrainingState& state = *go_on_from_;
-  epoch_ = static_cast<int>(state.epoch());
-  history_.epoch.assign(state.epoch_numbers().begin(),
-                        state.epoch_numbers().end());
-  for (const proto::TrainingState::Column& column : state.columns()) {
-    history_.history[column.name()].assign(column.values().begin(),
-                                           column.values().end());
-    if (column.values_size() > 0) {
-      logs_[column.name()] = *column.values().rbegin();
-    }
-  }
-  for (const proto::TrainingState::Epoch& epoch : state.history()) {
-    history_.epoch.push_back(static_cast<int>(epoch.number()));
-    for (const auto& [name, value] : epoch.logs()) {
-      history_.history[name].push_back(value);
-      logs_[name] = value;
-    }
-  }
-  history_.step_count = state.step_count();
-  history_.example_count = state.example_count();
-  history_.train_seconds = state.train_seconds();
-  history_.earlier_train_seconds = state.train_seconds();
-  // Workers that draw from copies of the data have no common position in it.
-  if (SeekableLoop* const seekable = loop_->seekable(); seekable != nullptr) {
-    const proto::TrainingState::Position& position = state.position();
-    last_step_ = {.pass = position.pass(),
-                  .element = position.element(),
-                  .step = position.step()};
-    RETURN_IF_ERROR(seekable->Seek(last_step_));
-  }
-  if (state.step_in_epoch() == 0) {
-    RETURN_IF_ERROR(RestoreCallbacks());
-    go_on_from_ = nullptr;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
-  TrainingRecovery* const recovery = strategy_.recovery();
-  if (recovery == nullptr) return failure;
-  ASSIGN_OR_RETURN(const std::optional<Rollback> rollback,
-                   recovery->AwaitRollback(failure));
-  if (!rollback.has_value()) return failure;
-  const int epoch_before = epoch_;
-  const int64_t steps_before = epoch_steps_;
-  const auto durations = history_.step_durations;
-  history_ = History();
-  history_.step_durations = durations;
-  logs_.clear();
-  sums_.Reset();
-  epoch_ = options_.initial_epoch;
-  epoch_steps_ = 0;
-  epoch_has_ended_ = false;
-  go_on_from_ = nullptr;
-  if (!rollback->progress.empty()) {
-    go_on_from_ = std::make_unique<proto::TrainingState>();
-    if (!go_on_from_->ParseFromString(rollback->progress)) {
-      return absl::InternalError("what was kept of training is damaged");
-    }
-  }
-  const int64_t steps =
-      go_on_from_ != nullptr ? go_on_from_->step_in_epoch() : 0;
-  RETURN_IF_ERROR(GoOn());
-  LOG(WARNING) << "training goes back from epoch " << epoch_before + 1
-               << ", step " << steps_before << ", to epoch " << epoch_ + 1
-               << ", step " << steps << ": " << rollback->undone_step_count
-               << " steps are undone";
-  return absl::OkStatus();
-}
-
-absl::Status FitRun::RestoreCallbacks() const {
-  // What an epoch's beginning has changed was changed before the save already.
-  const std::optional<double> rate =
-      ConstantLearningRate(go_on_from_->optimizer());
-  if (rate.has_value()) RETURN_IF_ERROR(model_->SetLearningRate(*rate));
-  const auto& states = go_on_from_->callbacks();
-  const std::vector<Callback*>& callbacks = options_.callbacks;
-  if (static_cast<size_t>(states.size()) != callbacks.size()) {
-    LOG(WARNING) << "training was saved with " << states.size()
-                 << " callbacks and continues with " << callbacks.size()
-                 << ": they start without what they knew";
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < callbacks.size(); ++i) {
-    const std::string& state = states.Get(static_cast<int>(i));
-    if (!state.empty()) RETURN_IF_ERROR(callbacks[i]->RestoreState(state));
-  }
+  const bool was_interrupted = control_->is_interrupted;
+  RETURN_IF_ERROR(
+      requests_.Serve({.epoch = epoch_, .epoch_steps = epoch_steps_}));
+  if (control_->is_interrupted && !was_interrupted) SaveBeforeStop();
   return absl::OkStatus();
 }
 
@@ -348,8 +226,7 @@ absl::Status FitRun::Start() {
   }
   if (TrainingRecovery* const recovery = strategy_.recovery();
       recovery != nullptr) {
-    recovery->SetProgressSource(
-        [this] { return State().message().SerializeAsString(); });
+    recovery->SetProgressSource([this] { return std::any(State()); });
   }
   if (options_.validation_data.has_value()) {
     ASSIGN_OR_RETURN(
@@ -403,8 +280,10 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   for (const auto& [name, value] : ShownValues(validation)) {
     shown.emplace_back(absl::StrCat("val_", name), value);
   }
-  for (const auto& [name, value] : logs_) CheckFinite(name, value);
   monitor_.EndEpoch(logs_);
+  for (const auto& [name, value] : logs_) {
+    RETURN_IF_ERROR(CheckFinite(name, value));
+  }
   bar.Finish(epoch_steps_, shown);
   for (Callback* callback : options_.callbacks) {
     RETURN_IF_ERROR(callback->AddEpochLogs(*model_, &logs_));
@@ -422,23 +301,6 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   return !control_->stops;
 }
 
-absl::Status FitRun::BeginSteps() {
-  sums_.Reset();
-  epoch_steps_ = 0;
-  group_steps_ = 0;
-  if (go_on_from_ == nullptr) return absl::OkStatus();
-  const proto::TrainingState& state = *go_on_from_;
-  std::vector<std::vector<double>> sums;
-  for (const proto::TrainingState::Sums& each : state.metric_sums()) {
-    sums.emplace_back(each.values().begin(), each.values().end());
-  }
-  RETURN_IF_ERROR(sums_.Restore(std::move(sums)));
-  epoch_steps_ = state.step_in_epoch();
-  RETURN_IF_ERROR(RestoreCallbacks());
-  go_on_from_ = nullptr;
-  return absl::OkStatus();
-}
-
 absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   RETURN_IF_ERROR(BeginSteps());
   const absl::Time start = options_.clock->Now();
@@ -446,6 +308,10 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   monitor_.BeginEpoch(epoch_, plan_.steps_expected);
   last_step_end_ = start;
   trace_step_start_ns_ = IsTracing() ? TraceClockNanos() : 0;
+  if (control_->stops) {  // Before the epoch was interrupted.
+    history_.example_count += sums_.example_count();
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(AnnounceStep());
   const absl::StatusOr<StepLoop::Outcome> outcome = RunLoop(bar);
   history_.train_seconds +=
@@ -501,7 +367,7 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   }
   RETURN_IF_ERROR(sums_.Add(results));
   if (const auto found = sums_.NonFinite()) {
-    CheckFinite(found->first, found->second);
+    RETURN_IF_ERROR(CheckFinite(found->first, found->second));
   }
   CheckLossScale();
   const bool ends_group = group_steps_ == steps_per_execution_ ||
@@ -553,13 +419,30 @@ absl::Status FitRun::EndGroup(ProgressBar* bar) {
                   epoch_steps_ - 1, logs);
 }
 
-void FitRun::CheckFinite(const std::string& name, double value) {
-  if (std::isfinite(value) || history_.first_non_finite.has_value()) return;
-  history_.first_non_finite = {
+absl::Status FitRun::CheckFinite(const std::string& name, double value) {
+  if (std::isfinite(value)) return absl::OkStatus();
+  const NonFiniteValue found = {
       .name = name, .value = value, .epoch = epoch_, .step = epoch_steps_};
-  if (!strategy_.is_chief()) return;
-  LOG(WARNING) << ToString(*history_.first_non_finite)
-               << "; training continues. TerminateOnNaN would end it here";
+  const bool is_first = !history_.first_non_finite.has_value();
+  if (is_first) history_.first_non_finite = found;
+  const bool is_loss = IsLoss(name);
+  if (is_loss && options_.fail_on_non_finite) {
+    has_diverged_ = true;
+    if (!strategy_.is_chief()) return NonFiniteError(found);
+    return NonFiniteError(found, DescribeNewestFinite(options_.callbacks));
+  }
+  if (is_first && strategy_.is_chief()) {
+    LOG(WARNING) << ToString(found) << "; training continues"
+                 << (is_loss ? ". TerminateOnNaN would end it here" : "");
+  }
+  return absl::OkStatus();
+}
+
+bool FitRun::IsLoss(absl::string_view name) const {
+  absl::ConsumePrefix(&name, "val_");
+  const std::vector<std::string>& losses = sums_.results().losses;
+  return name == "loss" ||
+         std::find(losses.begin(), losses.end(), name) != losses.end();
 }
 
 void FitRun::CheckLossScale() {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
@@ -15,11 +16,13 @@
 #include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/training_progress.h"
+#include "common/learn/train/checkpoints/training_state.h"
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/epoch_plan.h"
 #include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/loss_scale_monitor.h"
+#include "common/learn/train/metric_direction.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
@@ -28,10 +31,6 @@
 #include "common/learn/train/training_requests.h"
 
 namespace muster {
-
-namespace proto {
-class TrainingState;
-}  // namespace proto
 
 // One call of Model::Fit(). Used once.
 class FitRun final : public TrainingProgress {
@@ -47,9 +46,14 @@ class FitRun final : public TrainingProgress {
 
   TrainingState State() const override;
   absl::Status GoOnFrom(const TrainingState& state) override;
+  bool is_interrupted() const override { return control_->is_interrupted; }
+  std::optional<MetricDirection> DirectionOf(
+      absl::string_view name) const override;
 
  private:
   absl::Status Start();
+  // Trains to the end.
+  absl::Status Train();
   // Where GoOnFrom() says, once callbacks know that training begins.
   absl::Status GoOn();
   // Lets requests pause the steps, those of validations too; with `is_watched`
@@ -58,8 +62,12 @@ class FitRun final : public TrainingProgress {
   // Between two steps.
   absl::Status ServeRequest();
   absl::Status RestoreCallbacks() const;
+  // Warns that a callback had ended what is continued.
+  void SayStopped() const;
   // Lets callbacks and FitOptions::on_preemption save.
   absl::Status SaveBeforeEnd();
+  // Lets callbacks save before an operator's stop.
+  void SaveBeforeStop();
   // After `failure`: back to where the variables are, if they were taken back;
   // `failure` otherwise.
   absl::Status GoBackAfter(const absl::Status& failure);
@@ -78,8 +86,10 @@ class FitRun final : public TrainingProgress {
   bool MayOverlap(int64_t unfinished_count) const;
   // Ends a group of steps: progress and callbacks.
   absl::Status EndGroup(ProgressBar* bar);
-  // Keeps the first value that is not finite, and warns of it.
-  void CheckFinite(const std::string& name, double value);
+  // Keeps the first value that is not finite. Returns NonFiniteError() if it is
+  // a loss, and warns of it otherwise.
+  absl::Status CheckFinite(const std::string& name, double value);
+  bool IsLoss(absl::string_view name) const;
   // Warns of a scale of the loss that does not settle.
   void CheckLossScale();
   // Tells the callbacks that a step begins, unless the epoch has none left.
@@ -108,10 +118,13 @@ class FitRun final : public TrainingProgress {
   // The steps of the epoch are done, and its validation is not.
   bool is_validating_ = false;
   bool callbacks_watch_steps_ = false;
-  StepPosition last_step_;  // Where the last step has left the loop.
+  bool has_diverged_ = false;  // fail_on_non_finite has ended training.
+  StepPosition last_step_;     // Where the last step has left the loop.
   absl::Time epoch_start_;
   // Set until the epoch in which training continues has begun.
-  std::unique_ptr<proto::TrainingState> go_on_from_;
+  std::optional<TrainingState> go_on_from_;
+  // Where this call has begun, after OnTrainBegin() of the callbacks.
+  TrainingState beginning_;
   absl::Time last_step_end_;
   int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
   TrainingRequests requests_;

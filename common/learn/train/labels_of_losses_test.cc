@@ -11,10 +11,13 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/initializers.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/losses.h"
+#include "common/learn/nn/regression_metrics.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/default_strategy.h"
+#include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
@@ -74,6 +77,24 @@ TEST(LabelsOfLossesTest, LabelsThatFitTrain) {
       FitWith(MeanSquaredError(), Tensor::Full(DType::kFloat32, {8, 3}, 1)));
   EXPECT_OK(FitWith(SparseCategoricalCrossentropy(),
                     Tensor::Full(DType::kInt64, {8}, 1)));
+}
+
+// The values are those of Keras.
+TEST(LabelsOfMetricsTest, CorrelationsOfLabelsWithoutAnAxisAreOverTheBatch) {
+  const auto strategy = DefaultStrategy::Create({.thread_count = 1}).value();
+  Model model =
+      Sequential({Dense(1, {.use_bias = false, .kernel_initializer = Ones()})});
+  ASSERT_OK(model.Compile(*strategy, {.loss = MeanSquaredError(),
+                                      .metrics = {PearsonCorrelation(),
+                                                  ConcordanceCorrelation()}}));
+  const Tensor features = Tensor::FromValues<float>({4, 1}, {1, -1, 2, -2});
+  const Tensor labels = Tensor::FromValues<float>({4}, {1, 0, 1, 0});
+  ASSERT_OK_AND_ASSIGN(
+      const Logs logs,
+      model.Evaluate(Dataset::FromTensorSlices({features, labels}).Batch(4),
+                     {.verbose = Verbosity::kSilent}));
+  EXPECT_NEAR(logs.at("pearson_correlation"), 0.94868326, 1e-6);
+  EXPECT_NEAR(logs.at("concordance_correlation"), 0.5, 1e-6);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ class MetricSums {
  public:
   explicit MetricSums(StepResults results);
 
+  const StepResults& results() const { return results_; }
+
   // Forgets everything: a new epoch begins.
   void Reset();
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -33,6 +34,8 @@
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/worker_agreement.h"
+#include "common/learn/train/checkpoints/callback_tensors.h"
 #include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/fit_options.h"
@@ -66,12 +69,19 @@ std::string FingerprintOf(const std::vector<Weight>& weights) {
   return absl::StrFormat("%016x", fingerprint);
 }
 
-absl::StatusOr<std::string> ReadSerializedState(const std::string& prefix) {
+absl::StatusOr<TrainingState> ReadStateFrom(const std::string& prefix) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                    TensorBundleReader::Open(Disk::Real(), prefix));
-  ASSIGN_OR_RETURN(const proto::TrainingState state,
-                   ReadTrainingState(*reader));
-  return state.SerializeAsString();
+  ASSIGN_OR_RETURN(proto::TrainingState state, ReadTrainingState(*reader));
+  ASSIGN_OR_RETURN(CallbackTensors tensors,
+                   ReadCallbackTensors(*reader, state));
+  return TrainingState(std::move(state), std::move(tensors));
+}
+
+absl::StatusOr<std::string> Serialized(
+    const absl::StatusOr<TrainingState>& state) {
+  RETURN_IF_ERROR(state.status());
+  return state->message().SerializeAsString();
 }
 
 // False if both are known and differ.
@@ -111,11 +121,10 @@ std::string InTemporaryFolder(const std::string& path) {
 
 }  // namespace
 
-proto::TrainingState ModelPersistence::State() const {
-  proto::TrainingState state;
-  if (control_->progress != nullptr) {
-    state = control_->progress->State().message();
-  }
+TrainingState ModelPersistence::State() const {
+  TrainingState progress;
+  if (control_->progress != nullptr) progress = control_->progress->State();
+  proto::TrainingState state = progress.message();
   state.set_seed(model_->seed());
   *state.mutable_optimizer() = model_->options().optimizer.message();
   for (const LayerOptimizer& layer : model_->options().layer_optimizers) {
@@ -125,7 +134,7 @@ proto::TrainingState ModelPersistence::State() const {
   }
   state.set_model_fingerprint(FingerprintOf(model_->weights()));
   state.set_muster_version(std::string(kVersion));
-  return state;
+  return TrainingState(std::move(state), progress.callback_tensors());
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
@@ -292,7 +301,7 @@ absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
       prefix,
       [&](const std::string& target) {
         return WriteCheckpointFromKeras(
-            *reader, *model_->layer(), State(), model_->loss_scale(),
+            *reader, *model_->layer(), State().message(), model_->loss_scale(),
             model_->strategy()->variables(), Disk::Real(), target);
       },
       converted);
@@ -362,19 +371,33 @@ absl::Status ModelPersistence::LoadWeights(const std::string& path,
   return model_->strategy()->variables().Restore(prefix, /*values_only=*/true);
 }
 
-absl::StatusOr<proto::TrainingState> ModelPersistence::ReadState(
+absl::StatusOr<TrainingState> ModelPersistence::ReadState(
     const std::string& prefix) {
-  const Strategy& strategy = *model_->strategy();
-  absl::StatusOr<std::string> read = std::string();
-  if (strategy.is_chief()) read = ReadSerializedState(prefix);
+  const WorkerAgreement& agreement = model_->strategy()->agreement();
+  absl::StatusOr<TrainingState> read = TrainingState();
+  if (agreement.is_chief()) read = ReadStateFrom(prefix);
   ASSIGN_OR_RETURN(
       const std::string serialized,
-      ResultFromChief(strategy.agreement(), "where training stood", read));
+      ResultFromChief(agreement, "where training stood", Serialized(read)));
   proto::TrainingState state;
   if (!state.ParseFromString(serialized)) {
     return absl::InternalError("the chief's state of training is damaged");
   }
-  return state;
+  CallbackTensors tensors(state.callback_tensor_counts_size());
+  for (size_t callback = 0; callback < tensors.size(); ++callback) {
+    const int64_t count =
+        state.callback_tensor_counts(static_cast<int>(callback));
+    for (int64_t i = 0; i < count; ++i) {
+      const Tensor own = agreement.is_chief()
+                             ? read->callback_tensors()[callback][i]
+                             : Tensor();
+      ASSIGN_OR_RETURN(
+          Tensor tensor,
+          TensorFromChief(agreement, "what a callback keeps", own));
+      tensors[callback].push_back(std::move(tensor));
+    }
+  }
+  return TrainingState(std::move(state), std::move(tensors));
 }
 
 absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
@@ -385,7 +408,8 @@ absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
   std::optional<IntermediateCheckpoint> converted;
   ASSIGN_OR_RETURN(const std::string prefix,
                    ConvertIfOfKeras(found, &converted));
-  ASSIGN_OR_RETURN(proto::TrainingState state, ReadState(prefix));
+  ASSIGN_OR_RETURN(const TrainingState restored, ReadState(prefix));
+  const proto::TrainingState& state = restored.message();
   RETURN_IF_ERROR(
       model_->strategy()->variables().Restore(prefix, /*values_only=*/false));
   const proto::Optimizer& optimizer = model_->options().optimizer.message();
@@ -405,7 +429,7 @@ absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
   if (state.model_fingerprint() != FingerprintOf(model_->weights())) {
     LOG(WARNING) << prefix << " holds more than this model's weights";
   }
-  return state;
+  return restored;
 }
 
 }  // namespace muster

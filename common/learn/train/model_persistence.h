@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/checkpoints/training_state.h"
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/export_options.h"
 #include "common/learn/train/keras/converted_state.h"
@@ -18,10 +19,6 @@
 #include "common/learn/train/training_control.h"
 
 namespace muster {
-
-namespace proto {
-class TrainingState;
-}  // namespace proto
 
 // Saves and restores a model and its training. Methods do what Model documents
 // for those of the same names. Not thread-safe.
@@ -46,8 +43,8 @@ class ModelPersistence {
   absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeightsSnapshot();
 
  private:
-  proto::TrainingState State() const;
-  absl::StatusOr<proto::TrainingState> ReadState(const std::string& prefix);
+  TrainingState State() const;
+  absl::StatusOr<TrainingState> ReadState(const std::string& prefix);
   // Returns the prefix of the checkpoint that `convert` makes of a file of
   // Keras. The chief converts; `converted` has the checkpoint while it lives.
   absl::StatusOr<std::string> ConvertOnChief(

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
 
@@ -12,12 +13,15 @@ std::string ToString(const NonFiniteValue& found) {
                       found.step, " of epoch ", found.epoch + 1);
 }
 
-absl::Status NonFiniteError(const NonFiniteValue& found) {
+absl::Status NonFiniteError(const NonFiniteValue& found,
+                            absl::string_view resumption) {
   return absl::InternalError(absl::StrCat(
       "training diverged: ", ToString(found),
       "; lower the learning rate, clip gradients, or look for NaN in the data; "
-      "--check_numerics names the operation that makes the first one. With "
-      "fail_on_non_finite false such a run counts as a success"));
+      "--check_numerics names the operation that makes the first one. ",
+      resumption, resumption.empty() ? "" : ". ",
+      "With fail_on_non_finite false training continues, and such a run counts "
+      "as a success"));
 }
 
 }  // namespace muster

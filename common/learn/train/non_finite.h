@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
 
@@ -20,8 +21,10 @@ struct NonFiniteValue {
 std::string ToString(const NonFiniteValue& found);
 
 // The error of a run that has found `found`: kInternal, with what to look
-// for and how to let such a run succeed.
-absl::Status NonFiniteError(const NonFiniteValue& found);
+// for and how to let such a run succeed. `resumption` says what training can be
+// resumed from, as a clause; empty: unknown.
+absl::Status NonFiniteError(const NonFiniteValue& found,
+                            absl::string_view resumption = "");
 
 }  // namespace muster
 

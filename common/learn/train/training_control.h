@@ -10,6 +10,8 @@ namespace muster {
 struct TrainingControl {
   // A callback requests that training stops after the current step.
   bool stops = false;
+  // An operator has ended training, which is to be continued later.
+  bool is_interrupted = false;
   TrainingProgress* progress = nullptr;  // Borrowed; null unless Fit() runs.
 };
 

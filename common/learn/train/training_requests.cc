@@ -53,6 +53,7 @@ absl::Status TrainingRequests::Serve(Position position) {
   if (request == kCheckpointRequest) return WriteCheckpoint(position);
   if (request != kStopRequest) return EndBeforePreemption(position);
   control_.stops = true;
+  control_.is_interrupted = true;
   if (strategy_.is_chief()) {
     LOG(INFO) << "training ends " << Where(position)
               << ", as an operator has asked";

@@ -28,7 +28,7 @@ class TrainingRequests {
 
   // Serves the request for which the step loop has paused: that of an operator,
   // as the chief knows it, or otherwise a preemption. Collective. Sets
-  // TrainingControl::stops if training is to end.
+  // TrainingControl::stops and is_interrupted if an operator ends training.
   //   kCancelled  a preemption: `save` is done. ExitCode::kTerminated
   absl::Status Serve(Position position);
 

@@ -28,9 +28,9 @@
 #include "common/learn/train/callbacks/early_stopping.h"
 #include "common/learn/train/callbacks/lambda_callback.h"
 #include "common/learn/train/callbacks/learning_rate_scheduler.h"
-#include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
 #include "common/learn/train/callbacks/terminate_on_nan.h"
+#include "common/learn/train/checkpoints/backup_and_restore.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/non_finite.h"
@@ -41,6 +41,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -196,7 +197,6 @@ TEST(ReduceLROnPlateauTest, RefusesOptionsOutOfRange) {
   EXPECT_THAT(message({.patience = -1}), HasSubstr("patience"));
   EXPECT_THAT(message({.cooldown = -1}), HasSubstr("cooldown"));
   EXPECT_THAT(message({.min_lr = -1}), HasSubstr("min_lr"));
-  EXPECT_THAT(message({.monitor = "mean"}), HasSubstr("mode"));
   EXPECT_OK(ReduceLROnPlateau::CheckOptions({}));
 }
 
@@ -237,26 +237,82 @@ TEST(TerminateOnNanTest, StopsAfterABatchWithoutAFiniteLoss) {
             "loss is inf after step 3 of epoch 1");
 }
 
-TEST(NonFiniteTest, FitFailsAtItsEndAndNamesStepAndMetric) {
-  int epochs_ended = 0;
+TEST(NonFiniteTest, EndsFitAtTheStepAndBeforeAnyCallback) {
+  int64_t steps_ended = 0;
   bool has_ended = false;
-  LambdaCallback counter({.on_epoch_end =
-                              [&](Model&, int, const Logs&) {
-                                ++epochs_ended;
-                                return absl::OkStatus();
-                              },
-                          .on_train_end =
+  LambdaCallback counter({.on_train_end =
                               [&](Model&, const Logs&) {
                                 has_ended = true;
+                                return absl::OkStatus();
+                              },
+                          .on_train_batch_end =
+                              [&](Model&, int64_t, const Logs&) {
+                                ++steps_ended;
                                 return absl::OkStatus();
                               }});
   Model model = OneWeight();
   ASSERT_OK(model.Compile(WithSgd(1e15)));
-  EXPECT_THAT(model.Fit(Ones(100), Quiet(5, {&counter})),
+  History history;
+  FitOptions options = Quiet(5, {&counter});
+  options.history_of_failure = &history;
+  EXPECT_THAT(model.Fit(Ones(100), options),
               StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("loss is inf after step 3 of epoch 1")));
-  EXPECT_EQ(epochs_ended, 5);
-  EXPECT_TRUE(has_ended);
+                       AllOf(HasSubstr("loss is inf after step 3 of epoch 1"),
+                             HasSubstr("No checkpoint has been saved"))));
+  EXPECT_EQ(steps_ended, 2);
+  EXPECT_FALSE(has_ended);
+  EXPECT_EQ(history.step_count, 3);
+  EXPECT_TRUE(history.first_non_finite.has_value());
+}
+
+TEST(NonFiniteTest, ValuesOfValidationEndFitToo) {
+  Tensor inf = Tensor::Full(DType::kFloat32, {1, 1}, 1e30);
+  Model model = OneWeight();
+  ASSERT_OK(model.Compile(WithSgd(0.0)));
+  FitOptions options = Quiet(5, {});
+  options.validation_data = Dataset::FromTensorSlices({inf, inf}).Batch(1);
+  EXPECT_OK(model.Fit(Ones(2), options).status());
+  options.validation_data =
+      Dataset::FromTensorSlices({inf, Tensor::Zeros(DType::kFloat32, {1, 1})})
+          .Batch(1);
+  EXPECT_THAT(model.Fit(Ones(2), options),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("val_loss is inf after step 2 of epoch 1")));
+}
+
+// The loss of step 3 is infinite: the weights after step 2 are finite still.
+TEST(NonFiniteTest, NamesTheNewestCheckpointWithFiniteNumbers) {
+  const std::string folder = TestPath("backup");
+  BackupAndRestore backup({.backup_dir = folder, .save_each_epoch = true});
+  LambdaCallback diverge({.on_epoch_begin = [](Model& model, int epoch) {
+    // The loss is still that of finite weights in the epoch's only step.
+    return epoch == 2
+               ? model.SetWeights({Tensor::Full(DType::kFloat32, {1, 1}, 1e30)})
+               : absl::OkStatus();
+  }});
+  Model model = OneWeight();
+  ASSERT_OK(model.Compile(WithSgd(0.0)));
+  EXPECT_THAT(model.Fit(Ones(1), Quiet(5, {&diverge, &backup})),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("after step 1 of epoch 3"),
+                             HasSubstr(folder + "/backup-2."))));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/backup-2.index"));
+}
+
+TEST(NonFiniteTest, PassesOverCheckpointsWithInfiniteNumbers) {
+  const std::string folder = TestPath("backup");
+  BackupAndRestore backup({.backup_dir = folder});
+  LambdaCallback diverge(
+      {.on_epoch_end = [](Model& model, int epoch, const Logs&) {
+        return epoch == 1 ? model.SetWeights({Tensor::Full(DType::kFloat32,
+                                                           {1, 1}, INFINITY)})
+                          : absl::OkStatus();
+      }});
+  Model model = OneWeight();
+  ASSERT_OK(model.Compile(WithSgd(0.0)));
+  EXPECT_THAT(
+      model.Fit(Ones(1), Quiet(5, {&diverge, &backup})),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr(folder + "/backup-1.")));
 }
 
 TEST(TerminateOnNanTest, RaisesWhenAskedTo) {
@@ -268,8 +324,9 @@ TEST(TerminateOnNanTest, RaisesWhenAskedTo) {
   }});
   Model model = OneWeight();
   ASSERT_OK(model.Compile(WithSgd(1e15)));
-  const absl::Status status =
-      model.Fit(Ones(100), Quiet(5, {&terminate, &end})).status();
+  FitOptions options = Quiet(5, {&terminate, &end});
+  options.fail_on_non_finite = false;
+  const absl::Status status = model.Fit(Ones(100), options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("batch 2"));
   EXPECT_FALSE(has_ended);

@@ -6,10 +6,14 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/records/object_sink.h"
@@ -25,6 +29,7 @@
 namespace muster {
 namespace {
 
+constexpr char kName[] = "CSVLogger";
 constexpr int64_t kObjectBytesMax = int64_t{64} << 20;
 
 // Quotes text that would be parsed as several cells.
@@ -62,6 +67,19 @@ std::vector<std::string> ColumnsOf(const Logs& logs) {
   return names;
 }
 
+bool IsRegular(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+// 0 of what is no regular file: /dev/stdout, for example.
+int64_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const uintmax_t size =
+      IsRegular(path) ? std::filesystem::file_size(path, error) : 0;
+  return error ? 0 : static_cast<int64_t>(size);
+}
+
 }  // namespace
 
 void CsvLoggerOptions::VisitConfig(ConfigVisitor& visitor) {
@@ -86,58 +104,71 @@ absl::Status CsvLogger::CheckOptions(const CsvLoggerOptions& options) {
 
 absl::Status CsvLogger::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
-  if (!model.strategy()->is_chief()) return absl::OkStatus();
   names_.clear();
   file_ = nullptr;
-  absl::StatusOr<std::unique_ptr<ByteSink>> file =
-      IsObjectUrl(options_.filename) ? OpenObject() : OpenFile();
-  if (!file.ok()) {
-    return absl::Status(
-        file.status().code(),
-        absl::StrCat("CSVLogger: ", std::string(file.status().message())));
-  }
-  file_ = *std::move(file);
-  return absl::OkStatus();
+  is_logging_ = false;
+  if (!model.strategy()->is_chief()) return absl::OkStatus();
+  const absl::Status opened = Open();
+  is_logging_ = opened.ok();
+  if (is_logging_) return absl::OkStatus();
+  return absl::Status(opened.code(),
+                      absl::StrCat(kName, ": ", opened.message()));
 }
 
-absl::StatusOr<std::unique_ptr<ByteSink>> CsvLogger::OpenObject() {
-  ObjectSinkOptions options;
-  if (options_.append) {
-    absl::StatusOr<std::string> content =
-        ReadFile(options.disk, options_.filename, kObjectBytesMax);
-    if (content.ok()) {
-      options.content = *std::move(content);
-    } else if (!absl::IsNotFound(content.status())) {
-      return content.status();
-    }
-  }
-  needs_header_ = options.content.empty();
-  return CreateObjectSink(options_.filename, std::move(options));
-}
+bool CsvLogger::is_object() const { return IsObjectUrl(options_.filename); }
 
-absl::StatusOr<std::unique_ptr<ByteSink>> CsvLogger::OpenFile() {
+absl::Status CsvLogger::Open() {
+  kept_content_.clear();
+  has_rest_ = true;
+  if (is_object()) return OpenObject();
   const std::filesystem::path path(options_.filename);
   std::error_code ignored;
   if (path.has_parent_path()) {
     std::filesystem::create_directories(path.parent_path(), ignored);
   }
-  needs_header_ = !options_.append ||
-                  std::filesystem::file_size(path, ignored) == 0 ||
-                  !std::filesystem::exists(path, ignored);
-  return options_.append ? CreateAppendingFileSink(options_.filename)
-                         : CreateFileSink(options_.filename);
+  ASSIGN_OR_RETURN(file_, CreateAppendingFileSink(options_.filename));
+  kept_bytes_ = options_.append ? SizeOf(options_.filename) : 0;
+  return absl::OkStatus();
+}
+
+absl::Status CsvLogger::OpenObject() {
+  ObjectSinkOptions options;
+  if (options_.append) {
+    absl::StatusOr<std::string> content =
+        ReadFile(options.disk, options_.filename, kObjectBytesMax);
+    if (content.ok()) {
+      kept_content_ = *std::move(content);
+    } else if (!absl::IsNotFound(content.status())) {
+      return content.status();
+    }
+  }
+  kept_bytes_ = static_cast<int64_t>(kept_content_.size());
+  return absl::OkStatus();
+}
+
+absl::Status CsvLogger::DropRest() {
+  has_rest_ = false;
+  if (is_object()) {
+    file_ = CreateObjectSink(options_.filename, {.content = kept_content_});
+    return absl::OkStatus();
+  }
+  std::error_code error;
+  if (SizeOf(options_.filename) <= kept_bytes_) return absl::OkStatus();
+  std::filesystem::resize_file(options_.filename, kept_bytes_, error);
+  if (!error) return absl::OkStatus();
+  return absl::ErrnoToStatus(
+      error.value(), absl::StrCat("cannot truncate ", options_.filename));
 }
 
 absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
-  if (file_ == nullptr) return absl::OkStatus();
+  if (!is_logging_) return absl::OkStatus();
   std::string rows;
   if (names_.empty()) {
     names_ = ColumnsOf(logs);
-    if (needs_header_) {
+    if (kept_bytes_ == 0) {
       std::vector<std::string> header = {"epoch"};
       header.insert(header.end(), names_.begin(), names_.end());
       rows = Row(header);
-      needs_header_ = false;
     }
   }
   std::vector<std::string> row = {absl::StrCat(epoch)};
@@ -149,23 +180,74 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
     row.push_back(found == metrics.end() ? "NA" : CellOf(*found));
   }
   absl::StrAppend(&rows, Row(row));
-  absl::Status status = file_->Append(rows);
+  absl::Status status = has_rest_ ? DropRest() : absl::OkStatus();
+  if (status.ok()) status = file_->Append(rows);
   if (status.ok()) status = file_->Flush();
+  kept_bytes_ += static_cast<int64_t>(rows.size());
+  if (is_object()) kept_content_ += rows;
   Note(status);
+  return absl::OkStatus();
+}
+
+// The number of bytes, the columns, and of an object all of it, because what is
+// uploaded lags behind.
+CallbackState CsvLogger::SaveState() const {
+  if (!is_logging_) return {};
+  const auto escape = [](std::string* out, const std::string& name) {
+    out->append(absl::CEscape(name));
+  };
+  return {.text = absl::StrCat(kept_bytes_, "\n",
+                               absl::StrJoin(names_, "\t", escape), "\n",
+                               kept_content_)};
+}
+
+absl::Status CsvLogger::RestoreState(Model& model, const CallbackState& state) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(state.text, absl::MaxSplits('\n', 2));
+  int64_t kept_bytes = 0;
+  std::vector<std::string> names;
+  bool is_right = parts.size() == 3 && absl::SimpleAtoi(parts[0], &kept_bytes);
+  if (is_right) {
+    for (const absl::string_view name :
+         absl::StrSplit(parts[1], '\t', absl::SkipEmpty())) {
+      is_right &= absl::CUnescape(name, &names.emplace_back());
+    }
+  }
+  if (!is_right) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kName, ": the checkpoint contains the invalid state \"",
+                     absl::CEscape(state.text.substr(0, 100)), "\""));
+  }
+  if (!model.strategy()->is_chief()) return absl::OkStatus();
+  names_ = std::move(names);
+  kept_bytes_ = kept_bytes;
+  kept_content_ = parts[2];
+  has_rest_ = true;
+  if (is_object() || !IsRegular(options_.filename)) return absl::OkStatus();
+  if (const int64_t size = SizeOf(options_.filename); size < kept_bytes_) {
+    LOG(WARNING) << kName << ": " << options_.filename << " has " << size
+                 << " of the " << kept_bytes_
+                 << " bytes that it had when training was saved; lines are "
+                    "missing";
+    kept_bytes_ = size;
+    if (size == 0) names_.clear();  // For another header.
+  }
   return absl::OkStatus();
 }
 
 absl::Status CsvLogger::OnTrainEnd(Model&, const Logs&) {
   if (file_ != nullptr) Note(file_->Close());
   file_ = nullptr;
+  is_logging_ = false;
   return absl::OkStatus();
 }
 
 void CsvLogger::Note(const absl::Status& status) {
   if (status.ok()) return;
-  LOG(WARNING) << "CSVLogger: " << status.message()
+  LOG(WARNING) << kName << ": " << status.message()
                << "; training continues without it";
   file_ = nullptr;
+  is_logging_ = false;
 }
 
 std::vector<std::string> CsvLogger::output_folders() const {

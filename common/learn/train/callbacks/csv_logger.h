@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_TRAIN_CALLBACKS_CSV_LOGGER_H_
 #define COMMON_LEARN_TRAIN_CALLBACKS_CSV_LOGGER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct CsvLoggerOptions {
 // The first epoch defines the columns; if it has no validation, columns for it
 // are added nevertheless. Missing values are "NA".
 //
+// An existing file is not changed before the first epoch has ended. Training
+// that resumes keeps the lines of the epochs before, with `append` and without,
+// and replaces those of epochs that are trained again.
+//
 // A disk that is full loses lines but does not end training: one warning names
 // the file. An object is replaced by a longer one at most every 30 s, and when
 // training ends.
@@ -48,17 +53,28 @@ class CsvLogger final : public Callback {
   bool watches_steps() const override { return false; }
   std::vector<std::string> output_folders() const override;
 
+  CallbackState SaveState() const override;
+  //   kInvalidArgument  `state` is not one of this callback
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
+
  private:
-  // Sets needs_header_.
-  absl::StatusOr<std::unique_ptr<ByteSink>> OpenObject();
-  absl::StatusOr<std::unique_ptr<ByteSink>> OpenFile();
+  bool is_object() const;
+  // Sets what is kept of an existing file, and opens it to append to it.
+  absl::Status Open();
+  absl::Status OpenObject();
+  // Removes what is behind the part of the file that is kept.
+  absl::Status DropRest();
   std::string Row(const std::vector<std::string>& cells) const;
   // Stops logging after an error.
   void Note(const absl::Status& status);
 
   const CsvLoggerOptions options_;
-  std::unique_ptr<ByteSink> file_;  // Null when nothing is logged.
-  bool needs_header_ = true;
+  bool is_logging_ = false;
+  std::unique_ptr<ByteSink> file_;  // Of an object, null before the first row.
+  // The part of the file that is kept, and then what has been written.
+  int64_t kept_bytes_ = 0;
+  std::string kept_content_;        // The same, of an object.
+  bool has_rest_ = false;           // DropRest() is to be called.
   std::vector<std::string> names_;  // Names of the columns, without "epoch".
 };
 

@@ -7,12 +7,14 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/model.h"
 
 namespace muster {
 namespace {
 
 constexpr char kName[] = "EarlyStopping";
+constexpr int kNotStopped = -1;
 
 }  // namespace
 
@@ -35,14 +37,15 @@ absl::Status EarlyStopping::CheckOptions(const EarlyStoppingOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         kName, ": patience must be at least 0, got ", options.patience));
   }
-  return Monitor::Create(kName, options.monitor, options.mode).status();
+  return absl::OkStatus();
 }
 
-absl::Status EarlyStopping::OnTrainBegin(Model&) {
+absl::Status EarlyStopping::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
-  ASSIGN_OR_RETURN(monitor_,
-                   Monitor::Create(kName, options_.monitor, options_.mode,
-                                   options_.min_delta));
+  ASSIGN_OR_RETURN(
+      monitor_, Monitor::Create(kName, options_.monitor, options_.mode,
+                                model.progress()->DirectionOf(options_.monitor),
+                                options_.min_delta));
   wait_ = 0;
   stopped_epoch_.reset();
   best_.reset();
@@ -100,12 +103,29 @@ absl::Status EarlyStopping::OnTrainEnd(Model& model, const Logs&) {
   return model.SetWeights(best_weights_);
 }
 
-std::string EarlyStopping::SaveState() const {
-  return SaveCounts({wait_, best_epoch_}, best_);
+CallbackState EarlyStopping::SaveState() const {
+  return {
+      .text = SaveCounts(
+          {wait_, best_epoch_, stopped_epoch_.value_or(kNotStopped)}, best_),
+      .tensors = best_weights_};
 }
 
-absl::Status EarlyStopping::RestoreState(const std::string& state) {
-  return RestoreCounts(kName, state, {&wait_, &best_epoch_}, &best_);
+absl::Status EarlyStopping::RestoreState(Model&, const CallbackState& state) {
+  int stopped_epoch = kNotStopped;
+  RETURN_IF_ERROR(RestoreCounts(
+      kName, state.text, {&wait_, &best_epoch_, &stopped_epoch}, &best_));
+  stopped_epoch_.reset();
+  if (stopped_epoch != kNotStopped) stopped_epoch_ = stopped_epoch;
+  best_weights_.clear();
+  if (!options_.restore_best_weights) return absl::OkStatus();
+  best_weights_ = state.tensors;
+  if (best_weights_.empty() && best_.has_value()) {
+    LOG(WARNING) << kName << ": the weights of the best epoch, "
+                 << best_epoch_ + 1
+                 << ", were not saved; the best epoch is one of those to come";
+    best_.reset();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status EarlyStopping::KeepWeights(const Model& model, int epoch) {

@@ -48,13 +48,13 @@ class EarlyStopping final : public Callback {
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
 
-  // Saves everything except the weights of the best epoch. If training resumes
-  // and does not improve further, the weights of the first epoch after the
-  // resumption are restored instead.
   bool watches_steps() const override { return false; }
 
-  std::string SaveState() const override;
-  absl::Status RestoreState(const std::string& state) override;
+  // With the weights of the best epoch. A state without them, which was saved
+  // without restore_best_weights, is restored without the best value: the next
+  // epoch is the best one then, with a warning.
+  CallbackState SaveState() const override;
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
 
   // The epoch after which training was stopped, from 0.
   std::optional<int> stopped_epoch() const { return stopped_epoch_; }

@@ -1,56 +1,27 @@
 #include "common/learn/train/callbacks/monitor.h"
 
-#include <array>
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace muster {
-namespace {
-
-// Parts of Keras' metric names.
-constexpr std::array<absl::string_view, 12> kGrowing = {
-    "acc",      "auc",           "precision",     "recall",
-    "f1",       "fbeta",         "iou",           "r2",
-    "fmeasure", "true_positive", "true_negative", "similarity"};
-constexpr std::array<absl::string_view, 11> kShrinking = {
-    "error",         "mse",     "mae",     "mape",       "msle",
-    "crossentropy",  "logcosh", "poisson", "divergence", "false_positive",
-    "false_negative"};
-
-template <size_t n>
-bool ContainsAny(absl::string_view name,
-                 const std::array<absl::string_view, n>& parts) {
-  for (const absl::string_view part : parts) {
-    if (absl::StrContains(name, part)) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-absl::StatusOr<Monitor> Monitor::Create(absl::string_view owner,
-                                        absl::string_view name,
-                                        MonitorMode mode, double min_delta) {
+absl::StatusOr<Monitor> Monitor::Create(
+    absl::string_view owner, absl::string_view name, MonitorMode mode,
+    std::optional<MetricDirection> direction, double min_delta) {
   if (mode == MonitorMode::kAuto) {
-    const absl::string_view metric = absl::StripPrefix(name, "val_");
-    if (absl::EndsWith(metric, "loss") || ContainsAny(metric, kShrinking)) {
-      mode = MonitorMode::kMin;
-    } else if (ContainsAny(metric, kGrowing)) {
-      mode = MonitorMode::kMax;
-    } else {
+    if (!direction.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           owner, ": monitor is \"", name,
-          "\", and its name does not imply whether larger is better; set "
-          "mode to max or to min"));
+          "\", which is neither a loss nor a metric of which larger or smaller "
+          "values are known to be better; set mode to max or to min"));
     }
+    mode = *direction == MetricDirection::kUp ? MonitorMode::kMax
+                                              : MonitorMode::kMin;
   }
   return Monitor(name, mode, std::abs(min_delta));
 }
@@ -80,8 +51,8 @@ absl::Status RestoreCounts(absl::string_view owner, absl::string_view state,
                            std::initializer_list<int*> counts,
                            std::optional<double>* best) {
   const std::vector<absl::string_view> fields = absl::StrSplit(state, ';');
-  bool is_right = fields.size() == counts.size() + 1;
-  std::vector<int> numbers(counts.size());
+  bool is_right = fields.size() > 1 && fields.size() <= counts.size() + 1;
+  std::vector<int> numbers(fields.size() - 1);
   for (size_t i = 0; is_right && i < numbers.size(); ++i) {
     is_right = absl::SimpleAtoi(fields[i], &numbers[i]);
   }

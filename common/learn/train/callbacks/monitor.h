@@ -9,12 +9,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/metric_direction.h"
 
 namespace muster {
 
 // The direction in which the monitored value improves.
 enum class MonitorMode {
-  // Derived from the name: "loss" and errors decrease, accuracies increase.
+  // That of the metric (metric_direction.h).
   kAuto,
   kMin,
   kMax,
@@ -28,13 +29,13 @@ inline constexpr absl::string_view kMonitorModeNames[] = {"auto", "min", "max"};
 // Equivalent to: keras.callbacks.MonitorCallback.
 class Monitor {
  public:
-  // `owner` is the class of the callback, for messages. A change of less than
-  // |min_delta| is not an improvement.
-  //   kInvalidArgument  the name does not imply a direction, and the mode is
-  //                     kAuto
-  static absl::StatusOr<Monitor> Create(absl::string_view owner,
-                                        absl::string_view name,
-                                        MonitorMode mode, double min_delta = 0);
+  // `owner` is the class of the callback, for messages. `direction` is that of
+  // the metric, as TrainingProgress::DirectionOf() says it. A change of less
+  // than |min_delta| is not an improvement.
+  //   kInvalidArgument  the mode is kAuto, and the metric has no direction
+  static absl::StatusOr<Monitor> Create(
+      absl::string_view owner, absl::string_view name, MonitorMode mode,
+      std::optional<MetricDirection> direction, double min_delta = 0);
 
   const std::string& name() const { return name_; }
   // kMin or kMax.
@@ -60,6 +61,7 @@ class Monitor {
 // text.
 std::string SaveCounts(std::initializer_list<int> counts,
                        std::optional<double> best);
+// Counts that the text of an earlier build lacks, the last ones, are kept.
 //   kInvalidArgument  `state` is not such a text; names the owner
 absl::Status RestoreCounts(absl::string_view owner, absl::string_view state,
                            std::initializer_list<int*> counts,

@@ -4,57 +4,56 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_matchers.h"
+#include "common/learn/train/metric_direction.h"
 #include "gtest/gtest.h"
 
 namespace muster {
 namespace {
 
-MonitorMode DirectionOf(absl::string_view name) {
-  return Monitor::Create("Test", name, MonitorMode::kAuto)->direction();
+constexpr auto kUp = MetricDirection::kUp;
+constexpr auto kDown = MetricDirection::kDown;
+
+absl::StatusOr<Monitor> Create(MonitorMode mode,
+                               std::optional<MetricDirection> direction,
+                               double min_delta = 0) {
+  return Monitor::Create("Test", "value", mode, direction, min_delta);
 }
 
-TEST(MonitorTest, NamesImplyTheDirection) {
-  for (const char* const name :
-       {"loss", "val_loss", "out_loss", "mean_squared_error", "mae",
-        "val_mean_absolute_error", "false_positives"}) {
-    EXPECT_EQ(DirectionOf(name), MonitorMode::kMin) << name;
-  }
-  for (const char* const name :
-       {"accuracy", "val_acc", "sparse_categorical_accuracy", "auc", "val_auc",
-        "top_k_categorical_accuracy", "precision", "fmeasure"}) {
-    EXPECT_EQ(DirectionOf(name), MonitorMode::kMax) << name;
-  }
+TEST(MonitorTest, TheModeCountsBeforeTheMetric) {
+  EXPECT_EQ(Create(MonitorMode::kAuto, kUp)->direction(), MonitorMode::kMax);
+  EXPECT_EQ(Create(MonitorMode::kAuto, kDown)->direction(), MonitorMode::kMin);
+  EXPECT_EQ(Create(MonitorMode::kMin, kUp)->direction(), MonitorMode::kMin);
+  EXPECT_EQ(Create(MonitorMode::kMax, std::nullopt)->direction(),
+            MonitorMode::kMax);
 }
 
-TEST(MonitorTest, RejectsNamesThatImplyNoDirection) {
-  const absl::Status status =
-      Monitor::Create("EarlyStopping", "val_mean", MonitorMode::kAuto).status();
+TEST(MonitorTest, RejectsMetricsWithoutADirection) {
+  const absl::Status status = Monitor::Create("EarlyStopping", "val_mean",
+                                              MonitorMode::kAuto, std::nullopt)
+                                  .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "EarlyStopping")) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "val_mean")) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "mode")) << status;
-  EXPECT_OK(Monitor::Create("EarlyStopping", "val_mean", MonitorMode::kMin));
 }
 
 TEST(MonitorTest, SmallChangesAreNoImprovement) {
-  ASSERT_OK_AND_ASSIGN(
-      const Monitor loss,
-      Monitor::Create("Test", "loss", MonitorMode::kAuto, -0.5));
+  ASSERT_OK_AND_ASSIGN(const Monitor loss,
+                       Create(MonitorMode::kAuto, kDown, -0.5));
   EXPECT_FALSE(loss.IsImprovement(9.5, 10));
   EXPECT_TRUE(loss.IsImprovement(9.25, 10));
-  ASSERT_OK_AND_ASSIGN(
-      const Monitor accuracy,
-      Monitor::Create("Test", "accuracy", MonitorMode::kAuto, 0.5));
+  ASSERT_OK_AND_ASSIGN(const Monitor accuracy,
+                       Create(MonitorMode::kAuto, kUp, 0.5));
   EXPECT_FALSE(accuracy.IsImprovement(10.5, 10));
   EXPECT_TRUE(accuracy.IsImprovement(10.75, 10));
 }
 
 TEST(MonitorTest, AnyNumberIsBetterThanNaN) {
-  ASSERT_OK_AND_ASSIGN(const Monitor loss,
-                       Monitor::Create("Test", "loss", MonitorMode::kAuto));
+  ASSERT_OK_AND_ASSIGN(const Monitor loss, Create(MonitorMode::kAuto, kDown));
   EXPECT_TRUE(loss.IsImprovement(NAN, std::nullopt));
   EXPECT_FALSE(loss.IsImprovement(NAN, NAN));
   EXPECT_TRUE(loss.IsImprovement(1e30, NAN));
@@ -74,6 +73,17 @@ TEST(SaveCountsTest, RoundTripsCounts) {
                           {&wait, &epoch}, &best));
   EXPECT_EQ(wait, 4);
   EXPECT_EQ(best, std::nullopt);
+}
+
+TEST(SaveCountsTest, CountsThatEarlierBuildsLackAreKept) {
+  int wait = 0;
+  int epoch = 7;
+  std::optional<double> best;
+  EXPECT_OK(
+      RestoreCounts("Test", SaveCounts({3}, 0.5), {&wait, &epoch}, &best));
+  EXPECT_EQ(wait, 3);
+  EXPECT_EQ(epoch, 7);
+  EXPECT_EQ(best, 0.5);
 }
 
 TEST(SaveCountsTest, InvalidTextIsRejected) {

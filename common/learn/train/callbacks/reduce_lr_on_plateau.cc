@@ -8,6 +8,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/model.h"
 
 namespace muster {
@@ -52,14 +53,15 @@ absl::Status ReduceLROnPlateau::CheckOptions(
   if (options.cooldown < 0) {
     return Refuse("cooldown", "at least 0", options.cooldown);
   }
-  return Monitor::Create(kName, options.monitor, options.mode).status();
+  return absl::OkStatus();
 }
 
 absl::Status ReduceLROnPlateau::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
-  ASSIGN_OR_RETURN(monitor_,
-                   Monitor::Create(kName, options_.monitor, options_.mode,
-                                   options_.min_delta));
+  ASSIGN_OR_RETURN(
+      monitor_, Monitor::Create(kName, options_.monitor, options_.mode,
+                                model.progress()->DirectionOf(options_.monitor),
+                                options_.min_delta));
   wait_ = 0;
   cooldown_left_ = 0;
   best_.reset();
@@ -111,12 +113,13 @@ absl::Status ReduceLROnPlateau::Reduce(Model& model, int epoch) {
   return absl::OkStatus();
 }
 
-std::string ReduceLROnPlateau::SaveState() const {
-  return SaveCounts({wait_, cooldown_left_}, best_);
+CallbackState ReduceLROnPlateau::SaveState() const {
+  return {.text = SaveCounts({wait_, cooldown_left_}, best_)};
 }
 
-absl::Status ReduceLROnPlateau::RestoreState(const std::string& state) {
-  return RestoreCounts(kName, state, {&wait_, &cooldown_left_}, &best_);
+absl::Status ReduceLROnPlateau::RestoreState(Model&,
+                                             const CallbackState& state) {
+  return RestoreCounts(kName, state.text, {&wait_, &cooldown_left_}, &best_);
 }
 
 }  // namespace muster

@@ -49,8 +49,8 @@ class ReduceLROnPlateau final : public Callback {
 
   bool watches_steps() const override { return false; }
 
-  std::string SaveState() const override;
-  absl::Status RestoreState(const std::string& state) override;
+  CallbackState SaveState() const override;
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
 
  private:
   bool IsCoolingDown() const { return cooldown_left_ > 0; }

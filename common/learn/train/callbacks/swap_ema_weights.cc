@@ -8,6 +8,13 @@
 #include "common/learn/train/model.h"
 
 namespace muster {
+namespace {
+
+// What the model has.
+constexpr char kHasWeights[] = "weights";
+constexpr char kHasAverages[] = "averages";
+
+}  // namespace
 
 void SwapEmaWeightsOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("swap_on_epoch", swap_on_epoch);
@@ -39,6 +46,17 @@ absl::Status SwapEmaWeights::OnTestBegin(Model& model) {
 }
 
 absl::Status SwapEmaWeights::OnTestEnd(Model& model, const Logs&) {
+  return UseWeights(model);
+}
+
+CallbackState SwapEmaWeights::SaveState() const {
+  return {.text = weights_.empty() ? kHasWeights : kHasAverages,
+          .tensors = weights_};
+}
+
+absl::Status SwapEmaWeights::RestoreState(Model& model,
+                                          const CallbackState& state) {
+  weights_ = state.tensors;
   return UseWeights(model);
 }
 

@@ -25,8 +25,9 @@ struct SwapEmaWeightsOptions {
 // When Fit() ends, the weights have the averages, with this callback and
 // without.
 //
-// Training that resumes from a checkpoint which was saved while the weights
-// were swapped continues from the averages.
+// Checkpoints that are saved while the weights are swapped have the averages as
+// the weights, and the weights with the state of this callback: training that
+// resumes from them continues with those.
 //
 // Equivalent to: keras.callbacks.SwapEMAWeights.
 class SwapEmaWeights final : public Callback {
@@ -43,6 +44,10 @@ class SwapEmaWeights final : public Callback {
   absl::Status OnTestBegin(Model& model) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
   bool watches_steps() const override { return false; }
+
+  CallbackState SaveState() const override;
+  //   kInvalidArgument  the weights are those of another model
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
 
  private:
   absl::Status UseAverages(Model& model);

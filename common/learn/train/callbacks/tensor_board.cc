@@ -1,11 +1,15 @@
 #include "common/learn/train/callbacks/tensor_board.h"
 
+#include <array>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
@@ -198,6 +202,30 @@ absl::Status TensorBoard::OnEpochEnd(Model& model, int epoch,
   }
   Write(train_, epoch, train_values);
   if (!validation_values.empty()) Write(validation_, epoch, validation_values);
+  return absl::OkStatus();
+}
+
+CallbackState TensorBoard::SaveState() const {
+  return {.text = absl::StrCat(batch_, ";", epoch_begin_update_, ";",
+                               epoch_batch_, ";", has_traced_ ? 1 : 0)};
+}
+
+absl::Status TensorBoard::RestoreState(Model&, const CallbackState& state) {
+  const std::vector<absl::string_view> fields = absl::StrSplit(state.text, ';');
+  std::array<int64_t, 4> numbers;
+  bool is_right = fields.size() == numbers.size();
+  for (size_t i = 0; is_right && i < numbers.size(); ++i) {
+    is_right = absl::SimpleAtoi(fields[i], &numbers[i]);
+  }
+  if (!is_right) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TensorBoard: the checkpoint contains the invalid state \"", state.text,
+        "\""));
+  }
+  batch_ = numbers[0];
+  epoch_begin_update_ = numbers[1];
+  epoch_batch_ = numbers[2];
+  has_traced_ = numbers[3] != 0;
   return absl::OkStatus();
 }
 

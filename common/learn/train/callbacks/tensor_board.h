@@ -79,6 +79,12 @@ class TensorBoard final : public Callback {
                                const Logs& logs) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
   bool watches_steps() const override { return options_.profile_batch != 0; }
+
+  // What has been written stays: values of steps that are trained again are
+  // written again, in another file.
+  CallbackState SaveState() const override;
+  //   kInvalidArgument  `state` is not one of this callback
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
   std::vector<std::string> output_folders() const override {
     return {options_.log_dir};
   }

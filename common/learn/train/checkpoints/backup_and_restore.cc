@@ -1,5 +1,6 @@
 #include "common/learn/train/checkpoints/backup_and_restore.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/training_recovery.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/checkpoints/training_progress.h"
@@ -36,7 +38,8 @@ void BackupAndRestoreOptions::VisitConfig(ConfigVisitor& visitor) {
 
 BackupAndRestore::BackupAndRestore(BackupAndRestoreOptions options)
     : options_(std::move(options)),
-      disk_(options_.disk == nullptr ? Disk::Real() : options_.disk) {}
+      disk_(options_.disk == nullptr ? Disk::Real() : options_.disk),
+      interval_(options_.save_freq) {}
 
 BackupAndRestore::~BackupAndRestore() = default;
 
@@ -67,6 +70,10 @@ absl::Status BackupAndRestore::OnTrainBegin(Model& model) {
                                     .checkpoint_count_max = kBackupCountMax,
                                     .disk = disk_}));
   }
+  if (TrainingRecovery* const recovery = model.strategy()->recovery()) {
+    RETURN_IF_ERROR(recovery->CheckCanSave(
+        JoinPath(options_.backup_dir, absl::StrCat(kCheckpointName, "-1"))));
+  }
   return Restore(model);
 }
 
@@ -92,16 +99,21 @@ absl::Status BackupAndRestore::Restore(Model& model) {
   return absl::OkStatus();
 }
 
-absl::Status BackupAndRestore::OnTrainBatchEnd(Model& model, int64_t,
+absl::Status BackupAndRestore::OnEpochBegin(Model&, int) {
+  interval_.BeginEpoch();
+  return absl::OkStatus();
+}
+
+absl::Status BackupAndRestore::OnTrainBatchEnd(Model& model, int64_t step,
                                                const Logs&) {
-  if (!options_.save_freq.has_value()) return absl::OkStatus();
-  if (++steps_since_save_ < *options_.save_freq) return absl::OkStatus();
-  steps_since_save_ = 0;
-  return Save(model, /*waits=*/false);
+  return interval_.IsDue(step) ? Save(model, /*waits=*/false)
+                               : absl::OkStatus();
 }
 
 absl::Status BackupAndRestore::OnEpochEnd(Model& model, int, const Logs&) {
-  if (!options_.save_each_epoch) return absl::OkStatus();
+  // The backup of an operator's stop is of a step. The epoch is incomplete.
+  const bool is_complete = !model.progress()->is_interrupted();
+  if (!options_.save_each_epoch || !is_complete) return absl::OkStatus();
   // However short epochs are, each is saved. The log has what went wrong.
   writer_.Await().IgnoreError();
   return Save(model, /*waits=*/false);
@@ -134,14 +146,32 @@ absl::Status BackupAndRestore::OnPreemption(Model& model) {
   return status;
 }
 
+std::vector<std::string> BackupAndRestore::saved() {
+  const bool is_idle = writer_.Await().ok() || !writer_.is_busy();
+  if (manager_ == nullptr || !is_idle) return {};
+  std::vector<std::string> saved = manager_->checkpoints();
+  std::reverse(saved.begin(), saved.end());
+  return saved;
+}
+
+CallbackState BackupAndRestore::SaveState() const {
+  return {.text = interval_.Save()};
+}
+
+absl::Status BackupAndRestore::RestoreState(Model&,
+                                            const CallbackState& state) {
+  return interval_.Restore("BackupAndRestore", state.text);
+}
+
 absl::Status BackupAndRestore::OnTrainEnd(Model& model, const Logs&) {
   writer_.Await().IgnoreError();  // The log has it.
   if (writer_.failure_count() > 0) {
     LOG(ERROR) << writer_.failure_count() << " backups to "
                << options_.backup_dir << " could not be written";
   }
-  const bool deletes =
-      options_.delete_checkpoint && model.strategy()->is_chief();
+  const bool deletes = options_.delete_checkpoint &&
+                       model.strategy()->is_chief() &&
+                       !model.progress()->is_interrupted();
   return deletes ? DeleteBackups() : absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/checkpoints/background_writer.h"
+#include "common/learn/train/checkpoints/save_interval.h"
 #include "common/learn/train/history.h"
 
 namespace muster {
@@ -25,7 +26,9 @@ struct BackupAndRestoreOptions {
   bool save_each_epoch = true;
   // Number of steps between backups within an epoch; unset: none.
   std::optional<int64_t> save_freq = std::nullopt;
-  // If true, deletes the backups when training has completed.
+  // If true, deletes the backups when training has completed: after the last
+  // epoch, or when a callback has ended it. What an operator ends is saved, and
+  // its backups remain.
   bool delete_checkpoint = true;
   // If true, a termination signal is handled after the current step: a backup
   // is saved before training ends.
@@ -59,7 +62,10 @@ class BackupAndRestore final : public Callback {
   //                                names the difference
   //   kDataLoss                    no backup can be read; the message has the
   //                                reason for each
+  //   kPermissionDenied            a parameter server may not write to
+  //                                backup_dir; names its folders
   absl::Status OnTrainBegin(Model& model) override;
+  absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
@@ -70,6 +76,9 @@ class BackupAndRestore final : public Callback {
     return options_.save_before_preemption;
   }
   std::vector<std::string> output_folders() const override;
+  std::vector<std::string> saved() override;
+  CallbackState SaveState() const override;
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
   int turn() const override { return 2; }
 
   // The backup that training resumed from; none if it started from the
@@ -85,7 +94,7 @@ class BackupAndRestore final : public Callback {
   Disk* const disk_;
   std::unique_ptr<CheckpointManager> manager_;  // On the chief only.
   std::optional<std::string> restored_;
-  int64_t steps_since_save_ = 0;
+  SaveInterval interval_;
   BackgroundWriter writer_;  // Destroyed before the members it uses.
 };
 

@@ -1,11 +1,14 @@
 #include "common/learn/train/checkpoints/model_checkpoint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
@@ -13,9 +16,11 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/training_recovery.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/file_name_pattern.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
@@ -23,8 +28,10 @@
 namespace muster {
 namespace {
 
+constexpr char kName[] = "ModelCheckpoint";
+
 absl::Status Refuse(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("ModelCheckpoint: ", what));
+  return absl::InvalidArgumentError(absl::StrCat(kName, ": ", what));
 }
 
 // As Keras: the suffix says what is in the file.
@@ -74,7 +81,8 @@ void ModelCheckpointOptions::VisitConfig(ConfigVisitor& visitor) {
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
     : options_(std::move(options)),
       disk_(options_.disk == nullptr ? Disk::Real() : options_.disk),
-      best_(options_.initial_value_threshold) {}
+      best_(options_.initial_value_threshold),
+      interval_(options_.save_freq) {}
 
 ModelCheckpoint::~ModelCheckpoint() = default;
 
@@ -92,11 +100,6 @@ absl::Status ModelCheckpoint::CheckOptions(
     return Refuse(absl::StrCat("max_to_keep is ", *options.max_to_keep,
                                "; expected at least 1"));
   }
-  if (options.save_best_only) {
-    RETURN_IF_ERROR(
-        Monitor::Create("ModelCheckpoint", options.monitor, options.mode)
-            .status());
-  }
   return absl::OkStatus();
 }
 
@@ -113,7 +116,14 @@ absl::Status ModelCheckpoint::OnTrainBegin(Model& model) {
   if (options_.save_best_only) {
     ASSIGN_OR_RETURN(
         monitor_,
-        Monitor::Create("ModelCheckpoint", options_.monitor, options_.mode));
+        Monitor::Create(kName, options_.monitor, options_.mode,
+                        model.progress()->DirectionOf(options_.monitor)));
+  }
+  if (TrainingRecovery* const recovery = model.strategy()->recovery()) {
+    RETURN_IF_ERROR(recovery->CheckCanSave(
+        JoinPath(options_.directory.empty() ? FolderOfFile(options_.filepath)
+                                            : options_.directory,
+                 "ckpt-1")));
   }
   if (options_.directory.empty() || !model.strategy()->is_chief()) {
     return absl::OkStatus();
@@ -135,15 +145,13 @@ std::vector<std::string> ModelCheckpoint::output_folders() const {
 
 absl::Status ModelCheckpoint::OnEpochBegin(Model&, int epoch) {
   epoch_ = epoch;
+  interval_.BeginEpoch();
   return absl::OkStatus();
 }
 
 absl::Status ModelCheckpoint::OnTrainBatchEnd(Model& model, int64_t step,
                                               const Logs& logs) {
-  if (!options_.save_freq.has_value()) return absl::OkStatus();
-  if (++steps_since_save_ < *options_.save_freq) return absl::OkStatus();
-  steps_since_save_ = 0;
-  return Save(model, step + 1, logs);
+  return interval_.IsDue(step) ? Save(model, step + 1, logs) : absl::OkStatus();
 }
 
 absl::Status ModelCheckpoint::OnEpochEnd(Model& model, int, const Logs& logs) {
@@ -192,6 +200,7 @@ bool ModelCheckpoint::IsDue(Model& model, const Logs& logs,
 absl::Status ModelCheckpoint::Save(Model& model, int64_t batch,
                                    const Logs& logs) {
   ASSIGN_OR_RETURN(const std::string where, NameOf(batch, logs));
+  const std::optional<double> best_before = best_;
   if (!IsDue(model, logs, where)) return absl::OkStatus();
   if (KerasFileKindOf(options_.filepath) != KerasFileKind::kNone) {
     SaveKerasFile(model, where);
@@ -200,29 +209,48 @@ absl::Status ModelCheckpoint::Save(Model& model, int64_t batch,
   ASSIGN_OR_RETURN(std::unique_ptr<TrainingSnapshot> snapshot,
                    options_.save_weights_only ? model.TakeWeightsSnapshot()
                                               : model.TakeSnapshot());
-  if (model.strategy()->is_chief()) Write(std::move(snapshot), where);
+  if (!model.strategy()->is_chief()) return absl::OkStatus();
+  // What is not saved is not the best of what is.
+  if (!Write(std::move(snapshot), where)) best_ = best_before;
   return absl::OkStatus();
 }
 
 void ModelCheckpoint::SaveKerasFile(Model& model, const std::string& path) {
   // The writer logs and counts failures. All processes take part in saving.
-  writer_
-      .Run(path,
-           [&] {
-             return options_.save_weights_only ? model.SaveWeights(path)
-                                               : model.Save(path);
-           })
-      .IgnoreError();
+  const absl::Status saved = writer_.Run(path, [&] {
+    return options_.save_weights_only ? model.SaveWeights(path)
+                                      : model.Save(path);
+  });
+  if (saved.ok()) NoteSaved(path);
 }
 
-void ModelCheckpoint::Write(std::unique_ptr<TrainingSnapshot> snapshot,
+void ModelCheckpoint::NoteSaved(const std::string& path) {
+  saved_.erase(std::remove(saved_.begin(), saved_.end(), path), saved_.end());
+  saved_.push_back(path);
+}
+
+bool ModelCheckpoint::Write(std::unique_ptr<TrainingSnapshot> snapshot,
                             const std::string& where) {
   // The function has to be copyable.
   const std::shared_ptr<TrainingSnapshot> shared = std::move(snapshot);
-  writer_.Start(absl::StrCat("checkpoint ", where), [this, shared, where] {
-    if (manager_ == nullptr) return shared->WriteTo(disk_, where);
-    return shared->WriteTo(disk_, manager_.get()).status();
-  });
+  return writer_.Start(
+      absl::StrCat("checkpoint ", where),
+      [this, shared, where]() -> absl::Status {
+        if (manager_ != nullptr) {
+          return shared->WriteTo(disk_, manager_.get()).status();
+        }
+        RETURN_IF_ERROR(shared->WriteTo(disk_, where));
+        NoteSaved(where);
+        return absl::OkStatus();
+      });
+}
+
+std::vector<std::string> ModelCheckpoint::saved() {
+  if (!writer_.Await().ok() && writer_.is_busy()) return {};
+  std::vector<std::string> saved =
+      manager_ != nullptr ? manager_->checkpoints() : saved_;
+  std::reverse(saved.begin(), saved.end());
+  return saved;
 }
 
 absl::Status ModelCheckpoint::OnTrainEnd(Model&, const Logs&) {
@@ -242,22 +270,22 @@ absl::Status ModelCheckpoint::OnPreemption(Model&) {
   return absl::OkStatus();
 }
 
-std::string ModelCheckpoint::SaveState() const {
-  return absl::StrCat(best_.has_value() ? ShortestText(*best_) : "", ";",
-                      steps_since_save_);
+CallbackState ModelCheckpoint::SaveState() const {
+  return {.text = absl::StrCat(best_.has_value() ? ShortestText(*best_) : "",
+                               ";", interval_.Save())};
 }
 
-absl::Status ModelCheckpoint::RestoreState(const std::string& state) {
-  const size_t end = state.find(';');
+absl::Status ModelCheckpoint::RestoreState(Model&, const CallbackState& state) {
+  const std::pair<absl::string_view, absl::string_view> fields =
+      absl::StrSplit(state.text, absl::MaxSplits(';', 1));
   double best = 0;
-  int64_t steps = 0;
-  if (end == std::string::npos ||
-      !absl::SimpleAtoi(state.substr(end + 1), &steps) ||
-      (end > 0 && !absl::SimpleAtod(state.substr(0, end), &best))) {
-    return Refuse(absl::StrCat("what was saved of it is \"", state, "\""));
+  if (!fields.first.empty() && !absl::SimpleAtod(fields.first, &best)) {
+    return Refuse(absl::StrCat("the checkpoint contains the invalid state \"",
+                               state.text, "\""));
   }
-  steps_since_save_ = steps;
-  if (end > 0) best_ = best;
+  RETURN_IF_ERROR(interval_.Restore(kName, fields.second));
+  best_ = fields.first.empty() ? options_.initial_value_threshold
+                               : std::optional(best);
   return absl::OkStatus();
 }
 

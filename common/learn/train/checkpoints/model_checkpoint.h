@@ -15,6 +15,7 @@
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/checkpoints/background_writer.h"
+#include "common/learn/train/checkpoints/save_interval.h"
 #include "common/learn/train/history.h"
 
 namespace muster {
@@ -86,10 +87,11 @@ class ModelCheckpoint final : public Callback {
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnPreemption(Model& model) override;
 
-  std::string SaveState() const override;
-  absl::Status RestoreState(const std::string& state) override;
+  CallbackState SaveState() const override;
+  absl::Status RestoreState(Model& model, const CallbackState& state) override;
   bool watches_steps() const override { return options_.save_freq.has_value(); }
   std::vector<std::string> output_folders() const override;
+  std::vector<std::string> saved() override;
   int turn() const override { return 1; }
 
   std::optional<double> best() const { return best_; }
@@ -98,8 +100,10 @@ class ModelCheckpoint final : public Callback {
   bool IsDue(Model& model, const Logs& logs, const std::string& where);
   absl::Status Save(Model& model, int64_t batch, const Logs& logs);
   void SaveKerasFile(Model& model, const std::string& path);
-  void Write(std::unique_ptr<TrainingSnapshot> snapshot,
+  // Returns whether it has begun to write.
+  bool Write(std::unique_ptr<TrainingSnapshot> snapshot,
              const std::string& where);
+  void NoteSaved(const std::string& path);
   absl::StatusOr<std::string> NameOf(int64_t batch, const Logs& logs) const;
 
   const ModelCheckpointOptions options_;
@@ -108,7 +112,9 @@ class ModelCheckpoint final : public Callback {
   std::unique_ptr<CheckpointManager> manager_;  // `directory`; chief only.
   std::optional<double> best_;
   int epoch_ = 0;
-  int64_t steps_since_save_ = 0;
+  SaveInterval interval_;
+  // Without `directory`: what was saved, newest last. Written by the writer.
+  std::vector<std::string> saved_;
   BackgroundWriter writer_;  // Destroyed before the members it uses.
 };
 

@@ -104,6 +104,32 @@ TEST_F(ModelCheckpointTest, WithinEpochsBatchesAreCounted) {
   EXPECT_FALSE(std::filesystem::exists(Path("1-2.index")));
 }
 
+TEST_F(ModelCheckpointTest, StepsAreCountedHoweverManyAreOneExecution) {
+  for (const int steps_per_execution : {1, 2, 4, 12}) {
+    SCOPED_TRACE(steps_per_execution);
+    ASSERT_OK(model_.Compile({.optimizer = Sgd({.learning_rate = 0.25}),
+                              .loss = MeanSquaredError(),
+                              .steps_per_execution = steps_per_execution}));
+    const std::string folder = Path(absl::StrCat(steps_per_execution));
+    std::filesystem::create_directories(folder);
+    ModelCheckpoint checkpoint({.filepath = folder + "/{batch}.weights.h5",
+                                .save_weights_only = true,
+                                .save_freq = 4});
+    ASSERT_OK(model_
+                  .Fit(TwoRows().Repeat(6), {.verbose = Verbosity::kSilent,
+                                             .callbacks = {&checkpoint}})
+                  .status());
+    for (const int batch : {4, 8, 12}) {
+      // Keras, too, saves once where several are due.
+      const bool is_saved = steps_per_execution < 12 || batch == 12;
+      EXPECT_EQ(std::filesystem::exists(
+                    absl::StrCat(folder, "/", batch, ".weights.h5")),
+                is_saved)
+          << batch;
+    }
+  }
+}
+
 TEST_F(ModelCheckpointTest, OnlyTheBestIsSaved) {
   ASSERT_OK(Fit({.filepath = Path("best"),
                  .monitor = "loss",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -21,6 +22,8 @@
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "common/learn/train/checkpoints/callback_tensors.h"
+#include "common/learn/train/checkpoints/training_state.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_state.pb.h"
 #include "proto/variable.pb.h"
@@ -122,6 +125,17 @@ absl::Status AddMomentumProduct(const proto::Optimizer& optimizer,
                      Tensor::Scalar<float>(static_cast<float>(product)));
 }
 
+absl::Status AddCallbackTensors(const CallbackTensors& tensors,
+                                StateWriter* writer) {
+  for (size_t callback = 0; callback < tensors.size(); ++callback) {
+    for (size_t i = 0; i < tensors[callback].size(); ++i) {
+      RETURN_IF_ERROR(
+          writer->Add(CallbackTensorPath(callback, i), tensors[callback][i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // What Keras' LossScaleOptimizer keeps around the optimizer, whose own
 // iterations and learning rate stay 0. `counter` is that of the variable.
 absl::Status AddLossScale(const std::string& variable,
@@ -157,19 +171,19 @@ absl::Status AddLossScale(const std::string& variable,
 }  // namespace
 
 TrainingSnapshot::TrainingSnapshot(std::unique_ptr<VariableSnapshot> variables,
-                                   int shard_count, proto::TrainingState state,
+                                   int shard_count, TrainingState state,
                                    bool has_state,
                                    std::vector<ObjectReference> references)
     : variables_(std::move(variables)),
       variable_shard_count_(shard_count),
-      state_(std::make_unique<const proto::TrainingState>(std::move(state))),
+      state_(std::move(state)),
       has_state_(has_state),
       references_(std::move(references)) {}
 
 TrainingSnapshot::~TrainingSnapshot() = default;
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::Take(
-    VariableStore& variables, proto::TrainingState state,
+    VariableStore& variables, TrainingState state,
     std::vector<ObjectReference> references, const std::string& loss_scale) {
   ASSIGN_OR_RETURN(std::unique_ptr<VariableSnapshot> snapshot,
                    variables.TakeSnapshot());
@@ -220,15 +234,16 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
   if (has_state_) {
     RETURN_IF_ERROR(
         named.Add(IterationsPath(), Tensor::Scalar<int64_t>(iterations)));
-    RETURN_IF_ERROR(AddLearningRate(state_->optimizer(), &named));
+    RETURN_IF_ERROR(AddLearningRate(state().optimizer(), &named));
     RETURN_IF_ERROR(
-        AddMomentumProduct(state_->optimizer(), iterations, &named));
+        AddMomentumProduct(state().optimizer(), iterations, &named));
     if (!loss_scale_.empty()) {
       RETURN_IF_ERROR(AddLossScale(loss_scale_, loss_scale_counter_, &named));
     }
     RETURN_IF_ERROR(
         named.Add(TrainingStatePath(),
-                  Tensor::Scalar<std::string>(state_->SerializeAsString())));
+                  Tensor::Scalar<std::string>(state().SerializeAsString())));
+    RETURN_IF_ERROR(AddCallbackTensors(state_.callback_tensors(), &named));
   }
   for (const ObjectReference& reference : references_) {
     RETURN_IF_ERROR(named.AddReference(reference));

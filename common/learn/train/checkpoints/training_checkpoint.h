@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_CHECKPOINT_H_
 #define COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_CHECKPOINT_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/train/checkpoints/training_state.h"
 
 namespace muster {
 
@@ -24,9 +26,9 @@ class TrainingState;
 }  // namespace proto
 
 // Checkpoints of training. A checkpoint consists of the shards of the variables
-// and one more shard with TrainingState and the object graph, through which
-// TensorFlow finds the tensors. docs/design/checkpoints.md says what is
-// restored bit-identically.
+// and one more shard with TrainingState, the tensors of callbacks, and the
+// object graph, through which TensorFlow finds the tensors.
+// docs/design/checkpoints.md says what is restored bit-identically.
 
 // The state of training between two steps, which any thread can write while
 // training continues.
@@ -39,7 +41,7 @@ class TrainingSnapshot {
   // KerasObjectsOf(model). `loss_scale` is the variable with the scale of the
   // loss, which Keras' LossScaleOptimizer then finds; empty: none.
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Take(
-      VariableStore& variables, proto::TrainingState state,
+      VariableStore& variables, TrainingState state,
       std::vector<ObjectReference> references = {},
       const std::string& loss_scale = "");
 
@@ -47,7 +49,7 @@ class TrainingSnapshot {
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeights(
       VariableStore& variables, std::vector<ObjectReference> references = {});
 
-  const proto::TrainingState& state() const { return *state_; }
+  const proto::TrainingState& state() const { return state_.message(); }
 
   // Writes the checkpoint. Must be called at most once, on the chief only. An
   // existing checkpoint with this prefix is replaced.
@@ -63,7 +65,7 @@ class TrainingSnapshot {
 
  private:
   TrainingSnapshot(std::unique_ptr<VariableSnapshot> variables, int shard_count,
-                   proto::TrainingState state, bool has_state,
+                   TrainingState state, bool has_state,
                    std::vector<ObjectReference> references);
 
   int shard_count() const { return variable_shard_count_ + 1; }
@@ -72,7 +74,7 @@ class TrainingSnapshot {
 
   const std::unique_ptr<VariableSnapshot> variables_;
   const int variable_shard_count_;
-  const std::unique_ptr<const proto::TrainingState> state_;
+  const TrainingState state_;
   const bool has_state_;
   const std::vector<ObjectReference> references_;
   // The variables that are no weights: their counts are no iterations.

@@ -1,12 +1,17 @@
 #ifndef COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_PROGRESS_H_
 #define COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_PROGRESS_H_
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/learn/train/checkpoints/training_state.h"
+#include "common/learn/train/metric_direction.h"
 
 namespace muster {
 
-// Access to the progress of Fit(), for callbacks that save and restore it.
+// Access to a call of Fit(), for its callbacks. Those that save and restore
+// training use its progress.
 class TrainingProgress {
  public:
   virtual ~TrainingProgress() = default;
@@ -20,6 +25,16 @@ class TrainingProgress {
   // variables.
   //   kFailedPrecondition  a step has already been run
   virtual absl::Status GoOnFrom(const TrainingState& state) = 0;
+
+  // True if an operator ends training before its end. State() is that of the
+  // last step only until the hooks of the epoch's end are called.
+  virtual bool is_interrupted() const = 0;
+
+  // The direction in which a value of the logs improves, those of validation
+  // among them. Unset for values that are neither losses nor metrics, and for
+  // metrics that have none, such as counts.
+  virtual std::optional<MetricDirection> DirectionOf(
+      absl::string_view name) const = 0;
 };
 
 }  // namespace muster

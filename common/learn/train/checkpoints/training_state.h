@@ -2,6 +2,10 @@
 #define COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_STATE_H_
 
 #include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 namespace proto {
@@ -18,11 +22,19 @@ class TrainingState {
   TrainingState();
   // Implicit, because the message is the form of the state in checkpoints.
   TrainingState(proto::TrainingState message);
+  // `callback_tensors`: those of each callback, as the message counts them.
+  TrainingState(proto::TrainingState message,
+                std::vector<std::vector<Tensor>> callback_tensors);
 
   const proto::TrainingState& message() const { return *message_; }
+  const std::vector<std::vector<Tensor>>& callback_tensors() const {
+    return *callback_tensors_;
+  }
 
  private:
   std::shared_ptr<const proto::TrainingState> message_;  // Never null.
+  std::shared_ptr<const std::vector<std::vector<Tensor>>>
+      callback_tensors_;  // Never null.
 };
 
 }  // namespace muster

@@ -29,6 +29,7 @@
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/training_recovery.h"
 #include "common/learn/strategy/worker_agreement.h"
 #include "common/learn/train/adapt.h"
 #include "common/learn/train/callback.h"
@@ -245,6 +246,15 @@ bool SavesFinal(const proto::TrainingJob& job) {
   return !job.has_save_final_weights() || job.save_final_weights();
 }
 
+// Parameter servers write their parts of the final weights.
+absl::Status CheckFinalFolder(const proto::TrainingJob& job,
+                              const RunJobOptions& options,
+                              Strategy& strategy) {
+  TrainingRecovery* const recovery = strategy.recovery();
+  if (recovery == nullptr || !SavesFinal(job)) return absl::OkStatus();
+  return recovery->CheckCanSave(JoinPath(options.run_dir, "final_weights"));
+}
+
 // A signal that ends training leaves the final files too.
 absl::Status Train(Model& model, const Dataset& data, FitOptions fit,
                    const ResolvedJob& resolved, const RunJobOptions& options,
@@ -346,14 +356,25 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(RestoreFirstWeights(resolved, options, &model));
+  RETURN_IF_ERROR(CheckFinalFolder(job, options, *strategy));
   FitOptions fit = BuildFitOptions(job, datasets, options);
   fit.callbacks = Borrow(callbacks);
-  // Such a run fails too, but with its summary written.
-  const bool fails_on_non_finite = std::exchange(fit.fail_on_non_finite, false);
-  RETURN_IF_ERROR(Train(model, datasets.train, std::move(fit), resolved,
-                        options, *strategy, &summary.history));
+  const bool fails_on_non_finite = fit.fail_on_non_finite;
+  fit.history_of_failure = &summary.history;
+  const absl::Status trained =
+      Train(model, datasets.train, std::move(fit), resolved, options, *strategy,
+            &summary.history);
   for (const auto& [name, values] : summary.history.history) {
     summary.final[name] = values.back();
+  }
+  if (!trained.ok()) {
+    const bool has_diverged = absl::IsInternal(trained) &&
+                              summary.history.first_non_finite.has_value();
+    if (!has_diverged || !strategy->is_chief()) return trained;
+    summary.report = strategy->Report();
+    summary.run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+    RETURN_IF_ERROR(WriteSummary(summary, options, output));
+    return trained;
   }
   if (datasets.test.has_value()) {
     RETURN_IF_ERROR(Test(model, *datasets.test, options, output, &summary));
@@ -380,8 +401,13 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
 
 absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
   const proto::TrainingJob& job = resolved.job();
+  // Nothing but the order of the data comes from the seed: weights are
+  // restored.
+  const uint64_t seed = options.seed.value_or(job.seed());
+  ASSIGN_OR_RETURN(CompileOptions compile_options,
+                   resolved.BuildCompileOptions(seed));
   ASSIGN_OR_RETURN(CheckpointEvaluator::Options evaluator_options,
-                   BuildJobEvaluator(job, options.run_dir));
+                   BuildJobEvaluator(job, options.run_dir, compile_options));
   if (!job.evaluator().has_timeout_seconds()) {
     evaluator_options.timeout = options.evaluator_timeout;
   }
@@ -389,8 +415,6 @@ absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Strategy> strategy,
       DefaultStrategy::Create({.thread_count = options.thread_count}));
-  // Nothing but the order of the data comes from it: weights are restored.
-  const uint64_t seed = options.seed.value_or(job.seed());
   ASSIGN_OR_RETURN(const JobDatasets datasets, resolved.Datasets(seed));
   const std::optional<Dataset>& data =
       datasets.validation.has_value() ? datasets.validation : datasets.test;
@@ -399,8 +423,6 @@ absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
         "validation is missing: an evaluator needs data, `validation`, "
         "`validation_split` or `test`");
   }
-  ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   resolved.BuildCompileOptions(seed));
   RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));

@@ -71,7 +71,8 @@ struct RunJobOptions {
 //                     before anything is started, as EnsureWritable()
 //   kInternal         a loss or metric became NaN or infinite, and the job does
 //                     not say fail_on_non_finite: false; after the summary was
-//                     written
+//                     written. A loss ends the run when it does, without final
+//                     weights
 //   kUnimplemented    export_onnx, and the model has no form in ONNX; after the
 //                     summary was written
 //   others            as ResolvedJob::Datasets(), make_strategy or Model::Fit()

@@ -4,16 +4,21 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/metric.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/evaluator/exporter.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/job/job_config_reader.h"
+#include "common/learn/train/metric_direction.h"
+#include "common/learn/train/step_results.h"
 #include "proto/job_callback.pb.h"
 #include "proto/training_job.pb.h"
 
@@ -22,8 +27,28 @@ namespace {
 
 using proto::JobEvaluator;
 
-absl::StatusOr<ExporterOptions> BuildExporter(
-    const JobEvaluator::Exporter& job) {
+// As logs of an evaluation call the metrics. Those of several outputs have the
+// names of the outputs before their own.
+std::optional<MetricDirection> DirectionOf(const CompileOptions& compiled,
+                                           absl::string_view name) {
+  StepResults results;
+  const auto add = [&](const std::vector<Metric>& metrics) {
+    for (const Metric& metric : metrics) {
+      const bool has_name =
+          name == metric.name() || absl::EndsWith(name, "_" + metric.name());
+      if (has_name) results.metrics.push_back(metric.Named(name));
+    }
+  };
+  add(compiled.metrics);
+  add(compiled.weighted_metrics);
+  for (const auto& metrics : compiled.output_metrics) add(metrics);
+  for (const auto& metrics : compiled.weighted_output_metrics) add(metrics);
+  if (absl::EndsWith(name, "_loss")) results.losses.emplace_back(name);
+  return muster::DirectionOf(results, name);
+}
+
+absl::StatusOr<ExporterOptions> BuildExporter(const JobEvaluator::Exporter& job,
+                                              const CompileOptions& compiled) {
   // In the order of ExportWhen.
   static constexpr absl::string_view kWhenNames[] = {"best", "latest", "final"};
   ExporterOptions options{.when = ExportWhen::kBest};
@@ -41,7 +66,8 @@ absl::StatusOr<ExporterOptions> BuildExporter(
   }
   if (options.when != ExportWhen::kBest) return options;
   ASSIGN_OR_RETURN(const Monitor monitor,
-                   Monitor::Create("exporter", monitored, mode));
+                   Monitor::Create("exporter", monitored, mode,
+                                   DirectionOf(compiled, monitored)));
   options.is_better = [monitor](const Logs& best, const Logs& current) {
     const std::optional<double> value = monitor.Find(current);
     return value.has_value() &&
@@ -65,7 +91,8 @@ std::string JobCheckpointDir(const proto::TrainingJob& job) {
 }
 
 absl::StatusOr<CheckpointEvaluator::Options> BuildJobEvaluator(
-    const proto::TrainingJob& job, const std::string& run_dir) {
+    const proto::TrainingJob& job, const std::string& run_dir,
+    const CompileOptions& compiled) {
   const JobEvaluator& evaluator = job.evaluator();
   CheckpointEvaluator::Options options;
   options.checkpoint_dir = JobCheckpointDir(job);
@@ -98,7 +125,7 @@ absl::StatusOr<CheckpointEvaluator::Options> BuildJobEvaluator(
   }
   for (int i = 0; i < evaluator.exporters_size(); ++i) {
     absl::StatusOr<ExporterOptions> exporter =
-        BuildExporter(evaluator.exporters(i));
+        BuildExporter(evaluator.exporters(i), compiled);
     if (!exporter.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("evaluator: exporters[", i,

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
+#include "common/learn/train/fit_options.h"
 
 namespace muster {
 
@@ -16,10 +17,12 @@ class TrainingJob;
 // else the first model_checkpoint; empty where neither says it.
 std::string JobCheckpointDir(const proto::TrainingJob& job);
 
-// Reads the evaluator of a job file.
+// Reads the evaluator of a job file. `compiled` says which metrics the model
+// has.
 //   kInvalidArgument  something is missing or out of range; names the field
 absl::StatusOr<CheckpointEvaluator::Options> BuildJobEvaluator(
-    const proto::TrainingJob& job, const std::string& run_dir);
+    const proto::TrainingJob& job, const std::string& run_dir,
+    const CompileOptions& compiled);
 
 }  // namespace muster
 

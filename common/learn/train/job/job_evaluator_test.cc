@@ -20,9 +20,11 @@
 #include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "common/io/events/testing/event_file.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/nn/metrics.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
 #include "common/learn/train/evaluator/exporter.h"
 #include "common/learn/train/evaluator/training_end.h"
+#include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/progress_bar.h"
@@ -72,7 +74,12 @@ class JobEvaluatorTest : public ::testing::Test {
     job_.clear_evaluator();
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(
         absl::StrCat("evaluator { ", evaluator, " }"), &job_));
-    return std::string(BuildJobEvaluator(job_, run_dir_).status().message());
+    return std::string(
+        BuildJobEvaluator(job_, run_dir_, Compiled()).status().message());
+  }
+
+  static CompileOptions Compiled() {
+    return {.metrics = {SparseCategoricalAccuracy().Named("accuracy")}};
   }
 
   absl::Status Evaluate(const RunJobOptions& options) {
@@ -178,7 +185,7 @@ TEST_F(JobEvaluatorTest, BestIsByTheMonitorOfTheJob) {
                     "exporters { name: \"e\" monitor: \"accuracy\" }"),
             "");
   ASSERT_OK_AND_ASSIGN(const CheckpointEvaluator::Options options,
-                       BuildJobEvaluator(job_, run_dir_));
+                       BuildJobEvaluator(job_, run_dir_, Compiled()));
   const auto& is_better = options.exporters[0].is_better;
   EXPECT_TRUE(is_better({{"accuracy", 0.5}}, {{"accuracy", 0.6}}));
   EXPECT_FALSE(is_better({{"accuracy", 0.5}}, {{"accuracy", 0.4}}));

@@ -234,7 +234,7 @@ TEST_F(JobTest, TrainsAsItsOptionsSay) {
   EXPECT_GT(json.at("history").at("val_loss").at(0), 0);
 }
 
-TEST_F(JobTest, ALossThatIsNoNumberFailsTheRunAtItsEnd) {
+TEST_F(JobTest, ALossThatIsNoNumberEndsTheRun) {
   proto::TrainingJob job = ParseJob(kJob);
   job.mutable_optimizer()->mutable_adam()->set_learning_rate(1e20);
   const absl::Status status = Run(job, "diverged").status();
@@ -245,7 +245,7 @@ TEST_F(JobTest, ALossThatIsNoNumberFailsTheRunAtItsEnd) {
   EXPECT_EQ(ExitCodeOf(status), ExitCode::kFailure);
   std::ifstream file(Path("diverged/summary.json"));
   const nlohmann::json json = nlohmann::json::parse(file);
-  EXPECT_EQ(json.at("history").at("epoch").size(), 6u);
+  EXPECT_LT(json.at("history").at("epoch").size(), 6u);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(json.at("first_non_finite").at("name")));
 

@@ -88,12 +88,13 @@ absl::Status ExpectAtLeastOne(absl::string_view field, int64_t value) {
 }
 
 // All checks but those of the model, which is checked by building it, and of
-// what it is compiled with.
-absl::Status CheckAroundModel(const proto::TrainingJob& job) {
+// `options`, what it is compiled with.
+absl::Status CheckAroundModel(const proto::TrainingJob& job,
+                              const CompileOptions& options) {
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
   RETURN_IF_ERROR(BuildJobCallbacks(job).status());
   if (job.has_evaluator()) {
-    RETURN_IF_ERROR(BuildJobEvaluator(job, /*run_dir=*/"").status());
+    RETURN_IF_ERROR(BuildJobEvaluator(job, /*run_dir=*/"", options).status());
   }
   RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
   if (!job.has_train()) {
@@ -186,7 +187,7 @@ absl::StatusOr<ResolvedJob> ResolvedJob::FromProto(
   ASSIGN_OR_RETURN(const CompileOptions options,
                    resolved.BuildCompileOptions(/*seed=*/0));
   RETURN_IF_ERROR(CheckLayersOf(options, resolved.layer()));
-  RETURN_IF_ERROR(CheckAroundModel(job));
+  RETURN_IF_ERROR(CheckAroundModel(job, options));
   resolved.SetAgreed(CanonicalForm(job, /*locations=*/nullptr));
   return resolved;
 }
