@@ -173,6 +173,7 @@ absl::Status FitRun::Train() {
     history_.step_durations = *durations;
   }
   history_.device_idle_share = loop_->DeviceIdleShare();
+  history_.is_stopped = control_->is_interrupted;
   return absl::OkStatus();
 }
 

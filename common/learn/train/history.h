@@ -25,6 +25,9 @@ struct History {
   // The first loss or metric that was NaN or infinite.
   std::optional<NonFiniteValue> first_non_finite;
 
+  // An operator has ended training before its end.
+  bool is_stopped = false;
+
   int64_t step_count = 0;
   int64_t example_count = 0;
   // Spent training, without validation; by earlier processes too if training

@@ -92,6 +92,7 @@ std::string ToJson(const RunSummary& summary) {
       {"history", Epochs(history)},
       {"final", Values(summary.final)},
       {"first_non_finite", FirstNonFinite(history)},
+      {"is_stopped", history.is_stopped},
       {"steps", history.step_count},
       {"examples", history.example_count},
       {"train_seconds", history.train_seconds},

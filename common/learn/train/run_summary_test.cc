@@ -18,5 +18,12 @@ TEST(RunSummaryTest, TotalTimeCountsEarlierRunsAsTrainTimeDoes) {
   EXPECT_EQ(json.at("examples_per_second"), 10);
 }
 
+TEST(RunSummaryTest, SaysThatAnOperatorHasStoppedTheRun) {
+  RunSummary summary;
+  EXPECT_EQ(nlohmann::json::parse(ToJson(summary)).at("is_stopped"), false);
+  summary.history.is_stopped = true;
+  EXPECT_EQ(nlohmann::json::parse(ToJson(summary)).at("is_stopped"), true);
+}
+
 }  // namespace
 }  // namespace muster

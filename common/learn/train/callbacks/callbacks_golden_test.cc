@@ -21,6 +21,7 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/losses.h"
+#include "common/learn/nn/metrics.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/callbacks.h"
@@ -95,8 +96,11 @@ TEST_P(CallbacksGoldenTest, MatchesKeras) {
       }});
 
   Model model = Sequential({Dense(1, {.use_bias = false})});
-  ASSERT_OK(model.Compile(
-      {.optimizer = Sgd({.learning_rate = 0.5}), .loss = MeanSquaredError()}));
+  ASSERT_OK(
+      model.Compile({.optimizer = Sgd({.learning_rate = 0.5}),
+                     .loss = MeanSquaredError(),
+                     // Monitored by some cases, with the values of the script.
+                     .metrics = {BinaryAccuracy().Named("accuracy")}}));
   const Dataset data =
       Dataset::FromTensorSlices({Tensor::Zeros(DType::kFloat32, {1, 1}),
                                  Tensor::Zeros(DType::kFloat32, {1, 1})})

@@ -76,7 +76,7 @@ TEST(BackgroundWriterTest, RepeatedSkipsAreLoggedOnceAndThenCounted) {
   {
     BackgroundWriter writer;
     EXPECT_TRUE(writer.Start("first", [&] {
-      may_end.WaitForNotification();
+      may_end.WaitForNotificationWithTimeout(absl::Minutes(1));
       return absl::OkStatus();
     }));
     for (int i = 0; i < 76; ++i) {

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -28,10 +31,13 @@
 #include "common/net/process/run_lease.h"
 #include "common/net/process/task_log.h"
 #include "common/net/process/version.h"
+#include "proto/job_callback.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {
+
+constexpr int64_t kSummaryBytesMax = int64_t{256} << 20;
 
 std::string RunDir(const TaskOptions& options) {
   if (!options.run_dir.empty()) return options.run_dir;
@@ -54,11 +60,30 @@ absl::Status CheckEvaluatorRunDir(const TaskOptions& options,
       "evaluator has to be given that of the training");
 }
 
+bool KeepsBackups(const proto::TrainingJob& job) {
+  return std::any_of(job.callbacks().begin(), job.callbacks().end(),
+                     [](const proto::JobCallback& callback) {
+                       return callback.has_backup_and_restore();
+                     });
+}
+
+// True if an operator has stopped the run of this summary.
+bool WasStopped(const std::string& summary) {
+  const absl::StatusOr<std::string> text =
+      ReadFile(Disk::Real(), summary, kSummaryBytesMax);
+  if (!text.ok()) return false;
+  const auto json =
+      nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto found = json.find("is_stopped");
+  return found != json.end() && *found == true;
+}
+
 // A run that was interrupted continues in its folder; one that is over left
 // results there, which the next would overwrite.
-absl::Status CheckRunIsNotOver(const std::string& run_dir) {
+absl::Status CheckRunIsNotOver(const std::string& run_dir, bool keeps_backups) {
   const std::string summary = JoinPath(run_dir, "summary.json");
   if (!Disk::Real()->Open(summary).ok()) return absl::OkStatus();
+  if (keeps_backups && WasStopped(summary)) return absl::OkStatus();
   return WithExitCode(
       absl::InvalidArgumentError(absl::StrCat(
           "--run_dir=", run_dir, " holds the results of a run that is over (",
@@ -74,7 +99,8 @@ absl::Status CheckConfiguredJob(const TaskOptions& options, ResolvedJob& job) {
     return absl::OkStatus();
   }
   if (!options.run_dir.empty()) {
-    RETURN_IF_ERROR(CheckRunIsNotOver(options.run_dir));
+    RETURN_IF_ERROR(
+        CheckRunIsNotOver(options.run_dir, KeepsBackups(job.job())));
   }
   return CheckJob(job, options.config, std::cout);
 }
@@ -140,9 +166,10 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
     return EvaluateJobFile(task, std::move(resolved), run_options);
   }
   std::unique_ptr<RunLease> lease;
+  const bool keeps_backups = KeepsBackups(resolved.job());
   run_options.on_run_dir = [&](const std::string& folder) -> absl::Status {
     ASSIGN_OR_RETURN(lease, TakeRunLease(&task, folder));
-    if (is_chief) RETURN_IF_ERROR(CheckRunIsNotOver(folder));
+    if (is_chief) RETURN_IF_ERROR(CheckRunIsNotOver(folder, keeps_backups));
     WriteLogBesideResults(options, is_chief, folder);
     return absl::OkStatus();
   };
