@@ -313,7 +313,8 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
     history_.example_count += sums_.example_count();
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(AnnounceStep());
+  // An interrupted execution has been announced.
+  if (group_steps_ == 0) RETURN_IF_ERROR(AnnounceStep());
   const absl::StatusOr<StepLoop::Outcome> outcome = RunLoop(bar);
   history_.train_seconds +=
       absl::ToDoubleSeconds(options_.clock->Now() - start);
