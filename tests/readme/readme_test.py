@@ -16,6 +16,8 @@ LINK = re.compile(r"\]\(([^)]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 FLAG = re.compile(r"(?<![\w-])--([a-z]\w*)")
 DEFINED_FLAG = re.compile(r"ABSL_FLAG\(\s*[^\n]+?,\s*(\w+),")
+# A row of the table of task flags.
+TABLED_FLAG = re.compile(r"^  FLAG\(\s*[^\n,]+,\s*(\w+),", re.MULTILINE)
 PATH = re.compile(r"`([\w./]+/[\w.]*)`|bazel-bin/([\w/]+)")
 
 README_LINES_MAX = 150
@@ -57,6 +59,7 @@ def defined_flags():
             if name.endswith(".cc") and not name.endswith("_test.cc"):
                 flags.update(DEFINED_FLAG.findall(
                     read(os.path.join(folder, name))))
+    flags.update(TABLED_FLAG.findall(read("common/net/process/task_flag_table.h")))
     for script in ["quickstart.sh", "deploy/install/install.sh",
                    "deploy/debian/make_packages.sh"]:
         flags.update(FLAG.findall(read(script)))
@@ -84,7 +87,7 @@ class ReadmeTest(unittest.TestCase):
 
     def test_links_of_all_pages_resolve(self):
         for page in pages():
-            for target in LINK.findall(read(page)):
+            for target in LINK.findall(FENCE.sub("", read(page))):
                 if "://" in target:
                     continue
                 path, _, anchor = target.partition("#")
@@ -100,7 +103,8 @@ class ReadmeTest(unittest.TestCase):
         flags = defined_flags()
         self.assertIn("job", flags)
         for page in USER_PAGES:
-            unknown = [flag for flag in FLAG.findall(read(page)) if flag not in flags]
+            unknown = [flag for flag in FLAG.findall(read(page))
+                       if flag not in flags and flag.removeprefix("no") not in flags]
             self.assertFalse(unknown, page)
 
     def test_paths_of_user_pages_exist(self):
@@ -120,6 +124,9 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(
             DEFINED_FLAG.findall("ABSL_FLAG(\n    std::string, a_b, \"\","
                                  "ABSL_FLAG(absl::optional<int>, c, 1,"),
+            ["a_b", "c"])
+        self.assertEqual(
+            TABLED_FLAG.findall("  FLAG(int, a_b, -1, kAll, \\\n  FLAG(std::string, c, \"\","),
             ["a_b", "c"])
         self.assertEqual(PATH.findall("`a/b.h` `c` bazel-bin/d/e"),
                          [("a/b.h", ""), ("", "d/e")])
