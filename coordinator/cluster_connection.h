@@ -82,12 +82,12 @@ class ClusterConnection {
   };
 
   // Blocks until every parameter server and the workers needed are connected.
-  // Calls `report`
-  // every few seconds with a line that names the missing ones. `network` and
-  // `clock` are borrowed.
+  // Calls `report` every few seconds with a line that names the missing ones.
+  // `network` and `clock` are borrowed.
   //   kInvalidArgument     the cluster has no worker or no parameter server
-  //   kDeadlineExceeded    names the tasks that did not connect, and why. The
-  //                        others are told, and end with ExitCodeOfOthers()
+  //   kDeadlineExceeded    names the tasks that did not connect, and why; exit
+  //                        code kRestartMe. The others are told, and end with
+  //                        ExitCodeOfOthers()
   //   as Options::failure
   //   kFailedPrecondition  a task has another cluster configuration. All tasks
   //                        are told to end; exit code kUsage
@@ -125,7 +125,9 @@ class ClusterConnection {
   void Interrupt();
 
   // What the process is to end with, if it is `status`: more about it, if a
-  // signal ended training while a parameter server was lost.
+  // signal ended training while a parameter server was lost; with exit code
+  // kRestartMe, if training failed because no worker or not every parameter
+  // server is connected.
   absl::Status WithLoss(const absl::Status& status) const;
 
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if

@@ -14,6 +14,7 @@ namespace muster {
 //
 // The status carries the exit code (ExitCodeOf()).
 //   kUnavailable         the address is in use, or the coordinator is lost
+//   kDeadlineExceeded    no coordinator connected in time; kRestartMe
 //   kFailedPrecondition  a coordinator with another TF_CONFIG connected
 //   kAborted             the coordinator reports that the job has failed
 //   kCancelled           a signal ended the process

@@ -95,8 +95,8 @@ class WorkerService {
 
   // Blocks until a coordinator ends its job. While there is no coordinator,
   // calls `report` with a line at every report interval, on this thread.
-  //   kDeadlineExceeded  no coordinator connected, or reconnected, in time; in
-  //                      the latter case with exit code kRestartMe
+  //   kDeadlineExceeded  no coordinator connected, or reconnected, in time;
+  //                      exit code kRestartMe
   //   kUnavailable       the coordinator was lost and
   //                      exit_when_coordinator_lost is set; exit code
   //                      kRestartMe

@@ -56,7 +56,8 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   // ends with the task, whose flags select the transports.
   //   kInvalidArgument     the cluster has parameter servers, or an option is
   //                        out of range
-  //   kDeadlineExceeded    names the missing workers, and why they are missing
+  //   kDeadlineExceeded    names the missing workers, and why they are missing;
+  //                        exit status 138
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
   //   kUnimplemented       NCCL is requested, and a replica lacks what it

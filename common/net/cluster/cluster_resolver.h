@@ -18,7 +18,7 @@ struct ClusterSources {
   // --cluster_resolver: "auto", "tf_config", "slurm" or "kubernetes".
   std::string resolver = "auto";
   std::string cluster_tasks;  // --cluster_tasks, "chief=1,ps=1,worker=2"
-  int port_base = 8888;
+  int port_base = 8888;       // 0: one that depends on the engine.
   std::string kubernetes_service;
   std::string host_name;  // Of this machine.
 };

@@ -24,7 +24,8 @@ bool IsInKubernetesPod(EnvironmentLookup environment);
 // Derives the cluster and this pod's task from its host name, NAME-ROLE-INDEX,
 // which a StatefulSet or an Indexed Job called NAME-ROLE gives its pods. Where
 // the pod sets its host name itself, as NAME-ROLE, an Indexed Job still gives
-// the index in JOB_COMPLETION_INDEX.
+// the index in JOB_COMPLETION_INDEX. A JobSet called NAME makes the host name
+// NAME-ROLE-0-INDEX of a replicated job called ROLE.
 //
 //   host name demo-worker-1 and chief=1,ps=1,worker=2:
 //     chief     demo-chief-0.demo:8888

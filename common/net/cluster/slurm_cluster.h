@@ -22,12 +22,18 @@ bool IsInSlurmStep(EnvironmentLookup environment);
 //
 // Ranks take the roles in the order of `roles`: with ps=1,worker=2 rank 0 is
 // ps 0. Without roles every rank is a worker, and a single rank runs alone. The
-// k-th task of a host has the port `port_base` + k.
+// k-th task of a host has the port `port_base` + k. If that is 0, the first
+// port is one that other jobs of the host hardly have:
+//
+//   SLURM_STEP_RESV_PORTS      "12000-12003": what srun --resv-ports reserved
+//   SLURM_JOB_ID, SLURM_STEP_ID  otherwise choose one of the ranges of 128
+//                                ports from 20000 to 32671
 //
 // Equivalent to: tf.distribute.cluster_resolver.SlurmClusterResolver.
 //
 //   kInvalidArgument  a variable is not set or is invalid, `roles` has
-//                     another number of tasks than the step, or the step places
+//                     another number of tasks than the step, fewer ports are
+//                     reserved than a host has tasks, or the step places
 //                     its tasks in another order than block by block; the
 //                     message names the variable, its value and what was
 //                     expected

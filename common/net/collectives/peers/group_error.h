@@ -15,8 +15,8 @@ class FailureNotice;
 // Why a group could not be formed, or is over. The code that ends a process
 // turns this into its exit status.
 enum class GroupErrorKind {
-  // A process of the group is gone or has gone silent. A new start of all, or
-  // of the one lost, may continue.
+  // A process of the group is gone, has gone silent, or has not come in time. A
+  // new start of all, or of the one lost, may continue.
   kPeerLost = 1,
   // The others have formed, or are ending, a group without this process: it was
   // taken for lost, or came late. The same remedy.

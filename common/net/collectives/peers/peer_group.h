@@ -112,8 +112,8 @@ class PeerGroup : private PeerListener {
   //                        (kDuplicateTask)
   //   kUnimplemented       the implementation is required, and no transport of
   //                        it fits; says what is missing on which rank
-  //   kDeadlineExceeded    names the missing tasks, and why. The leader tells
-  //                        those that are there
+  //   kDeadlineExceeded    names the missing tasks, and why (kPeerLost). The
+  //                        leader tells those that are there
   //   as Options::failure
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,
