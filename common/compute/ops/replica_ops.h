@@ -21,14 +21,17 @@ Value ReplicaCount(GraphBuilder& builder);
 // replicas and any number dtype but uint8.
 //
 // The gradients of sum and mean are reduced in the same way, which
-// differentiates the sum or mean of the losses of all replicas. Differentiating
+// differentiates the sum of the losses of all replicas. After
+// SetLossDenominator() they are weighted by the examples of the replica they
+// come from, which differentiates the mean over all examples. Differentiating
 // the other reductions is an error.
 //
 // Equivalent to: tf.distribute.ReplicaContext.all_reduce.
 Value AllReduce(Value x, absl::string_view reduction);
 
 // Concatenates the `x` of all replicas along `axis`, which may be negative.
-// Extents along `axis` may differ and may be 0. Any dtype but string.
+// Extents along `axis` may differ and may be 0. Any dtype but string. The
+// gradient is that of AllReduce() with "sum".
 //
 // Equivalent to: tf.distribute.ReplicaContext.all_gather.
 Value AllGather(Value x, int64_t axis);

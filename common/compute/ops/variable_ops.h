@@ -42,6 +42,9 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
 // are then updated with the mean over the examples of all replicas. Without it,
 // gradients are summed over the replicas. Reports an error if the step has
 // already applied a gradient or set a denominator.
+//
+// Call it before gradients are computed through AllReduce() or AllGather():
+// those are then weighted by the examples of the replica that they come from.
 void SetLossDenominator(Value weight);
 
 // Applies the optimizer of the variable's store.

@@ -80,9 +80,8 @@ class LocalVariable {
   VariableState ReadState() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Becomes what an earlier variable of this type was, in one step.
-  //   kInvalidArgument  the value has another type, a slot another dtype, or
-  //   the
-  //                     count is negative
+  //   kInvalidArgument  the value has another type, a slot has another dtype,
+  //                     or the count is negative
   absl::Status Restore(VariableState state) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The same without the value.

@@ -54,9 +54,8 @@ struct BatchNormalizationOptions {
 // shape [batch, ...]: one element per position of the channels. Any other shape
 // is kInvalidArgument.
 //
-// If `synchronized` replicas have batches of different sizes, or different
-// numbers of masked positions, a gradient that flows through the statistics of
-// another replica is weighted like that replica.
+// `synchronized` replicas train as one does on the global batch, also if they
+// have different numbers of examples or of masked positions.
 //
 // Source: Ioffe and Szegedy, "Batch Normalization", 2015 (arXiv:1502.03167);
 // keras.layers.BatchNormalization.

@@ -12,7 +12,8 @@
 
 namespace muster {
 
-// Values of a moment, by name: {"loss", 0.31}, {"val_loss", 0.42}.
+// Values of a moment, by name: {"loss", 0.31}, {"val_loss", 0.42}. A metric
+// that is a list of numbers has one entry for each: {"f1_score[0]", 0.9}.
 using Logs = std::map<std::string, double>;
 
 // The record of a call of Fit(). Equivalent to: keras.callbacks.History.

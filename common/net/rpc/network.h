@@ -59,8 +59,7 @@ struct ChannelOptions {
   absl::Duration keepalive = absl::Seconds(10);
 };
 
-// The seam between tasks and the outside world: gRPC in production, memory in
-// tests and simulations. Thread-safe.
+// How tasks reach each other: over gRPC, with TLS or without. Thread-safe.
 class Network {
  public:
   virtual ~Network() = default;

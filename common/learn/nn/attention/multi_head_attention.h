@@ -46,9 +46,8 @@ struct MultiHeadAttentionOptions {
 //   query  [batch, time, features]
 //   value  [batch, source time, features]
 //   key    like value; optional, value by default
-//   mask   bool [batch, time, source time] or [batch, heads, time, source
-//   time],
-//          false where a position must not be attended to; only if
+//   mask   [batch, time, source time] or [batch, heads, time, source time],
+//          false or 0 where a position must not be attended to; only if
 //          `takes_attention_mask`
 // Output: [batch, time, output_dim]. Positions that are masked as padding
 // (Embedding(mask_zero)) neither attend nor are attended to. A position that

@@ -39,9 +39,8 @@ class HangWatch;
 class PeerLinks;
 struct FormedGroup;
 
-// The tasks of a synchronous cluster, as one of them sees it: they find each
-// other, make sure that they are about to do the same, watch over each other
-// and part together.
+// The tasks of a synchronous cluster, as one of them sees them: they connect,
+// compare what they are about to do, monitor each other, and leave together.
 //
 // Rank 0 of the tasks is the chief, or worker 0 where there is none; the others
 // are the workers by index. Replica i of the task of rank t has rank
@@ -52,8 +51,8 @@ struct FormedGroup;
 //   RETURN_IF_ERROR(group->Leave(status, absl::Minutes(10)));
 //
 // Guarantees:
-// - A group is of processes that agree about the cluster, the replicas and the
-//   job. Tasks may start in any order.
+// - All processes of a group agree about the cluster, the replicas and the job.
+//   Tasks may start in any order.
 // - A task that is killed, stopped or cut off ends the collectives of all
 //   others within heartbeat_timeout plus two intervals, with an error that
 //   names it and the task that noticed; so does a task that fails, with what
@@ -61,8 +60,7 @@ struct FormedGroup;
 // - Between two tasks, packets that are dropped for less than heartbeat_timeout
 //   end nothing, as far as TCP sends them again in time: it waits for up to as
 //   long as they were dropped.
-// - A restarted process is no member of a group that was formed
-//   before.
+// - A restarted process is no member of a group that was formed before.
 //
 // Thread-safe, but for the communicators.
 class PeerGroup : private PeerListener {
