@@ -93,9 +93,67 @@ absl::Status CheckName(absl::string_view place, absl::string_view name) {
   return BadKerasStructure(place, "its name must not have a \"/\"");
 }
 
-// Layers that occur in several places of a file, by the number that Keras gives
-// them there.
-using SharedLayers = absl::flat_hash_map<int64_t, LayerPtr>;
+constexpr char kSharedObjectId[] = "shared_object_id";
+
+// True if an object at any depth has a number by which it is known as one that
+// occurs in several places.
+bool HasSharedObject(const KerasJson& json) {
+  if (json.contains(kSharedObjectId)) return true;
+  return std::any_of(json.begin(), json.end(), [](const KerasJson& inner) {
+    return inner.is_structured() && HasSharedObject(inner);
+  });
+}
+
+KerasJson WithoutIds(KerasJson json) {
+  if (json.is_object()) json.erase(kSharedObjectId);
+  for (KerasJson& inner : json) {
+    if (inner.is_structured()) inner = WithoutIds(std::move(inner));
+  }
+  return json;
+}
+
+// Layers that occur in several places of a file. Keras numbers them, but mostly
+// not at the first place: there, a layer has the same config without a number.
+class SharedLayers {
+ public:
+  // `model` is the whole file.
+  explicit SharedLayers(const KerasJson& model)
+      : is_used_(HasSharedObject(model)) {}
+
+  // Returns the layer that was read before at another place; null if there is
+  // none.
+  LayerPtr Find(const KerasJson& json) {
+    const KerasJson& id = FindMember(json, kSharedObjectId);
+    if (!id.is_number_integer()) return nullptr;
+    LayerPtr& layer = numbered_[id.get<int64_t>()];
+    if (layer == nullptr) {
+      const auto found = unnumbered_.find(KeyOf(json));
+      if (found != unnumbered_.end()) layer = found->second;
+    }
+    return layer;
+  }
+
+  void Add(const KerasJson& json, const LayerPtr& layer) {
+    if (!is_used_) return;
+    const KerasJson& id = FindMember(json, kSharedObjectId);
+    if (id.is_number_integer()) {
+      numbered_[id.get<int64_t>()] = layer;
+    } else {
+      unnumbered_.emplace(KeyOf(json), layer);
+    }
+  }
+
+ private:
+  static std::string KeyOf(const KerasJson& json) {
+    const KerasJson key = {TextMember(json, "class_name"),
+                           WithoutIds(FindMember(json, "config"))};
+    return key.dump(-1, ' ', false, KerasJson::error_handler_t::replace);
+  }
+
+  const bool is_used_;
+  absl::flat_hash_map<int64_t, LayerPtr> numbered_;
+  absl::flat_hash_map<std::string, LayerPtr> unnumbered_;
+};
 
 class ModelReader {
  public:
@@ -404,14 +462,9 @@ void ReadActivityRegularizer(KerasArgumentReader& reader, Layer* layer) {
 
 absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
                                                 const KerasJson& arguments) {
-  const KerasJson& id = FindMember(json, "shared_object_id");
-  if (!id.is_number_integer()) return ReadUnsharedLayer(json, arguments);
-  const auto number = id.get<int64_t>();
-  if (const auto found = shared_.find(number); found != shared_.end()) {
-    return found->second;
-  }
+  if (LayerPtr layer = shared_.Find(json); layer != nullptr) return layer;
   ASSIGN_OR_RETURN(LayerPtr layer, ReadUnsharedLayer(json, arguments));
-  shared_.emplace(number, layer);
+  shared_.Add(json, layer);
   return layer;
 }
 
@@ -460,7 +513,7 @@ absl::StatusOr<LayerPtr> LayersFromKeras(const KerasJson& model) {
                      "; only Sequential and functional models have their "
                      "layers in the file"));
   }
-  SharedLayers shared;
+  SharedLayers shared(model);
   return ModelReader(absl::StrCat("model ", TextMember(object.config, "name")),
                      1, &shared)
       .Read(object);

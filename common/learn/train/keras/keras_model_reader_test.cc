@@ -234,6 +234,32 @@ TEST(KerasModelReaderTest, ALayerInSeveralPlacesIsOne) {
   EXPECT_NE(inner(0), inner(2));
 }
 
+// As Keras 3 writes it: the layer has no number at its first place.
+TEST(KerasModelReaderTest, TheFirstPlaceOfASharedLayerHasNoNumber) {
+  const auto wrapped = [](const char* name, const char* layer, const char* id) {
+    return absl::StrCat(R"({"class_name": "TimeDistributed", "config": {
+        "name": ")",
+                        name, R"(", "layer": {"class_name": "Dense", "config": {
+        "name": ")",
+                        layer, R"(", "units": 4, "dtype": {"class_name":
+        "DTypePolicy", "config": {"name": "float32"})",
+                        id, "}}", id, "}}}");
+  };
+  ASSERT_OK_AND_ASSIGN(
+      const LayerPtr model,
+      LayersFromKeras(SequentialWith(
+          absl::StrCat(wrapped("t", "d", ""), ",", wrapped("u", "e", ""), ",",
+                       wrapped("v", "d", R"(, "shared_object_id": 7)"), ",",
+                       wrapped("w", "d", R"(, "shared_object_id": 7)")))));
+  ASSERT_EQ(model->layers().size(), 4u);
+  const auto inner = [&](size_t index) {
+    return model->layers()[index]->layers()[0].get();
+  };
+  EXPECT_NE(inner(0), inner(1));
+  EXPECT_EQ(inner(0), inner(2));
+  EXPECT_EQ(inner(0), inner(3));
+}
+
 TEST(KerasModelReaderTest, DeepJsonIsRefusedBeforeItIsParsed) {
   std::string model;
   for (int i = 0; i < 100000; ++i) {
