@@ -55,10 +55,16 @@ class TwoLeadersTest : public testing::TestWithParam<Order> {
         GetParam().name);
   }
 
+  // Servers write the weights of either leader.
+  static std::vector<std::string> FlagsOf(TaskId task) {
+    if (task.type != TaskType::kPs) return {};
+    return {"--checkpoint_root=/"};
+  }
+
   // Starts two processes of `task`, which differ in the folder of the results.
   void StartTwo(const std::string& executable, TaskId task) {
     for (const TaskId& other : GetParam().before) {
-      ASSERT_OK(cluster_->Start(other));
+      ASSERT_OK(cluster_->Start(other, FlagsOf(other)));
       ASSERT_OK(cluster_->process(other).AwaitLine("incarnation"));
     }
     for (size_t i = 0; i < leaders_.size(); ++i) {
@@ -71,7 +77,7 @@ class TwoLeadersTest : public testing::TestWithParam<Order> {
               {{"TF_CONFIG", cluster_->TfConfig(task)}}));
     }
     for (const TaskId& other : GetParam().after) {
-      ASSERT_OK(cluster_->Start(other));
+      ASSERT_OK(cluster_->Start(other, FlagsOf(other)));
     }
     start_ = absl::Now();
   }

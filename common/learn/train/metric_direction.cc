@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
+#include "common/learn/train/log_lists.h"
 #include "common/learn/train/step_results.h"
 
 namespace muster {
@@ -65,9 +66,12 @@ std::optional<MetricDirection> DirectionOf(const Metric& metric) {
 
 std::optional<MetricDirection> DirectionOf(const StepResults& results,
                                            absl::string_view name) {
-  const auto metric =
-      std::find_if(results.metrics.begin(), results.metrics.end(),
-                   [&](const Metric& each) { return each.name() == name; });
+  const std::optional<LogEntry> entry = ParseLogEntryName(name);
+  const absl::string_view metric_name =
+      entry.has_value() ? entry->metric : name;
+  const auto metric = std::find_if(
+      results.metrics.begin(), results.metrics.end(),
+      [&](const Metric& each) { return each.name() == metric_name; });
   const bool is_loss =
       name == kLoss || std::find(results.losses.begin(), results.losses.end(),
                                  name) != results.losses.end();
