@@ -93,8 +93,8 @@ absl::Status Vocabulary<T>::ReadFile() {
         absl::StrCat(lines.status().message(), "; expected a token per line"));
   }
   // Some editors begin a file with a byte order mark.
-  const absl::string_view text = absl::StripSuffix(
-      absl::StripPrefix(*lines, "\xEF\xBB\xBF"), "\n");
+  const absl::string_view text =
+      absl::StripSuffix(absl::StripPrefix(*lines, "\xEF\xBB\xBF"), "\n");
   if (text.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("is empty: ", path));
   }
