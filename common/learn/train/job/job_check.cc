@@ -109,10 +109,11 @@ class Steps {
   static absl::StatusOr<Steps> Trace(ResolvedJob& job,
                                      const std::vector<Part>& parts) {
     Steps steps;
+    // Layers that are computed from data get shapes from one batch, before the
+    // model is built.
+    RETURN_IF_ERROR(Adapt(job.layer(), parts.front().data.Take(1)));
     // Gives the layers their names.
     const Model model(job.layer());
-    // Layers that are computed from data get shapes from one batch.
-    RETURN_IF_ERROR(Adapt(job.layer(), parts.front().data.Take(1)));
     ASSIGN_OR_RETURN(CompileOptions options,
                      job.BuildCompileOptions(/*seed=*/0));
     RETURN_IF_ERROR(LookUpNames(&options));
