@@ -16,7 +16,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/did_you_mean.h"
-#include "common/core/base/nesting_depth.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_fields.h"
@@ -226,7 +225,6 @@ absl::Status ParseInto(const std::string& text, absl::string_view file_name,
   pb::TextFormat::Parser parser;
   parser.WriteLocationsTo(locations);
   parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kNestingDepthMax);
   if (parser.ParseFromString(fields.text, job)) return absl::OkStatus();
   return error_at(error.line(), error.column(), error.message());
 }

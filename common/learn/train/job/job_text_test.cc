@@ -62,8 +62,9 @@ TEST(JobTextTest, DeepNestingIsRefused) {
   for (int i = 0; i < 20000; ++i) {
     text += "layers { time_distributed { layer { sequential { ";
   }
+  text += std::string(size_t{20000} * 4 + 2, '}');
   EXPECT_THAT(Parse(text), StatusIs(absl::StatusCode::kInvalidArgument,
-                                    HasSubstr("too deep")));
+                                    HasSubstr("nested deeper than 100")));
 }
 
 TEST(JobTextTest, DefaultsMayNameBuiltins) {
