@@ -3,8 +3,6 @@
 import json
 import os
 
-import numpy as np
-
 SUMMARY = "summary.json"
 
 
@@ -26,5 +24,6 @@ def read_history(run_dir):
 
 def _value(value):
     if isinstance(value, list):
+        import numpy as np  # Of metrics that are lists; commands work without NumPy.
         return np.array([_value(entry) for entry in value])
     return float("nan") if value is None else value
