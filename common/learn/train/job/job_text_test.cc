@@ -58,11 +58,9 @@ TEST(JobTextTest, SettingsComeBeforeBuiltinsAndDefaults) {
 }
 
 TEST(JobTextTest, DeepNestingIsRefused) {
-  std::string text = "model { sequential { ";
-  for (int i = 0; i < 20000; ++i) {
-    text += "layers { time_distributed { layer { sequential { ";
-  }
-  text += std::string(size_t{20000} * 4 + 2, '}');
+  std::string text = "model { sequential { layers { ";
+  for (int i = 0; i < 20000; ++i) text += "time_distributed { layer { ";
+  text += std::string(size_t{20000} * 2 + 3, '}');
   EXPECT_THAT(Parse(text), StatusIs(absl::StatusCode::kInvalidArgument,
                                     HasSubstr("nested deeper than 100")));
 }
