@@ -67,9 +67,6 @@ TEST(KerasArchiveTest, ReadsWhatItWrites) {
 }
 
 TEST(KerasArchiveTest, SaysWhatOtherFilesAre) {
-  EXPECT_THAT(
-      ReadBytes("\x89HDF\r\n\x1a\n"),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Keras 2")));
   EXPECT_THAT(ReadBytes("nothing of the kind"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no zip")));
   ASSERT_OK_AND_ASSIGN(const std::string other,
@@ -82,6 +79,17 @@ TEST(KerasArchiveTest, SaysWhatOtherFilesAre) {
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(ReadKerasWeights(Disk::Real(), PathOf("saved.keras")),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// Keras 2.12 writes HDF5 under the name of an archive.
+TEST(KerasArchiveTest, TheContentTellsArchivesFromHdf5) {
+  EXPECT_THAT(ReadBytes("\x89HDF\r\n\x1a\n"),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(FindKerasFileKind(Disk::Real(), PathOf("read.keras")),
+              IsOkAndHolds(KerasFileKind::kLegacy));
+  EXPECT_OK(ReadBytes(SavedBytes()));
+  EXPECT_THAT(FindKerasFileKind(Disk::Real(), PathOf("read.keras")),
+              IsOkAndHolds(KerasFileKind::kArchive));
 }
 
 TEST(KerasArchiveTest, LimitsTheSizeOfMembers) {
