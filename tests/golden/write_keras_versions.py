@@ -166,7 +166,10 @@ def recorded(k, number, name, make):
         outputs.update({f"weight_{i}": value for i, value in enumerate(model.get_weights())})
     inputs = {f"x_{i}": value for i, value in enumerate(x)}
     inputs.update({f"y_{i}": value for i, value in enumerate(y or [])})
-    return case(name, {"files": files, "trains": y is not None}, inputs, outputs)
+    # Keras 3 rounds gradients otherwise that are 0, those of biases before a
+    # normalization, which Adam turns into steps.
+    trains = y is not None and not (name == "branches" and k.__version__ >= "3")
+    return case(name, {"files": files, "trains": trains}, inputs, outputs)
 
 
 def main():
@@ -175,7 +178,9 @@ def main():
     cases = [recorded(k, 1200 + number, name, make)
              for number, (name, make) in enumerate(MODELS.items())
              # HDF5 files are read without what the model was compiled with.
-             if number < 3 or not k.__version__.startswith("2.12")]
+             if number < 3 or not k.__version__.startswith("2.12")
+             # In a graph, Keras 2 computes the product of momentums only once.
+             if not (name == "nadam" and k.__version__ < "3")]
     file = HERE / "data" / f"keras_version_{k.__version__}.json"
     file.write_text(file_text(cases))
     print(k.__version__, [one["name"] for one in cases])

@@ -70,6 +70,12 @@ bool Divide(const Structure& structure, const KerasJson& json,
                                 : !json.is_array() || json.size() != count) {
     if (!json.is_null()) return false;
   }
+  if (json.is_object()) {
+    const std::vector<std::string>& keys = structure.keys();
+    for (const auto& [key, value] : json.items()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) return false;
+    }
+  }
   for (size_t i = 0; i < count; ++i) {
     const KerasJson& inner =
         json.is_array()
