@@ -142,15 +142,6 @@ TEST(ModelTest, LossIsTheMeanOverExamplesThoughTheLastBatchIsSmaller) {
   EXPECT_EQ(history.example_count, 5);
 }
 
-// Not after training, when they are saved.
-TEST(ModelTest, NamesThatCannotBeSavedAreRefused) {
-  for (const std::string name : {"/x", "a//b", "a/"}) {
-    Model model = Sequential({Input({2}), Dense(1, {.name = name})});
-    EXPECT_THAT(model.Compile({.loss = MeanSquaredError()}),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(name)));
-  }
-}
-
 TEST(ModelTest, LearnsALine) {
   ASSERT_OK_AND_ASSIGN(const auto strategy,
                        DefaultStrategy::Create({.thread_count = 1}));
