@@ -108,10 +108,11 @@ absl::StatusOr<std::vector<TaskPlan>> PlanTasks(
     } else {
       process.arguments = plan.program;
     }
-    if (plan.program.empty() && NeedsJobFile(task, plan)) {
-      if (!plan.job_file.empty()) {
+    if (plan.program.empty()) {
+      if (!plan.job_file.empty() && NeedsJobFile(task, plan)) {
         process.arguments.push_back(absl::StrCat("--job=", plan.job_file));
       }
+      // Parameter servers and workers may use the folders that they name.
       for (const auto& [name, value] : plan.settings) {
         process.arguments.push_back("--set");
         process.arguments.push_back(absl::StrCat(name, "=", value));

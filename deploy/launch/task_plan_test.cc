@@ -40,8 +40,9 @@ TEST(TaskPlanTest, EveryTaskIsToldTheClusterAndItsPlace) {
   }
   EXPECT_THAT(tasks[0].arguments, ElementsAre("/bin/coordinator", "--job=a.job",
                                               "--set", "epochs=3"));
-  EXPECT_THAT(tasks[1].arguments, ElementsAre("/bin/worker"));
-  EXPECT_THAT(tasks[2].arguments, ElementsAre("/bin/ps"));
+  EXPECT_THAT(tasks[1].arguments,
+              ElementsAre("/bin/worker", "--set", "epochs=3"));
+  EXPECT_THAT(tasks[2].arguments, ElementsAre("/bin/ps", "--set", "epochs=3"));
   EXPECT_THAT(tasks[3].arguments, ElementsAre("/bin/coordinator", "--job=a.job",
                                               "--set", "epochs=3"));
 }

@@ -174,8 +174,7 @@ TEST_F(ObjectStoreTest, LaunchLeavesItsResultsInTheStore) {
           {"/usr/bin/env", "-C", folder, path("deploy/launch/launch"),
            "--workers=1", "--ps=1",
            absl::StrCat("--job=", path("tests/faults/object_store_digits.job")),
-           absl::StrCat("--run_dir=", kStore, "/launched"),
-           absl::StrCat("--checkpoint_root=", kStore), "--set", "epochs=1",
+           absl::StrCat("--run_dir=", kStore, "/launched"), "--set", "epochs=1",
            "--set", absl::StrCat("store=", kStore)},
           environment_));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch->AwaitEnd());
