@@ -75,7 +75,7 @@ class HoldingClock final : public Clock {
   // Blocks until another thread is held.
   void AwaitHeld() const {
     EXPECT_TRUE(AwaitTrue([this] { return is_held_.load(); }))
-        << "no other thread has come to a wait";
+        << "no other thread waits";
   }
   void LetGo() { is_holding_ = false; }
 

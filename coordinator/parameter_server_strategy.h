@@ -66,8 +66,8 @@ class ParameterServerStrategy final : public Strategy {
   // strategy.
   //   kInvalidArgument     the cluster has no worker or no ps, or an option is
   //                        out of range
-  //   kDeadlineExceeded    names the tasks that never came, and why; exit
-  //                        status 138
+  //   kDeadlineExceeded    names the missing tasks, and why; exit status
+  //                        138
   //   kFailedPrecondition  a task refused: it has another cluster in mind
   static absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Create(
       Task& task, const ParameterServerStrategyOptions& options = {});

@@ -290,7 +290,7 @@ TEST_F(CheckpointManagerTest, WhatCannotBeReadIsPassedOver) {
   }
 }
 
-// Going back would lose work that is there.
+// A fallback would lose the work of the newest checkpoint.
 TEST_F(CheckpointManagerTest, WhatCannotBeReachedNowIsNotPassedOver) {
   auto manager = Manager(3);
   for (int step = 1; step <= 2; ++step) {

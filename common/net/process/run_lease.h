@@ -26,15 +26,15 @@ namespace muster {
 // it, a proto::RunLease, which its owner renews while it lives.
 //
 // On the owner's machine the lease ends with the process. Elsewhere it ends
-// when it has not been renewed for the lease time, which the process that wants
-// it measures with its own clock: clocks of machines are not compared. An owner
-// that finds the lease of another process in its place has lost it, and must
-// not write any more.
+// when it has not been renewed for the lease time. The process that requests
+// the lease measures that time with its own clock: clocks of machines are not
+// compared. An owner that finds the lease of another process in its place has
+// lost it, and must not write any more.
 //
-// Of processes that want a lease at the same time one gets it: on a disk they
-// exclude each other by a lock on the folder. Without such locks, as in object
-// stores, the last one that wrote its lease has it, and the others are refused
-// when they read it back after the settle time.
+// Of processes that request a lease at the same time one gets it: on a disk
+// they exclude each other by a lock on the folder. Without such locks, as in
+// object stores, the last one that wrote its lease has it, and the others are
+// refused when they read it back after the settle time.
 //
 // Thread-safe.
 class RunLease {

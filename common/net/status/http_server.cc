@@ -381,7 +381,7 @@ class HttpServer::Implementation {
     Dispatch(id, connection, now);
   }
 
-  // The whole head of the request is there.
+  // Requires that the whole head of the request has been received.
   void Dispatch(uint64_t id, Connection& connection, absl::Time now) {
     const absl::string_view bytes = connection.bytes;
     const absl::StatusOr<HttpRequest> request = ParseHttpRequest(

@@ -262,7 +262,7 @@ class Interrupter final : public Callback {
   bool has_preempted_ = false;
 };
 
-// Before any other callback knows that training has ended.
+// Interrupts the run before OnTrainEnd() of all other callbacks.
 class EndInterrupter final : public Callback {
  public:
   explicit EndInterrupter(bool is_due) : is_due_(is_due) {}

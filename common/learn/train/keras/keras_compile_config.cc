@@ -390,7 +390,7 @@ absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options,
   ASSIGN_OR_RETURN(
       config["weighted_metrics"],
       ToJson(options.weighted_metrics, options.weighted_output_metrics));
-  // Keras wants what is for each output nested as the outputs are.
+  // Keras expects the settings of outputs nested as the outputs are.
   if (IsNested(outputs)) {
     for (const char* const what :
          {"loss", "loss_weights", "metrics", "weighted_metrics"}) {

@@ -96,8 +96,8 @@ class ModelWriter {
   Json SequentialJson(const Layer& model, absl::Span<const TensorType> inputs);
   Json FunctionalJson(const FunctionalLayer& model);
 
-  // Layers that stand in several models or wrappers get a number, by which
-  // Keras knows that they are one. Their places are counted first.
+  // A layer that stands in several models or wrappers gets a number, by which
+  // Keras reads all its places as one layer. A first pass counts the places.
   bool counts_layers_ = true;
   absl::flat_hash_map<const Layer*, int> place_counts_;
   absl::flat_hash_map<const Layer*, int64_t> ids_;

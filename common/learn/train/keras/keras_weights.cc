@@ -262,7 +262,7 @@ std::optional<int> SlotOffset(const Hdf5Reader& file, const std::string& group,
   const bool has_product = layout.momentum_product.has_value();
   if (array_count == layout.count) {
     if (!has_product || layout.slots.empty()) return 0;
-    // Until 3.9, the product of momentums came before the slots.
+    // Until 3.9, the product of momentums stood before the slots.
     const KerasSlot& first = layout.slots.front();
     const absl::StatusOr<Tensor> found = file.Read(PathOf(group, first.number));
     const bool is_product =
