@@ -265,7 +265,8 @@ TEST_F(StatusTest, ShowsThePageInABrowser) {
   EXPECT_THAT(page, HasSubstr(">worker 1<"));
   EXPECT_THAT(page, HasSubstr(">ps 0<"));
   // The lines of the charts.
-  EXPECT_THAT(page, ContainsRegex("class=\"curve\" d=\"M[0-9.,]+L[0-9.,]+"));
+  EXPECT_THAT(page,
+              ContainsRegex("class=\"curve trained\" d=\"M[0-9.,]+L[0-9.,]+"));
 }
 
 TEST_F(StatusTest, SaysForWhomSynchronousWorkersWait) {
