@@ -54,7 +54,7 @@ TEST_F(NcclGroupTest, AutoChoosesNcclAndSaysWhy) {
   const Groups groups = JoinAll(GpuOptions(2));
   ASSERT_EQ(groups.size(), 2);
   EXPECT_EQ(groups[0]->Describe(), "2 workers, 4 replicas; NCCL");
-  EXPECT_THAT(lines_[1].text(),
+  EXPECT_THAT(lines_[0].text(),
               HasSubstr("AUTO chose NCCL because every rank has a GPU of its "
                         "own and NCCL 2.28.9"));
   EXPECT_EQ(groups[1]->communicator(0)->generation(), groups[1]->generation());
@@ -79,7 +79,7 @@ TEST_F(NcclGroupTest, NcclThatCannotConnectGivesWay) {
   const Groups groups = JoinAll(all);
   ASSERT_EQ(groups.size(), 2);
   EXPECT_THAT(groups[0]->Describe(), HasSubstr("RING over shared memory"));
-  EXPECT_THAT(lines_[1].text(),
+  EXPECT_THAT(lines_[0].text(),
               AllOf(HasSubstr("NCCL was left out: it could not connect"),
                     HasSubstr("ncclCommInitRankConfig")));
   ExpectSums(groups);

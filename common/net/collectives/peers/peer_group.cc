@@ -213,7 +213,7 @@ absl::Status PeerGroup::Form() {
     absl::MutexLock lock(&mutex_);
     is_formed_ = true;
   }
-  // All would say the same.
+  // The line is the same for all tasks.
   if (options_.config.cluster.IsChief(options_.config.task)) {
     Report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
   }
