@@ -455,29 +455,29 @@ void ClusterConnection::EndJob(const absl::Status& status) {
   const absl::Status told =
       dispatcher_->EndJob(end, clock_->Now() + kEndTimeout);
   if (!told.ok()) LOG(WARNING) << told.message();
-  std::vector<TaskId> servers;
+  // Over the open connections: a name may not be resolvable any longer.
+  std::map<TaskId, Channel*> servers;
   for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
-    if (watch_->incarnation(task.index) != 0) servers.push_back(task);
+    if (watch_->incarnation(task.index) == 0) continue;
+    servers[task] = &watch_->channel(task.index);
   }
   LogUntold(
       EndTasks(servers, exit_code, status.message(), {.timeout = kEndTimeout}));
 }
 
 std::map<TaskId, absl::Status> ClusterConnection::EndTasks(
-    const std::vector<TaskId>& tasks, ExitCode exit_code,
+    const std::map<TaskId, Channel*>& tasks, ExitCode exit_code,
     absl::string_view reason, const CallOptions& call) {
   proto::EndTaskRequest request;
   request.set_exit_code(static_cast<int>(exit_code));
   request.set_reason(std::string(reason));
-  std::vector<std::unique_ptr<Channel>> channels;
   absl::Mutex mutex;
   std::map<TaskId, absl::Status> untold;
   auto pending = tasks.size();
-  for (const TaskId task : tasks) {
-    channels.push_back(network_->Connect(ChannelTo(task)));
-    channels.back()->StartCall(
+  for (const auto& [id, channel] : tasks) {
+    channel->StartCall(
         kEndTaskMethod, Message{request.SerializeAsString(), {}}, call,
-        [&, task](const absl::StatusOr<ReceivedMessage>& answer) {
+        [&, task = id](const absl::StatusOr<ReceivedMessage>& answer) {
           absl::MutexLock lock(&mutex);
           if (!answer.ok()) untold[task] = answer.status();
           --pending;
@@ -488,6 +488,18 @@ std::map<TaskId, absl::Status> ClusterConnection::EndTasks(
   mutex.Await(absl::Condition(
       +[](size_t* count) { return *count == 0; }, &pending));
   return untold;
+}
+
+std::map<TaskId, absl::Status> ClusterConnection::ConnectAndEndTasks(
+    const std::vector<TaskId>& tasks, ExitCode exit_code,
+    absl::string_view reason, const CallOptions& call) {
+  std::vector<std::unique_ptr<Channel>> channels;
+  std::map<TaskId, Channel*> targets;
+  for (const TaskId task : tasks) {
+    channels.push_back(network_->Connect(ChannelTo(task)));
+    targets[task] = channels.back().get();
+  }
+  return EndTasks(targets, exit_code, reason, call);
 }
 
 bool ClusterConnection::HasRefused(TaskId task) const {
@@ -507,7 +519,7 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
   if (!disagrees) {
     // A missing task may be there by now, but is not waited for.
     const std::vector<TaskId> missing = missing_.tasks();
-    std::map<TaskId, absl::Status> untold = EndTasks(
+    std::map<TaskId, absl::Status> untold = ConnectAndEndTasks(
         tasks, ExitCodeOfOthers(ExitCodeOf(why)), why.message(),
         {.timeout = missing.empty() ? kEndTimeout : kEndAbsentTimeout});
     for (const TaskId task : missing) untold.erase(task);
@@ -520,8 +532,9 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
   std::map<TaskId, absl::Status> untold;
   do {
     std::erase_if(tasks, [this](TaskId task) { return HasRefused(task); });
-    untold = EndTasks(tasks, ExitCode::kUsage, why.message(),
-                      {.timeout = kEndRoundTimeout, .wait_for_ready = true});
+    untold = ConnectAndEndTasks(
+        tasks, ExitCode::kUsage, why.message(),
+        {.timeout = kEndRoundTimeout, .wait_for_ready = true});
     std::erase_if(tasks, [&](TaskId task) {
       return !absl::IsDeadlineExceeded(untold[task]) &&
              !absl::IsUnavailable(untold[task]);

@@ -147,12 +147,15 @@ class ClusterConnection {
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;
-  // Tells `tasks` of any role to exit, and returns those that could not be
-  // told, each with the reason.
-  std::map<TaskId, absl::Status> EndTasks(const std::vector<TaskId>& tasks,
-                                          ExitCode exit_code,
-                                          absl::string_view reason,
-                                          const CallOptions& call);
+  // Tells tasks of any role to exit, each over its channel. Returns those that
+  // could not be told, each with the reason.
+  static std::map<TaskId, absl::Status> EndTasks(
+      const std::map<TaskId, Channel*>& tasks, ExitCode exit_code,
+      absl::string_view reason, const CallOptions& call);
+  // The same over new connections, for tasks that may not be connected yet.
+  std::map<TaskId, absl::Status> ConnectAndEndTasks(
+      const std::vector<TaskId>& tasks, ExitCode exit_code,
+      absl::string_view reason, const CallOptions& call);
   // Waits for the tasks that the start needs. After an error or a failure of
   // this coordinator, has told those that are there.
   absl::Status AwaitTasks(const std::function<void(absl::string_view)>& report);
