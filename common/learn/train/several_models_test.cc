@@ -1,6 +1,7 @@
 // Several models on one strategy: each has weights and an optimizer of its own.
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,9 +17,13 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/flatten.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/merge.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/nn/time_distributed.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
@@ -157,6 +162,42 @@ TEST_P(SeveralModelsTest, ModelsThatShareALayerShareItsWeights) {
   ASSERT_EQ(of_body.size(), 2);
   EXPECT_EQ(of_body[0], trained[0]);
   EXPECT_EQ(of_body[1], trained[1]);
+}
+
+// Saves both kinds of model, and restores what was saved.
+void SaveTrainAndRestore(Model& model, const Dataset& data) {
+  const std::string prefix = std::string(std::getenv("TEST_TMPDIR")) + "/saved";
+  ASSERT_OK(model.SaveCheckpoint(prefix));
+  const Weights saved = WeightsOf(model);
+  ASSERT_OK(model.Fit(data, {.verbose = Verbosity::kSilent}).status());
+  EXPECT_NE(WeightsOf(model), saved);
+  ASSERT_OK(model.LoadWeights(prefix));
+  EXPECT_EQ(WeightsOf(model), saved);
+}
+
+TEST_P(SeveralModelsTest, ALayerInTwoWrappersIsSavedOnce) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  const LayerOutput input = Input({3, 2});
+  const LayerPtr shared = Dense(2, {.name = "shared"});
+  const LayerOutput first = TimeDistributed(shared, {.name = "first"})(input);
+  const LayerOutput second = TimeDistributed(shared, {.name = "second"})(first);
+  Model model({input}, {Dense(1)(Flatten()(second))});
+  ASSERT_OK(Compile(model, *strategy, Plain()));
+  const Tensor x = Tensor::Full(DType::kFloat32, {8, 3, 2}, 0.5);
+  const Tensor y = Tensor::Zeros(DType::kFloat32, {8, 1});
+  SaveTrainAndRestore(model, Dataset::FromTensorSlices({x, y}).Batch(8));
+}
+
+TEST_P(SeveralModelsTest, ALayerOfAModelAndOfOneInsideIsSavedOnce) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  const LayerPtr shared = Dense(2, {.name = "shared"});
+  const LayerOutput inner_input = Input({3});
+  const LayerPtr inner = Functional(inner_input, shared(inner_input));
+  const LayerOutput input = Input({3});
+  const LayerOutput outer = shared(input);
+  Model model({input}, {Dense(1)(Add()({outer, inner(input)}))});
+  ASSERT_OK(Compile(model, *strategy, Plain()));
+  SaveTrainAndRestore(model, Data());
 }
 
 }  // namespace

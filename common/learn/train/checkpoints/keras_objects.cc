@@ -1,5 +1,6 @@
 #include "common/learn/train/checkpoints/keras_objects.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -31,6 +32,12 @@ ObjectPath PathOf(const Layer& layer) {
   return layer.path().empty() ? ModelPath() : VariablePath(layer.path());
 }
 
+// True if an object at `path` is not below that at `owner`.
+bool IsElsewhere(const ObjectPath& path, const ObjectPath& owner) {
+  return path.size() <= owner.size() ||
+         !std::equal(owner.begin(), owner.end(), path.begin());
+}
+
 void AddOperations(const Layer& model, std::vector<ObjectReference>* found) {
   const bool is_sequential =
       dynamic_cast<const SequentialLayer*>(&model) != nullptr;
@@ -45,11 +52,18 @@ void AddOperations(const Layer& model, std::vector<ObjectReference>* found) {
       ++index;
       continue;
     }
-    if (is_sequential || is_functional) {
-      found->push_back({.path = Below(operations, absl::StrCat(index)),
-                        .target = PathOf(*layer)});
+    const ObjectPath target = PathOf(*layer);
+    // The layer is inside another one too, where its weights are: without this
+    // path there may be no object for `model`.
+    if (IsElsewhere(target, PathOf(model))) {
+      found->push_back(
+          {.path = Below(PathOf(model), target.back()), .target = target});
     }
     AddOperations(*layer, found);
+    if (is_sequential || is_functional) {
+      found->push_back(
+          {.path = Below(operations, absl::StrCat(index)), .target = target});
+    }
     ++index;
   }
 }

@@ -25,6 +25,8 @@ class Optimizer;
 //                                                  attributes are named like
 //                                                  the layers
 //   weights     <layer>/_kernel                    is <layer>/kernel
+//   shared      <layer>/<inner layer>              is the inner layer of the
+//                                                  first layer that has it
 //
 // Each is a second path to an object at model/<name of a weight or layer>. Only
 // layers with weights are included; they must be built.
