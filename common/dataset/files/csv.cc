@@ -163,6 +163,19 @@ std::string NamesIn(const std::vector<CsvField>& header) {
   return absl::StrJoin(names, ", ");
 }
 
+// What may be wrong with a header in which a column is missing; "" if nothing
+// is seen.
+std::string HintOn(const std::vector<CsvField>& header) {
+  const std::string& first = header[0].text;
+  if (first.find('\0') != std::string::npos) {
+    return "; the file has bytes of 0, as UTF-16 has: convert it to UTF-8";
+  }
+  const size_t other = first.find_first_of(";\t|,");
+  if (header.size() > 1 || other == std::string::npos) return "";
+  return absl::StrCat("; its delimiter may be ",
+                      QuotedText(first.substr(other, 1)));
+}
+
 // The position in the file of each of the plan's columns.
 absl::StatusOr<std::vector<size_t>> FindColumns(
     const Plan& plan, const CsvReader& reader,
@@ -175,9 +188,10 @@ absl::StatusOr<std::vector<size_t>> FindColumns(
   for (const CsvColumn& column : plan.columns) {
     const auto position = positions.find(column.name);
     if (position == positions.end()) {
-      return reader.ErrorAt(header[0].line, 1,
-                            absl::StrCat("no column ", QuotedText(column.name),
-                                         "; there are ", NamesIn(header)));
+      return reader.ErrorAt(
+          header[0].line, 1,
+          absl::StrCat("no column ", QuotedText(column.name), "; there are ",
+                       NamesIn(header), HintOn(header)));
     }
     found.push_back(position->second);
   }

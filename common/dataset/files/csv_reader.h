@@ -22,7 +22,7 @@ struct CsvField {
 
 // Reads the records of a file of comma-separated values (RFC 4180): fields may
 // be quoted, and may then contain delimiters, line ends and doubled quotes.
-// Lines end in LF or CRLF; empty lines are skipped. Not thread-safe.
+// Lines end in LF, CRLF or CR; empty lines are skipped. Not thread-safe.
 class CsvReader {
  public:
   static constexpr size_t kFieldBytesMax = size_t{1} << 20;

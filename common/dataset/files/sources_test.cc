@@ -25,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -317,6 +318,24 @@ TEST(Csv, ErrorsQuoteWhatTheFileSays) {
           .status(),
       StatusIs(kInvalid,
                HasSubstr("no column \"y\"; there are \"a\\x1b[m\\nb\"")));
+}
+
+TEST(Csv, AMissingColumnMayBeOfAnotherDelimiterOrEncoding) {
+  const auto error = [](absl::string_view content) {
+    return Csv(WriteFile("other.csv", std::string(content)),
+               {.label_column = "y"})
+        .status();
+  };
+  EXPECT_THAT(error("a;y\n1;2\n"),
+              StatusIs(kInvalid, EndsWith("its delimiter may be \";\"")));
+  EXPECT_THAT(error("a\ty\n1\t2\n"),
+              StatusIs(kInvalid, EndsWith("its delimiter may be \"\\t\"")));
+  EXPECT_THAT(error("a\n1\n"), StatusIs(kInvalid, EndsWith("there are \"a\"")));
+  constexpr absl::string_view kUtf16(
+      "\xff\xfe"
+      "a\0,\0y\0\n\0",
+      10);
+  EXPECT_THAT(error(kUtf16), StatusIs(kInvalid, HasSubstr("UTF-16")));
 }
 
 TEST(Csv, WithOnlyAHeaderIsEmpty) {
