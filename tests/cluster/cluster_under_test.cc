@@ -9,23 +9,6 @@
 #include "gtest/gtest.h"
 
 namespace muster {
-namespace {
-
-// Returns the path of the executable in the runfiles of a test.
-std::string ExecutableFor(TaskType type) {
-  switch (type) {
-    case TaskType::kPs:
-      return "ps/ps";
-    case TaskType::kWorker:
-      return "worker/worker";
-    case TaskType::kChief:
-    case TaskType::kEvaluator:
-      return "coordinator/coordinator";
-  }
-  return "";
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterUnderTest>> ClusterUnderTest::Create(
     const std::string& name, int worker_count, int ps_count) {
@@ -76,7 +59,7 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   if (const auto prefix = prefixes_.find(task); prefix != prefixes_.end()) {
     arguments = prefix->second;
   }
-  arguments.push_back(program_.empty() ? ExecutableFor(task.type) : program_);
+  arguments.push_back(ExecutableOf(task.type));
   arguments.push_back(absl::StrCat("--run_dir=", run_dir_));
   arguments.push_back("--threads=1");
   // Its network exists for the test only.
@@ -98,6 +81,20 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   ASSIGN_OR_RETURN(processes_[task],
                    ProcessUnderTest::Start(arguments, environment));
   return processes_[task].get();
+}
+
+std::string ClusterUnderTest::ExecutableOf(TaskType type) const {
+  if (!program_.empty()) return program_;
+  switch (type) {
+    case TaskType::kPs:
+      return "ps/ps";
+    case TaskType::kWorker:
+      return worker_;
+    case TaskType::kChief:
+    case TaskType::kEvaluator:
+      return "coordinator/coordinator";
+  }
+  return "";
 }
 
 bool ClusterUnderTest::Trains(TaskId task) const {

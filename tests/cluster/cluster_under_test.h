@@ -73,6 +73,9 @@ class ClusterUnderTest {
   // Runs this program in every task. It must be in the data of the test.
   void set_program(std::string program) { program_ = std::move(program); }
 
+  // Runs this executable in the workers in place of Muster's.
+  void set_worker(std::string executable) { worker_ = std::move(executable); }
+
   // The job of a cluster of workers, relative to the root of the source tree.
   void set_job(std::string job) { job_ = std::move(job); }
 
@@ -88,9 +91,12 @@ class ClusterUnderTest {
 
   // Returns true if `task` gets a job file; other tasks receive their work.
   bool Trains(TaskId task) const;
+  // The path of the executable in the runfiles of a test.
+  std::string ExecutableOf(TaskType type) const;
 
   std::string run_dir_;
   std::string program_;  // Empty: Muster's executables.
+  std::string worker_ = "worker/worker";
   std::string job_ = "examples/digits/digits.job";
   int epochs_ = 30;
   std::vector<std::unique_ptr<PortReservation>> reservations_;

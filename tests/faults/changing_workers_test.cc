@@ -41,9 +41,9 @@ class ChangingWorkersTest : public testing::Test {
 
   // Starts a worker, and waits until it has a part in training.
   void Join(int index) {
-    ASSERT_OK(
-        cluster_->Start(Worker(index), {},
-                        {{"FAULT", "worker.before_step@step=20:delay=1ms"}}));
+    ASSERT_OK(cluster_->Start(
+        Worker(index), {},
+        {{"MUSTER_FAULT", "worker.before_step@step=20:delay=1ms"}}));
     ASSERT_OK(process(Worker(index)).AwaitLine("at occurrence 20"));
   }
 

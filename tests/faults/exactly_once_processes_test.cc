@@ -48,7 +48,7 @@ class ExactlyOnceProcessesTest : public testing::Test {
   // Injects `fault` into `task` only.
   void StartWithFault(TaskId task, const std::string& fault,
                       const std::vector<std::string>& flags = {}) {
-    ASSERT_OK(cluster_->Start(task, flags, {{"FAULT", fault}}));
+    ASSERT_OK(cluster_->Start(task, flags, {{"MUSTER_FAULT", fault}}));
   }
 
   // Starts the remaining tasks. The program continues until `recovery_count`

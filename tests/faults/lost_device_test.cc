@@ -68,7 +68,8 @@ class LostDeviceTest : public testing::Test {
   void StartWithFault(TaskId task, int launch) {
     ASSERT_OK(cluster_->Start(
         task, {kSimulated, "--gpu_graphs=off"},
-        {{"FAULT", absl::StrCat("gpu.cuLaunchKernelEx@call=", launch)}}));
+        {{"MUSTER_FAULT",
+          absl::StrCat("gpu.cuLaunchKernelEx@call=", launch)}}));
   }
 
   std::string name_;
@@ -98,6 +99,7 @@ TEST_F(LostDeviceTest, ASynchronousGroupIsToldWhoseDeviceIsLost) {
   const std::string job = absl::StrCat(testing::TempDir(), "/", name_, ".job");
   std::ofstream(job) << kJob;
   cluster_->set_job(job);
+  cluster_->set_worker("tests/faults/worker_with_faults");
   cluster_->set_epochs(1'000'000);
   ASSERT_NO_FATAL_FAILURE(StartWithFault(kWorker1, 2000));
   ASSERT_OK(cluster_->StartAll({kSimulated}));

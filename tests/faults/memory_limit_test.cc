@@ -53,7 +53,8 @@ class MemoryLimitTest : public testing::Test {
     std::filesystem::remove_all(cluster_->run_dir());
     cluster_->set_program(program);
     cluster_->set_prefix(task, memory_->Prefix());
-    ASSERT_OK(cluster_->Start(task, flags, {{"FAULT", point + kAllocation}}));
+    ASSERT_OK(
+        cluster_->Start(task, flags, {{"MUSTER_FAULT", point + kAllocation}}));
     ASSERT_OK(cluster_->StartAll(flags));
     ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                          cluster_->process(task).AwaitEnd());
@@ -104,7 +105,7 @@ TEST_F(MemoryLimitTest, LaunchNamesTheLimitAndRestartsTheWorker) {
   std::filesystem::remove_all(folder);
   const std::string worker = absl::StrCat(
       "mkdir ", folder, "/first && echo 1000 > /proc/self/oom_score_adj && ",
-      "export FAULT=worker.before_step@step=60", kAllocation);
+      "export MUSTER_FAULT=worker.before_step@step=60", kAllocation);
   const std::string script = absl::StrCat(
       "case $TF_CONFIG in *'\"worker\",\"index\":0'*) ", worker,
       ";; *) false;; ", "esac || echo $$ > ", memory_->OutsideFile(),

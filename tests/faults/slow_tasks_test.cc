@@ -83,7 +83,10 @@ class SlowTasksTest : public testing::Test {
     for (const TaskId& task : {kPs0, kWorker0, kWorker1}) {
       ASSERT_OK(cluster_->Start(task));
     }
-    ASSERT_OK(cluster_->Start(kPs1, {}, {{"FAULT", faults}}));
+    // Muster's own executables inject no faults.
+    cluster_->set_program("tests/faults/counting_program");
+    ASSERT_OK(cluster_->Start(kPs1, {}, {{"MUSTER_FAULT", faults}}));
+    cluster_->set_program("");
     ASSERT_OK(cluster_->Start(
         kChief, {"--set", absl::StrCat("recovery_dir=", cluster_->run_dir(),
                                        "/recovery")}));

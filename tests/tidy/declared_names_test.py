@@ -32,6 +32,15 @@ class DeclaredNamesTest(unittest.TestCase):
         self.assertFalse(undeclared, f"{place} lacks them")
         self.assertFalse(set(declared) - set(used), f"{place} has names that no source uses")
 
+    def test_fault_points(self):
+        header = (ROOT / "common/net/rpc/fault_point.h").read_text(encoding="utf-8")
+        table = header[header.index("kFaultPoints[]"):].partition("};")[0]
+        declared = re.findall(r'"([a-z_.]+)"', table)
+        self.assertEqual(declared, sorted(declared))
+        used = found_in_sources(r'FaultPoint\(\s*"([a-z_.]+)"')
+        self.assertGreater(len(used), 10)
+        self.assert_same(used, declared, "kFaultPoints of fault_point.h")
+
     def test_metrics(self):
         page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
         # The first column of the tables.

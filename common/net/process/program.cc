@@ -1,6 +1,5 @@
 #include "common/net/process/program.h"
 
-#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -32,15 +31,12 @@ ExitCode Complain(const ProgramInfo& program, const absl::Status& error) {
   return ExitCode::kUsage;
 }
 
-// Points "gpu.FUNCTION" of FAULT (fault_point.h) are calls of the simulated
-// driver, at which the GPU is lost, whatever the action.
+// Faults at "gpu.FUNCTION" (fault_point.h) are calls of the simulated driver,
+// at which the GPU is lost, whatever the action.
 absl::Status SimulateGpus(int count) {
   DeviceSet& devices = DeviceSet::OfProcess();
   RETURN_IF_ERROR(devices.UseSimulatedDevices(count));
-  const char* const text = std::getenv("FAULT");
-  ASSIGN_OR_RETURN(const std::vector<Fault> faults,
-                   ParseFaults(text == nullptr ? "" : text));
-  for (const Fault& fault : faults) {
+  for (const Fault& fault : CurrentFaults()) {
     absl::string_view function = fault.point;
     if (!absl::ConsumePrefix(&function, "gpu.")) continue;
     RETURN_IF_ERROR(devices.FailSimulatedDevices(function, fault.occurrence));

@@ -2,17 +2,22 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "common/core/base/check.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/did_you_mean.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 
@@ -32,9 +37,15 @@ FaultTable& Table() {
 
 absl::Status BadFault(absl::string_view fault, absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat("FAULT: \"", fault, "\" ", why,
+      absl::StrCat("MUSTER_FAULT: \"", fault, "\" ", why,
                    "; expected "
                    "point@counter=N[:kill|:delay=500ms|:allocate=100|:fail]"));
+}
+
+bool IsFaultPoint(absl::string_view name) {
+  return absl::StartsWith(name, "gpu.") ||
+         std::find(std::begin(kFaultPoints), std::end(kFaultPoints), name) !=
+             std::end(kFaultPoints);
 }
 
 absl::StatusOr<Fault> ParseFault(absl::string_view text) {
@@ -45,6 +56,10 @@ absl::StatusOr<Fault> ParseFault(absl::string_view text) {
       absl::StrSplit(parts[0], absl::MaxSplits('@', 1));
   fault.point = std::string(place[0]);
   if (fault.point.empty()) return BadFault(text, "names no point");
+  if (!IsFaultPoint(fault.point)) {
+    return BadFault(text, absl::StrCat("names a point that does not exist",
+                                       DidYouMean(fault.point, kFaultPoints)));
+  }
   if (place.size() == 2) {
     const std::vector<absl::string_view> counter =
         absl::StrSplit(place[1], absl::MaxSplits('=', 1));
@@ -74,19 +89,6 @@ absl::StatusOr<Fault> ParseFault(absl::string_view text) {
   return BadFault(text, "has an unknown action");
 }
 
-// Reads the environment before main().
-[[maybe_unused]] const bool environment_was_read = [] {
-  const char* text = std::getenv("FAULT");
-  if (text == nullptr || *text == '\0') return true;
-  absl::StatusOr<std::vector<Fault>> faults = ParseFaults(text);
-  if (!faults.ok()) {
-    LOG(ERROR) << std::string(faults.status().message());
-    std::_Exit(2);
-  }
-  SetFaults(*std::move(faults));
-  return true;
-}();
-
 void Delay(absl::Duration delay) {
   absl::Mutex mutex;
   absl::MutexLock lock(&mutex);
@@ -108,6 +110,7 @@ namespace internal {
 std::atomic<bool> faults_enabled{false};
 
 absl::Status PassFaultPoint(absl::string_view point) {
+  MUSTER_CHECK(IsFaultPoint(point));
   Fault strike;
   {
     FaultTable& table = Table();
@@ -149,11 +152,18 @@ absl::StatusOr<std::vector<Fault>> ParseFaults(absl::string_view text) {
 }
 
 void SetFaults(std::vector<Fault> faults) {
+  for (const Fault& fault : faults) MUSTER_CHECK(IsFaultPoint(fault.point));
   FaultTable& table = Table();
   absl::MutexLock lock(&table.mutex);
   internal::faults_enabled.store(!faults.empty());
   table.faults = std::move(faults);
   table.pass_counts.clear();
+}
+
+std::vector<Fault> CurrentFaults() {
+  FaultTable& table = Table();
+  absl::MutexLock lock(&table.mutex);
+  return table.faults;
 }
 
 int64_t FaultPointPassCount(absl::string_view point) {

@@ -11,18 +11,49 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-// Named places in the code where a test can make things go wrong, chosen by the
-// environment of the process:
+// Named places in the code where a test injects faults. Test executables
+// (common/net/rpc/testing:fault_environment) read them from the environment;
+// those for users have no such code:
 //
-//   FAULT=ps.after_apply_before_ack@push=37
-//   FAULT=ps.before_apply@push=2:delay=500ms,ps.admission_check@call=9:fail
+//   MUSTER_FAULT=ps.after_apply_before_ack@push=37
+//   MUSTER_FAULT=ps.before_apply@push=2:delay=500ms,rpc.admission_check:fail
 //
 // point@counter=N[:action]: the action happens at the N-th time that the
-// process passes the point (the counter's name is for the reader). Actions are
-// kill (SIGKILL to itself, the default), delay=DURATION, allocate=MEBIBYTES
-// (which are written to and never freed) and fail (the point returns
-// kUnavailable). Without FAULT a point costs one load of a flag.
+// process passes the point (the counter's name is for the reader; N is 1
+// without it). Actions are kill (SIGKILL to itself, the default),
+// delay=DURATION, allocate=MEBIBYTES (which are written to and never freed) and
+// fail (the point returns kUnavailable). Without faults a point costs one load
+// of a flag.
 namespace muster {
+
+// All points. Besides, "gpu.FUNCTION" is a function of the driver of simulated
+// GPUs: the GPU is lost there, whatever the action.
+inline constexpr absl::string_view kFaultPoints[] = {
+    "collectives.begin",
+    "collectives.end",
+    "collectives.received",
+    "collectives.sent",
+    "collectives.shared_memory.reduce",
+    "coordinator.after_save",
+    "coordinator.before_send",
+    "nccl.agreed",
+    "nccl.begin",
+    "nccl.launched",
+    "peers.connect",
+    "peers.prepare",
+    "ps.after_apply_before_ack",
+    "ps.before_apply",
+    "ps.while_restoring",
+    "ps.while_saving",
+    "rpc.admission_check",
+    "rpc.before_half_close",
+    "worker.after_step",
+    "worker.before_fetch",
+    "worker.before_input",
+    "worker.before_report",
+    "worker.before_step",
+    "worker.on_command",
+};
 
 enum class FaultAction { kKill, kDelay, kAllocate, kFail };
 
@@ -36,11 +67,15 @@ struct Fault {
   absl::Status error = {};
 };
 
-//   kInvalidArgument  names the part of `text` that is not understood
+//   kInvalidArgument  names the part of `text` that is not understood, or the
+//                     point that does not exist
 absl::StatusOr<std::vector<Fault>> ParseFaults(absl::string_view text);
 
-// Replaces what the environment asked for; counts start again. For tests.
+// Replaces the faults; counts start again. For tests. Their points exist.
 void SetFaults(std::vector<Fault> faults);
+
+// The faults that are set.
+std::vector<Fault> CurrentFaults();
 
 // How often the point was passed since faults were set; 0 while there are none.
 int64_t FaultPointPassCount(absl::string_view point);

@@ -10,6 +10,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class FaultPointTest : public testing::Test {
@@ -20,8 +21,9 @@ class FaultPointTest : public testing::Test {
 TEST_F(FaultPointTest, TextNamesPointsCountsAndActions) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Fault> faults,
-      ParseFaults("ps.after_apply_before_ack@push=37,a@b=2:delay=500ms,c:fail,"
-                  "d:allocate=20"));
+      ParseFaults("ps.after_apply_before_ack@push=37,worker.before_step@b=2:"
+                  "delay=500ms,peers.connect:fail,"
+                  "gpu.cuLaunchKernelEx:allocate=20"));
   ASSERT_EQ(faults.size(), 4);
   EXPECT_EQ(faults[0].point, "ps.after_apply_before_ack");
   EXPECT_EQ(faults[0].occurrence, 37);
@@ -35,33 +37,54 @@ TEST_F(FaultPointTest, TextNamesPointsCountsAndActions) {
 }
 
 TEST_F(FaultPointTest, TextThatIsNotUnderstoodIsQuoted) {
-  for (const char* text : {"@push=1", "a@push", "a@push=0", "a:explode",
-                           "a:delay=soon", "a:allocate=lots", "a@push=x"}) {
+  for (const char* text :
+       {"@push=1", "peers.connect@push", "peers.connect@push=0",
+        "peers.connect:explode", "peers.connect:delay=soon",
+        "peers.connect:allocate=lots", "peers.connect@push=x"}) {
     EXPECT_THAT(ParseFaults(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
   }
 }
 
+TEST_F(FaultPointTest, APointThatDoesNotExistIsNamed) {
+  EXPECT_THAT(ParseFaults("ps.before_aply@push=2"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("does not exist"),
+                             HasSubstr("ps.before_apply"))));
+  EXPECT_DEATH(SetFaults({{.point = "ps.before_aply"}}), "IsFaultPoint");
+}
+
+TEST_F(FaultPointTest, TheFaultsThatAreSetAreKnown) {
+  EXPECT_TRUE(CurrentFaults().empty());
+  SetFaults({{.point = "gpu.cuMemAlloc", .occurrence = 3}});
+  ASSERT_EQ(CurrentFaults().size(), 1);
+  EXPECT_EQ(CurrentFaults()[0].point, "gpu.cuMemAlloc");
+  EXPECT_EQ(CurrentFaults()[0].occurrence, 3);
+}
+
 TEST_F(FaultPointTest, StrikesAtItsOccurrenceOnly) {
-  EXPECT_OK(FaultPoint("a"));
-  SetFaults({{.point = "a", .occurrence = 2, .action = FaultAction::kFail}});
-  EXPECT_OK(FaultPoint("a"));
-  EXPECT_OK(FaultPoint("b"));
-  EXPECT_THAT(FaultPoint("a"),
+  EXPECT_OK(FaultPoint("peers.connect"));
+  SetFaults({{.point = "peers.connect",
+              .occurrence = 2,
+              .action = FaultAction::kFail}});
+  EXPECT_OK(FaultPoint("peers.connect"));
+  EXPECT_OK(FaultPoint("peers.prepare"));
+  EXPECT_THAT(FaultPoint("peers.connect"),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("fault point a is injected")));
-  EXPECT_OK(FaultPoint("a"));
-  EXPECT_EQ(FaultPointPassCount("a"), 3);
+                       HasSubstr("fault point peers.connect is injected")));
+  EXPECT_OK(FaultPoint("peers.connect"));
+  EXPECT_EQ(FaultPointPassCount("peers.connect"), 3);
 }
 
 TEST_F(FaultPointTest, KillsItsProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
-        SetFaults({{.point = "a"}});
-        FaultPoint("a").IgnoreError();
+        SetFaults({{.point = "peers.connect"}});
+        FaultPoint("peers.connect").IgnoreError();
       },
-      testing::KilledBySignal(SIGKILL), "fault point a is injected");
+      testing::KilledBySignal(SIGKILL),
+      "fault point peers.connect is injected");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ if ((${#missing[@]})); then
 fi
 "$here/build_kubernetes.sh" "$programs"
 bazel build --ui_event_filters=-info --noshow_progress \
-  //deploy/image:rootfs //deploy/launch //deploy/musterctl
+  //deploy/image:rootfs //deploy/image:muster_with_faults //deploy/launch //deploy/musterctl
 
 work=$(mktemp -d)
 child=
@@ -71,6 +71,8 @@ trap 'exit 143' TERM
 mkdir "$work"/{image,logs,pause}
 bazel run --ui_event_filters=-info --noshow_progress //deploy/image:rootfs -- \
   --out="$work/rootfs" >/dev/null
+# One scenario injects a fault.
+install "$(bazel info bazel-bin)/deploy/image/muster_with_faults" "$work/rootfs/usr/bin/muster"
 /usr/bin/python3 -B "$here/make_image.py" --name=registry.example.org/muster:1 \
   --rootfs="$work/rootfs" --containerfile=deploy/image/Containerfile \
   --out="$work/image/muster.tar"

@@ -122,7 +122,7 @@ class ParameterServersTest(ScenarioTest):
 
     def test_a_worker_out_of_memory_is_replaced(self):
         self.job = self.new_job(PARAMETER_SERVERS + LONG)
-        self.job.add_environment("worker", {"name": "FAULT", "valueFrom": {
+        self.job.add_environment("worker", {"name": "MUSTER_FAULT", "valueFrom": {
             "configMapKeyRef": {"name": "fault", "key": "FAULT", "optional": True}}})
         self.job.kubectl("create", "configmap", "fault",
                          "--from-literal=FAULT=worker.before_step@step=60:allocate=2048")

@@ -68,9 +68,10 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(StoppedRankTest, IsNamedWhenTheWaitExpires) {
-  RankProcesses ranks(
-      {.size = kSize, .victim = 2, .victim_faults = "never@call=1"},
-      PrepareRank, /*expires_after=*/absl::Milliseconds(700));
+  RankProcesses ranks({.size = kSize,
+                       .victim = 2,
+                       .victim_faults = "worker.before_step@call=1"},
+                      PrepareRank, /*expires_after=*/absl::Milliseconds(700));
   ASSERT_TRUE(ranks.AwaitVictimAtWork());
   ranks.SendToVictim(SIGSTOP);
   ranks.ExpectSurvivorsSay(NamesTheVictim("DEADLINE_EXCEEDED"));

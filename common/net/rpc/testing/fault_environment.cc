@@ -1,0 +1,27 @@
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/core/base/log.h"
+#include "common/net/rpc/fault_point.h"
+
+namespace muster {
+namespace {
+
+// Before main(). A link of this file is all that it takes.
+[[maybe_unused]] const bool environment_was_read = [] {
+  const char* const text = std::getenv("MUSTER_FAULT");
+  if (text == nullptr || *text == '\0') return true;
+  absl::StatusOr<std::vector<Fault>> faults = ParseFaults(text);
+  if (!faults.ok()) {
+    LOG(ERROR) << std::string(faults.status().message());
+    std::_Exit(2);
+  }
+  SetFaults(*std::move(faults));
+  return true;
+}();
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,3 @@
+#include "worker/worker_program.h"
+
+int main(int argc, char** argv) { return muster::WorkerMain(argc, argv); }
