@@ -61,10 +61,9 @@ class DispatchedStepLoop final : public StepLoop,
 
   std::optional<DurationHistogram> StepDurations() const override;
 
-  // Evaluations only: one batch after another counts in training, and
-  // predictions are in the order of the data.
+  // Not predictions, which are in the order of the data.
   StoppableLoop* stoppable() override {
-    return kind_ == LoopKind::kEvaluate ? this : nullptr;
+    return kind_ == LoopKind::kPredict ? nullptr : this;
   }
   // Steps that have begun are the last. The batches of those scheduled after
   // them are used by the next Run(), which may hand their results over after

@@ -91,6 +91,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
     }
     options.evaluates_on_coordinator = spec.evaluates_on_coordinator();
     options.min_workers = spec.min_workers();
+    options.dispatches_batches = spec.dispatch_batches();
     options.checkpoint_dir = spec.recovery_dir();
     if (spec.has_recovery_interval_seconds()) {
       options.checkpoint_interval =

@@ -73,6 +73,9 @@ TrainingRecovery* ParameterServerStrategy::recovery() {
 
 absl::StatusOr<std::unique_ptr<StepLoop>> ParameterServerStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
+  if (kind == LoopKind::kTrain && options_.dispatches_batches) {
+    kind = LoopKind::kTrainOnBatch;
+  }
   if (kind == LoopKind::kTrain) {
     return RemoteStepLoop::Create(
         connection_, step, dataset,

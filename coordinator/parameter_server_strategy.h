@@ -45,15 +45,18 @@ struct ParameterServerStrategyOptions {
   // Evaluates and predicts on this machine, where batches cost more to send
   // than to work on, and not on workers.
   bool evaluates_on_coordinator = false;
+  // Train loops draw their batches here, too, and each is used once in a pass,
+  // in place of copies of the data in the workers.
+  bool dispatches_batches = false;
 };
 
 // Asynchronous training: variables on parameter servers, steps on workers,
 // everything else here, on the coordinator.
 //
 // A train loop gives each worker its own copy of the data, each shuffled in
-// another order, and steps apply their updates as they finish. All other loops
-// draw their batches here and send them to whichever worker is free, so that
-// each element is seen once.
+// another order, and steps apply their updates as they finish. All other loops,
+// and train loops with `dispatches_batches`, draw their batches here and send
+// them to whichever worker is free, so that each element is seen once.
 //
 // A parameter server that is lost and started again takes training back to the
 // newest checkpoint (docs/design/recovery.md); one that stays away ends it.

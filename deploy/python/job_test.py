@@ -51,6 +51,22 @@ class JobTest(unittest.TestCase):
                        "repeat", "initial_epoch"):
             self.assertNotIn(absent, text)
 
+    def test_batches_are_used_once(self):
+        def batches():
+            return job.Data({"npy": {"features": "x.npy"}}, 100, 32, comes_in_batches=True)
+
+        text = text_of(batches(), workers=2, ps=1)
+        self.assertIn("parameter_server {\n    dispatch_batches: true\n  }", text)
+        self.assertNotIn("auto_shard_policy", text)
+        text = text_of(batches(), workers=2, ps=1,
+                       strategy={"parameter_server": {"dispatch_batches": False,
+                                                      "min_workers": 1}})
+        self.assertIn("dispatch_batches: false\n    min_workers: 1", text)
+        text = text_of(batches(), workers=2)
+        self.assertIn('auto_shard_policy: "DATA"', text)
+        self.assertNotIn("dispatch_batches", text)
+        self.assertNotIn("dispatch_batches", text_of(workers=2, ps=1))
+
     def test_arguments(self):
         text = text_of(
             validation=job.Data({"npy": {"features": "v.npy", "labels": "w.npy"}}, 10),

@@ -16,28 +16,10 @@ import unittest
 import unittest.mock
 import warnings
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
-
-try:
-    import keras
-    import numpy as np
-except ModuleNotFoundError as error:
-    print(f"{error}: the test is skipped. Set MUSTER_KERAS_PYTHON to a Python with Keras.")
-    raise SystemExit(0)
+from test_models import FEATURES, ROWS, TOLERANCE, binary, data, keras, np, tasks_of
 
 import muster
 from muster import executables
-
-TOLERANCE = 1e-4
-ROWS = 200
-FEATURES = 8
-
-
-def data(seed=0):
-    generator = np.random.default_rng(seed)
-    x = generator.normal(size=(ROWS, FEATURES)).astype("float32")
-    return x, (np.abs(x).sum(1) * 2).astype("int64") % 3
 
 
 def classifier(optimizer="adam", **compile_options):
@@ -50,14 +32,6 @@ def classifier(optimizer="adam", **compile_options):
     ])
     compile_options.setdefault("metrics", ["accuracy"])
     model.compile(optimizer, "sparse_categorical_crossentropy", **compile_options)
-    return model
-
-
-def binary(optimizer="sgd"):
-    keras.utils.set_random_seed(2)
-    model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(8, activation="tanh"),
-                              keras.layers.Dense(1, activation="sigmoid")])
-    model.compile(optimizer, "binary_crossentropy", metrics=["accuracy"])
     return model
 
 
@@ -204,34 +178,11 @@ class FitTest(unittest.TestCase):
         self.compare(classifier, x, y, batch_size=32, epochs=2, validation_batch_size=7,
                      validation_steps=2, validation_split=np.float32(0.3))
 
-    def test_generators_without_end(self):
-        x, y = data()
-        drawn = []
-
-        def batches():
-            while True:
-                for begin in range(0, 180, 60):
-                    drawn.append(begin)
-                    yield x[begin:begin + 60], y[begin:begin + 60] % 2
-
-        expected = binary()
-        expected.fit(x[:180], y[:180] % 2, batch_size=60, epochs=2, shuffle=False, verbose=0)
-        for cluster in ({}, {"workers": 2},
-                        {"strategy": {"parameter_server": {"steps_in_flight_per_worker": 1}},
-                         "workers": 1, "ps": 1}):
-            with self.subTest(cluster=cluster):
-                drawn.clear()
-                model = binary()
-                self.muster_fit(model, batches(), steps_per_epoch=3, epochs=2, **cluster)
-                for one, other in zip(model.get_weights(), expected.get_weights()):
-                    np.testing.assert_allclose(one, other, atol=TOLERANCE)
-                self.assertEqual(len(drawn), 6)
-        history = self.muster_fit(binary(), x, y % 2,
-                                  validation_data=iter([(x[:7], y[:7] % 2)]))
-        self.assertIn("val_loss", history.history)
-
     def test_forms_of_arguments(self):
         x, y = data()
+        found = self.muster_fit(binary(), x, y % 2,
+                                  validation_data=iter([(x[:7], y[:7] % 2)]))
+        self.assertIn("val_loss", found.history)
         history = keras.callbacks.History()
         found = self.muster_fit(binary(), x, y % 2, callbacks=history,
                                 class_weight={0.0: 2.0, np.int64(1): 0.5}, shuffle=False)
@@ -573,17 +524,7 @@ class InterruptTest(unittest.TestCase):
             rest = process.communicate()[0]
             self.assertEqual(process.returncode, 0, rest)
             self.assertIn("interrupted True True\n", rest)
-            self.assertEqual(self.tasks_of(run_dir), [])
-
-    def tasks_of(self, run_dir):
-        """The processes whose environment or command line names the folder."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                with open(path, "rb") as file:
-                    if os.fsencode(run_dir) in file.read():
-                        found.append(path)
-        return found
+            self.assertEqual(tasks_of(run_dir), [])
 
 
 if __name__ == "__main__":

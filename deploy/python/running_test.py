@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
 
@@ -107,6 +108,66 @@ class RunningTest(unittest.TestCase):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)).stdout
         self.assertEqual(output, "ended in order\ninterrupted\n")
 
+    def test_the_command_is_fed_in_the_thread_that_calls(self):
+        # The script ends when the file is there.
+        fed = os.path.join(self.folder, "fed")
+        output = io.StringIO()
+        threads = []
+
+        def feed(is_needed):
+            threads.append((threading.get_ident(), is_needed()))
+            self.write("fed", "")
+            while is_needed():
+                time.sleep(0.001)
+
+        with contextlib.redirect_stdout(output):
+            running.run_launch(["/bin/sh", "-c", f"until test -e {fed}; do :; done; echo fed"],
+                               self.folder, feed=feed)
+        self.assertEqual(threads, [(threading.get_ident(), True)])
+        self.assertEqual(output.getvalue(), "fed\n")
+
+    def test_an_error_of_the_feed_ends_the_command(self):
+        def feed(_):
+            self.await_file(os.path.join(self.folder, "ready"))
+            self.await_text(os.path.join(self.folder, "ready"), "ready")
+            raise KeyError("lost")
+
+        output = io.StringIO()
+        script = ("tail -f /dev/null >/dev/null 2>&1 & child=$!; "
+                  "trap 'kill $child; echo ended in order; exit 0' TERM; "
+                  f"echo ready > {self.folder}/ready; wait $child")
+        with contextlib.redirect_stdout(output), self.assertRaisesRegex(KeyError, "lost"):
+            running.run_launch(["/bin/sh", "-c", script], self.folder, feed=feed)
+        self.assertEqual(output.getvalue(), "ended in order\n")
+
+    def test_an_interrupt_reaches_the_feed(self):
+        self.write("caller.py", textwrap.dedent("""\
+            import sys, time
+            from muster import running
+
+            def feed(is_needed):
+                try:
+                    open(sys.argv[2], "w").close()
+                    while True:  # Code that knows nothing of the command.
+                        time.sleep(60)
+                except KeyboardInterrupt:
+                    print("the feed is interrupted", flush=True)
+                    raise
+            try:
+                running.run_launch(["/bin/sh", "-c", sys.argv[1]], ".", feed=feed)
+            except KeyboardInterrupt:
+                print("interrupted")
+            """))
+        ready = os.path.join(self.folder, "ready")
+        script = ("tail -f /dev/null >/dev/null 2>&1 & child=$!; "
+                  f"trap 'kill $child; exit 130' INT; until test -e {ready}; do :; done; "
+                  "kill -INT $PPID; wait $child")
+        output = subprocess.run(
+            [sys.executable, "-B", os.path.join(self.folder, "caller.py"), script, ready],
+            env=self.environ, stdout=subprocess.PIPE, timeout=60, check=True, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)).stdout
+        self.assertEqual(output, "the feed is interrupted\ninterrupted\n")
+
     def test_no_handler_of_forks_runs(self):
         # As JAX has it, and Python 3.12 for processes with threads.
         script = self.write("caller.py", textwrap.dedent("""\
@@ -136,6 +197,12 @@ class RunningTest(unittest.TestCase):
         process.kill()
         process.wait()
         self.await_text(log, "ended in order")
+
+    def await_file(self, path):
+        end = time.monotonic() + 60
+        while not os.path.exists(path):
+            self.assertLess(time.monotonic(), end, f"{path} is not there after 60 s")
+            time.sleep(0.01)
 
     def await_text(self, path, text):
         end = time.monotonic() + 60

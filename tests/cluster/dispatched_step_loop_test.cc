@@ -22,6 +22,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
@@ -188,6 +189,38 @@ TEST_F(DispatchedStepLoopTest, StopsBetweenStepsAndUsesEachBatchOnce) {
     std::multiset<float> wanted;
     for (int64_t i = 0; i < kBatches; ++i) wanted.insert(i);
     EXPECT_EQ(seen, wanted);
+  }
+}
+
+TEST_F(DispatchedStepLoopTest, TrainsOnEachBatchOnceIfBatchesAreDispatched) {
+  constexpr int64_t kBatches = 50;
+  ParameterServerStrategy strategy(strategy_->connection(),
+                                   {.dispatches_batches = true}, Clock::Real());
+  // C++ functions cannot be sent to workers.
+  const Dataset data = Dataset::Range(kBatches).Batch(1).MapElements(
+      [](Element element) -> absl::StatusOr<Element> { return element; },
+      {{DType::kInt64, {Shape::kUnknown}}});
+  ASSERT_OK_AND_ASSIGN(
+      const auto loop,
+      strategy.CreateLoop(CountingStep(), data, LoopKind::kTrain));
+  ASSERT_NE(loop->stoppable(), nullptr);
+  bool is_to_stop = false;
+  loop->stoppable()->StopWhen([&] { return is_to_stop; });
+  for (int pass = 0; pass < 2; ++pass) {
+    std::multiset<int64_t> seen;
+    StepLoop::Outcome outcome;
+    while (!outcome.end_of_data) {
+      is_to_stop = false;
+      ASSERT_OK_AND_ASSIGN(
+          outcome, loop->Run(kAll, [&](absl::Span<const Tensor> results) {
+            seen.insert(results[0].flat<int64_t>()[0]);
+            is_to_stop = seen.size() == 5;
+            return absl::OkStatus();
+          }));
+    }
+    EXPECT_EQ(seen.size(), kBatches);
+    EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), kBatches);
+    EXPECT_EQ(Counter(), kBatches * (pass + 1));
   }
 }
 

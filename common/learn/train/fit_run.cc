@@ -351,11 +351,11 @@ void FitRun::WarnOfShortEpoch() {
     return;
   }
   has_warned_of_short_epoch_ = true;
-  LOG(WARNING) << "the data ended after " << epoch_steps_ << " of "
-               << *plan_.steps_expected << " steps of epoch " << epoch_ + 1
-               << ", and so did the epoch; the next one begins with the first "
-                  "batch. Repeat() lets epochs continue beyond the end of the "
-                  "data";
+  LOG(WARNING)
+      << "the data ended after " << epoch_steps_ << " of "
+      << *plan_.steps_expected << " steps of epoch " << epoch_ + 1
+      << ", and so did the epoch. Repeat() lets epochs continue beyond "
+         "the end of the data";
 }
 
 absl::Status FitRun::OnStep(absl::Span<const Tensor> results,

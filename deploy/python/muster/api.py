@@ -11,15 +11,23 @@ from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
 from muster.history import read_history
-from muster.job import LAST_EPOCH, Arguments, job_fields, normalized, step_count
+from muster.job import (LAST_EPOCH, Arguments, job_fields, normalized, reader_count,
+                        step_count)
 from muster.job_text import job_text
 from muster.running import run_launch
 
 _FINAL_MODEL = "final_model.keras"
 
 
-def _write(folder, model, x, y, sample_weight, validation_data, arguments):
-    """Writes model, data and job file. Returns (path of the job file, steps of an epoch)."""
+def _write(folder, model, x, y, sample_weight, validation_data, arguments, streams=False):
+    """Writes model, data and job file.
+
+    Args:
+      streams: batches may be drawn while they are trained on.
+
+    Returns:
+      (path of the job file, steps of an epoch, data.BatchStream to write or None).
+    """
     from muster import data  # Needs NumPy; the rest does not.
     from muster.model_file import prepare_model, save_model
 
@@ -27,7 +35,8 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments):
     os.makedirs(folder, exist_ok=True)
     save_model(model, os.path.join(folder, "model.keras"))
     schema = data.Schema.of(model)
-    writer = data.DataWriter(folder, schema, arguments.data_bytes_max)
+    writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
+                             reader_count(arguments) if streams else None)
     if validation_data is not None:  # It has precedence, as in Keras.
         arguments = dataclasses.replace(arguments, validation_split=0.0)
     train, validation = data.write_train(writer, schema, arguments, x, y, sample_weight)
@@ -36,7 +45,7 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments):
     job = os.path.join(folder, "model.job")
     with open(job, "w", encoding="utf-8") as file:
         file.write(job_text(job_fields(arguments, train, validation)))
-    return job, step_count(arguments, train)
+    return job, step_count(arguments, train), writer.stream
 
 
 def _new_folder(run_dir):
@@ -118,8 +127,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       x, y: NumPy arrays or what numpy.asarray() takes; lists or dicts of them for
         several inputs or outputs; paths of .npy files; the path of a .csv file and the
         name of its label column. Or, without y: a tf.data.Dataset, a PyDataset, a
-        loader or a generator of batches, of which the batches that are needed are
-        drawn before training.
+        loader or a generator of batches. With steps_per_epoch they are drawn while the
+        cluster trains, in this thread; without it, before.
       verbose: 0 shows nothing; other values, a bar on a terminal and a line for each
         epoch elsewhere.
       shuffle: True shuffles arrays anew in each epoch. Batches stay as they are.
@@ -131,8 +140,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       seed: of shuffling and dropout.
       run_dir: a new folder for model, data, logs, checkpoints and summary. None: a
         temporary folder, which is removed when training succeeds.
-      data_bytes_max: how many bytes of data are written to the folder at most. None:
-        half of what is free on its disk.
+      data_bytes_max: how many bytes of data are in the folder at most. None: half of
+        what is free on its disk.
 
     Returns:
       keras.callbacks.History.
@@ -143,6 +152,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       MusterError: training failed. The model has the weights of the last epoch that
         was completed.
       KeyboardInterrupt: the cluster has ended, and the model has these weights.
+      any: what the iteration over `x` raises. As KeyboardInterrupt.
     """
     import keras
 
@@ -161,15 +171,19 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     # ended the run.
     remove = is_temporary
     try:
-        job, steps = _write(folder, model, x, y, sample_weight, validation_data, arguments)
+        job, steps, stream = _write(folder, model, x, y, sample_weight, validation_data,
+                                    arguments, streams=True)
         remove = False
         try:
             run_launch(_command(launch, job, arguments) + [f"--run_dir={folder}"], folder,
-                       silent=arguments.verbose == 0)
-        except (KeyboardInterrupt, MusterError) as error:
+                       silent=arguments.verbose == 0, feed=stream and stream.write_others)
+        except BaseException as error:
             _load_last_epoch(model, folder)
-            remove = is_temporary and isinstance(error, KeyboardInterrupt)
+            remove = is_temporary and not isinstance(error, MusterError)
             raise
+        finally:
+            if stream is not None:
+                stream.remove()
         logs = _load_result(model, folder)
         remove = is_temporary
         return _fill(history, model, arguments, steps, logs)
@@ -194,6 +208,6 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
       ValueError: as fit().
     """
     known = normalized(Arguments(**arguments))
-    job, _ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
+    job, _, _ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
     print(shlex.join(_command(launch_name(), job, known)))
     return job

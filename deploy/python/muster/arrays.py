@@ -25,14 +25,21 @@ class Budget:
         self._bytes_max = bytes_max if self._is_given else shutil.disk_usage(folder).free // 2
         self.bytes_used = 0
 
+    def has_room_for(self, byte_count):
+        return self.bytes_used + byte_count <= self._bytes_max
+
+    def release(self, byte_count):
+        """Takes back what was spent, after files were removed."""
+        self.bytes_used -= byte_count
+
     def spend(self, byte_count):
         """Counts bytes before they are written.
 
         Raises:
           ValueError: there would be too many.
         """
-        self.bytes_used += byte_count
-        if self.bytes_used <= self._bytes_max:
+        if self.has_room_for(byte_count):
+            self.bytes_used += byte_count
             return
         limit = "" if self._is_given else ", half of what was free there"
         raise ValueError(
@@ -57,6 +64,10 @@ class NpyWriter:
         self._file = open(path, "wb")
         self.row_count = 0
         self._write_header()
+
+    @property
+    def dtype(self):
+        return STRING if self._dtype.kind == "S" else self._dtype
 
     def append(self, rows):
         if rows.shape[1:] != self._row_shape:
@@ -262,6 +273,11 @@ class ArrayFiles:
     def __exit__(self, *_):
         for writer in self._writers:
             writer.close()
+
+    @property
+    def dtypes(self):
+        """What each component was written as, in the form of the argument."""
+        return [writer.dtype for writer in self._writers]
 
     @property
     def example_count(self):

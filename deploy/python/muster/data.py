@@ -8,6 +8,7 @@ import numpy as np
 from muster import arrays
 from muster.batches import batches_of, is_batches
 from muster.job import Data
+from muster.stream import BatchStream
 from muster.structure import Structure, positions
 
 _FOLDER = "data"
@@ -114,12 +115,36 @@ class DataWriter:
       folder: of the job file; exists.
       schema: of the model.
       bytes_max: as arrays.Budget.
+      reader_count: how many processes train on the data while batches are drawn. None:
+        all data are written before.
+
+    Attributes:
+      stream: the BatchStream that is to be written while they train, or None.
     """
 
-    def __init__(self, folder, schema, bytes_max=None):
+    def __init__(self, folder, schema, bytes_max=None, reader_count=None):
         self._folder = os.path.join(folder, _FOLDER)
         self._schema = schema
         self._budget = arrays.Budget(folder, bytes_max)
+        self._reader_count = reader_count
+        self.stream = None
+
+    @property
+    def can_stream(self):
+        return self._reader_count is not None
+
+    def open_stream(self, x, what, count):
+        """Writes the first of `count` batches that `x` yields. Returns Data."""
+        self.stream = BatchStream(os.path.join(self._folder, "stream"), self._schema,
+                                  batches_of(x, what, count), count, self._reader_count,
+                                  self._budget)
+        self.stream.write_first()
+        inputs, labels, weights = self.stream.counts
+        source = {"batch_stream": {
+            "directory": "${job_dir}/" + f"{_FOLDER}/stream", "batch_count": count,
+            "feature_count": inputs, "label_count": labels,
+            "sample_weight_count": weights or None}}
+        return Data(source, self.stream.batch_size * count, self.stream.batch_size)
 
     def _write(self, prefix, examples):
         """Writes lists of arrays. Returns (Data, rows of each)."""
@@ -222,11 +247,16 @@ def _train_of_batches(writer, arguments, x):
                          "validation_data")
     steps = arguments.steps_per_epoch
     count = steps * (arguments.epochs - arguments.initial_epoch) if steps else None
+    if count and writer.can_stream:
+        data = writer.open_stream(x, "x", count)
+        data.comes_in_batches = True
+        return data
     data, sizes = writer.write_batches("train", x, "x", count)
     if any(size != sizes[0] for size in sizes[:-1]) or sizes[-1] > sizes[0]:
         raise ValueError(f"x yields batches of different sizes, {_sizes_text(sizes)}; expected one "
                          "size for all but the last")
     data.batch_size = sizes[0]
+    data.comes_in_batches = True
     return data
 
 

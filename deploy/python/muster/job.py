@@ -48,6 +48,8 @@ class Data:
       batch_size: of training data.
       skip, take: examples to leave out at the start, and to use; None: none and all.
       can_be_shuffled: whether `shuffle` applies.
+      comes_in_batches: whether it was given in batches, each of which is used once in
+        a pass through the data.
     """
 
     source: dict
@@ -56,6 +58,7 @@ class Data:
     skip: Optional[int] = None
     take: Optional[int] = None
     can_be_shuffled: bool = False
+    comes_in_batches: bool = False
 
     def fields(self):
         return {**self.source, "skip": self.skip, "take": self.take}
@@ -154,6 +157,19 @@ def normalized(arguments):
     return dataclasses.replace(arguments, **changes)
 
 
+def reader_count(arguments):
+    """Returns how many processes read the training data."""
+    return 1 if arguments.ps > 0 else max(1, arguments.workers)
+
+
+def _strategy_for(arguments, train):
+    strategy = strategy_fields(arguments)
+    if arguments.ps == 0 or not train.comes_in_batches:
+        return strategy
+    fields = (strategy or {}).get("parameter_server", {})
+    return {"parameter_server": {"dispatch_batches": True, **fields}}
+
+
 def job_fields(arguments, train, validation=None):
     """Returns the fields of the job file.
 
@@ -181,7 +197,9 @@ def job_fields(arguments, train, validation=None):
         "validation_freq": None if frequency == 1 else frequency,
         "class_weight": [{"key": key, "value": value}
                          for key, value in arguments.class_weight.items()],
-        "strategy": strategy_fields(arguments),
+        "strategy": _strategy_for(arguments, train),
+        # Each worker takes its rows of each batch.
+        "input": {"auto_shard_policy": "DATA"} if reader_count(arguments) > 1 else None,
         "callbacks": [fields for fields in callbacks if fields is not None] + [keep],
         "seed": arguments.seed,
         # As Keras, which continues.

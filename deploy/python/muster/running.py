@@ -95,10 +95,14 @@ class _Interrupts:
     """Passes SIGINT on to a process instead of raising KeyboardInterrupt.
 
     Does so in the main thread only, because Python handles signals in no other.
+
+    Attributes:
+      are_raised: KeyboardInterrupt is raised, too: other code than ours runs.
     """
 
     def __init__(self):
         self.happened = False
+        self.are_raised = False
         self._process = None
         self._former = None
 
@@ -121,21 +125,54 @@ class _Interrupts:
         self.happened = True
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
+        if self.are_raised:
+            raise KeyboardInterrupt
 
 
-def run_launch(command, run_dir, silent=False):
+def _feed(feed, process, interrupts):
+    """Calls feed() in this thread, on which the program's iterators may depend.
+
+    If it fails, the process is told to end.
+    """
+    try:
+        interrupts.are_raised = True
+        try:
+            if interrupts.happened:
+                raise KeyboardInterrupt
+            feed(lambda: process.poll() is None)
+        finally:
+            interrupts.are_raised = False
+    except BaseException as error:
+        if not interrupts.happened:
+            process.terminate()
+        return error
+    return None
+
+
+def run_launch(command, run_dir, silent=False, feed=None):
     """Runs `command` until it ends, and shows what it writes.
+
+    Args:
+      feed: is called meanwhile with a function that returns whether the command runs.
 
     Raises:
       KeyboardInterrupt: SIGINT came, was passed on, and the command has ended.
       MusterError: it ended with an error; has the message of the task that failed.
+      any: from feed(), and the command has ended.
     """
     kept = collections.deque(maxlen=_KEPT_LINE_COUNT)
+    failure = None
     with _Interrupts() as interrupts:
         process, pipe, shown = _start(command, silent)
         try:
             interrupts.pass_on_to(process)
-            _show(pipe, shown, kept)
+            if feed is None:
+                _show(pipe, shown, kept)
+            else:
+                show = threading.Thread(target=_show, args=(pipe, shown, kept), daemon=True)
+                show.start()
+                failure = _feed(feed, process, interrupts)
+                show.join()
             process.wait()
         finally:
             # Where what it writes cannot be shown, for example.
@@ -145,6 +182,8 @@ def run_launch(command, run_dir, silent=False):
             pipe.close()
     if interrupts.happened:
         raise KeyboardInterrupt
+    if failure is not None:
+        raise failure
     if process.returncode != 0:
         log_dir = os.path.join(run_dir, "logs")
         raise MusterError(failure_message(log_dir, kept), process.returncode,

@@ -22,6 +22,7 @@
 #include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/train/job/job_batch_stream.h"
 #include "common/learn/train/job/job_csv.h"
 #include "common/learn/train/job/job_data_files.h"
 #include "common/learn/train/named_inputs.h"
@@ -120,10 +121,12 @@ absl::StatusOr<Dataset> BuildUnseeded(const JobData& data,
       return BuildRecords(data.tf_record(), inputs);
     case JobData::kNpy:
       return BuildNpy(data.npy());
+    case JobData::kBatchStream:
+      return BuildBatchStream(data.batch_stream());
     default:
       return absl::InvalidArgumentError(
-          "no source; expected image_folder, tf_record, npy, mnist, idx, csv "
-          "or synthetic");
+          "no source; expected image_folder, tf_record, npy, mnist, idx, csv, "
+          "batch_stream or synthetic");
   }
 }
 

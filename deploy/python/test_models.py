@@ -1,0 +1,44 @@
+"""Models and data of tests that need Keras. Ends the test where there is none."""
+
+import contextlib
+import glob
+import os
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+try:
+    import keras
+    import numpy as np
+except ModuleNotFoundError as error:
+    print(f"{error}: the test is skipped. Set MUSTER_KERAS_PYTHON to a Python with Keras.")
+    raise SystemExit(0)
+
+TOLERANCE = 1e-4
+ROWS = 200
+FEATURES = 8
+
+
+def data(seed=0):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(ROWS, FEATURES)).astype("float32")
+    return x, (np.abs(x).sum(1) * 2).astype("int64") % 3
+
+
+def binary(optimizer="sgd"):
+    keras.utils.set_random_seed(2)
+    model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(8, activation="tanh"),
+                              keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(optimizer, "binary_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def tasks_of(run_dir):
+    """The processes whose environment or command line names the folder."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            with open(path, "rb") as file:
+                if os.fsencode(run_dir) in file.read():
+                    found.append(path)
+    return found
