@@ -1,8 +1,10 @@
 // Real processes that find each other by name: a DNS server that does not
-// answer, an unknown name, and a worker that returns with another
-// address.
+// answer, an unknown name, names that are removed, and a worker that returns
+// with another address.
 #include <signal.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -27,6 +29,8 @@ namespace {
 
 constexpr TaskId kChief = ClusterUnderTest::kChief;
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kServer = {TaskType::kPs, 0};
 constexpr int kSpareHost = 4;
 constexpr int kNameServer = 5;
 // gRPC resolves a name again after 30 s unless it is told otherwise.
@@ -117,6 +121,21 @@ TEST_F(NameResolutionTest, AWorkerThatReturnsWithAnotherAddressIsUsedSoon) {
   const absl::Duration took = absl::Now() - started;
   EXPECT_LT(took, kReturnTimeMax);
   std::cout << "used at its new address after " << took << "\n";
+}
+
+TEST_F(NameResolutionTest, AJobEndsWithoutNames) {
+  ASSERT_NO_FATAL_FAILURE(CreateCluster("", /*by_name=*/true));
+  const std::string until =
+      absl::StrCat(std::getenv("TEST_TMPDIR"), "/names_are_removed");
+  ASSERT_OK(cluster_->StartAll(
+      {"--set", "closures=1", "--set", absl::StrCat("until=", until)}));
+  ASSERT_OK(process(kChief).AwaitLine("through: "));
+  ASSERT_OK(network->SetNames({}));
+  std::ofstream(until) << "yes";
+  for (const TaskId task : {kChief, kWorker0, kWorker1, kServer}) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(task).AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 0) << process(task).output();
+  }
 }
 
 TEST_F(NameResolutionTest, AWaitForANameSaysSo) {
