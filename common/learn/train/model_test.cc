@@ -31,6 +31,7 @@
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/flatten.h"
 #include "common/learn/nn/initializers.h"
+#include "common/learn/nn/input.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/sequential.h"
@@ -356,6 +357,28 @@ TEST(ModelTest, ACallbackStopsTrainingAfterTheStepAtHand) {
 }
 
 // Writes down what it is told.
+// Not after training, when they are saved.
+TEST(ModelTest, NamesThatCannotBeSavedAreRefusedBeforeTheFirstStep) {
+  for (const std::string name : {"/x", "a//b", "a/"}) {
+    const absl::Status status = [&] {
+      Model model = Sequential({Input({1}), Dense(1, {.name = name})});
+      return model.Compile(Frozen());
+    }();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr(absl::StrCat("\"", name))));
+    // Without an input layer, the data are the first that has the shapes.
+    Model model = Sequential({Dense(1, {.name = name})});
+    ASSERT_OK(model.Compile(Frozen()));
+    Stopper stopper;
+    FitOptions options = Quiet();
+    options.callbacks = {&stopper};
+    EXPECT_THAT(model.Fit(Counting(4).Batch(2), options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("\"", name))));
+    EXPECT_EQ(stopper.steps, 0);
+  }
+}
+
 class Recorder final : public Callback {
  public:
   absl::Status OnTrainBegin(Model&) override { return Note("train"); }
