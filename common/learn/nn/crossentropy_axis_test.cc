@@ -62,5 +62,17 @@ TEST(CrossentropyAxisTest, RefusesTheBatchAndWhatDoesNotExist) {
   }
 }
 
+// Keras refuses files with the others.
+TEST(GeneralizedCrossentropyTest, TakesPowersBetween0And1) {
+  EXPECT_OK(
+      Lose(CategoricalGeneralizedCrossEntropy({.q = 0.5}), kLogits, true));
+  for (const double q : {0.0, 1.0, -1.0}) {
+    EXPECT_THAT(
+        Lose(CategoricalGeneralizedCrossEntropy({.q = q}), kLogits, true),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("expected a number between 0 and 1")));
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -278,6 +278,13 @@ Loss CategoricalGeneralizedCrossEntropy(
                                "categorical_generalized_cross_entropy")) {
                  return Value();
                }
+               if (!(q > 0 && q < 1)) {
+                 y_pred.builder()->ReportError(
+                     absl::InvalidArgumentError(absl::StrCat(
+                         "categorical_generalized_cross_entropy: q is ", q,
+                         ", expected a number between 0 and 1")));
+                 return Value();
+               }
                const Value labels =
                    Cast(AlignSparseLabels(y_true, y_pred), DType::kInt64);
                const Value is_label =

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
@@ -49,7 +50,9 @@ void VisitNumbers(ConfigVisitor& visitor, ConfigName name,
 }  // namespace
 
 NormalizationLayer::NormalizationLayer(const NormalizationOptions& options)
-    : AdaptableLayer(options.name), options_(options) {}
+    : AdaptableLayer(options.name), options_(options) {
+  if (options_.per_feature) axis_ = {-1};
+}
 
 absl::Status NormalizationLayer::Observe(const Tensor& data) {
   if (built() || !options_.mean.empty()) {
@@ -116,9 +119,13 @@ absl::Status NormalizationLayer::SetAdaptedState(
 }
 
 void NormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
-  std::vector<int64_t> axis;
-  if (options_.per_feature) axis.push_back(-1);
-  visitor.Visit({"", "axis"}, axis);
+  visitor.Visit({"", "axis"}, axis_);
+  options_.per_feature = !axis_.empty();
+  if (axis_.size() > 1) {
+    visitor.Refuse({"", "axis"},
+                   absl::StrCat("must be the last axis or none, got ",
+                                absl::StrJoin(axis_, ", ")));
+  }
   visitor.Visit("invert", options_.invert);
   VisitNumbers(visitor, "mean", options_.mean);
   VisitNumbers(visitor, "variance", options_.variance);
@@ -141,6 +148,13 @@ void NormalizationLayer::Build(const Shape&) {
 
 Value NormalizationLayer::Call(Value x, const CallContext&) {
   GraphBuilder& builder = *x.builder();
+  if (!axis_.empty() && axis_.front() != -1 &&
+      axis_.front() != x.shape().rank() - 1) {
+    builder.ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "Normalization: axis ", axis_.front(), " is not the last one of ",
+        x.shape().ToString(), "; Permute() puts it there")));
+    return Value();
+  }
   const bool is_given = !options_.mean.empty();
   if (options_.mean.size() != options_.variance.size() ||
       (!is_given && count_ == 0)) {

@@ -71,6 +71,8 @@ class NormalizationLayer : public AdaptableLayer {
 
  private:
   NormalizationOptions options_;
+  // The axis of the features, as Keras' config has it; empty for None.
+  std::vector<int64_t> axis_;
   // Running mean and sum of squared deviations (Welford). A sum of squares
   // would suffer from cancellation.
   int64_t count_ = 0;

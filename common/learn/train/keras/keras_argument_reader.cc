@@ -23,8 +23,8 @@
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
-#include "common/learn/train/keras/keras_hard_sigmoid.h"
 #include "common/learn/train/keras/keras_object.h"
+#include "common/learn/train/keras/keras_unnamed_activation.h"
 
 namespace muster {
 namespace {
@@ -173,7 +173,8 @@ std::string ChoiceOf(const KerasJson& value) {
   if (value.is_string()) return value.get<std::string>();
   const KerasJson& config = FindMember(value, "config");
   if (config.is_string()) return config.get<std::string>();
-  if (IsHardSigmoidKeras2(value)) return std::string(kHardSigmoidKeras2);
+  std::string unnamed = UnnamedActivationOf(value);
+  if (!unnamed.empty()) return unnamed;
   const std::string class_name = TextMember(value, "class_name");
   // FloatDTypePolicy in files of Keras 3.2 and 3.3.
   return absl::EndsWith(class_name, "DTypePolicy") ? TextMember(config, "name")

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "common/learn/train/keras/keras_hard_sigmoid.h"
+#include "common/learn/train/keras/keras_unnamed_activation.h"
 #include "google/protobuf/repeated_field.h"
 #include "nlohmann/json.hpp"
 #include "proto/variable.pb.h"
@@ -33,8 +34,9 @@ Json Object(const char* module, const std::string& class_name, Json config) {
           {"registered_name", nullptr}};
 }
 
+// Keras refuses numbers that 64 bits with a sign cannot hold.
 Json SeedToJson(uint64_t seed) {
-  return seed == 0 ? Json(nullptr) : Json(seed);
+  return seed == 0 ? Json(nullptr) : Json(static_cast<int64_t>(seed));
 }
 
 // The settings of VarianceScaling that have a class of their own in Keras.
@@ -195,8 +197,8 @@ class KerasConfigWriter : public ConfigVisitor {
   }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
-    if (names[index] == kHardSigmoidKeras2) {
-      return Add(name, HardSigmoidKeras2Json());
+    if (std::optional<Json> unnamed = UnnamedActivationJson(names[index])) {
+      return Add(name, *std::move(unnamed));
     }
     const bool is_none = names[index] == "none";
     Add(name, is_none ? Json(nullptr) : Json(std::string(names[index])));

@@ -448,6 +448,15 @@ void ExpandNGrams(KerasJson* config) {
   }
 }
 
+// For a Normalization, null is no default, but statistics over all axes.
+void ListNoAxes(KerasObject* object) {
+  if (object->class_name != "Normalization") return;
+  const auto axis = object->config.find("axis");
+  if (axis != object->config.end() && axis->is_null()) {
+    *axis = KerasJson::array();
+  }
+}
+
 // Visits what all layers can have.
 void ReadActivityRegularizer(KerasArgumentReader& reader, Layer* layer) {
   constexpr char kArgument[] = "activity_regularizer";
@@ -490,6 +499,7 @@ absl::StatusOr<LayerPtr> ModelReader::ReadUnsharedLayer(
   layer->set_dtype_policy(policy);
   object.config.update(arguments);
   ExpandNGrams(&object.config);
+  ListNoAxes(&object);
   KerasArgumentReader reader(place, object.config, [&](const KerasJson& inner) {
     return ModelReader(place, depth_ + 1, &shared_)
         .ReadLayer(inner, KerasJson::object());

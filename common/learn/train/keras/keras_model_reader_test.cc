@@ -2,14 +2,23 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/normalization.h"
+#include "common/learn/train/keras/keras_layer_config.h"
 #include "common/learn/train/keras/keras_layer_kind.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "gmock/gmock.h"
@@ -376,6 +385,58 @@ TEST(KerasModelReaderTest, CallsInFilesOfKeras2FixWhetherTheyTrain) {
   EXPECT_EQ(training_of("Dropout", "false"), std::nullopt);
   EXPECT_EQ(training_of("Dropout", "true"), true);
   EXPECT_EQ(training_of("BatchNormalization", "false"), false);
+}
+
+// Returns the shapes of the statistics that a Normalization adapts.
+absl::StatusOr<Shape> MeanOf(const std::string& axis) {
+  ASSIGN_OR_RETURN(
+      const LayerPtr model,
+      LayersFromKeras(SequentialWith(absl::StrCat(
+          R"({"module": "keras.layers", "class_name": "Normalization",
+              "config": {"name": "h", "axis": )",
+          axis, "}}"))));
+  auto& layer = dynamic_cast<NormalizationLayer&>(*model->layers()[0]);
+  RETURN_IF_ERROR(layer.Observe(Tensor::Zeros(DType::kFloat32, {3, 4})));
+  return layer.mean().shape();
+}
+
+TEST(KerasModelReaderTest, NormalizationKeepsItsAxis) {
+  EXPECT_THAT(MeanOf("[-1]"), IsOkAndHolds(Shape{4}));
+  EXPECT_THAT(MeanOf("1"), IsOkAndHolds(Shape{4}));
+  // None.
+  EXPECT_THAT(MeanOf("[]"), IsOkAndHolds(Shape{}));
+  EXPECT_THAT(MeanOf("null"), IsOkAndHolds(Shape{}));
+  EXPECT_THAT(MeanOf("[1, 2]").status(), IsRefused("axis must be the last"));
+}
+
+TEST(KerasModelReaderTest, NormalizationOverAnotherAxisIsRefused) {
+  KerasJson json = SequentialWith(
+      R"({"module": "keras.layers", "class_name": "Normalization",
+          "config": {"name": "h", "axis": [1], "mean": [0.0, 1.0, 2.0],
+                     "variance": [1.0, 1.0, 1.0]}})");
+  json["config"]["layers"][0]["config"]["batch_shape"] =
+      KerasJson::parse("[2, 3, 3]");
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, LayersFromKeras(json));
+  GraphBuilder builder(&BuiltinOps(), "test");
+  builder.AddResult((*model)(
+      builder.Parameter("x", {DType::kFloat32, {2, 3, 3}}), CallContext()));
+  EXPECT_THAT(std::move(builder).Build().status(),
+              IsRefused("axis 1 is not the last"));
+}
+
+TEST(KerasModelReaderTest, GeluIsAnOperationWithAnArgument) {
+  const auto activation_of = [](const char* approximate) -> std::string {
+    const absl::StatusOr<LayerPtr> model = LayersFromKeras(DenseWith(
+        absl::StrCat(R"(, "activation": {
+            "module": "keras.src.ops.nn", "class_name": "Gelu",
+            "config": {"name": "gelu_1", "approximate": )",
+                     approximate, R"(}, "registered_name": "Gelu"})")));
+    EXPECT_OK(model.status());
+    KerasJson config = KerasLayerConfig(*(*model)->layers()[0])["config"];
+    return config["activation"].dump();
+  };
+  EXPECT_EQ(activation_of("false"), "\"gelu\"");
+  EXPECT_THAT(activation_of("true"), HasSubstr("\"approximate\":true"));
 }
 
 }  // namespace

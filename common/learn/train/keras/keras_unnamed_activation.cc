@@ -1,13 +1,22 @@
-#include "common/learn/train/keras/keras_hard_sigmoid.h"
+#include "common/learn/train/keras/keras_unnamed_activation.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::string_view kHardSigmoidKeras2 = "hard_sigmoid_keras2";
+constexpr absl::string_view kGelu = "gelu";
+constexpr absl::string_view kGeluApproximate = "gelu_approximate";
+
+// The module of the operation, which Keras does not export.
+constexpr char kOperations[] = "keras.src.ops.nn";
 
 // Keras 3 has relu6(x + 3) / 6.
 constexpr double kScale = 1.2;
@@ -18,8 +27,6 @@ KerasJson LayerJson(const char* class_name, KerasJson config) {
           {"config", std::move(config)},
           {"registered_name", nullptr}};
 }
-
-}  // namespace
 
 KerasJson HardSigmoidKeras2Json() {
   KerasJson layers = KerasJson::array();
@@ -54,6 +61,29 @@ bool IsHardSigmoidKeras2(const KerasJson& activation) {
          TextMember(*computing[1], "class_name") == "Activation" &&
          TextMember(FindMember(*computing[1], "config"), "activation") ==
              "hard_sigmoid";
+}
+
+std::string GeluOf(const KerasJson& activation) {
+  if (TextMember(activation, "class_name") != "Gelu") return "";
+  const KerasJson& config = FindMember(activation, "config");
+  return std::string(
+      FindMember(config, "approximate") == false ? kGelu : kGeluApproximate);
+}
+
+}  // namespace
+
+std::optional<KerasJson> UnnamedActivationJson(absl::string_view name) {
+  if (name == kHardSigmoidKeras2) return HardSigmoidKeras2Json();
+  if (name != kGeluApproximate) return std::nullopt;
+  return KerasJson{{"module", kOperations},
+                   {"class_name", "Gelu"},
+                   {"config", {{"approximate", true}}},
+                   {"registered_name", "Gelu"}};
+}
+
+std::string UnnamedActivationOf(const KerasJson& activation) {
+  if (IsHardSigmoidKeras2(activation)) return std::string(kHardSigmoidKeras2);
+  return GeluOf(activation);
 }
 
 }  // namespace muster
