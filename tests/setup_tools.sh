@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up the programs with which tests compare Muster: Keras with JAX, TensorBoard and
-# onnxruntime, in pinned versions, Chromium and podman. Prints variables for test.sh:
+# onnxruntime, in pinned versions, Chromium, podman and doxygen. Prints variables for test.sh:
 #
 #   tools=$(tests/setup_tools.sh) && export $tools && ./test.sh
 #
@@ -126,6 +126,8 @@ if [[ -z ${MUSTER_KERAS_PYTHON-} || -z ${MUSTER_TENSORBOARD_PYTHON-} ||
   echo "MUSTER_TENSORBOARD_PYTHON=${MUSTER_TENSORBOARD_PYTHON:-$python}"
   echo "MUSTER_ONNXRUNTIME_PYTHON=${MUSTER_ONNXRUNTIME_PYTHON:-$python}"
 fi
+# On the PATH, where its test looks for it.
+install doxygen doxygen
 if [[ -z ${MUSTER_BROWSER-} ]] && install chromium chromium; then
   echo "MUSTER_BROWSER=chromium"
 fi

@@ -5,9 +5,10 @@
 #
 #   muster_VERSION_ARCHITECTURE.deb      the executables: muster-coordinator,
 #                                        muster-launch, muster-ps, muster-worker
-#                                        and musterctl; manual pages
+#                                        and musterctl; manual pages; documents
 #   muster-dev_VERSION_ARCHITECTURE.deb  muster.h, libmuster.a, find_package(Muster),
-#                                        pkg-config
+#                                        pkg-config, and pages of the headers if
+#                                        doxygen is installed
 #
 # Install them with apt: it installs the libraries that they depend on. A relative
 # DIR counts from where bazel was run.
@@ -87,7 +88,7 @@ CONTROL
 
 runtime=$staging/muster
 development=$staging/muster-dev
-deploy/install/install --prefix="$runtime/usr" >/dev/null
+deploy/install/install --prefix="$runtime/usr"
 version=$("$runtime/usr/bin/launch" --version | awk '{ print $2; exit }')
 architecture=$(dpkg --print-architecture)
 
@@ -97,6 +98,11 @@ for path in cmake pkgconfig libmuster.a; do
   mkdir -p -- "$development/usr/lib"
   mv -- "$runtime/usr/lib/$path" "$development/usr/lib/$path"
 done
+
+if [[ -d $runtime/usr/share/doc/muster/api ]]; then
+  mkdir -p -- "$development/usr/share/doc/muster-dev"
+  mv -- "$runtime/usr/share/doc/muster/api" "$development/usr/share/doc/muster-dev/api"
+fi
 
 # /usr/bin/ps is ps(1). The executables find each other in the folder that they
 # are linked from.

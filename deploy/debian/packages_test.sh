@@ -25,6 +25,11 @@ COMMANDS
 root=$TEST_TMPDIR/root
 dpkg-deb --extract "$runtime" "$root"
 dpkg-deb --extract "$development" "$root"
+for document in README.md CHANGELOG.md docs/keras.md; do
+  test -s "$root/usr/share/doc/muster/$document"
+done
+! command -v doxygen ||
+  test -s "$root/usr/share/doc/muster-dev/api/classmuster_1_1Model.html"
 cat >"$TEST_TMPDIR/line.job" <<'JOB'
 model { sequential { layers { dense { units: 1 } } } }
 train { synthetic { example_count: 8 feature_count: 2 class_count: 2 } }

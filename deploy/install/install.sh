@@ -11,6 +11,8 @@
 #   DIR/lib/pkgconfig/muster.pc       pkg-config --cflags --libs muster
 #   DIR/share/man/man1                muster-launch.1, ...: man muster-launch
 #   DIR/share/muster/completion.bash  completes their flags: source it in ~/.bashrc
+#   DIR/share/doc/muster              README.md, CHANGELOG.md, docs/, and api/, pages of
+#                                     the headers, if doxygen is installed
 #
 # A relative DIR counts from where bazel was run. There is no default, because
 # bin/ps would hide ps(1) in folders like /usr/local. DIR can be moved.
@@ -22,7 +24,7 @@ for argument in "$@"; do
   case $argument in
     --prefix=?*) prefix=${argument#--prefix=} ;;
     -h | --help)
-      sed -n '2,18s/^# \{0,1\}//p' "$0"
+      sed -n '2,20s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
@@ -74,7 +76,23 @@ install_library() {
   "${fill[@]}" "$files/muster.pc.in" >"$prefix/lib/pkgconfig/muster.pc"
 }
 
+install_documents() {
+  local documents=$prefix/share/doc/muster
+  rm -rf -- "$documents/api" "$documents/docs"
+  mkdir -p -- "$documents"
+  cp -RL --no-preserve=mode -- README.md CHANGELOG.md docs "$documents"
+  if ! command -v doxygen >/dev/null; then
+    echo "install: no pages of the headers: they need doxygen, which is not installed"
+    return
+  fi
+  deploy/install/make_api_pages.sh --include="$prefix/include/muster" \
+    --version="$("$prefix/bin/launch" --version | awk '{ print $2; exit }')" \
+    --output="$documents/api"
+}
+
 install_executables
 install_library
+install_documents
 echo "installed in $prefix/bin: ${executables[*]##*/}"
 echo "installed for C++ programs: $prefix/lib/libmuster.a, $prefix/include/muster"
+echo "installed documents: $prefix/share/doc/muster"

@@ -15,6 +15,11 @@ for name in coordinator launch musterctl ps worker; do
   fi
 done
 
+for document in README.md CHANGELOG.md docs/keras.md; do
+  test -s "$prefix/share/doc/muster/$document"
+done
+! command -v doxygen || test -s "$prefix/share/doc/muster/api/classmuster_1_1Model.html"
+
 completed=$(
   source "$prefix/share/muster/completion.bash"
   COMP_WORDS=(launch --log_m) COMP_CWORD=1
