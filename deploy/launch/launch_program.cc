@@ -103,6 +103,7 @@ ABSL_FLAG(bool, task, false,
           "The role is read as --cluster_resolver says.");
 ABSL_DECLARE_FLAG(std::string, job);
 ABSL_DECLARE_FLAG(std::string, run_dir);
+ABSL_DECLARE_FLAG(bool, temporary_run_dir);
 ABSL_DECLARE_FLAG(uint32_t, log_megabytes);
 ABSL_DECLARE_FLAG(absl::Duration, grace_period);
 
@@ -517,13 +518,17 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   options.share_terminal = on_terminal;
   options.console.color = on_terminal && isatty(STDERR_FILENO) == 1 &&
                           getenv("NO_COLOR") == nullptr;
-  std::cerr << "launch: " << tasks.size() << " processes; logs in "
-            << options.log_dir << std::endl;
+  const bool names_files = !absl::GetFlag(FLAGS_temporary_run_dir);
+  std::cerr << "launch: " << tasks.size()
+            << (tasks.size() == 1 ? " process" : " processes")
+            << (names_files ? "; logs in " + options.log_dir : "") << std::endl;
   Launcher launcher(plan, std::move(tasks), options, signals);
   const int exit_code = launcher.Run();
   if (exit_code == 0) {
-    std::cerr << "launch: the job is done; see "
-              << ResultsOf(plan, options.log_dir) << std::endl;
+    std::cerr << "launch: the job is done"
+              << (names_files ? "; see " + ResultsOf(plan, options.log_dir)
+                              : "")
+              << std::endl;
   }
   return exit_code;
 }

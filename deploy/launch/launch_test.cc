@@ -30,6 +30,7 @@ namespace muster {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -346,6 +347,21 @@ TEST_F(LaunchTest, FlagsOfTasksAreHandedOn) {
               AllOf(HasSubstr("chief    | json true 3 5m mine."),
                     HasSubstr("worker 0 | json true 3 5m ."),
                     HasSubstr("ps 0     | json true 3 5m .")));
+}
+
+TEST_F(LaunchTest, ATemporaryFolderIsNotNamed) {
+  const auto named = Launch({"--workers=0", "--ps=0"}, "true");
+  EXPECT_EQ(ExitCode(*named), 0);
+  EXPECT_THAT(named->output(),
+              AllOf(HasSubstr(absl::StrCat("launch: 1 process; logs in ",
+                                           run_dir_, "/logs\n")),
+                    HasSubstr("the job is done; see ")));
+  const auto unnamed =
+      Launch({"--workers=0", "--ps=0", "--temporary_run_dir"}, "true");
+  EXPECT_EQ(ExitCode(*unnamed), 0);
+  EXPECT_THAT(unnamed->output(), AllOf(HasSubstr("launch: 1 process\n"),
+                                       EndsWith("launch: the job is done"),
+                                       Not(HasSubstr(run_dir_))));
 }
 
 TEST_F(LaunchTest, HelpIsAnswered) {

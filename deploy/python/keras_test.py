@@ -431,6 +431,10 @@ class FitTest(unittest.TestCase):
         x, y = data()
         self.muster_fit(binary(), x, y % 2, epochs=2)
         self.assertIn("Epoch 2/2", self.output)
+        # The folder has been removed.
+        self.assertNotIn(tempfile.gettempdir(), self.output)
+        self.muster_fit(binary(), x, y % 2, run_dir=self.path("run"))
+        self.assertIn(self.path("run/summary.json"), self.output)
         self.muster_fit(binary(), x, y % 2, verbose=0)
         self.assertEqual(self.output, "")
 

@@ -351,6 +351,7 @@ void FitRun::WarnOfShortEpoch() {
     return;
   }
   has_warned_of_short_epoch_ = true;
+  if (!strategy_.is_chief()) return;
   LOG(WARNING)
       << "the data ended after " << epoch_steps_ << " of "
       << *plan_.steps_expected << " steps of epoch " << epoch_ + 1

@@ -18,6 +18,9 @@
   FLAG(std::string, run_dir, "", kTraining, kAll, kNot, \
        "Where summary.json, logs and checkpoints go. By default a new " \
        "folder under runs/.") \
+  FLAG(bool, temporary_run_dir, false, kTraining, kTrainer, kToLeader, \
+       "The folder of the run is removed when it has ended, as muster.fit() " \
+       "does: no line says where files are in it.") \
   FLAG(absl::optional<uint64_t>, seed, absl::nullopt, kTraining, kTrainer, kToAll, \
        "Makes initial weights, shuffles and dropout repeatable. By " \
        "default the job file's, or drawn at random and printed.") \

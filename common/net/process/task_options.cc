@@ -275,6 +275,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   options.job_file = absl::GetFlag(FLAGS_job);
   options.settings = line.settings;
   options.run_dir = absl::GetFlag(FLAGS_run_dir);
+  options.has_temporary_run_dir = absl::GetFlag(FLAGS_temporary_run_dir);
   if (const auto seed = absl::GetFlag(FLAGS_seed); seed.has_value()) {
     options.seed = *seed;
   }

@@ -35,6 +35,8 @@ struct TaskOptions {
 
   // Where the run writes; empty until the program chooses.
   std::string run_dir;
+  // The folder is removed afterwards: what is in it need not be named.
+  bool has_temporary_run_dir = false;
 
   std::optional<uint64_t> seed;
   int thread_count = 1;  // At least 1.

@@ -100,8 +100,8 @@ void TellIfOthersWait(Task& task, const absl::Status& trained,
   if (trained.ok() || task.connects() || task.options().config.IsAlone()) {
     return;
   }
-  LOG(WARNING) << "this task cannot train, and tells the others: "
-               << trained.message();
+  LOG(WARNING) << "this task cannot train, and tells the others why before it "
+                  "ends";
   task.SetFailure(trained);
   tell_others(task);
 }

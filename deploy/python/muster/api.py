@@ -59,6 +59,10 @@ def _command(launch, job, arguments):
     return [launch, f"--job={job}", f"--workers={arguments.workers}", f"--ps={arguments.ps}"]
 
 
+def _folder_flags(folder, is_temporary):
+    return [f"--run_dir={folder}"] + (["--temporary_run_dir"] if is_temporary else [])
+
+
 def _load_last_epoch(model, folder):
     """Gives `model` what the last completed epoch left, if there was one.
 
@@ -175,8 +179,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
                                     arguments, streams=True)
         remove = False
         try:
-            run_launch(_command(launch, job, arguments) + [f"--run_dir={folder}"], folder,
-                       silent=arguments.verbose == 0, feed=stream and stream.write_others)
+            run_launch(_command(launch, job, arguments) + _folder_flags(folder, is_temporary),
+                       folder, silent=arguments.verbose == 0, feed=stream and stream.write_others)
         except BaseException as error:
             _load_last_epoch(model, folder)
             remove = is_temporary and not isinstance(error, MusterError)

@@ -207,13 +207,17 @@ absl::StatusOr<FinalFiles> SaveFinalFiles(Model& model, bool is_from_keras,
   return files;
 }
 
+bool NamesFiles(const RunJobOptions& options) {
+  return options.names_files && options.verbose != Verbosity::kSilent;
+}
+
 absl::Status SaveFinal(Model& model, bool is_from_keras,
                        const RunJobOptions& options, std::ostream& output,
                        RunSummary* summary) {
   ASSIGN_OR_RETURN(const FinalFiles files,
                    SaveFinalFiles(model, is_from_keras, options.run_dir));
   summary->final_weights = files.weights;
-  if (options.verbose == Verbosity::kSilent) return absl::OkStatus();
+  if (!NamesFiles(options)) return absl::OkStatus();
   output << "Final weights: " << files.weights << std::endl;
   if (files.model.empty()) return absl::OkStatus();
   output << "Final model: " << files.model << std::endl;
@@ -274,7 +278,9 @@ absl::Status Train(Model& model, const Dataset& data, FitOptions fit,
         ASSIGN_OR_RETURN(*history, model.Fit(data, fit));
         return absl::OkStatus();
       });
-  if (trained.ok() || !strategy.is_chief()) return trained;
+  if (trained.ok() || !strategy.is_chief() || !options.names_files) {
+    return trained;
+  }
   if (saved_on_signal.has_value()) {
     return WithSavedFiles(trained, *saved_on_signal, resolved);
   }
@@ -295,7 +301,7 @@ absl::Status ExportFinal(Model& model, const RunJobOptions& options,
                          std::ostream& output) {
   const std::string path = JoinPath(options.run_dir, "final_model.onnx");
   RETURN_IF_ERROR(model.Export(path));
-  if (options.verbose != Verbosity::kSilent) {
+  if (NamesFiles(options)) {
     output << "Final model for ONNX: " << path << std::endl;
   }
   return absl::OkStatus();
@@ -308,7 +314,7 @@ absl::Status WriteSummary(const RunSummary& summary,
   const std::string page = JoinPath(options.run_dir, "report.html");
   RETURN_IF_ERROR(ReplaceFile(Disk::Real(), json, ToJson(summary)));
   RETURN_IF_ERROR(ReplaceFile(Disk::Real(), page, ToHtml(summary)));
-  if (options.verbose != Verbosity::kSilent) {
+  if (NamesFiles(options)) {
     output << "Summary: " << json << "\nReport: " << page << std::endl;
   }
   return absl::OkStatus();

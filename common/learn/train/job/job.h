@@ -46,6 +46,8 @@ struct RunJobOptions {
   std::function<absl::Status(const std::string& folder)> on_run_dir;
   std::string muster_version = "";
   Verbosity verbose = Verbosity::kAuto;
+  // Says where the files are that the run leaves.
+  bool names_files = true;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
   // Of an evaluator: threads that compute, 0 for all cores; how long it waits
   // for a checkpoint where the job does not say; and who is to be told, when it

@@ -161,7 +161,8 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
                             .run_dir = resolved.run_dir(),
                             .is_chief = is_chief,
                             .seed = options.seed,
-                            .muster_version = std::string(kVersion)};
+                            .muster_version = std::string(kVersion),
+                            .names_files = !options.has_temporary_run_dir};
   if (options.config.task.type == TaskType::kEvaluator) {
     return EvaluateJobFile(task, std::move(resolved), run_options);
   }
@@ -177,8 +178,10 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
   if (is_chief) {
     JobControl::OfProcess().SetCheckpointFolder(
         RequestedCheckpointFolder(run_dir));
-    LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
-                                  options.server_return_timeout);
+    if (run_options.names_files) {
+      LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
+                                    options.server_return_timeout);
+    }
   }
   absl::Status status =
       RunJob(std::move(resolved), make_strategy, run_options).status();
