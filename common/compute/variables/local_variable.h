@@ -134,8 +134,8 @@ class LocalVariable {
   Tensor value_ ABSL_GUARDED_BY(mutex_);
   Tensor spare_ ABSL_GUARDED_BY(mutex_);  // The value before, or invalid.
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
-  // The rule that slots_ begins with the slots of, and what it is for this
-  // variable: UpdateRuleFor().
+  // The rule whose slots slots_ begins with, and UpdateRuleFor() of it and this
+  // variable.
   std::shared_ptr<const UpdateRule> slots_rule_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const UpdateRule> own_rule_ ABSL_GUARDED_BY(mutex_);
   int64_t update_count_ ABSL_GUARDED_BY(mutex_) = 0;

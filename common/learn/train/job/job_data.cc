@@ -285,8 +285,8 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
   return dataset;
 }
 
-// The inputs of a model that features go to by name: not the only one, of
-// numbers, which takes all features.
+// The inputs of a model that receive features by name. None if there is one
+// input, of numbers: it takes all features.
 Inputs NamedInputs(const Inputs& inputs) {
   const bool is_packed =
       inputs.size() == 1 && inputs[0].dtype != DType::kString;

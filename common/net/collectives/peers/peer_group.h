@@ -168,8 +168,8 @@ class PeerGroup : private PeerListener {
   static absl::Status CheckOptions(const Options& options);
   absl::Status Form();
   void Adopt(FormedGroup group);
-  // `options` with an implementation that has transports.
-  // True if this task has what its implementation needs.
+  // Checks that this task has what a required implementation needs.
+  //   kUnimplemented  says what is missing
   static absl::Status CheckImplementation(const Options& options);
   absl::Status Explain(absl::string_view attempted,
                        const CollectiveProgress& progress,
