@@ -60,10 +60,8 @@ void ClosureQueue::Cancel(uint64_t id) {
     Recall(id, entry);
     return;
   }
-  entry->value->SetError(absl::CancelledError(
-      absl::StrCat("closure ", id, " was cancelled before it was started")));
   --queued_count_;
-  MarkFinished(entry);
+  MarkCancelled(entry, id, "before it was started");
   DropFinished();
   DropCancelledFromPending();
 }
@@ -95,9 +93,7 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
     Entry* const entry = Find(id);
     --in_flight_count_;
     if (entry->is_cancelled || failing()) {
-      entry->value->SetError(absl::CancelledError(absl::StrCat(
-          "closure ", id, " was cancelled while its worker was lost")));
-      MarkFinished(entry);
+      MarkCancelled(entry, id, "while its worker was lost");
     } else if (entry->attempts >= options_.attempts_max) {
       suspects.push_back(SuspectError(id, entry->attempts, why));
       entry->value->SetError(suspects.back());
@@ -119,9 +115,7 @@ void ClosureQueue::WorkerReleased(int worker) {
     Entry* const entry = Find(held[i]);
     --in_flight_count_;
     if (entry->is_cancelled || failing()) {
-      entry->value->SetError(absl::CancelledError(absl::StrCat(
-          "closure ", held[i], " was cancelled while it was under way")));
-      MarkFinished(entry);
+      MarkCancelled(entry, held[i], "while it was under way");
     } else {
       Requeue(held[i], entry);
       ++requeued_count_;
@@ -212,12 +206,9 @@ absl::Status ClosureQueue::Finish(int worker, uint64_t id,
                                   std::vector<Tensor> results) {
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
-  LeaveWorker(entry, id);
   entry->value->SetResults(std::move(results));
-  if (entry->work.has_effects) succeeded_.Add(id);
-  MarkFinished(entry);
-  DropFinished();
-  RecallForIdleWorkers();
+  MarkSucceeded(entry, id);
+  AfterFinishes();
   return absl::OkStatus();
 }
 
@@ -227,13 +218,10 @@ absl::Status ClosureQueue::FinishRange(int worker, uint64_t first_id,
     const uint64_t id = first_id + i;
     Entry* const entry = FindInFlight(worker, id);
     if (entry == nullptr) return NotHeld(worker, id);
-    LeaveWorker(entry, id);
     entry->value->SetResults({});
-    if (entry->work.has_effects) succeeded_.Add(id);
-    MarkFinished(entry);
+    MarkSucceeded(entry, id);
   }
-  DropFinished();
-  RecallForIdleWorkers();
+  AfterFinishes();
   return absl::OkStatus();
 }
 
@@ -241,12 +229,9 @@ absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
                                       RemoteValueState::Kept kept) {
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
-  LeaveWorker(entry, id);
   entry->value->SetKept(std::move(kept));
-  if (entry->work.has_effects) succeeded_.Add(id);
-  MarkFinished(entry);
-  DropFinished();
-  RecallForIdleWorkers();
+  MarkSucceeded(entry, id);
+  AfterFinishes();
   return absl::OkStatus();
 }
 
@@ -286,9 +271,7 @@ absl::Status ClosureQueue::Return(int worker, uint64_t id) {
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveWorker(entry, id);
   if (entry->is_cancelled || failing()) {
-    entry->value->SetError(absl::CancelledError(
-        absl::StrCat("closure ", id, " was cancelled before it was started")));
-    MarkFinished(entry);
+    MarkCancelled(entry, id, "before it was started");
     DropFinished();
   } else {
     Requeue(id, entry);
@@ -398,6 +381,24 @@ void ClosureQueue::MarkFinished(Entry* entry) {
   entry->work = {};
   entry->value.reset();
   ++finished_count_;
+}
+
+void ClosureQueue::MarkSucceeded(Entry* entry, uint64_t id) {
+  LeaveWorker(entry, id);
+  if (entry->work.has_effects) succeeded_.Add(id);
+  MarkFinished(entry);
+}
+
+void ClosureQueue::MarkCancelled(Entry* entry, uint64_t id,
+                                 absl::string_view when) {
+  entry->value->SetError(absl::CancelledError(
+      absl::StrCat("closure ", id, " was cancelled ", when)));
+  MarkFinished(entry);
+}
+
+void ClosureQueue::AfterFinishes() {
+  DropFinished();
+  RecallForIdleWorkers();
 }
 
 void ClosureQueue::DropFinished() {

@@ -220,6 +220,11 @@ class ClosureQueue {
   void LeaveWorker(Entry* entry, uint64_t id);
   void Requeue(uint64_t id, Entry* entry);
   void MarkFinished(Entry* entry);
+  // Takes a closure that has its results from its worker.
+  void MarkSucceeded(Entry* entry, uint64_t id);
+  // Ends a closure that no worker holds. `when` follows "was cancelled".
+  void MarkCancelled(Entry* entry, uint64_t id, absl::string_view when);
+  void AfterFinishes();
   void DropFinished();
   void DropCancelledFromPending();
   void Recall(uint64_t id, Entry* entry);
