@@ -1,4 +1,4 @@
-#include "common/compute/ops/image_type_cases.h"
+#include "common/compute/ops/testing/image_type_cases.h"
 
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,5 @@
-#ifndef COMMON_COMPUTE_OPS_IMAGE_TYPE_CASES_H_
-#define COMMON_COMPUTE_OPS_IMAGE_TYPE_CASES_H_
+#ifndef COMMON_COMPUTE_OPS_TESTING_IMAGE_TYPE_CASES_H_
+#define COMMON_COMPUTE_OPS_TESTING_IMAGE_TYPE_CASES_H_
 
 #include <string>
 #include <vector>
@@ -26,4 +26,4 @@ std::vector<TypeCase> ImageTypeCases();
 
 }  // namespace muster
 
-#endif  // COMMON_COMPUTE_OPS_IMAGE_TYPE_CASES_H_
+#endif  // COMMON_COMPUTE_OPS_TESTING_IMAGE_TYPE_CASES_H_

@@ -1,4 +1,4 @@
-#include "common/compute/ops/control_flow_type_cases.h"
+#include "common/compute/ops/testing/control_flow_type_cases.h"
 
 #include <cstdint>
 #include <memory>

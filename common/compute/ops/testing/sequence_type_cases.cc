@@ -1,4 +1,4 @@
-#include "common/compute/ops/sequence_type_cases.h"
+#include "common/compute/ops/testing/sequence_type_cases.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "common/compute/ops/string_type_cases.h"
+#include "common/compute/ops/testing/string_type_cases.h"
 
 #include <cstdint>
 #include <string>
