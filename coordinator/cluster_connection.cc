@@ -1,12 +1,12 @@
 #include "coordinator/cluster_connection.h"
 
-#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/host_name.h"
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
@@ -60,11 +60,6 @@ constexpr MetricInfo kConnected = {
 constexpr MetricInfo kRollbacks = {
     "muster_rollbacks_total",
     "How often training was rolled back after a parameter server was lost."};
-
-std::string HostName() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "unknown";
-}
 
 std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster) {
   std::vector<TaskId> tasks = cluster.Tasks(TaskType::kWorker);

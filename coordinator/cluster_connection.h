@@ -136,7 +136,7 @@ class ClusterConnection {
   void EndJob(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns a line for each task, such as "worker 0 localhost:20001 incarnation
-  // 6f1c02a9".
+  // 6f1c02a9d2e4b713".
   std::vector<std::string> DescribeTasks() const;
 
  private:

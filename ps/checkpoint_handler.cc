@@ -1,7 +1,6 @@
 #include "ps/checkpoint_handler.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/core/base/host_name.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
@@ -78,11 +78,6 @@ absl::Status CheckUrl(absl::string_view prefix,
     if (IsBelowUrl(FolderOf(prefix), allowed)) return absl::OkStatus();
   }
   return OutsideOf(*folders, prefix);
-}
-
-std::string HostName() {
-  char name[256] = "";
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
 }
 
 }  // namespace

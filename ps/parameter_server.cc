@@ -58,11 +58,4 @@ void ParameterServer::Shutdown() {
   server_->Shutdown(kShutdownGrace);
 }
 
-absl::StatusOr<ParameterService::Outcome> RunParameterServer(
-    Network* network, const ParameterServer::Options& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ParameterServer> server,
-                   ParameterServer::Start(network, options));
-  return server->AwaitEnd();
-}
-
 }  // namespace muster

@@ -77,10 +77,6 @@ class ParameterServer {
   std::unique_ptr<Server> server_;
 };
 
-// Calls Start() and AwaitEnd().
-absl::StatusOr<ParameterService::Outcome> RunParameterServer(
-    Network* network, const ParameterServer::Options& options);
-
 }  // namespace muster
 
 #endif  // PS_PARAMETER_SERVER_H_

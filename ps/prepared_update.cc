@@ -7,7 +7,6 @@
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/parameter_server.pb.h"
 
 namespace muster {
 namespace {
@@ -22,24 +21,6 @@ std::vector<int64_t> SortedOrder(absl::Span<const int64_t> rows) {
 }
 
 }  // namespace
-
-bool IsSparse(proto::UpdateKind kind) {
-  return kind == proto::SCATTER_UPDATE || kind == proto::SCATTER_ADD ||
-         kind == proto::SCATTER_SUB || kind == proto::APPLY_SPARSE_GRADIENT;
-}
-
-bool IsGradient(proto::UpdateKind kind) {
-  return kind == proto::APPLY_GRADIENT || kind == proto::APPLY_SPARSE_GRADIENT;
-}
-
-bool IsAddition(proto::UpdateKind kind) {
-  return kind == proto::ASSIGN_ADD || kind == proto::ASSIGN_SUB ||
-         kind == proto::SCATTER_ADD || kind == proto::SCATTER_SUB;
-}
-
-bool IsSubtraction(proto::UpdateKind kind) {
-  return kind == proto::ASSIGN_SUB || kind == proto::SCATTER_SUB;
-}
 
 absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update) {
   const bool sum_repeats = IsGradient(update->kind);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/tensor/float16.h"
 #include "common/net/rpc/message.h"
 
@@ -15,25 +16,14 @@ namespace muster {
 
 class ShardVariable;
 
-namespace proto {
-enum UpdateKind : int;
-}  // namespace proto
-
-// What the kinds of updates have in common. Sparse: changes the rows that its
-// indices name.
-bool IsSparse(proto::UpdateKind kind);
-bool IsGradient(proto::UpdateKind kind);
-// Additions include subtractions.
-bool IsAddition(proto::UpdateKind kind);
-bool IsSubtraction(proto::UpdateKind kind);
-
 // One validated update, ready to be applied.
 struct PreparedUpdate {
   ShardVariable* variable = nullptr;
-  proto::UpdateKind kind{};  // ASSIGN.
-  // The new value or gradient. Sparse kinds: one row for each entry of `rows`.
+  UpdateKind kind = UpdateKind::kAssign;
+  // The new value or gradient. Kinds with indices: one row for each entry of
+  // `rows`.
   ReceivedTensor value;
-  // Sparse kinds only. In ascending order; unique for gradients.
+  // Kinds with indices only. In ascending order; unique for gradients.
   std::vector<int64_t> rows;
   // Gradients only. Begin() sets rule_step.
   std::shared_ptr<const UpdateRule> rule;

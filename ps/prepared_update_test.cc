@@ -5,19 +5,19 @@
 #include <utility>
 #include <vector>
 
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/parameter_server.pb.h"
 
 namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
 
-PreparedUpdate UpdateOfRows(proto::UpdateKind kind, std::vector<int64_t> rows,
+PreparedUpdate UpdateOfRows(UpdateKind kind, std::vector<int64_t> rows,
                             const Tensor& value) {
   return {.kind = kind,
           .value = ReceivedTensor::FromTensor(value),
@@ -30,21 +30,9 @@ std::vector<float> ValuesOf(const PreparedUpdate& update) {
   return {flat.begin(), flat.end()};
 }
 
-TEST(PreparedUpdateTest, KindsHaveTheirTraits) {
-  EXPECT_TRUE(IsSparse(proto::SCATTER_UPDATE));
-  EXPECT_TRUE(IsSparse(proto::APPLY_SPARSE_GRADIENT));
-  EXPECT_FALSE(IsSparse(proto::APPLY_GRADIENT));
-  EXPECT_TRUE(IsGradient(proto::APPLY_GRADIENT));
-  EXPECT_FALSE(IsGradient(proto::ASSIGN_ADD));
-  EXPECT_TRUE(IsAddition(proto::SCATTER_SUB));
-  EXPECT_FALSE(IsAddition(proto::ASSIGN));
-  EXPECT_TRUE(IsSubtraction(proto::SCATTER_SUB));
-  EXPECT_FALSE(IsSubtraction(proto::SCATTER_ADD));
-}
-
 TEST(PreparedUpdateTest, SumsRepeatedRowsOfAGradient) {
   PreparedUpdate update =
-      UpdateOfRows(proto::APPLY_SPARSE_GRADIENT, {5, 2, 5},
+      UpdateOfRows(UpdateKind::kApplySparseGradient, {5, 2, 5},
                    Tensor::FromValues<float>({3, 2}, {1, 2, 3, 4, 10, 20}));
   ASSERT_OK(PutRowsInOrder(2, &update));
   EXPECT_THAT(update.rows, ElementsAre(2, 5));
@@ -53,7 +41,7 @@ TEST(PreparedUpdateTest, SumsRepeatedRowsOfAGradient) {
 
 TEST(PreparedUpdateTest, KeepsRepeatedRowsOfOthersInTheirOrder) {
   PreparedUpdate update =
-      UpdateOfRows(proto::SCATTER_UPDATE, {5, 2, 5},
+      UpdateOfRows(UpdateKind::kScatterUpdate, {5, 2, 5},
                    Tensor::FromValues<float>({3, 1}, {1, 3, 10}));
   ASSERT_OK(PutRowsInOrder(1, &update));
   EXPECT_THAT(update.rows, ElementsAre(2, 5, 5));

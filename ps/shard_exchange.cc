@@ -1,14 +1,17 @@
 #include "ps/shard_exchange.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/client/wire_update_kind.h"
 
 namespace muster {
 namespace {
@@ -62,13 +65,15 @@ absl::Status ShardExchange::CheckUpdates(
   for (int i = 0; i < request_.update_handles_size(); ++i) {
     ASSIGN_OR_RETURN(ShardVariable * variable,
                      Find(request_.update_handles(i)));
-    const proto::UpdateKind kind = request_.update_kinds(i);
-    if (!proto::UpdateKind_IsValid(kind)) {
+    const std::optional<UpdateKind> kind =
+        UpdateKindOf(request_.update_kinds(i));
+    if (!kind.has_value()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("there is no update of kind ", static_cast<int>(kind)));
+          absl::StrCat("there is no update of kind ",
+                       static_cast<int>(request_.update_kinds(i))));
     }
     const ReceivedTensor* indices = nullptr;
-    if (IsSparse(kind)) {
+    if (TakesIndices(*kind)) {
       if (tensors->empty()) return TensorCountMismatch("few");
       indices = &tensors->front();
       tensors->remove_prefix(1);
@@ -76,7 +81,7 @@ absl::Status ShardExchange::CheckUpdates(
     if (tensors->empty()) return TensorCountMismatch("few");
     ASSIGN_OR_RETURN(
         updates_.emplace_back(),
-        variable->Prepare(kind, tensors->front(), indices,
+        variable->Prepare(*kind, tensors->front(), indices,
                           shard_.rules->Of(request_.update_handles(i))));
     tensors->remove_prefix(1);
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/staged_rule.h"
 #include "common/compute/variables/constraint.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "proto/parameter_server.pb.h"
@@ -116,8 +117,8 @@ absl::StatusOr<std::vector<int64_t>> ShardVariable::CheckRows(
 }
 
 absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
-    proto::UpdateKind kind, const ReceivedTensor& value,
-    const ReceivedTensor* indices, std::shared_ptr<const UpdateRule> rule) {
+    UpdateKind kind, const ReceivedTensor& value, const ReceivedTensor* indices,
+    std::shared_ptr<const UpdateRule> rule) {
   PreparedUpdate update{.variable = this, .kind = kind, .value = value};
   if (IsGradient(kind)) {
     if (type_.dtype != DType::kFloat32 && type_.dtype != DType::kFloat64) {
@@ -139,13 +140,14 @@ absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
                      "\" is of bool and cannot be added to"));
   }
   TensorType expected = type_;
-  if (IsSparse(kind)) {
+  if (TakesIndices(kind)) {
     MUSTER_CHECK(indices != nullptr);
     ASSIGN_OR_RETURN(update.rows, CheckRows(*indices));
     expected = RowsType(type_, update.rows.size());
   }
   if (value.type() != expected) return Mismatch(expected, value.type());
-  if (IsSparse(kind)) RETURN_IF_ERROR(PutRowsInOrder(row_elements_, &update));
+  if (TakesIndices(kind))
+    RETURN_IF_ERROR(PutRowsInOrder(row_elements_, &update));
   if (IsGradient(kind)) RETURN_IF_ERROR(MakeSlots(*update.rule));
   return update;
 }
@@ -203,7 +205,7 @@ void ShardVariable::Begin(PreparedUpdate* update) {
 void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
   const int64_t row_begin = StripeRowBegin(stripe);
   const int64_t row_end = StripeRowBegin(stripe + 1);
-  if (!IsSparse(update.kind)) {
+  if (!TakesIndices(update.kind)) {
     absl::MutexLock lock(&stripe_mutexes_[stripe]);
     PutAside(update, stripe, 0, 0);
     ApplyDense(update, row_begin * row_elements_, row_end * row_elements_);
@@ -264,7 +266,7 @@ void ShardVariable::AssignAverage() {
   const auto found = std::find(names.begin(), names.end(), kAverageSlot);
   if (found == names.end()) return;
   const Tensor& average = slots_[found - names.begin()];
-  const PreparedUpdate update{.variable = this, .kind = proto::ASSIGN};
+  const PreparedUpdate update{.variable = this, .kind = UpdateKind::kAssign};
   const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
   for (int stripe = 0; stripe < stripe_count_; ++stripe) {
     absl::MutexLock lock(&stripe_mutexes_[stripe]);
@@ -286,7 +288,7 @@ void ShardVariable::ApplyDense(const PreparedUpdate& update, int64_t begin,
         begin, end, kRunBytes / sizeof(T), scratch.data(),
         [&](int64_t offset, const void* data, int64_t count) {
           const T* const values = static_cast<const T*>(data);
-          if (update.kind == proto::ASSIGN) {
+          if (update.kind == UpdateKind::kAssign) {
             std::memcpy(target + offset, values, count * sizeof(T));
           } else if (IsAddition(update.kind)) {
             AddInto(count, values, IsSubtraction(update.kind), target + offset);
@@ -323,7 +325,7 @@ void ShardVariable::ApplySparse(const PreparedUpdate& update, int64_t row_begin,
           if (!is_gradient) {
             for (int64_t row : rows) {
               T* const to = target + row * row_elements_;
-              if (update.kind == proto::SCATTER_UPDATE) {
+              if (update.kind == UpdateKind::kScatterUpdate) {
                 std::memcpy(to, values, row_bytes);
               } else {
                 AddInto(row_elements_, values, subtracts, to);

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
 #include "ps/frozen_rows.h"
@@ -64,7 +65,7 @@ class ShardVariable {
   //                        variable
   //   kFailedPrecondition  a gradient without a rule
   //   kResourceExhausted   there is no memory for the slots
-  absl::StatusOr<PreparedUpdate> Prepare(proto::UpdateKind kind,
+  absl::StatusOr<PreparedUpdate> Prepare(UpdateKind kind,
                                          const ReceivedTensor& value,
                                          const ReceivedTensor* indices,
                                          std::shared_ptr<const UpdateRule> rule)

@@ -94,7 +94,7 @@ absl::Status ServeWorker(const TaskOptions& options,
   WriteLogLine(LogSeverity::kInfo,
                StartLine({.config = options.config,
                           .address = server->address(),
-                          .incarnation = Incarnation(identity.incarnation),
+                          .incarnation = identity.incarnation,
                           .seed = options.seed}));
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
                    ServeStatusPages(options, identity));

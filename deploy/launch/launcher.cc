@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/core/base/check.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/net/process/exit_code.h"
 
 namespace muster {
@@ -121,12 +122,8 @@ void Launcher::WaitForEvents() {
   // The byte stays unread after a signal, and so would end every wait.
   if (signals_->signal() != 0) fds.clear();
   for (const Entry& entry : entries_) entry.task->AppendPollFds(&fds);
-  int timeout_ms = -1;
-  if (const absl::Time next = NextTimer(); next != absl::InfiniteFuture()) {
-    const int64_t left_ms = absl::ToInt64Milliseconds(next - clock_->Now()) + 1;
-    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1 << 30));
-  }
-  poll(fds.data(), fds.size(), timeout_ms);
+  poll(fds.data(), fds.size(),
+       PollTimeoutMilliseconds(NextTimer() - clock_->Now()));
 }
 
 absl::Time Launcher::NextTimer() const {

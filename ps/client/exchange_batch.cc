@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/message.h"
+#include "ps/client/wire_update_kind.h"
 
 namespace muster {
 namespace {
@@ -97,20 +98,19 @@ void ExchangeBatch::SplitAs(uint32_t exchange_index) {
 }
 
 void ExchangeBatch::AddDenseUpdate(const RemoteVariable& variable,
-                                   proto::UpdateKind kind,
-                                   const Tensor& value) {
+                                   UpdateKind kind, const Tensor& value) {
   for (size_t i = 0; i < variable.shards().size(); ++i) {
     const RemoteShard& shard = variable.shards()[i];
     Tensor part = variable.ShardOf(value, static_cast<int64_t>(i));
     ServerExchange& exchange = Open(shard.server, part.size_bytes());
     exchange.request.add_update_handles(shard.handle);
-    exchange.request.add_update_kinds(kind);
+    exchange.request.add_update_kinds(WireKind(kind));
     exchange.tensors.push_back(std::move(part));
   }
 }
 
 void ExchangeBatch::AddSparseUpdate(const RemoteVariable& variable,
-                                    proto::UpdateKind kind,
+                                    UpdateKind kind,
                                     absl::Span<const int64_t> rows,
                                     const Tensor& values) {
   Shape shape = variable.type().shape;
@@ -119,13 +119,13 @@ void ExchangeBatch::AddSparseUpdate(const RemoteVariable& variable,
   VisitShards(variable, rows, [&](int64_t index, size_t begin, size_t end) {
     // Every shard hears of every gradient, so that all agree on how many there
     // were: schedules and Adam's bias depend on it.
-    if (begin == end && kind != proto::APPLY_SPARSE_GRADIENT) return;
+    if (begin == end && kind != UpdateKind::kApplySparseGradient) return;
     const RemoteShard& shard = variable.shards()[index];
     Tensor part = shaped.SliceRows(begin, end);
     ServerExchange& exchange =
         Open(shard.server, part.size_bytes() + (end - begin) * sizeof(int64_t));
     exchange.request.add_update_handles(shard.handle);
-    exchange.request.add_update_kinds(kind);
+    exchange.request.add_update_kinds(WireKind(kind));
     exchange.tensors.push_back(LocalRows(rows.subspan(begin, end - begin),
                                          variable.layout().RowBegin(index)));
     exchange.tensors.push_back(std::move(part));

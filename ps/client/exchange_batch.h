@@ -9,15 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/tensor/tensor.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/server_group.h"
 
 namespace muster {
-
-namespace proto {
-enum UpdateKind : int;
-}  // namespace proto
 
 // Where a job stands, as far as this process knows.
 struct StepMarks {
@@ -45,11 +42,11 @@ class ExchangeBatch {
   ExchangeBatch(ServerGroup* servers, const StepMarks* marks, uint64_t step_id,
                 uint32_t* exchange_index);
 
-  void AddDenseUpdate(const RemoteVariable& variable, proto::UpdateKind kind,
+  void AddDenseUpdate(const RemoteVariable& variable, UpdateKind kind,
                       const Tensor& value);
 
   // `rows` rise; one row of `values` for each.
-  void AddSparseUpdate(const RemoteVariable& variable, proto::UpdateKind kind,
+  void AddSparseUpdate(const RemoteVariable& variable, UpdateKind kind,
                        absl::Span<const int64_t> rows, const Tensor& values);
 
   // The rows will lie in `out`, one after another; it has room for them, and

@@ -1,46 +1,17 @@
 #include "ps/client/remote_variable_session.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/variables/update_checks.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
-#include "proto/parameter_server.pb.h"
 
 namespace muster {
 namespace {
-
-proto::UpdateKind WireKind(UpdateKind kind) {
-  switch (kind) {
-    case UpdateKind::kAssign:
-      return proto::ASSIGN;
-    case UpdateKind::kAssignAdd:
-      return proto::ASSIGN_ADD;
-    case UpdateKind::kAssignSub:
-      return proto::ASSIGN_SUB;
-    case UpdateKind::kScatterUpdate:
-      return proto::SCATTER_UPDATE;
-    case UpdateKind::kScatterAdd:
-      return proto::SCATTER_ADD;
-    case UpdateKind::kScatterSub:
-      return proto::SCATTER_SUB;
-    case UpdateKind::kApplyGradient:
-      return proto::APPLY_GRADIENT;
-    case UpdateKind::kApplySparseGradient:
-      return proto::APPLY_SPARSE_GRADIENT;
-  }
-  MUSTER_CHECK(false && "no such kind");
-  std::abort();
-}
-
-bool IsSparse(UpdateKind kind) {
-  return kind == UpdateKind::kScatterUpdate ||
-         kind == UpdateKind::kScatterAdd || kind == UpdateKind::kScatterSub ||
-         kind == UpdateKind::kApplySparseGradient;
-}
 
 // Each part of a step numbers its exchanges from a place of its own; no part
 // comes near as many.
@@ -48,21 +19,18 @@ constexpr uint32_t kExchangesPerPartMax = 1 << 16;
 
 // [indices..., row...]
 TensorType RowsType(const RemoteVariable& variable, const Shape& indices) {
-  TensorType type{variable.type().dtype, indices};
-  for (int axis = 1; axis < variable.type().shape.rank(); ++axis) {
-    type.shape.AddDim(variable.type().shape.dim(axis));
-  }
-  return type;
+  return {variable.type().dtype, ShapeOfRows(variable.type(), indices)};
 }
 
 absl::Status CheckUpdate(const RemoteVariable& variable, UpdateKind kind,
                          const Tensor& value, const Tensor& indices) {
-  if (IsSparse(kind) && variable.type().shape.rank() == 0) {
+  if (TakesIndices(kind) && variable.type().shape.rank() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable \"", variable.name(), "\" is a scalar and has no rows"));
   }
-  const TensorType expected =
-      IsSparse(kind) ? RowsType(variable, indices.shape()) : variable.type();
+  const TensorType expected = TakesIndices(kind)
+                                  ? RowsType(variable, indices.shape())
+                                  : variable.type();
   if (value.type() == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "variable \"", variable.name(), "\" is a ", variable.type().ToString(),
@@ -161,7 +129,7 @@ absl::Status RemoteVariableSession::AddSparse(const Pending& update,
   const RemoteVariable& variable = *entries_[update.variable].variable;
   RETURN_IF_ERROR(plan_.Compute(variable.name(), update.indices,
                                 variable.layout().row_count()));
-  const proto::UpdateKind kind = WireKind(update.kind);
+  const UpdateKind kind = update.kind;
   if (plan_.is_in_order()) {
     batch->AddSparseUpdate(variable, kind, plan_.rows(), update.value);
     return absl::OkStatus();
@@ -193,9 +161,9 @@ absl::Status RemoteVariableSession::AddSparse(const Pending& update,
 
 absl::Status RemoteVariableSession::AddUpdate(const Pending& update,
                                               ExchangeBatch* batch) {
-  if (IsSparse(update.kind)) return AddSparse(update, batch);
-  batch->AddDenseUpdate(*entries_[update.variable].variable,
-                        WireKind(update.kind), update.value);
+  if (TakesIndices(update.kind)) return AddSparse(update, batch);
+  batch->AddDenseUpdate(*entries_[update.variable].variable, update.kind,
+                        update.value);
   return absl::OkStatus();
 }
 

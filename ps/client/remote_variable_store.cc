@@ -169,7 +169,7 @@ absl::Status RemoteVariableStore::Assign(absl::string_view name,
   uint32_t exchange_index = 0;
   ExchangeBatch batch(servers_.get(), marks_.get(), /*step_id=*/0,
                       &exchange_index);
-  batch.AddDenseUpdate(*variable, proto::ASSIGN, value);
+  batch.AddDenseUpdate(*variable, UpdateKind::kAssign, value);
   return batch.Send();
 }
 
@@ -385,10 +385,6 @@ void RemoteVariableStore::Watch(
 
 absl::Status RemoteVariableStore::ShutdownServers(int exit_code) {
   return servers_->Shutdown(exit_code);
-}
-
-std::vector<uint64_t> RemoteVariableStore::server_incarnations() const {
-  return servers_->incarnations();
 }
 
 }  // namespace muster

@@ -165,9 +165,6 @@ class RemoteVariableStore final : public VariableStore {
   // and returns the first error.
   absl::Status ShutdownServers(int exit_code);
 
-  // Incarnation of each server, by index.
-  std::vector<uint64_t> server_incarnations() const;
-
  private:
   RemoteVariableStore(Network* network, Options options);
 

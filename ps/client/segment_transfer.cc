@@ -15,14 +15,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/secret.h"
 
 namespace muster {
 namespace {
 
 // For a process that has connected and sends nothing.
 constexpr absl::Duration kTokenTimeout = absl::Milliseconds(200);
-constexpr int64_t kPollMillisecondsMax = 60'000;
 
 // True if something can be read before `deadline`.
 bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
@@ -30,9 +31,7 @@ bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
     const absl::Duration left = deadline - Clock::Real()->Now();
     if (left <= absl::ZeroDuration()) return false;
     pollfd polled = {file.get(), POLLIN, 0};
-    const int64_t milliseconds =
-        std::min(absl::ToInt64Milliseconds(left) + 1, kPollMillisecondsMax);
-    if (poll(&polled, 1, static_cast<int>(milliseconds)) > 0) return true;
+    if (poll(&polled, 1, PollTimeoutMilliseconds(left)) > 0) return true;
   }
 }
 
@@ -108,9 +107,7 @@ void FileHandOut::Serve(absl::Time deadline) {
     if (left <= absl::ZeroDuration()) return;
     pollfd polled[] = {{stop_.get(), POLLIN, 0},
                        {endpoint_->socket().get(), POLLIN, 0}};
-    const int64_t milliseconds =
-        std::min(absl::ToInt64Milliseconds(left) + 1, kPollMillisecondsMax);
-    poll(polled, 2, static_cast<int>(milliseconds));
+    poll(polled, 2, PollTimeoutMilliseconds(left));
     if (polled[0].revents != 0) return;
     if (polled[1].revents != 0) ServeOne();
   }

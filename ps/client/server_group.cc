@@ -525,12 +525,4 @@ void ServerGroup::Watch(
   }
 }
 
-std::vector<uint64_t> ServerGroup::incarnations() const {
-  std::vector<uint64_t> incarnations;
-  for (const auto& server : servers_) {
-    incarnations.push_back(server->target_incarnation());
-  }
-  return incarnations;
-}
-
 }  // namespace muster

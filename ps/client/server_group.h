@@ -139,8 +139,6 @@ class ServerGroup {
   void Watch(bool as_coordinator,
              std::function<void(int server, const absl::Status&)> on_lost);
 
-  std::vector<uint64_t> incarnations() const;
-
  private:
   class Watcher;
 

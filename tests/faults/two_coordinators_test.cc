@@ -281,13 +281,13 @@ TEST_P(TwoFirstWorkersTest, OneTrainsAndTheOtherIsToldWhoHasTheAddress) {
   ASSERT_NO_FATAL_FAILURE(StartTwo("worker/worker", kWorker0));
   const ProcessUnderTest* const loser = AwaitLoser(/*exit_code=*/2);
   ASSERT_NE(loser, nullptr);
-  // "incarnation 0123abcd", in the first line of each.
+  // "incarnation 0123456789abcdef", in the first line of each.
   const std::string winner = OtherThan(loser).output();
   EXPECT_THAT(
       loser->output(),
       AllOf(HasSubstr(absl::StrCat(
                 "worker 0 (", *cluster_->cluster().Address(kWorker0), ", ",
-                winner.substr(winner.find("incarnation"), 20))),
+                winner.substr(winner.find("incarnation"), 28))),
             HasSubstr("is already there, at the address of this task")));
   ExpectSucceeds(kWorker1);
 }

@@ -13,6 +13,7 @@
 #include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/variables/holding_session.h"
 #include "common/compute/variables/row_sums.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -20,11 +21,6 @@
 
 namespace muster {
 namespace {
-
-bool IsGradient(UpdateKind kind) {
-  return kind == UpdateKind::kApplyGradient ||
-         kind == UpdateKind::kApplySparseGradient;
-}
 
 // True if there is a row for each index; if not, the store says so.
 bool HasRows(const Tensor& value, const Tensor& indices) {

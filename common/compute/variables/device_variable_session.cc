@@ -24,6 +24,7 @@
 #include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/step_faults.h"
 #include "common/compute/variables/update_checks.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"

@@ -11,6 +11,7 @@
 #include "common/compute/variables/initial_value.h"
 #include "common/compute/variables/optimizer_slots.h"
 #include "common/compute/variables/update_checks.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/compute/variables/holding_session.h"
 #include "common/compute/variables/update_checks.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"

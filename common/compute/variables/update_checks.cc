@@ -32,17 +32,6 @@ absl::Status CheckRows(const CheckedVariable& variable, const Tensor& value,
 
 }  // namespace
 
-bool TakesIndices(UpdateKind kind) {
-  return kind == UpdateKind::kScatterUpdate ||
-         kind == UpdateKind::kScatterAdd || kind == UpdateKind::kScatterSub ||
-         kind == UpdateKind::kApplySparseGradient;
-}
-
-bool IsGradient(UpdateKind kind) {
-  return kind == UpdateKind::kApplyGradient ||
-         kind == UpdateKind::kApplySparseGradient;
-}
-
 Shape ShapeOfRows(const TensorType& variable, const Shape& indices) {
   Shape shape = indices;
   for (const int64_t extent : variable.shape.dims().subspan(1)) {

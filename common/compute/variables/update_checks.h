@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -20,9 +21,6 @@ struct CheckedVariable {
   const std::string& name;
   const TensorType& type;
 };
-
-bool TakesIndices(UpdateKind kind);
-bool IsGradient(UpdateKind kind);
 
 // The shape of the rows of a variable that indices of shape `indices` name.
 // The variable is not a scalar.

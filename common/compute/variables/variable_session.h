@@ -10,25 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
 
 class StepGate;
-
-// How one update changes a variable.
-enum class UpdateKind {
-  kAssign,
-  kAssignAdd,
-  kAssignSub,
-  // Rows named by indices; rows that repeat are applied one after another.
-  kScatterUpdate,
-  kScatterAdd,
-  kScatterSub,
-  // Through the optimizer; rows that repeat are summed first.
-  kApplyGradient,
-  kApplySparseGradient,
-};
 
 // How a step uses one variable: known when the step is compiled, so that a
 // store can fetch ahead and pack its messages.

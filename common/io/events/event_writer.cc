@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/core/base/host_name.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/records/object_sink.h"
 #include "common/io/storage/disk.h"
@@ -21,12 +22,6 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kFileVersion = "brain.Event:2";
-
-std::string HostName() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof(name) - 1) != 0) return "localhost";
-  return name;
-}
 
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateSink(absl::string_view path) {
   if (IsObjectUrl(path)) return CreateObjectSink(path);

@@ -1,7 +1,6 @@
 #include "common/io/storage/object_store.h"
 
 #include <openssl/evp.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <random>
@@ -18,6 +17,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/s3_xml.h"
+#include "common/io/storage/sha256.h"
 
 namespace muster {
 namespace {
@@ -25,11 +25,9 @@ namespace {
 // Of what a store says, in messages.
 constexpr size_t kTextBytesMax = 300;
 
-std::string Sha256Hex(absl::Span<const uint8_t> bytes) {
-  uint8_t digest[SHA256_DIGEST_LENGTH];
-  SHA256(bytes.data(), bytes.size(), digest);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), sizeof(digest)));
+absl::string_view AsText(absl::Span<const uint8_t> bytes) {
+  return absl::string_view(reinterpret_cast<const char*>(bytes.data()),
+                           bytes.size());
 }
 
 bool IsSuccess(const HttpClient::Response& response) {
@@ -216,7 +214,7 @@ absl::StatusOr<HttpClient::Response> ObjectStore::Send(const Task& task) {
                                  .body = task.body,
                                  .sink = task.sink};
   request.headers.push_back(
-      absl::StrCat("x-amz-content-sha256: ", Sha256Hex(task.body)));
+      absl::StrCat("x-amz-content-sha256: ", Sha256Of(AsText(task.body))));
   request.headers.push_back("Content-Type: application/octet-stream");
   if (!options_.access.session_token.empty()) {
     request.headers.push_back(

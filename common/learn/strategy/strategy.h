@@ -24,7 +24,8 @@ namespace muster {
 struct StrategyReport {
   int64_t retry_count = 0;     // Steps repeated because a task was lost.
   int64_t recovery_count = 0;  // Lost tasks that returned.
-  // One line per task: "worker 0 localhost:20001 incarnation 6f1c02a9".
+  // One line per task:
+  // "worker 0 localhost:20001 incarnation 6f1c02a9d2e4b713".
   std::vector<std::string> tasks;
 };
 

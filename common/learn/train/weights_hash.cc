@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
-#include "common/learn/train/sha256.h"
+#include "common/io/storage/sha256.h"
 
 namespace muster {
 

@@ -128,15 +128,6 @@ double PredictAllReduceSeconds(Algorithm algorithm, int size,
          charges.wakes * costs.wake_seconds;
 }
 
-double PredictTwoLevelSeconds(int host_count, int ranks_per_host,
-                              int64_t size_bytes, const CostModel& local,
-                              Algorithm across, const CostModel& network) {
-  return PredictAllReduceSeconds(Algorithm::kRing, ranks_per_host, size_bytes,
-                                 local) +
-         PredictAllReduceSeconds(across, host_count,
-                                 size_bytes / ranks_per_host, network);
-}
-
 Algorithm CheapestAllReduce(int size, int64_t size_bytes,
                             const CostModel& costs) {
   Algorithm cheapest = Algorithm::kOneShot;

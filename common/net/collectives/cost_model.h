@@ -75,12 +75,6 @@ CostModel RawLaneCosts();
 double PredictAllReduceSeconds(Algorithm algorithm, int size,
                                int64_t size_bytes, const CostModel& costs);
 
-// Rings within hosts of `ranks_per_host` over `local`, and `across` between the
-// hosts, with every rank taking its own part there.
-double PredictTwoLevelSeconds(int host_count, int ranks_per_host,
-                              int64_t size_bytes, const CostModel& local,
-                              Algorithm across, const CostModel& network);
-
 // The algorithm with the least predicted time.
 Algorithm CheapestAllReduce(int size, int64_t size_bytes,
                             const CostModel& costs);

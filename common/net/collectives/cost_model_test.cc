@@ -50,20 +50,6 @@ TEST(CostModelTest, FlatRingDiesPastAFewHundredRanks) {
   }
 }
 
-TEST(CostModelTest, TwoLevelsKeepRingsShort) {
-  struct Row {
-    int size;
-    double at_25;
-  };
-  for (const Row& row :
-       {Row{64, 64.9}, Row{256, 66.0}, Row{1024, 67.7}, Row{4096, 73.5}}) {
-    EXPECT_NEAR(1e3 * PredictTwoLevelSeconds(row.size / 32, 32, 100 * kMegabyte,
-                                             Ethernet(25), Algorithm::kRing,
-                                             Ethernet(25)),
-                row.at_25, 0.01 * row.at_25);
-  }
-}
-
 TEST(CostModelTest, TinyTensorsGoAtOnceAndLargeOnesInParts) {
   const CostModel costs = RawLaneCosts();
   EXPECT_EQ(CheapestAllReduce(2, 64, costs), Algorithm::kOneShot);

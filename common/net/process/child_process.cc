@@ -16,40 +16,21 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/base/memory_group.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kLimitBytesMax = size_t{1} << 60;
-
-// Closes what it holds, unless released.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) : fd_(other.release()) {}
-  FileDescriptor& operator=(FileDescriptor&& other) {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
 
 struct Channel {
   FileDescriptor read_end;
@@ -219,13 +200,13 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   std::unique_ptr<ChildProcess> child(new ChildProcess);
   child->pid_ = pid;
   child->kill_count_ = kill_count;
-  close(exec_error.write_end.release());
+  close(exec_error.write_end.Release());
   RETURN_IF_ERROR(AwaitExec(exec_error.read_end.get(), arguments.front()));
   // glibc 2.36 declares pidfd_open() with the wrong linkage for C++.
   child->end_fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (child->end_fd_ < 0) return SystemError("cannot watch a process");
-  child->stdout_fd_ = standard_output.read_end.release();
-  child->stderr_fd_ = standard_error.read_end.release();
+  child->stdout_fd_ = standard_output.read_end.Release();
+  child->stderr_fd_ = standard_error.read_end.Release();
   return child;
 }
 
@@ -273,8 +254,7 @@ std::optional<ProcessEnd> ChildProcess::Wait(absl::Duration timeout) {
     const absl::Duration left = deadline - clock->Now();
     if (left <= absl::ZeroDuration()) return std::nullopt;
     pollfd fd = {end_fd_, POLLIN, 0};
-    const int64_t left_ms = absl::ToInt64Milliseconds(left) + 1;
-    poll(&fd, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
+    poll(&fd, 1, PollTimeoutMilliseconds(left));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "common/net/process/host_process.h"
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <optional>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/host_name.h"
 #include "common/core/base/small_file.h"
 
 namespace muster {
@@ -67,10 +67,10 @@ std::string HostProcess::ToString() const {
 HostProcess ThisProcess() { return ProcessOfPid(getpid()); }
 
 HostProcess ProcessOfPid(pid_t pid) {
-  HostProcess process = {
-      .pid = pid, .boot_id = BootId(), .pid_namespace = PidNamespace()};
-  utsname names;
-  if (uname(&names) == 0) process.host = names.nodename;
+  HostProcess process = {.host = HostName(),
+                         .pid = pid,
+                         .boot_id = BootId(),
+                         .pid_namespace = PidNamespace()};
   const std::optional<ProcessStat> stat = ReadStat(pid);
   if (stat.has_value()) process.start_ticks = stat->start_ticks;
   return process;

@@ -8,13 +8,13 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/log.h"
+#include "common/core/base/poll_timeout.h"
 
 namespace muster {
 namespace {
@@ -25,13 +25,6 @@ sigset_t ShutdownSet() {
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   return set;
-}
-
-int PollTimeoutMs(std::optional<absl::Time> deadline) {
-  if (!deadline.has_value()) return -1;
-  const int64_t left_ms =
-      absl::ToInt64Milliseconds(*deadline - Clock::Real()->Now()) + 1;
-  return left_ms < 0 ? 0 : static_cast<int>(left_ms);
 }
 
 }  // namespace
@@ -93,10 +86,11 @@ void ShutdownSignals::Deliver(int signal) {
 
 void ShutdownSignals::RunLoop() {
   absl::Time first_at = absl::InfinitePast();
-  std::optional<absl::Time> deadline;
+  absl::Time deadline = absl::InfiniteFuture();
   for (;;) {
     pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-    const int ready = poll(fds, 2, PollTimeoutMs(deadline));
+    const int ready =
+        poll(fds, 2, PollTimeoutMilliseconds(deadline - Clock::Real()->Now()));
     if (ready < 0 && errno == EINTR) continue;
     if (fds[1].revents != 0) return;
     if (ready == 0) {

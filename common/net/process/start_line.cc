@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/net/process/version.h"
+#include "common/net/rpc/identity.h"
 
 namespace muster {
 namespace {
@@ -24,7 +25,7 @@ std::string StartLine(const StartInfo& info) {
   std::string line =
       absl::StrCat("muster ", kVersion, "  ", RoleOf(info.config));
   if (!info.address.empty()) absl::StrAppend(&line, "  ", info.address);
-  absl::StrAppend(&line, "  incarnation ", ToString(info.incarnation));
+  absl::StrAppend(&line, "  incarnation ", IncarnationString(info.incarnation));
   if (info.seed.has_value()) absl::StrAppend(&line, "  seed ", *info.seed);
   if (!info.resumes_from.empty()) {
     absl::StrAppend(&line, "  resumes from ", info.resumes_from);

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "common/net/cluster/cluster_config.h"
-#include "common/net/cluster/incarnation.h"
 
 namespace muster {
 
@@ -15,12 +14,13 @@ namespace muster {
 struct StartInfo {
   ClusterConfig config;
   std::string address;  // Where it listens; empty if nowhere.
-  Incarnation incarnation;
+  uint64_t incarnation = 0;
   std::optional<uint64_t> seed;
   std::string resumes_from;  // A checkpoint; empty for a fresh start.
 };
 
-// "muster 0.1.0  worker 1 of 2  localhost:20001  incarnation 6f1c02a9  seed 7".
+// "muster 0.1.0  worker 1 of 2  localhost:20001  incarnation 6f1c02a9d2e4b713
+// seed 7", in one line.
 std::string StartLine(const StartInfo& info);
 
 }  // namespace muster

@@ -1,14 +1,12 @@
 #include "common/net/process/status_service.h"
 
-#include <limits.h>
-#include <unistd.h>
-
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/host_name.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/small_file.h"
@@ -41,11 +39,6 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return token;
 }
 
-std::string OwnHost() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "";
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> ServeStatusPages(
@@ -62,7 +55,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeStatusPages(
                         .role = identity.task_type,
                         .index = identity.task_index,
                         .incarnation = identity.incarnation,
-                        .host = OwnHost()};
+                        .host = HostName()};
   server.names.push_back(self.host);
   if (config.cluster.Has(config.task)) {
     ASSIGN_OR_RETURN(self.address, config.cluster.Address(config.task));

@@ -1,8 +1,5 @@
 #include "common/net/process/task_options.h"
 
-#include <limits.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
 #include "common/core/base/available_cpus.h"
+#include "common/core/base/host_name.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/object_url.h"
 #include "common/net/cluster/address.h"
@@ -33,12 +31,6 @@ namespace {
 
 constexpr int kThreadCountMax = 1024;
 
-// The name of this machine; empty if it has none.
-std::string OwnHostName() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "";
-}
-
 absl::StatusOr<ClusterConfig> ResolveClusterConfig() {
   ClusterSources sources;
   sources.hosts.job_name = absl::GetFlag(FLAGS_job_name);
@@ -53,7 +45,7 @@ absl::StatusOr<ClusterConfig> ResolveClusterConfig() {
   sources.cluster_tasks = absl::GetFlag(FLAGS_cluster_tasks);
   sources.port_base = absl::GetFlag(FLAGS_port_base);
   sources.kubernetes_service = absl::GetFlag(FLAGS_kubernetes_service);
-  sources.host_name = OwnHostName();
+  sources.host_name = HostName();
   return ResolveCluster(
       sources, [](const char* name) -> const char* { return getenv(name); });
 }

@@ -23,7 +23,6 @@
 #include "common/core/base/log_format.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/net/cluster/incarnation.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/job_control.h"
 #include "common/net/process/job_control_service.h"
@@ -134,7 +133,7 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
       options.job_file.empty() ? seed : options.seed;
   WriteLogLine(LogSeverity::kInfo,
                StartLine({.config = options.config,
-                          .incarnation = Incarnation(identity.incarnation),
+                          .incarnation = identity.incarnation,
                           .seed = shown}));
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
                    ServeStatusPages(options, identity));

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/private_file.h"
+#include "common/net/rpc/openssl_objects.h"
 
 namespace muster {
 namespace {
@@ -23,16 +24,11 @@ constexpr absl::Duration kClockDifference = absl::Minutes(5);
 // The random part of a serial number; RFC 5280 allows 20.
 constexpr int kSerialBytes = 16;
 
-template <typename T, void (*Free)(T*)>
-struct Freer {
-  void operator()(T* object) const { Free(object); }
-};
-using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-using Bio = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
-using Extension =
-    std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION, X509_EXTENSION_free>>;
-using Number = std::unique_ptr<BIGNUM, Freer<BIGNUM, BN_free>>;
+using openssl::Bio;
+using openssl::Certificate;
+using openssl::Key;
+using Extension = openssl::Owned<X509_EXTENSION, X509_EXTENSION_free>;
+using Number = openssl::Owned<BIGNUM, BN_free>;
 
 absl::Status OpenSslError(absl::string_view what) {
   char text[256] = "unknown error";

@@ -25,7 +25,7 @@ struct TaskIdentity {
   std::string ToString() const;  // "worker 1"
 };
 
-// "6f1c02a9...": how an incarnation is printed.
+// How an incarnation is printed: 16 hexadecimal digits, "6f1c02a9d2e4b713".
 std::string IncarnationString(uint64_t incarnation);
 
 // Decides whether a request is admitted: it must belong to the job that this

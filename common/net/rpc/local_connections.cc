@@ -9,8 +9,8 @@
 #include "absl/strings/str_replace.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
-#include "common/net/rpc/local_endpoint.h"
 #include "common/net/rpc/local_handshake.h"
+#include "common/net/rpc/secret.h"
 #include "proto/local_connection.pb.h"
 #include "proto/rpc.pb.h"
 

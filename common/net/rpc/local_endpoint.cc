@@ -14,26 +14,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "common/core/base/random.h"
 #include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/secret.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::string_view kNamePrefix = "muster-";
-
-// "<boot id>/<network namespace>": abstract names live in the latter.
-std::string HostIdentity() {
-  std::string boot_id =
-      ReadKernelFile("/proc/sys/kernel/random/boot_id").value_or("");
-  absl::StripTrailingAsciiWhitespace(&boot_id);
-  struct stat network = {};
-  stat("/proc/self/ns/net", &network);
-  return absl::StrCat(boot_id, "/", network.st_ino);
-}
 
 absl::Status ListenError(absl::string_view what) {
   const std::string text =
@@ -86,24 +75,22 @@ bool LocalEndpoint::IsOnThisHost(absl::string_view address) {
          address.substr(0, slash) == HostIdentity();
 }
 
+// Abstract names live in a network namespace.
+std::string HostIdentity() {
+  std::string boot_id =
+      ReadKernelFile("/proc/sys/kernel/random/boot_id").value_or("");
+  absl::StripTrailingAsciiWhitespace(&boot_id);
+  struct stat network = {};
+  stat("/proc/self/ns/net", &network);
+  return absl::StrCat(boot_id, "/", network.st_ino);
+}
+
 bool IsOfThisUser(int socket) {
   ucred credentials = {};
   socklen_t size_bytes = sizeof(credentials);
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials,
                     &size_bytes) == 0 &&
          credentials.uid == geteuid();
-}
-
-std::string RandomSecret() {
-  return absl::StrFormat("%016x%016x", RandomIdentity(), RandomIdentity());
-}
-
-bool IsSameSecret(absl::string_view a, absl::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned>(a[i] ^ b[i]);
-  }
-  return difference == 0;
 }
 
 }  // namespace muster

@@ -17,7 +17,7 @@ namespace muster {
 //
 // The address goes to the other process by any means. It is no secret, so
 // both ends check whom they have reached: IsOfThisUser(), and a secret
-// (RandomSecret()) that only the intended process was told.
+// (secret.h) that only the intended process was told.
 class LocalEndpoint {
  public:
   //   kResourceExhausted  no more files
@@ -50,18 +50,14 @@ class LocalEndpoint {
   const std::string address_;
 };
 
+// Returns "<boot id>/<network namespace>", the same for all processes that run
+// under the same kernel and in the same network namespace.
+std::string HostIdentity();
+
 // Returns whether the process at the other end of a connected Unix socket runs
 // as the user of this one. For a socket that was accepted, that is the process
 // that connected; otherwise the one that listened.
 bool IsOfThisUser(int socket);
-
-inline constexpr size_t kSecretBytes = 32;
-
-// Draws kSecretBytes printable characters, 128 random bits.
-std::string RandomSecret();
-
-// Compares in constant time, so that the time reveals nothing.
-bool IsSameSecret(absl::string_view a, absl::string_view b);
 
 }  // namespace muster
 

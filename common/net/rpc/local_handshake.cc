@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/secret.h"
 
 namespace muster {
 namespace {

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/file_descriptor.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/rpc/secret.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

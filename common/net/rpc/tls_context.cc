@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/openssl_objects.h"
 
 namespace muster {
 namespace {
@@ -36,18 +37,12 @@ using grpc::experimental::ExternalCertificateVerifier;
 
 constexpr unsigned kRefreshIntervalSeconds = 1;
 
-template <typename T, void (*Free)(T*)>
-struct Freer {
-  void operator()(T* object) const { Free(object); }
-};
-using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-using Bio = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
-using Store = std::unique_ptr<X509_STORE, Freer<X509_STORE, X509_STORE_free>>;
-using StoreContext =
-    std::unique_ptr<X509_STORE_CTX, Freer<X509_STORE_CTX, X509_STORE_CTX_free>>;
-using Names =
-    std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES, GENERAL_NAMES_free>>;
+using openssl::Bio;
+using openssl::Certificate;
+using openssl::Key;
+using Store = openssl::Owned<X509_STORE, X509_STORE_free>;
+using StoreContext = openssl::Owned<X509_STORE_CTX, X509_STORE_CTX_free>;
+using Names = openssl::Owned<GENERAL_NAMES, GENERAL_NAMES_free>;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      absl::string_view flag) {

@@ -2,7 +2,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <openssl/crypto.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -32,9 +30,11 @@
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/file_descriptor.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/thread_pool.h"
 #include "common/net/cluster/address.h"
+#include "common/net/rpc/secret.h"
 #include "common/net/status/http_request.h"
 
 namespace muster {
@@ -83,12 +83,6 @@ absl::string_view ReasonOf(int status_code) {
     default:
       return "Error";
   }
-}
-
-// The time that it takes must not tell how much of a guess is right.
-bool IsSameSecret(absl::string_view one, absl::string_view other) {
-  return one.size() == other.size() &&
-         CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
 HttpResponse Refusal(int status_code, absl::string_view text) {
@@ -275,13 +269,8 @@ class HttpServer::Implementation {
       fds.push_back({connection.fd.get(),
                      static_cast<short>(sends ? POLLOUT : POLLIN), 0});
     }
-    int timeout_ms = -1;
-    if (deadline != absl::InfiniteFuture()) {
-      const int64_t left_ms =
-          absl::ToInt64Milliseconds(deadline - clock_->Now()) + 1;
-      timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, INT_MAX));
-    }
-    poll(fds.data(), fds.size(), timeout_ms);
+    poll(fds.data(), fds.size(),
+         PollTimeoutMilliseconds(deadline - clock_->Now()));
     uint64_t count;
     (void)!read(wake_fd_.get(), &count, sizeof(count));
   }

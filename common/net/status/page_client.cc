@@ -4,11 +4,9 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -20,6 +18,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/file_descriptor.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
 
@@ -36,11 +36,6 @@ class Exchange {
       : server_(std::move(server)),
         timeout_(timeout),
         deadline_(Clock::Real()->Now() + timeout) {}
-  ~Exchange() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
 
   // Tries all addresses of the server's name.
   absl::Status Connect() {
@@ -67,7 +62,8 @@ class Exchange {
   absl::Status Send(absl::string_view bytes) {
     while (!bytes.empty()) {
       RETURN_IF_ERROR(Await(POLLOUT));
-      const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t sent =
+          send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno != EAGAIN) return Failed(errno);
       bytes.remove_prefix(std::max<ssize_t>(sent, 0));
     }
@@ -80,7 +76,7 @@ class Exchange {
     std::vector<char> buffer(kReadBytes);
     while (true) {
       RETURN_IF_ERROR(Await(POLLIN));
-      const ssize_t count = recv(fd_, buffer.data(), buffer.size(), 0);
+      const ssize_t count = recv(fd_.get(), buffer.data(), buffer.size(), 0);
       if (count == 0) return received;
       if (count < 0 && errno == EAGAIN) continue;
       if (count < 0) return Failed(errno);
@@ -95,31 +91,26 @@ class Exchange {
 
  private:
   absl::Status ConnectTo(const addrinfo& address) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                 0);
-    if (fd_ < 0) return Failed(errno);
-    if (connect(fd_, address.ai_addr, address.ai_addrlen) == 0) {
+    fd_ = FileDescriptor(socket(address.ai_family,
+                                SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd_.is_open()) return Failed(errno);
+    if (connect(fd_.get(), address.ai_addr, address.ai_addrlen) == 0) {
       return absl::OkStatus();
     }
     if (errno != EINPROGRESS) return Failed(errno);
     RETURN_IF_ERROR(Await(POLLOUT));
     int error = 0;
     socklen_t size = sizeof(error);
-    getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     return error == 0 ? absl::OkStatus() : Failed(error);
   }
 
   absl::Status Await(short events) {
     while (true) {
-      const int64_t left_ms =
-          absl::ToInt64Milliseconds(deadline_ - Clock::Real()->Now()) + 1;
-      pollfd wait = {.fd = fd_, .events = events, .revents = 0};
-      const int ready =
-          left_ms <= 1
-              ? 0
-              : poll(&wait, 1,
-                     static_cast<int>(std::min<int64_t>(left_ms, INT_MAX)));
+      const int timeout =
+          PollTimeoutMilliseconds(deadline_ - Clock::Real()->Now());
+      pollfd wait = {.fd = fd_.get(), .events = events, .revents = 0};
+      const int ready = timeout == 0 ? 0 : poll(&wait, 1, timeout);
       if (ready > 0) return absl::OkStatus();
       if (ready < 0 && errno == EINTR) continue;
       if (ready < 0) return Failed(errno);
@@ -137,7 +128,7 @@ class Exchange {
   const HostPort server_;
   const absl::Duration timeout_;
   const absl::Time deadline_;
-  int fd_ = -1;
+  FileDescriptor fd_;
 };
 
 absl::Status StatusOf(int status_code, absl::string_view server,

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/net/rpc/identity.h"
 
 namespace muster {
 namespace {
@@ -31,11 +31,6 @@ double UnixSeconds(absl::Time time) {
   return absl::ToDoubleSeconds(time - absl::UnixEpoch());
 }
 
-// JSON's numbers hold 53 bits in browsers.
-std::string Hex(uint64_t incarnation) {
-  return absl::StrCat(absl::Hex(incarnation, absl::kZeroPad16));
-}
-
 template <typename Value>
 void SetIfKnown(const char* name, const std::optional<Value>& value,
                 Json* json) {
@@ -46,7 +41,8 @@ Json ToJson(const ProcessStatus& process, absl::Time now) {
   Json json = {{"task", process.task},
                {"role", process.role},
                {"index", process.index},
-               {"incarnation", Hex(process.incarnation)},
+               // JSON's numbers hold 53 bits in browsers.
+               {"incarnation", IncarnationString(process.incarnation)},
                {"host", process.host},
                {"process_id", process.process_id},
                {"start_time", UnixSeconds(process.start)},
@@ -62,7 +58,8 @@ Json ToJson(const TaskStatus& task) {
                {"state", std::string(NameOf(task.state))},
                {"in_state_seconds", absl::ToDoubleSeconds(task.in_state)}};
   if (!task.address.empty()) json["address"] = task.address;
-  if (task.incarnation != 0) json["incarnation"] = Hex(task.incarnation);
+  if (task.incarnation != 0)
+    json["incarnation"] = IncarnationString(task.incarnation);
   if (!task.problem.empty()) json["problem"] = task.problem;
   if (task.is_straggler) json["is_straggler"] = true;
   SetIfKnown("closures_in_flight", task.closures_in_flight, &json);

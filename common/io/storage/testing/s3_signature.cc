@@ -2,7 +2,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/sha.h>
 
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/io/storage/s3_xml.h"
+#include "common/io/storage/sha256.h"
 
 namespace muster {
 namespace {
@@ -54,13 +54,6 @@ std::map<std::string, std::string> Fields(absl::string_view authorization) {
 
 }  // namespace
 
-std::string Sha256HexOf(absl::string_view bytes) {
-  uint8_t digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), digest);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), sizeof(digest)));
-}
-
 std::string VerifySignature(const SignedRequest& request, const SigningKey& key,
                             absl::Time now) {
   const auto header = [&](const std::string& name) -> std::string {
@@ -91,7 +84,7 @@ std::string VerifySignature(const SignedRequest& request, const SigningKey& key,
   absl::StrAppend(&canonical, "\n", names, "\n", payload_hash);
   const std::string text =
       absl::StrCat(kAlgorithm, "\n", date, "\n", scope[1], "/", scope[2],
-                   "/s3/", scope[4], "\n", Sha256HexOf(canonical));
+                   "/s3/", scope[4], "\n", Sha256Of(canonical));
   std::string signing_key = absl::StrCat("AWS4", key.secret_access_key);
   for (int i = 1; i < 5; ++i) signing_key = Hmac(signing_key, scope[i]);
   if (absl::BytesToHexString(Hmac(signing_key, text)) != fields["Signature"]) {
@@ -102,9 +95,8 @@ std::string VerifySignature(const SignedRequest& request, const SigningKey& key,
       !absl::StrContains(names, "x-amz-content-sha256")) {
     return "AccessDenied";
   }
-  return payload_hash == Sha256HexOf(request.body)
-             ? ""
-             : "XAmzContentSHA256Mismatch";
+  return payload_hash == Sha256Of(request.body) ? ""
+                                                : "XAmzContentSHA256Mismatch";
 }
 
 }  // namespace muster

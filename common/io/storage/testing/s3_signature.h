@@ -33,8 +33,6 @@ struct SigningKey {
 std::string VerifySignature(const SignedRequest& request, const SigningKey& key,
                             absl::Time now);
 
-std::string Sha256HexOf(absl::string_view bytes);
-
 }  // namespace muster
 
 #endif  // COMMON_IO_STORAGE_TESTING_S3_SIGNATURE_H_

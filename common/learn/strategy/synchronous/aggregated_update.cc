@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-bool TakesIndices(UpdateKind kind) {
+bool IsScatter(UpdateKind kind) {
   return kind == UpdateKind::kScatterUpdate ||
          kind == UpdateKind::kScatterAdd || kind == UpdateKind::kScatterSub;
 }
@@ -63,23 +63,23 @@ absl::Status CheckAggregation(const proto::VariableSpec& spec, DType dtype,
 absl::Status AggregatedUpdate::Check(const proto::VariableSpec& spec,
                                      const TensorType& type, UpdateKind kind) {
   RETURN_IF_ERROR(CheckAggregation(spec, type.dtype, kind));
-  if (TakesIndices(kind) && type.shape.rank() == 0) {
+  if (IsScatter(kind) && type.shape.rank() == 0) {
     return Error(spec, "it is a scalar and has no rows");
   }
   return absl::OkStatus();
 }
 
 bool AggregatedUpdate::IsSum(const proto::VariableSpec& spec, UpdateKind kind) {
-  return !TakesIndices(kind) && (spec.aggregation() == proto::AGGREGATION_SUM ||
-                                 spec.aggregation() == proto::AGGREGATION_MEAN);
+  return !IsScatter(kind) && (spec.aggregation() == proto::AGGREGATION_SUM ||
+                              spec.aggregation() == proto::AGGREGATION_MEAN);
 }
 
 absl::StatusOr<std::unique_ptr<AggregatedUpdate>> AggregatedUpdate::Create(
     const proto::VariableSpec& spec, const TensorType& type, UpdateKind kind,
     Communicator* communicator, absl::Duration timeout) {
   RETURN_IF_ERROR(Check(spec, type, kind));
-  return std::unique_ptr<AggregatedUpdate>(new AggregatedUpdate(
-      spec, type, TakesIndices(kind), communicator, timeout));
+  return std::unique_ptr<AggregatedUpdate>(
+      new AggregatedUpdate(spec, type, IsScatter(kind), communicator, timeout));
 }
 
 AggregatedUpdate::AggregatedUpdate(const proto::VariableSpec& spec,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
+#include "common/io/storage/sha256.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/train/fit_options.h"
@@ -21,7 +22,6 @@
 #include "common/learn/train/keras/keras_object.h"
 #include "common/learn/train/keras/keras_weights.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/sha256.h"
 #include "google/protobuf/descriptor.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_job.pb.h"
@@ -93,9 +93,7 @@ absl::StatusOr<std::string> HashOfFile(const std::string& path) {
   ASSIGN_OR_RETURN(
       const std::string bytes,
       ReadFile(Disk::Real(), path, std::numeric_limits<int64_t>::max()));
-  Sha256 hash;
-  hash.Add(bytes);
-  return hash.Finish();
+  return Sha256Of(bytes);
 }
 
 }  // namespace

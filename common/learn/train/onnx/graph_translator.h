@@ -119,10 +119,6 @@ class OnnxNode {
   OnnxNode Producer(int i) const {
     return OnnxNode(&translator_, node().inputs[i].node);
   }
-  // True if `other` computes input `i`.
-  bool IsProducedBy(int i, const OnnxNode& other) const {
-    return node().inputs[i].node == other.index_;
-  }
 
   // Returns the name of input `i`.
   std::string Input(int i) { return Input(i, InOrder(input_rank(i))); }

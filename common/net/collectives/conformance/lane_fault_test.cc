@@ -15,8 +15,8 @@
 #include "common/net/collectives/conformance/lane_decorator.h"
 #include "common/net/collectives/conformance/message_backends.h"
 #include "common/net/collectives/conformance/serial_reference.h"
-#include "common/net/collectives/message/memory_lane.h"
 #include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/message/testing/memory_lane.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,7 +7,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/net/collectives/conformance/backend.h"
 #include "common/net/collectives/conformance/message_backends.h"
-#include "common/net/collectives/message/memory_lane.h"
+#include "common/net/collectives/message/testing/memory_lane.h"
 #include "common/net/collectives/message/two_level_communicator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -2,11 +2,11 @@
 
 #include <poll.h>
 
-#include <algorithm>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/payload_sink.h"
 
@@ -69,9 +69,8 @@ void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
       }
     }
     if (poll_fds.size() > 1) {
-      const int64_t left_ms =
-          absl::ToInt64Milliseconds(give_up_time - Clock::Real()->Now()) + 1;
-      poll(poll_fds.data(), poll_fds.size(), static_cast<int>(left_ms));
+      poll(poll_fds.data(), poll_fds.size(),
+           PollTimeoutMilliseconds(give_up_time - Clock::Real()->Now()));
     }
     waker.Disarm();
     if (poll_fds.size() == 1) break;

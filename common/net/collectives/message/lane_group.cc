@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/net/collectives/message/abort_lanes.h"
@@ -31,14 +32,6 @@ constexpr absl::Duration kBlameDelay = absl::Seconds(1);
 constexpr absl::Duration kFarewellTimeMax = absl::Milliseconds(200);
 
 absl::Time Now() { return Clock::Real()->Now(); }
-
-// poll() counts in whole milliseconds: waits at least as long as asked, so that
-// the deadline has passed when it says so.
-int PollTimeout(absl::Duration duration) {
-  const int64_t milliseconds =
-      absl::ToInt64Milliseconds(duration + absl::Microseconds(999));
-  return static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 1 << 30));
-}
 
 }  // namespace
 
@@ -435,7 +428,8 @@ absl::Status LaneGroup::Sleep(absl::Time until) {
     if (entry.events != 0) entry.fd = end.lane->fd();
   }
   poll_fds_.push_back({waker_.fd(), POLLIN, 0});
-  poll(poll_fds_.data(), poll_fds_.size(), PollTimeout(until - Now()));
+  poll(poll_fds_.data(), poll_fds_.size(),
+       PollTimeoutMilliseconds(until - Now()));
   waker_.Disarm();
   return absl::OkStatus();
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <openssl/rand.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,24 +17,24 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/core/base/check.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/base/metrics.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/message/socket_lane.h"
 #include "common/net/collectives/message/socket_stream.h"
 #include "common/net/collectives/message/tls_stream.h"
 #include "common/net/rpc/bounded_log.h"
 #include "common/net/rpc/local_endpoint.h"
+#include "common/net/rpc/secret.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kTokenBytes = 32;
 constexpr int kBacklog = 1024;
 
 constexpr absl::string_view kTcpScheme = "tcp:";
@@ -51,7 +50,7 @@ struct Hello {
   char magic[4] = {'M', 'S', 'H', '1'};
   int32_t rank = 0;
   uint64_t generation = 0;
-  char token[kTokenBytes] = {};
+  char token[kSecretBytes] = {};
 };
 static_assert(sizeof(Hello) == 48);
 
@@ -65,25 +64,6 @@ struct Answer {
   };
   uint64_t verdict = kWelcome;
   uint64_t generation = 0;
-};
-
-// Owns a descriptor.
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
 };
 
 struct SocketAddress {
@@ -161,29 +141,12 @@ std::string HostAndPortString(const SocketAddress& address) {
   return absl::StrCat(HostString(address), ":", ntohs(ipv4.sin_port));
 }
 
-std::string NewToken() {
-  std::string bytes(kTokenBytes / 2, '\0');
-  MUSTER_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()),
-                          static_cast<int>(bytes.size())) == 1);
-  return absl::BytesToHexString(bytes);
-}
-
-// Takes as long for every wrong token.
-bool IsSameToken(const char* a, absl::string_view b) {
-  char difference = 0;
-  for (size_t i = 0; i < kTokenBytes; ++i) difference |= a[i] ^ b[i];
-  return difference == 0;
-}
-
 absl::Status SystemError(absl::string_view what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
 int PollTimeout(absl::Time deadline) {
-  const absl::Duration left =
-      deadline - Clock::Real()->Now() + absl::Microseconds(999);
-  return static_cast<int>(
-      std::clamp<int64_t>(absl::ToInt64Milliseconds(left), 0, 1 << 30));
+  return PollTimeoutMilliseconds(deadline - Clock::Real()->Now());
 }
 
 bool HasPassed(absl::Time deadline) { return Clock::Real()->Now() >= deadline; }
@@ -249,7 +212,7 @@ std::string TransportOf(absl::string_view address) {
   return IsTlsAddress(address) ? "raw TCP with TLS" : "raw TCP";
 }
 
-std::unique_ptr<SocketStream> MakeStream(Socket socket,
+std::unique_ptr<SocketStream> MakeStream(FileDescriptor socket,
                                          absl::string_view address,
                                          TlsRole role,
                                          absl::string_view token) {
@@ -321,17 +284,17 @@ class Acceptance {
     for (;;) {
       SocketAddress peer;
       peer.size_bytes = sizeof(peer.storage);
-      Socket socket(accept4(listening_fd_,
-                            reinterpret_cast<sockaddr*>(&peer.storage),
-                            &peer.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (socket.fd() < 0) return;
+      FileDescriptor socket(
+          accept4(listening_fd_, reinterpret_cast<sockaddr*>(&peer.storage),
+                  &peer.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket.is_open()) return;
       Add(std::move(socket), HostString(peer));
     }
   }
 
   // Refuses what exceeds a limit before anything is allocated for it.
-  void Add(Socket socket, std::string peer) {
-    if (IsUnixAddress(listener_.address()) && !IsOfThisUser(socket.fd())) {
+  void Add(FileDescriptor socket, std::string peer) {
+    if (IsUnixAddress(listener_.address()) && !IsOfThisUser(socket.get())) {
       return NoteRefusal(peer, "its process is of another user");
     }
     const auto is_of_peer = [&](const Undecided& one) {
@@ -391,7 +354,7 @@ class Acceptance {
     Answer answer;
     answer.generation = generation_;
     absl::Status status;
-    if (!IsSameToken(hello.token, listener_.token())) {
+    if (!IsSameSecret({hello.token, kSecretBytes}, listener_.token())) {
       answer = {Answer::kWrongToken, 0};
       status = absl::PermissionDeniedError("it has another token");
     } else if (hello.generation != generation_) {
@@ -427,14 +390,15 @@ class Acceptance {
   std::map<int, std::unique_ptr<Lane>> lanes_;
 };
 
-absl::StatusOr<Socket> ListenAt(const SocketAddress& address) {
-  Socket socket(::socket(address.storage.ss_family,
-                         SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd() < 0) return SystemError("no socket", errno);
+absl::StatusOr<FileDescriptor> ListenAt(const SocketAddress& address) {
+  FileDescriptor socket(::socket(address.storage.ss_family,
+                                 SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                 0));
+  if (!socket.is_open()) return SystemError("no socket", errno);
   // A port whose last connections are not forgotten yet can be used again.
   const int on = 1;
-  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(socket.fd(), address.generic(), address.size_bytes) != 0) {
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(socket.get(), address.generic(), address.size_bytes) != 0) {
     const int error = errno;
     const std::string name = HostAndPortString(address);
     if (error == EADDRNOTAVAIL) {
@@ -443,29 +407,30 @@ absl::StatusOr<Socket> ListenAt(const SocketAddress& address) {
     }
     return SystemError(absl::StrCat("cannot listen on ", name), error);
   }
-  if (listen(socket.fd(), kBacklog) != 0) {
+  if (listen(socket.get(), kBacklog) != 0) {
     return SystemError("cannot listen", errno);
   }
   return socket;
 }
 
-absl::StatusOr<Socket> ConnectTo(const SocketAddress& address,
-                                 absl::Time deadline) {
-  Socket socket(::socket(address.storage.ss_family,
-                         SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd() < 0) return SystemError("no socket", errno);
-  if (connect(socket.fd(), address.generic(), address.size_bytes) == 0) {
+absl::StatusOr<FileDescriptor> ConnectTo(const SocketAddress& address,
+                                         absl::Time deadline) {
+  FileDescriptor socket(::socket(address.storage.ss_family,
+                                 SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                 0));
+  if (!socket.is_open()) return SystemError("no socket", errno);
+  if (connect(socket.get(), address.generic(), address.size_bytes) == 0) {
     return socket;
   }
   if (errno != EINPROGRESS && errno != EINTR) {
     return SystemError("cannot connect", errno);
   }
-  if (!WaitFor(socket.fd(), POLLOUT, deadline)) {
+  if (!WaitFor(socket.get(), POLLOUT, deadline)) {
     return absl::DeadlineExceededError("cannot connect in time");
   }
   int error = 0;
   socklen_t size_bytes = sizeof(error);
-  getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size_bytes);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size_bytes);
   if (error != 0) return SystemError("cannot connect", error);
   return socket;
 }
@@ -492,13 +457,13 @@ absl::StatusOr<std::unique_ptr<SocketStream>> Open(absl::string_view address,
                                                    uint64_t generation,
                                                    absl::Time deadline) {
   ASSIGN_OR_RETURN(const SocketAddress parsed, ParseLaneAddress(address));
-  if (IsTlsAddress(address) && token.size() != kTokenBytes) {
+  if (IsTlsAddress(address) && token.size() != kSecretBytes) {
     return absl::PermissionDeniedError(
-        absl::StrCat("TLS needs a token of ", kTokenBytes,
+        absl::StrCat("TLS needs a token of ", kSecretBytes,
                      " characters, and this one has ", token.size()));
   }
-  ASSIGN_OR_RETURN(Socket socket, ConnectTo(parsed, deadline));
-  if (IsUnixAddress(address) && !IsOfThisUser(socket.fd())) {
+  ASSIGN_OR_RETURN(FileDescriptor socket, ConnectTo(parsed, deadline));
+  if (IsUnixAddress(address) && !IsOfThisUser(socket.get())) {
     return absl::PermissionDeniedError("a process of another user listens");
   }
   std::unique_ptr<SocketStream> stream =
@@ -507,7 +472,7 @@ absl::StatusOr<std::unique_ptr<SocketStream>> Open(absl::string_view address,
   Hello hello;
   hello.rank = rank;
   hello.generation = generation;
-  std::memcpy(hello.token, token.data(), std::min(token.size(), kTokenBytes));
+  std::memcpy(hello.token, token.data(), std::min(token.size(), kSecretBytes));
   RETURN_IF_ERROR(WriteAll(*stream, &hello, sizeof(hello), deadline));
   Answer answer;
   RETURN_IF_ERROR(ReadAll(*stream, &answer, sizeof(answer), deadline));
@@ -521,24 +486,24 @@ absl::StatusOr<std::unique_ptr<LaneListener>> LaneListener::ListenTcp(
     absl::string_view host, const LaneListenerOptions& options) {
   ASSIGN_OR_RETURN(const SocketAddress wanted,
                    Resolve(host, absl::StrCat(options.port)));
-  ASSIGN_OR_RETURN(Socket socket, ListenAt(wanted));
+  ASSIGN_OR_RETURN(FileDescriptor socket, ListenAt(wanted));
   SocketAddress bound;
   bound.size_bytes = sizeof(bound.storage);
-  getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&bound.storage),
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.storage),
               &bound.size_bytes);
   return std::unique_ptr<LaneListener>(
       new LaneListener(socket.Release(),
                        absl::StrCat(options.encrypts ? kTlsScheme : kTcpScheme,
                                     HostAndPortString(bound)),
-                       NewToken(), options.silence_timeout));
+                       RandomSecret(), options.silence_timeout));
 }
 
 absl::StatusOr<std::unique_ptr<LaneListener>> LaneListener::ListenUnix() {
-  const std::string name = absl::StrCat("muster-lane-", NewToken());
-  ASSIGN_OR_RETURN(Socket socket, ListenAt(AbstractAddress(name)));
+  const std::string name = absl::StrCat("muster-lane-", RandomSecret());
+  ASSIGN_OR_RETURN(FileDescriptor socket, ListenAt(AbstractAddress(name)));
   return std::unique_ptr<LaneListener>(
       new LaneListener(socket.Release(), absl::StrCat("unix:@", name),
-                       NewToken(), kLaneSilenceTimeout));
+                       RandomSecret(), kLaneSilenceTimeout));
 }
 
 LaneListener::~LaneListener() { close(fd_); }

@@ -15,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -264,13 +263,6 @@ std::unique_ptr<Lane> MakeSocketLane(std::unique_ptr<SocketStream> stream,
                                      absl::Duration silence_timeout) {
   return std::make_unique<SocketLane>(std::move(stream), std::move(transport),
                                       silence_timeout);
-}
-
-std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair() {
-  int fds[2];
-  MUSTER_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
-  return {MakeSocketLane(MakePlaintextStream(fds[0]), "raw Unix socket"),
-          MakeSocketLane(MakePlaintextStream(fds[1]), "raw Unix socket")};
 }
 
 }  // namespace muster

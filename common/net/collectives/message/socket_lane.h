@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/time/time.h"
 #include "common/net/collectives/message/lane.h"
@@ -23,9 +22,6 @@ namespace muster {
 std::unique_ptr<Lane> MakeSocketLane(
     std::unique_ptr<SocketStream> stream, std::string transport,
     absl::Duration silence_timeout = kLaneSilenceTimeout);
-
-// Returns the two ends of a Unix socket within this process.
-std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair();
 
 }  // namespace muster
 

@@ -12,8 +12,8 @@
 #include "common/core/base/testing/await_true.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/frame.h"
-#include "common/net/collectives/message/memory_lane.h"
 #include "common/net/collectives/message/message_communicator.h"
+#include "common/net/collectives/message/testing/memory_lane.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -19,7 +19,9 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/secret.h"
 
 namespace muster::internal {
 namespace {
@@ -43,10 +45,7 @@ struct Hello {
 };
 
 int PollTimeout(absl::Time deadline) {
-  const absl::Duration left = deadline - Clock::Real()->Now();
-  const int64_t milliseconds = absl::ToInt64Milliseconds(left) + 1;
-  return static_cast<int>(std::clamp<int64_t>(
-      left <= absl::ZeroDuration() ? 0 : milliseconds, 0, 3'600'000));
+  return PollTimeoutMilliseconds(deadline - Clock::Real()->Now());
 }
 
 bool HaveSameToken(const Hello& a, const Hello& b) {

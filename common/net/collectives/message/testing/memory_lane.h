@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_MESSAGE_MEMORY_LANE_H_
-#define COMMON_NET_COLLECTIVES_MESSAGE_MEMORY_LANE_H_
+#ifndef COMMON_NET_COLLECTIVES_MESSAGE_TESTING_MEMORY_LANE_H_
+#define COMMON_NET_COLLECTIVES_MESSAGE_TESTING_MEMORY_LANE_H_
 
 #include <cstddef>
 #include <memory>
@@ -22,4 +22,4 @@ std::vector<std::vector<std::unique_ptr<Lane>>> MakeMemoryLanes(int size);
 
 }  // namespace muster
 
-#endif  // COMMON_NET_COLLECTIVES_MESSAGE_MEMORY_LANE_H_
+#endif  // COMMON_NET_COLLECTIVES_MESSAGE_TESTING_MEMORY_LANE_H_

@@ -1,4 +1,4 @@
-#include "common/net/collectives/message/memory_lane.h"
+#include "common/net/collectives/message/testing/memory_lane.h"
 
 #include <cstdint>
 #include <deque>

@@ -1,5 +1,5 @@
-#ifndef COMMON_LEARN_TRAIN_SHA256_H_
-#define COMMON_LEARN_TRAIN_SHA256_H_
+#ifndef COMMON_IO_STORAGE_SHA256_H_
+#define COMMON_IO_STORAGE_SHA256_H_
 
 #include <memory>
 #include <string>
@@ -24,6 +24,9 @@ class Sha256 {
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
 };
 
+// Returns the SHA-256 of `bytes` in hexadecimal.
+std::string Sha256Of(absl::string_view bytes);
+
 }  // namespace muster
 
-#endif  // COMMON_LEARN_TRAIN_SHA256_H_
+#endif  // COMMON_IO_STORAGE_SHA256_H_

@@ -1,4 +1,4 @@
-#include "common/learn/train/sha256.h"
+#include "common/io/storage/sha256.h"
 
 #include <openssl/evp.h>
 
@@ -27,6 +27,12 @@ std::string Sha256::Finish() {
   MUSTER_CHECK(EVP_DigestFinal_ex(context_.get(), digest, &size) == 1);
   return absl::BytesToHexString(
       absl::string_view(reinterpret_cast<const char*>(digest), size));
+}
+
+std::string Sha256Of(absl::string_view bytes) {
+  Sha256 hash;
+  hash.Add(bytes);
+  return hash.Finish();
 }
 
 }  // namespace muster
