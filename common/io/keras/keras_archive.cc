@@ -1,7 +1,9 @@
 #include "common/io/keras/keras_archive.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,6 +30,10 @@ constexpr char kAssets[] = "assets/";
 
 constexpr int64_t kFileSizeBytesMax = int64_t{64} << 30;
 constexpr int64_t kConfigSizeBytesMax = int64_t{64} << 20;
+constexpr int64_t kAssetsSizeBytesMax = int64_t{256} << 20;
+// Of weights whose size the rest of the archive does not say.
+constexpr int64_t kExpansionMax = 8;
+constexpr int64_t kAllowanceBytes = int64_t{64} << 20;
 
 // The release whose files these are.
 constexpr char kKerasVersion[] = "3.15.1";
@@ -44,11 +50,32 @@ absl::StatusOr<bool> StartsWith(absl::string_view magic, ReadableFile& file) {
   return start == magic;
 }
 
+// Reads the weights of an archive of `file_bytes`, whose other members are
+// `others`.
+absl::StatusOr<std::string> ReadWeights(const ZipReader& zip,
+                                        int64_t file_bytes,
+                                        const KerasWeightsLimit& limit,
+                                        const KerasArchive& others) {
+  const std::optional<int64_t> by_model =
+      limit == nullptr ? std::nullopt : limit(others);
+  const int64_t by_file =
+      std::min(file_bytes, kFileSizeBytesMax) * kExpansionMax + kAllowanceBytes;
+  absl::StatusOr<std::string> weights = zip.Read(
+      kWeights, std::min(by_model.value_or(by_file), kFileSizeBytesMax));
+  if (!absl::IsResourceExhausted(weights.status())) return weights;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      weights.status().message(),
+      by_model.has_value() ? ", which is what the model in config.json can hold"
+                           : ", for a file of this size"));
+}
+
 }  // namespace
 
 absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
-                                              absl::string_view path) {
+                                              absl::string_view path,
+                                              const KerasWeightsLimit& limit) {
   ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, disk->Open(path));
+  const int64_t file_bytes = file->size_bytes();
   ASSIGN_OR_RETURN(const std::unique_ptr<ZipReader> zip,
                    ZipReader::Open(path, std::move(file)));
   KerasArchive archive;
@@ -59,7 +86,7 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
     ASSIGN_OR_RETURN(archive.metadata, std::move(metadata));
   }
   ASSIGN_OR_RETURN(archive.config, zip->Read(kConfig, kConfigSizeBytesMax));
-  ASSIGN_OR_RETURN(archive.weights, zip->Read(kWeights, kFileSizeBytesMax));
+  int64_t assets_bytes_left = kAssetsSizeBytesMax;
   for (const std::string& member : zip->List()) {
     absl::string_view name = member;
     if (!absl::ConsumePrefix(&name, kAssets) || absl::EndsWith(name, "/")) {
@@ -67,9 +94,13 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
     }
     // Keras on Windows.
     const std::string key = absl::StrReplaceAll(name, {{"\\", "/"}});
-    ASSIGN_OR_RETURN(archive.assets[key],
-                     zip->Read(member, kConfigSizeBytesMax));
+    std::string& asset = archive.assets[key];
+    ASSIGN_OR_RETURN(asset, zip->Read(member, std::min(assets_bytes_left,
+                                                       kConfigSizeBytesMax)));
+    assets_bytes_left -= static_cast<int64_t>(asset.size());
   }
+  ASSIGN_OR_RETURN(archive.weights,
+                   ReadWeights(*zip, file_bytes, limit, archive));
   return archive;
 }
 

@@ -1,7 +1,10 @@
 #ifndef COMMON_IO_KERAS_KERAS_ARCHIVE_H_
 #define COMMON_IO_KERAS_KERAS_ARCHIVE_H_
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,13 +29,22 @@ struct KerasArchive {
   std::map<std::string, std::string> assets;
 };
 
-// The files are not trusted: see Hdf5Reader and ZipReader.
-//   kNotFound         no such file
-//   kInvalidArgument  ReadKerasWeights() only: a whole model
-//   kDataLoss         damaged, or not written by Keras 3
-//   others            of the disk
-absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
-                                              absl::string_view path);
+// Returns how many bytes the weights of an archive can have, by what its other
+// members say; none if they do not say it.
+using KerasWeightsLimit =
+    std::function<std::optional<int64_t>(const KerasArchive& others)>;
+
+// The files are not trusted: see Hdf5Reader and ZipReader. The weights are
+// decompressed if they are within `limit`. Where it has none, they may be eight
+// times as large as the file and 64 MiB: random numbers hardly compress.
+//   kNotFound           no such file
+//   kInvalidArgument    ReadKerasWeights() only: a whole model
+//   kResourceExhausted  the weights, or the other members, are too large
+//   kDataLoss           damaged, or not written by Keras 3
+//   others              of the disk
+absl::StatusOr<KerasArchive> ReadKerasArchive(
+    Disk* disk, absl::string_view path,
+    const KerasWeightsLimit& limit = nullptr);
 
 // Replaces the file atomically. `time` is the time of saving in the metadata.
 //   kResourceExhausted  no memory, or the disk is full; what was there stays

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -168,6 +169,41 @@ TEST(KerasArchiveTest, KnowsFilesByTheirNames) {
   EXPECT_EQ(KerasFileKindOf("b.h5"), KerasFileKind::kLegacy);
   EXPECT_EQ(KerasFileKindOf("b.hdf5"), KerasFileKind::kLegacy);
   EXPECT_EQ(KerasFileKindOf("ckpt-3"), KerasFileKind::kNone);
+}
+
+// Neither is decompressed.
+TEST(KerasArchiveTest, WeightsAreWithinTheLimit) {
+  const std::string path = PathOf("limit.keras");
+  ASSERT_OK(WriteKerasArchive(
+      Disk::Real(), path, {.config = "{}", .weights = "weights"}, absl::Now()));
+  const auto read = [&](int64_t limit) {
+    return ReadKerasArchive(Disk::Real(), path,
+                            [&](const KerasArchive& others) {
+                              EXPECT_EQ(others.config, "{}");
+                              EXPECT_EQ(others.weights, "");
+                              return std::optional<int64_t>(limit);
+                            });
+  };
+  EXPECT_OK(read(7).status());
+  EXPECT_THAT(read(6).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("model.weights.h5 has 7 bytes; at most 6 are "
+                                 "read, which is what the model")));
+}
+
+TEST(KerasArchiveTest, WeightsThatCompressWellNeedALimit) {
+  // 200 MB of zeros in 200 KB, as zip's deflate writes them.
+  const std::string path = "common/io/keras/testdata/zeros.keras";
+  EXPECT_THAT(ReadKerasArchive(Disk::Real(), path).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("model.weights.h5 has 200000000 bytes; at "
+                                 "most")));
+  EXPECT_THAT(ReadKerasArchive(Disk::Real(), path,
+                               [](const KerasArchive&) {
+                                 return std::optional<int64_t>(200'000'000);
+                               })
+                  .status(),
+              StatusIs(absl::StatusCode::kOk));
 }
 
 }  // namespace

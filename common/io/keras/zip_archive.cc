@@ -164,15 +164,15 @@ absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
     return absl::NotFoundError(absl::StrCat(
         name_, " has no ", member, "; it has ", absl::StrJoin(List(), ", ")));
   }
-  if (about.size > static_cast<uint64_t>(size_bytes_max)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(place, " has ", about.size, " bytes; at most ",
-                     size_bytes_max, " are read"));
-  }
   if (about.size / kExpansionMax > source_->size_bytes()) {
     return absl::DataLossError(absl::StrCat(place, " declares ", about.size,
                                             " bytes, but the archive has ",
                                             source_->size_bytes(), " bytes"));
+  }
+  if (about.size > static_cast<uint64_t>(size_bytes_max)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(place, " has ", about.size, " bytes; at most ",
+                     size_bytes_max, " are read"));
   }
   const std::unique_ptr<zip_file_t, CloseMember> file(
       zip_fopen_index(archive_.get(), about.index, 0));

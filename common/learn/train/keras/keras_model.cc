@@ -18,6 +18,7 @@
 #include "common/learn/train/keras/keras_model_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "common/learn/train/keras/keras_variables.h"
+#include "common/learn/train/keras/keras_weights_size.h"
 
 namespace muster {
 namespace {
@@ -45,7 +46,8 @@ absl::StatusOr<Parts> ReadParts(Disk* disk, const std::string& path) {
                                       /*otherwise=*/kLegacyVersion);
     return parts;
   }
-  ASSIGN_OR_RETURN(KerasArchive archive, ReadKerasArchive(disk, path));
+  ASSIGN_OR_RETURN(KerasArchive archive,
+                   ReadKerasArchive(disk, path, KerasWeightsSizeBytesMax));
   ASSIGN_OR_RETURN(
       const KerasJson metadata,
       ParseKerasJson(absl::StrCat(path, ": metadata.json"), archive.metadata));

@@ -27,6 +27,7 @@
 #include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "common/learn/train/keras/keras_weights.h"
+#include "common/learn/train/keras/keras_weights_size.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
@@ -126,7 +127,8 @@ absl::StatusOr<std::unique_ptr<Hdf5Reader>> OpenKerasWeights(
     Disk* disk, const std::string& path) {
   ASSIGN_OR_RETURN(const KerasFileKind kind, FindKerasFileKind(disk, path));
   if (kind == KerasFileKind::kArchive) {
-    ASSIGN_OR_RETURN(KerasArchive archive, ReadKerasArchive(disk, path));
+    ASSIGN_OR_RETURN(KerasArchive archive,
+                     ReadKerasArchive(disk, path, KerasWeightsSizeBytesMax));
     return Hdf5Reader::Open(path, std::move(archive.weights));
   }
   ASSIGN_OR_RETURN(std::string bytes, ReadKerasWeights(disk, path));

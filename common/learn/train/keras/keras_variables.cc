@@ -280,18 +280,21 @@ absl::StatusOr<KerasJson> TokensIn(absl::string_view text, bool are_integers) {
 }
 
 // The options of a layer which a file has besides the config; empty if there
-// are none.
+// are none. Numbers of a file that is null are 1.
 absl::StatusOr<KerasJson> StateOf(
-    const Layer& layer, const std::string& path, const Hdf5Reader& file,
+    const Layer& layer, const std::string& path, const Hdf5Reader* file,
     const std::map<std::string, std::string>& assets) {
   KerasJson state = KerasJson::object();
   const auto* const adaptable = dynamic_cast<const AdaptableLayer*>(&layer);
   if (adaptable == nullptr || !adaptable->NeedsData()) return state;
-  const std::string group = GroupInFile(file, path);
+  const std::string group = file == nullptr ? path : GroupInFile(*file, path);
   if (dynamic_cast<const NormalizationLayer*>(&layer) != nullptr) {
-    if (!file.Contains(group + "/vars/1")) return state;
-    ASSIGN_OR_RETURN(state["mean"], NumbersAt(file, group + "/vars/0"));
-    ASSIGN_OR_RETURN(state["variance"], NumbersAt(file, group + "/vars/1"));
+    if (file == nullptr) {
+      return KerasJson{{"mean", {1.0}}, {"variance", {1.0}}};
+    }
+    if (!file->Contains(group + "/vars/1")) return state;
+    ASSIGN_OR_RETURN(state["mean"], NumbersAt(*file, group + "/vars/0"));
+    ASSIGN_OR_RETURN(state["variance"], NumbersAt(*file, group + "/vars/1"));
     return state;
   }
   auto vocabulary = assets.end();
@@ -305,8 +308,10 @@ absl::StatusOr<KerasJson> StateOf(
   ASSIGN_OR_RETURN(state["vocabulary"],
                    TokensIn(vocabulary->second, are_integers));
   if (IdfWeightsOf(layer).has_value()) {
-    ASSIGN_OR_RETURN(KerasJson weights,
-                     NumbersAt(file, group + "/vars/idf_weights"));
+    KerasJson weights = std::vector<double>(state["vocabulary"].size(), 1.0);
+    if (file != nullptr) {
+      ASSIGN_OR_RETURN(weights, NumbersAt(*file, group + "/vars/idf_weights"));
+    }
     // Without the zeros of pad_to_max_tokens.
     while (weights.size() > state["vocabulary"].size()) {
       weights.erase(weights.size() - 1);
@@ -314,6 +319,22 @@ absl::StatusOr<KerasJson> StateOf(
     state["idf_weights"] = std::move(weights);
   }
   return state;
+}
+
+absl::Status AdoptStates(const Layer& model, const Hdf5Reader* file,
+                         const std::map<std::string, std::string>& assets) {
+  absl::Status status;
+  absl::flat_hash_set<const Layer*> visited;
+  const auto adopt = [&](Layer& layer, const std::string& path) {
+    absl::StatusOr<KerasJson> state = StateOf(layer, path, file, assets);
+    if (status.ok()) status = state.status();
+    if (!state.ok() || state->empty()) return;
+    KerasArgumentReader reader(absl::StrCat("layer ", layer.name()), *state);
+    layer.VisitConfig(reader);
+    if (status.ok()) status = reader.Finish();
+  };
+  VisitLayers(model, "", adopt, &visited);
+  return status;
 }
 
 }  // namespace
@@ -347,18 +368,12 @@ std::string GroupInFile(const Hdf5Reader& file, const std::string& path) {
 absl::Status AdoptKerasStates(
     const Layer& model, const Hdf5Reader& file,
     const std::map<std::string, std::string>& assets) {
-  absl::Status status;
-  absl::flat_hash_set<const Layer*> visited;
-  const auto adopt = [&](Layer& layer, const std::string& path) {
-    absl::StatusOr<KerasJson> state = StateOf(layer, path, file, assets);
-    if (status.ok()) status = state.status();
-    if (!state.ok() || state->empty()) return;
-    KerasArgumentReader reader(absl::StrCat("layer ", layer.name()), *state);
-    layer.VisitConfig(reader);
-    if (status.ok()) status = reader.Finish();
-  };
-  VisitLayers(model, "", adopt, &visited);
-  return status;
+  return AdoptStates(model, &file, assets);
+}
+
+absl::Status AdoptKerasStateSizes(
+    const Layer& model, const std::map<std::string, std::string>& assets) {
+  return AdoptStates(model, /*file=*/nullptr, assets);
 }
 
 }  // namespace muster

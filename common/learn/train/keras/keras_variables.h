@@ -53,6 +53,13 @@ std::string GroupInFile(const Hdf5Reader& file, const std::string& path);
 absl::Status AdoptKerasStates(const Layer& model, const Hdf5Reader& file,
                               const std::map<std::string, std::string>& assets);
 
+// Gives layers that Keras adapted to data states of the right size, without
+// the values in the file of weights. A model can then be built for the sizes
+// of its weights before that file is read.
+//   kInvalidArgument  a state does not fit its layer
+absl::Status AdoptKerasStateSizes(
+    const Layer& model, const std::map<std::string, std::string>& assets);
+
 }  // namespace muster
 
 #endif  // COMMON_LEARN_TRAIN_KERAS_KERAS_VARIABLES_H_
