@@ -14,6 +14,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/confusion_metrics.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/sample_weights.h"
@@ -148,9 +149,11 @@ int64_t ThresholdCount(const AucOptions& options) {
 // Returns what is wrong with the options for such predictions; empty if nothing
 // is.
 std::string WhatIsWrong(const AucOptions& options, const TensorType& type) {
-  if (options.thresholds.empty() && options.num_thresholds < 2) {
+  if (options.thresholds.empty() &&
+      (options.num_thresholds < 2 ||
+       options.num_thresholds > kThresholdCountMax)) {
     return absl::StrCat("num_thresholds is ", options.num_thresholds,
-                        ", expected at least 2");
+                        ", expected 2 to ", kThresholdCountMax);
   }
   for (const double threshold : options.thresholds) {
     if (threshold >= 0 && threshold <= 1) continue;

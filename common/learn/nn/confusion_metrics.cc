@@ -76,7 +76,9 @@ struct MatrixThresholds {
   static MatrixThresholds Even(int64_t count) {
     if (count == 1) return At({0.5});
     MatrixThresholds thresholds;
-    thresholds.values.resize(std::max<int64_t>(count, 0));
+    // One too many is refused by WhatIsWrong().
+    thresholds.values.resize(
+        std::clamp<int64_t>(count, 0, kThresholdCountMax + 1));
     std::iota(thresholds.values.begin(), thresholds.values.end(), 0.f);
     thresholds.scale = static_cast<double>(count - 1);
     thresholds.clips = true;
@@ -90,7 +92,10 @@ std::string WhatIsWrong(const MatrixThresholds& thresholds,
                         const TensorType& type) {
   const int64_t class_count =
       type.shape.rank() > 1 ? type.shape.dims().back() : Shape::kUnknown;
-  if (thresholds.values.empty()) return "num_thresholds must be at least 1";
+  const auto threshold_count = static_cast<int64_t>(thresholds.values.size());
+  if (threshold_count < 1 || threshold_count > kThresholdCountMax) {
+    return absl::StrCat("expected 1 to ", kThresholdCountMax, " thresholds");
+  }
   const auto in_classes = [&](const char* name, int64_t value, int64_t low,
                               int64_t high) -> std::string {
     if (class_count != Shape::kUnknown && value >= low && value <= high) {
@@ -307,6 +312,11 @@ void VisitAtThreshold(ConfigVisitor& visitor, const char* bound_name,
     visitor.Refuse(bound_name, "is missing; expected a number in [0, 1]");
   }
   visitor.VisitPositive("num_thresholds", options.num_thresholds);
+  if (options.num_thresholds > kThresholdCountMax) {
+    visitor.Refuse("num_thresholds",
+                   absl::StrCat("must be at most ", kThresholdCountMax,
+                                ", got ", options.num_thresholds));
+  }
   visitor.Visit("class_id", options.class_id);
 }
 

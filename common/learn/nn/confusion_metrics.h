@@ -18,6 +18,10 @@
 // Source: https://keras.io/api/metrics/classification_metrics/
 namespace muster {
 
+// The most thresholds of a metric, and the most that num_thresholds may ask
+// for.
+inline constexpr int64_t kThresholdCountMax = 1'000'000;
+
 struct ConfusionCountOptions {
   ThresholdList thresholds = {};  // 0.5 when absent.
 

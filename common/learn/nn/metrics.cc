@@ -10,6 +10,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/confusion_metrics.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/sample_weights.h"
@@ -54,6 +55,11 @@ void AucOptions::VisitConfig(ConfigVisitor& visitor) {
   static constexpr absl::string_view kSummations[] = {"interpolation",
                                                       "minoring", "majoring"};
   visitor.Visit("num_thresholds", num_thresholds);
+  if (thresholds.empty() && num_thresholds > kThresholdCountMax) {
+    visitor.Refuse("num_thresholds",
+                   absl::StrCat("must be at most ", kThresholdCountMax,
+                                ", got ", num_thresholds));
+  }
   visitor.Visit("curve", curve, kCurves);
   visitor.Visit("summation_method", summation_method, kSummations);
   visitor.Visit("thresholds", thresholds);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/base/status_matchers.h"
 #include "common/learn/nn/dense.h"
@@ -131,6 +132,20 @@ TEST(KerasCompileConfigTest, ReadsMetricsThatAreLists) {
 }
 
 // Of Keras' metrics, this one has no axis.
+TEST(KerasCompileConfigTest, TheNumberOfThresholdsIsBounded) {
+  for (const char* metric :
+       {R"("AUC", "config": {)",
+        R"("PrecisionAtRecall", "config": {"recall": 0.5, )"}) {
+    EXPECT_THAT(Read(absl::StrCat(
+                    R"({"loss": "mse", "metrics": [{"module": "keras.metrics",
+                        "class_name": )",
+                    metric, R"("num_thresholds": 2147483648}}]})")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("num_thresholds must be at most 1000000, "
+                                   "got 2147483648")));
+  }
+}
+
 TEST(KerasCompileConfigTest, AMetricHasTheArgumentsOfItsClass) {
   ASSERT_OK_AND_ASSIGN(
       const KerasJson written,
