@@ -33,9 +33,11 @@ class RefusedFolderTest : public testing::Test {
     cluster_->set_epochs(100000);
   }
 
-  // The job ends before its first step, and says which flag would help.
+  // The job ends before its first step, and says which flag would help. Only
+  // the chief has `flags`: a server may write where its own flags say.
   void ExpectRefused(const std::vector<std::string>& flags) {
-    ASSERT_OK(cluster_->StartAll(flags));
+    ASSERT_OK(cluster_->Start(kChief, flags));
+    ASSERT_OK(cluster_->StartAll());
     ASSERT_OK_AND_ASSIGN(const auto end, cluster_->process(kChief).AwaitEnd());
     EXPECT_NE(end.ShellCode(), 0);
     EXPECT_THAT(cluster_->process(kChief).output(),
@@ -43,7 +45,9 @@ class RefusedFolderTest : public testing::Test {
                       Not(HasSubstr("Epoch 1/"))));
   }
 
-  const std::string outside_ = testing::TempDir() + "/outside";
+  const std::string outside_ = absl::StrCat(
+      testing::TempDir(), "/outside_",
+      testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
@@ -83,15 +84,22 @@ std::vector<std::string> Folders(const absl::Flag<std::string>& flag) {
   return absl::StrSplit(absl::GetFlag(flag), ',', absl::SkipEmpty());
 }
 
+// True if the text names a folder, or a path at which a task may make one.
+bool NamesFolder(const std::string& text) {
+  std::error_code error;
+  const auto type = std::filesystem::status(text, error).type();
+  return type == std::filesystem::file_type::directory ||
+         (type == std::filesystem::file_type::not_found &&
+          absl::StrContains(text, '/'));
+}
+
 // The run's folder, and the folders and URLs that the command line names.
 std::vector<std::string> NamedFolders(const CommandLine& line) {
   std::vector<std::string> named;
   const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
   if (!run_dir.empty()) named.push_back(run_dir);
   const auto add = [&named](const std::string& text) {
-    std::error_code error;
-    if (std::filesystem::is_directory(text, error) ||
-        ParseObjectUrl(text).ok()) {
+    if (IsObjectUrl(text) ? ParseObjectUrl(text).ok() : NamesFolder(text)) {
       named.push_back(text);
     }
   };

@@ -126,6 +126,12 @@ TEST_F(TaskOptionsTest, FilesAreConfinedWhereOtherMachinesTakePart) {
               Optional(ElementsAre("/run/of/it", normal(folder))));
   EXPECT_THAT(options.checkpoint_roots,
               ElementsAre("/run/of/it", normal(folder)));
+  // The first task that needs it makes it, which may be before or after.
+  ASSERT_OK_AND_ASSIGN(
+      options, Resolve({remote, "--set", "recovery_dir=/not/there/yet", "--set",
+                        "epochs=7", "--set", "data=/dev/null"}));
+  EXPECT_THAT(options.checkpoint_roots,
+              ElementsAre("/run/of/it", "/not/there/yet"));
   ASSERT_OK_AND_ASSIGN(options,
                        Resolve({remote, "--data_root=/a,/b", "--run_dir="}));
   EXPECT_THAT(options.data_roots, Optional(ElementsAre("/a", "/b")));
