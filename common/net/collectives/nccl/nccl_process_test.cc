@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(StoppedNcclRankTest, IsNamedWhenTheCallExpires) {
-  const auto ranks = Start("never@call=1", /*reports_lost_ranks=*/false);
+  const auto ranks = Start("", /*reports_lost_ranks=*/false);
   ASSERT_TRUE(ranks->AwaitVictimAtWork());
   ranks->SendToVictim(SIGSTOP);
   ranks->ExpectSurvivorsSay(NamesTheVictim("DEADLINE_EXCEEDED"));
