@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,9 +36,11 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(5);
 constexpr absl::Duration kWarningDelay = absl::Seconds(30);
 
 absl::Status CheckFields(const JobData_BatchStream& stream) {
-  const auto refuse = [](absl::string_view field, int64_t least, int64_t came) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "batch_stream.", field, " must be at least ", least, ", got ", came));
+  const auto refuse = [](absl::string_view field, int64_t minimum,
+                         int64_t value) {
+    return absl::InvalidArgumentError(absl::StrCat("batch_stream.", field,
+                                                   " must be at least ",
+                                                   minimum, ", got ", value));
   };
   if (stream.directory().empty()) {
     return absl::InvalidArgumentError(
@@ -173,17 +176,15 @@ class StreamFolder {
     return number;
   }
 
-  // True if the batch is there; false if there are no more.
-  absl::StatusOr<bool> IsThere(int64_t index, bool* is_known) const {
-    *is_known = true;
+  // Returns whether the stream has batch `index`; none while the writer may
+  // still write the batch.
+  absl::StatusOr<std::optional<bool>> Find(int64_t index) const {
     if (access(BatchPath(index).c_str(), F_OK) == 0) return true;
     ASSIGN_OR_RETURN(const int64_t end, NumberIn("end"));
     ASSIGN_OR_RETURN(const int64_t removed, NumberIn("removed"));
     if (end >= 0 && (index >= end || index < removed)) return false;
     if (index < removed) return IsReadOnce(index);
-    // It may have come since it was looked for.
-    *is_known = false;
-    return false;
+    return std::nullopt;
   }
 
   absl::StatusOr<bool> Await(int64_t index) const {
@@ -191,9 +192,8 @@ class StreamFolder {
     const absl::Time begin = clock->Now();
     bool has_warned = false;
     while (true) {
-      bool is_known;
-      ASSIGN_OR_RETURN(const bool is_there, IsThere(index, &is_known));
-      if (is_known) return is_there;
+      ASSIGN_OR_RETURN(const std::optional<bool> found, Find(index));
+      if (found.has_value()) return *found;
       const absl::Duration waited = clock->Now() - begin;
       if (waited >= timeout_) {
         return absl::DeadlineExceededError(absl::StrCat(
