@@ -163,8 +163,8 @@ std::string NamesIn(const std::vector<CsvField>& header) {
   return absl::StrJoin(names, ", ");
 }
 
-// What may be wrong with a header in which a column is missing; "" if nothing
-// is seen.
+// Returns how a header without a wanted column may have been misread, for an
+// error; empty if nothing points to that.
 std::string HintOn(const std::vector<CsvField>& header) {
   const std::string& first = header[0].text;
   if (first.find('\0') != std::string::npos) {

@@ -53,8 +53,8 @@ void AddOperations(const Layer& model, std::vector<ObjectReference>* found) {
       continue;
     }
     const ObjectPath target = PathOf(*layer);
-    // The layer is inside another one too, where its weights are: without this
-    // path there may be no object for `model`.
+    // The weights of `layer` are below another owner. If all layers of `model`
+    // are such, only this reference makes an object for `model`.
     if (IsElsewhere(target, PathOf(model))) {
       found->push_back(
           {.path = Below(PathOf(model), target.back()), .target = target});

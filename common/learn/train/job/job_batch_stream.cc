@@ -203,7 +203,7 @@ class StreamFolder {
       }
       if (waited >= kWarningDelay && !has_warned) {
         has_warned = true;
-        LOG(WARNING) << "waits for batch " << index
+        LOG(WARNING) << "waiting for batch " << index
                      << " from the program that draws the batches, for "
                      << absl::FormatDuration(timeout_) << " at most";
       }
