@@ -54,7 +54,8 @@ uint32_t CrcOfZeros(int64_t count) {
 // Appends a number with its least significant byte first.
 void Put(uint64_t value, int byte_count, std::string* bytes) {
   for (int i = 0; i < byte_count; ++i) {
-    bytes->push_back(static_cast<char>(value >> (8 * i)));
+    bytes->push_back(static_cast<char>(value));
+    value >>= 8;
   }
 }
 
