@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/core/base/did_you_mean.h"
+#include "common/core/base/nesting_depth.h"
 #include "common/core/base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -26,7 +27,6 @@ using Json = nlohmann::json;
 
 // Linux allows less in one environment variable.
 constexpr size_t kTextLengthMax = size_t{1} << 20;
-constexpr size_t kDepthMax = 32;
 constexpr size_t kExcerptLengthMax = 32;
 constexpr int kIndexMax = 1'000'000;
 
@@ -102,8 +102,8 @@ absl::string_view ReasonOf(absl::string_view what) {
 // the last of duplicate keys.
 class DuplicateKeyFinder {
  public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (static_cast<size_t>(depth) > kDepthMax) too_deep_ = true;
+  bool operator()(int /*depth*/, Json::parse_event_t event,
+                  const Json& parsed) {
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key && !open_.empty() &&
@@ -115,18 +115,20 @@ class DuplicateKeyFinder {
   }
 
   const std::string& duplicate() const { return duplicate_; }
-  bool too_deep() const { return too_deep_; }
 
  private:
   std::vector<std::set<std::string>> open_;
   std::string duplicate_;
-  bool too_deep_ = false;
 };
 
 absl::StatusOr<Json> ParseJson(absl::string_view text) {
   if (text.size() > kTextLengthMax) {
     return Invalid("has ", text.size(), " bytes; expected at most ",
                    kTextLengthMax);
+  }
+  if (const int depth = JsonNestingDepth(text); depth > kNestingDepthMax) {
+    return Invalid("is nested ", depth, " levels deep; expected at most ",
+                   kNestingDepthMax);
   }
   DuplicateKeyFinder finder;
   Json json;
@@ -143,9 +145,6 @@ absl::StatusOr<Json> ParseJson(absl::string_view text) {
                    LikelyMistake(text, at), QuotingHint(text));
   } catch (const Json::exception& error) {
     return Invalid("is not JSON: ", absl::CHexEscape(error.what()));
-  }
-  if (finder.too_deep()) {
-    return Invalid("is nested deeper than ", kDepthMax, " levels");
   }
   if (!finder.duplicate().empty()) {
     return Invalid("has the key \"",

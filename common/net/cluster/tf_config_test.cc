@@ -206,9 +206,10 @@ TEST(TfConfigTest, RejectsOtherRpcLayers) {
 TEST(TfConfigTest, RejectsHostileTextInBoundedTime) {
   EXPECT_THAT(Complaint(std::string(2 << 20, ' ') + "1"), HasSubstr("at most"));
   std::string deep = R"({"x":)";
-  for (int i = 0; i < 100; ++i) deep += "[";
-  for (int i = 0; i < 100; ++i) deep += "]";
-  EXPECT_THAT(Complaint(deep + "}"), HasSubstr("nested deeper than 32"));
+  for (int i = 0; i < 300; ++i) deep += "[";
+  for (int i = 0; i < 300; ++i) deep += "]";
+  EXPECT_THAT(Complaint(deep + "}"),
+              HasSubstr("nested 301 levels deep; expected at most 256"));
   EXPECT_LT(
       Complaint("{\"task\":\"" + std::string(1 << 19, 'x') + "\"}").size(),
       500u);

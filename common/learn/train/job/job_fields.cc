@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/did_you_mean.h"
+#include "common/core/base/nesting_depth.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -24,8 +25,6 @@ using Tokenizer = pb::io::Tokenizer;
 
 // How many messages with a field of the wanted name an error lists.
 constexpr size_t kPlaceCountMax = 4;
-// How deep messages may be nested.
-constexpr size_t kDepthMax = 100;
 
 // The spelling by which names of enum values are compared: "leaky_relu",
 // "LeakyReLU" and "LEAKY-RELU" are one.
@@ -183,10 +182,10 @@ class FieldReader {
     const Tokenizer::Token opening = token();
     const bool has_braces = Pass("{");
     if (!has_braces && !Pass("<")) return false;
-    if (messages_.size() == kDepthMax) {
+    if (messages_.size() == kMessageDepthMax) {
       return Refuse(opening.line, opening.column,
-                    absl::StrCat("messages are nested deeper than ", kDepthMax,
-                                 "; expected fewer levels"));
+                    absl::StrCat("messages are nested deeper than ",
+                                 kMessageDepthMax, "; expected fewer levels"));
     }
     messages_.push_back({&type, field});
     const bool was_read = ReadFields();

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/log.h"
+#include "common/core/base/nesting_depth.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -36,8 +37,6 @@
 namespace muster {
 namespace {
 
-// Models and layers inside each other.
-constexpr int kDepthMax = 32;
 // Longer ones are not in files that are not hostile.
 constexpr int64_t kNGramMax = 64;
 
@@ -208,10 +207,10 @@ class ModelReader {
 };
 
 absl::Status ModelReader::CheckDepth() const {
-  if (depth_ <= kDepthMax) return absl::OkStatus();
-  return BadKerasStructure(
-      place_,
-      absl::StrCat("is inside more than ", kDepthMax, " models and layers"));
+  if (depth_ <= kModelDepthMax) return absl::OkStatus();
+  return BadKerasStructure(place_,
+                           absl::StrCat("is inside more than ", kModelDepthMax,
+                                        " models and layers"));
 }
 
 absl::StatusOr<LayerPtr> ModelReader::Read(const KerasObject& model) {
