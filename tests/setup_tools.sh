@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up the programs with which tests compare Muster: Keras with JAX, TensorBoard and
-# onnxruntime, in pinned versions, Chromium, podman and doxygen. Prints variables for test.sh:
+# onnxruntime, in pinned versions, Chromium, podman and doxygen, and finds real data for tests,
+# a folder shared/data with mnist/ in it beside the checkout. Prints variables for test.sh:
 #
 #   tools=$(tests/setup_tools.sh) && export $tools && ./test.sh
 #
@@ -133,5 +134,9 @@ if [[ -z ${MUSTER_BROWSER-} ]] && install chromium chromium; then
 fi
 if [[ -z ${MUSTER_PODMAN-} ]] && podman=$(set_up_podman); then
   echo "MUSTER_PODMAN=$podman"
+fi
+data=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")/shared/data
+if [[ -z ${MUSTER_TEST_DATA-} && -d $data/mnist ]]; then
+  echo "MUSTER_TEST_DATA=$data"
 fi
 exit 0
