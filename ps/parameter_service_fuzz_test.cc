@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/core/base/random.h"
@@ -32,14 +33,8 @@ namespace {
 constexpr uint64_t kIncarnation = 9;
 
 // The memory that thousands of requests may add to the process.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MUSTER_IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MUSTER_IS_SANITIZED 1
-#endif
-#endif
-#if defined(MUSTER_IS_SANITIZED)  // Sanitizers quarantine freed memory.
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+// Sanitizers quarantine freed memory.
 constexpr size_t kMemoryGrowthBytesMax = size_t{1} << 30;
 #else
 constexpr size_t kMemoryGrowthBytesMax = 64 << 20;

@@ -1,6 +1,8 @@
 #ifndef COMMON_CORE_BASE_MULTIVERSION_H_
 #define COMMON_CORE_BASE_MULTIVERSION_H_
 
+#include "absl/base/config.h"
+
 // MUSTER_MULTIVERSION before the definition of a function compiles it once for
 // each vector width; the first call selects the widest that the machine has.
 // For plain loops over arrays that the compiler vectorizes:
@@ -19,22 +21,14 @@
 //
 // Empty where the loader cannot select a version (other processors), and under
 // sanitizers, whose runtime is not initialized yet at that time.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MUSTER_MULTIVERSION
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define MUSTER_MULTIVERSION
-#endif
-#endif
-
-#if !defined(MUSTER_MULTIVERSION)
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__) && \
+    !defined(ABSL_HAVE_ADDRESS_SANITIZER) &&     \
+    !defined(ABSL_HAVE_MEMORY_SANITIZER) &&      \
+    !defined(ABSL_HAVE_THREAD_SANITIZER)
 #define MUSTER_MULTIVERSION \
   __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MUSTER_MULTIVERSION
-#endif
 #endif
 
 #endif  // COMMON_CORE_BASE_MULTIVERSION_H_

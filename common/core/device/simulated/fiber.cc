@@ -4,28 +4,14 @@
 
 #include <cstdint>
 
+#include "absl/base/config.h"
 #include "common/core/base/check.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MUSTER_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define MUSTER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define MUSTER_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define MUSTER_TSAN 1
-#endif
-
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef MUSTER_TSAN
+#ifdef ABSL_HAVE_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -102,7 +88,7 @@ namespace muster::simulated {
 namespace {
 
 constexpr size_t kGuardBytes = 64 << 10;  // A multiple of all page sizes.
-#if defined(MUSTER_ASAN) || defined(MUSTER_TSAN)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 constexpr size_t kStackBytes = 256 << 10;
 #else
 constexpr size_t kStackBytes = 64 << 10;
@@ -139,20 +125,20 @@ Fiber::Fiber() {
 }
 
 Fiber::~Fiber() {
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   ASAN_UNPOISON_MEMORY_REGION(stack_, kStackBytes);
 #endif
-#ifdef MUSTER_TSAN
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
 #endif
   munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes);
 }
 
 void Fiber::Prepare() {
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   ASAN_UNPOISON_MEMORY_REGION(stack_, kStackBytes);
 #endif
-#ifdef MUSTER_TSAN
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
   tsan_fiber_ = __tsan_create_fiber(0);
 #endif
@@ -170,31 +156,31 @@ void Fiber::Start(Body body, void* argument) {
 void Fiber::Resume() {
   MUSTER_CHECK(running == nullptr && !is_done());
   running = this;
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   void* fake_stack = nullptr;
   __sanitizer_start_switch_fiber(&fake_stack, stack_, kStackBytes);
 #endif
-#ifdef MUSTER_TSAN
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   tsan_caller_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(tsan_fiber_, 0);
 #endif
   muster_switch_stack(&caller_stack_pointer_, stack_pointer_);
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
   running = nullptr;
 }
 
 void Fiber::SwitchToCaller() {
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   __sanitizer_start_switch_fiber(&asan_fake_stack_, caller_stack_,
                                  caller_stack_bytes_);
 #endif
-#ifdef MUSTER_TSAN
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_switch_to_fiber(tsan_caller_, 0);
 #endif
   muster_switch_stack(&stack_pointer_, caller_stack_pointer_);
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(asan_fake_stack_, &caller_stack_,
                                   &caller_stack_bytes_);
 #endif
@@ -207,7 +193,7 @@ void Fiber::Suspend() {
 
 void Fiber::Enter() {
   Fiber* const self = running;
-#ifdef MUSTER_ASAN
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(nullptr, &self->caller_stack_,
                                   &self->caller_stack_bytes_);
 #endif
