@@ -25,6 +25,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/testing/await_true.h"
 #include "muster.h"
 #include "tests/cluster/counters.h"
 
@@ -72,8 +73,8 @@ absl::Status Count(Task& task) {
   // An assignment that arrives again later would undo steps.
   RETURN_IF_ERROR(ResetCounters(variables));
 
-  // Less than tests wait for its end. On a busy machine a minute is too short.
-  const absl::Time deadline = absl::Now() + absl::Seconds(110);
+  // Before a test gives up, so that the error says what was not done.
+  const absl::Time deadline = absl::Now() + kTestPatience - absl::Seconds(10);
   ClusterCoordinator coordinator(*strategy);
   const Function step = CountingStep();
   int64_t scheduled_count = 0;
