@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// The limits of nesting of everything that is read from outside. What is nested
-// deeper is refused before anything recurses over it.
+// Limits of nesting in text and files from outside. Readers refuse what is
+// nested deeper. graph_verifier.h has the limit of graphs inside each other.
 
 // Brackets of a text: JSON, or a text-format protobuf. No valid file of Muster,
 // Keras or TensorFlow needs half of it, and code that recurses over what was
