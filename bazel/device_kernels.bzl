@@ -87,54 +87,59 @@ _device_code = rule(
     },
 )
 
-def device_kernels(name, src, deps = [], testonly = False, visibility = None):
-    """A library with `NAME_image.h`, which declares `const KernelImage& NAME_image()`.
+def device_code_files(names, deps, testonly):
+    """Makes `NAME_image.h` for each .cu file, which declares `const KernelImage& NAME_image()`.
 
-    nvcc compiles the file, with warnings as errors, if the build is for GPUs (find_cuda.bzl).
+    nvcc compiles the files, with warnings as errors, if the build is for GPUs (find_cuda.bzl).
     Nothing of CUDA is linked.
 
     Args:
-      name: the library; MUSTER_SIMULATED_KERNELS in the file names it too.
-      src: the .cu file.
-      deps: libraries of the headers that it includes, besides device_language.h.
+      names: the .cu files without their suffix. MUSTER_SIMULATED_KERNELS in a file names it too.
+      deps: libraries of the headers that they include. Headers of the package are added.
       testonly: as for any rule.
-      visibility: as for any rule.
+
+    Returns:
+      A struct of `headers` and `sources`, for a library, and the `deps` that it needs.
     """
-    deps = deps + [Label("//common/core/device:device_language")]
-    _device_code(
-        name = name + "_code",
-        testonly = testonly,
-        src = src,
-        fatbin = name + ".fatbin",
-        header = name + "_image.h",
-        image = name + "_image.cc",
-        kernels = name,
-        # Read by tests that check the use of registers.
-        resources = name + ".resources",
-        source = name + ".flat.cu",
-        visibility = visibility,
-        deps = deps,
-    )
-    native.genrule(
-        name = name + "_simulated_cc",
-        testonly = testonly,
-        srcs = [src],
-        outs = [name + "_simulated.cc"],
-        cmd = "echo '#include \"%s\"' > $@" % (native.package_name() + "/" + src),
-    )
-    native.cc_library(
-        name = name,
-        testonly = testonly,
-        srcs = [
-            name + "_image.cc",
-            name + "_simulated.cc",
-        ],
-        hdrs = [name + "_image.h"],
-        textual_hdrs = [src],
-        visibility = visibility,
-        deps = deps + [
-            Label("//common/core/device:kernel_image"),
+    headers = _folder_headers(testonly, deps)
+    for name in names:
+        _device_code(
+            name = name + "_code",
+            testonly = testonly,
+            src = name + ".cu",
+            fatbin = name + ".fatbin",
+            header = name + "_image.h",
+            image = name + "_image.cc",
+            kernels = name,
+            # Read by tests that check the use of registers.
+            resources = name + ".resources",
+            source = name + ".flat.cu",
+            deps = [headers],
+        )
+        native.genrule(
+            name = name + "_simulated_cc",
+            testonly = testonly,
+            srcs = [name + ".cu"],
+            outs = [name + "_simulated.cc"],
+            cmd = "echo '#include \"%s/%s.cu\"' > $@" % (native.package_name(), name),
+        )
+    return struct(
+        headers = [name + "_image.h" for name in names],
+        sources = [name + suffix for name in names for suffix in ("_image.cc", "_simulated.cc")],
+        deps = [
+            "//common/core/device",
+            "//common/core/device/driver",
             # What simulated kernels call.
-            Label("//common/core/device/simulated:simulated_grid"),
+            "//common/core/device/simulated",
         ],
     )
+
+def _folder_headers(testonly, deps):
+    """The headers that device code of this package may include, as a library."""
+    native.cc_library(
+        name = "device_code_headers",
+        testonly = testonly,
+        hdrs = native.glob(["*.h"]),
+        deps = [dep for dep in deps if dep != "//common/core/device"] + ["//common/core/device"],
+    )
+    return ":device_code_headers"

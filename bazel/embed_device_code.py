@@ -87,7 +87,7 @@ def header(name):
 #ifndef {guard}
 #define {guard}
 
-#include "common/core/device/kernel_image.h"
+#include "common/core/device/driver/kernel_image.h"
 
 namespace muster::internal {{
 

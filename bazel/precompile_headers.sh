@@ -55,7 +55,7 @@ use() {
 }
 # Bazel matches the path of a source and its label: a filter allows `/` and `:`.
 rules='common/compute/optimizers[/:].*\.cc$'
-reductions='common/net/collectives[/:]reduce_kernels\.cc$'
+reductions='common/net/collectives[/:][^/:]*\.cc$'
 wanted="# Written by bazel/precompile_headers.sh.
 $(use library ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions")
 $(use uncontracted "$rules,$reductions,-.*_test\\.cc\$")

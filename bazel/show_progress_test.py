@@ -10,7 +10,7 @@ LINES = [
     "Loading: 0 packages loaded",
     "INFO: Analyzed 4 targets (210 packages loaded).",
     "[1 / 40] [Prepa] BazelWorkspaceStatusAction stable-status.txt",
-    "[1,230 / 2,460] Compiling common/core/base/clock.cc; 2s linux-sandbox ... (2 actions)",
+    "[1,230 / 2,460] Compiling common/core/system/clock.cc; 2s linux-sandbox ... (2 actions)",
     "ERROR: a.cc:3: expected ';'",
     "[2,460 / 2,460] checking cached actions",
     "INFO: Build completed successfully, 2,460 total actions",

@@ -14,7 +14,7 @@
 #include "common/net/collectives/cost_fit.h"
 #include "common/net/collectives/cost_model.h"
 #include "common/net/collectives/message/message_communicator.h"
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/collectives/shm/testing/ranks.h"
 

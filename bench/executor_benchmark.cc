@@ -17,7 +17,7 @@
 #include "common/compute/ops/arithmetic.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/executable.h"
-#include "common/core/base/allocation_counter.h"
+#include "common/core/base/testing/allocations/allocation_counter.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {

@@ -22,10 +22,10 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 namespace {

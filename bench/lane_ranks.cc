@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "bench/measure.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/message/lane.h"
 #include "common/net/collectives/message/lane_listener.h"

@@ -20,7 +20,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/executable.h"
 #include "common/compute/variables/local_variable_store.h"
-#include "common/core/base/allocation_counter.h"
+#include "common/core/base/testing/allocations/allocation_counter.h"
 #include "common/core/tensor/dtype.h"
 #include "dnnl.hpp"
 #include "proto/optimizer.pb.h"

@@ -21,9 +21,9 @@
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/applications/mobilenet_v2.h"
 #include "common/learn/nn/losses.h"
-#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 namespace {

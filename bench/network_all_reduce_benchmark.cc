@@ -37,7 +37,7 @@
 #include "common/core/base/check.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/message_communicator.h"
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 
 ABSL_FLAG(std::vector<std::string>, lanes,
           std::vector<std::string>({"tcp", "tls", "unix", "grpc", "grpc-tls"}),

@@ -16,14 +16,14 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/nn/dense.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers/dense.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/sequential.h"
-#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 #include "common/net/status/http_server.h"
 #include "common/net/status/status_pages.h"
 #include "common/net/status/status_report.h"

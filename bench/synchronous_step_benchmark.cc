@@ -21,15 +21,15 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
-#include "common/learn/nn/dense.h"
+#include "common/learn/nn/layers/dense.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/sequential.h"
-#include "common/learn/strategy/default_strategy.h"
-#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
+#include "common/learn/strategy/strategies/mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
 #include "common/learn/train/model.h"
 
 namespace muster {

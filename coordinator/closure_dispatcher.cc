@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
-#include "common/core/base/held_lock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/held_lock.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/rpc/fault_point.h"

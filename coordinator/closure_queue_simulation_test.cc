@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "coordinator/closure_queue.h"
 #include "gtest/gtest.h"
 

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/host_name.h"
-#include "common/core/base/log.h"
-#include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/system/host_name.h"
+#include "common/core/system/log.h"
+#include "common/core/system/metrics.h"
 #include "common/net/cluster/name_lookup.h"
 #include "common/net/cluster/task_methods.h"
 #include "common/net/process/preemption_notice.h"

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/rpc/tick_loop.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/definitions.h"

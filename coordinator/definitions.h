@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/duration_histogram.h"
+#include "common/core/system/duration_histogram.h"
 
 namespace muster {
 

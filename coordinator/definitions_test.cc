@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/core/base/duration_histogram.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/duration_histogram.h"
 #include "coordinator/iterator_record.h"
 #include "coordinator/worker_record.h"
 #include "gmock/gmock.h"

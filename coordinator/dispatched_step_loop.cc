@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "common/compute/graph/graph_codec.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/tensor.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/closure_dispatcher.h"

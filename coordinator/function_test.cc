@@ -4,7 +4,7 @@
 
 #include "common/compute/graph/graph.h"
 #include "common/compute/ops/ops.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/replica/replica_context.h"
 #include "common/net/collectives/reduce_op.h"

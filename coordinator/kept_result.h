@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/channel.h"
 #include "coordinator/remote_value.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/wait_line.h"
+#include "common/core/system/log.h"
+#include "common/core/system/wait_line.h"
 #include "common/learn/strategy/local_step_loop.h"
 #include "common/net/status/job_trace.h"
 #include "common/net/status/trace_collector.h"

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/net/process/task.h"

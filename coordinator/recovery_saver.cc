@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/io/storage/disk.h"
 
 namespace muster {

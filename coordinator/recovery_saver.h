@@ -12,9 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/learn/train/checkpoints/background_writer.h"
+#include "common/learn/train/callbacks/background_writer.h"
 #include "coordinator/server_watch.h"
 
 namespace muster {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/compute/graph/graph_codec.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/iterator_record.h"
 #include "coordinator/per_worker_dataset.h"

@@ -1,6 +1,6 @@
 #include "coordinator/remote_value.h"
 
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 
 namespace muster {
 

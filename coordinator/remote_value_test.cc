@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
 #include "gtest/gtest.h"
 
 namespace muster {

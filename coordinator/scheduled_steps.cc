@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
-#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/wait_line.h"
+#include "common/core/system/log.h"
+#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 
 namespace muster {
 absl::Status ScheduledSteps::Add(ClosureWork work) {

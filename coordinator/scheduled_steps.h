@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/tensor.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_queue.h"

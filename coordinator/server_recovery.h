@@ -20,7 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/learn/strategy/training_recovery.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/recovery_saver.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
-#include "common/core/base/report_pace.h"
+#include "common/core/system/log.h"
+#include "common/core/system/report_pace.h"
 #include "common/net/rpc/identity.h"
 #include "coordinator/fatal_refusal.h"
 #include "proto/worker.pb.h"

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/core/base/backoff.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/base/thread_pool.h"
+#include "common/core/system/thread_pool.h"
 #include "common/io/storage/disk.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"

@@ -14,7 +14,7 @@
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"

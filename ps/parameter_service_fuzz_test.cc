@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/message.h"

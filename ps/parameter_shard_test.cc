@@ -10,7 +10,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/fault_point.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/compute/variables/update_kind.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
 #include "gmock/gmock.h"

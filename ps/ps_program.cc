@@ -3,8 +3,8 @@
 #include <optional>
 #include <variant>
 
-#include "common/core/base/log.h"
 #include "common/core/base/random.h"
+#include "common/core/system/log.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/program.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
 namespace muster {

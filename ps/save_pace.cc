@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 
 namespace muster {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
 #include "common/net/rpc/message.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"

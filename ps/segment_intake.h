@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/thread_pool.h"
+#include "common/core/system/thread_pool.h"
 #include "common/core/tensor/buffer.h"
 #include "common/net/rpc/service.h"
 #include "ps/shared_tensors.h"

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "common/core/base/log.h"
-#include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
+#include "common/core/system/log_format.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/shutdown_signals.h"

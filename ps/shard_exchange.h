@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/core/base/thread_pool.h"
+#include "common/core/system/thread_pool.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
 #include "ps/prepared_update.h"

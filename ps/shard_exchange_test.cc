@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/thread_pool.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/thread_pool.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
 #include "gmock/gmock.h"

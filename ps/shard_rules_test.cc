@@ -5,7 +5,7 @@
 
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"

@@ -5,7 +5,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/graph_codec.h"
 #include "common/compute/graph/op_registry.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/graph.pb.h"

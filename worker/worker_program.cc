@@ -5,10 +5,10 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
+#include "common/core/system/log.h"
+#include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
 #include "common/learn/train/job/job_task.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/job/synchronous_job.h"

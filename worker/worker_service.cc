@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/cluster_differences.h"
 #include "common/net/cluster/task_id.h"

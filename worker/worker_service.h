@@ -17,7 +17,7 @@
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/executable.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/rpc/bounded_log.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
+#include "common/core/system/metrics.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/worker.pb.h"

@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/job/job.h"
-#include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
 #include "proto/training_job.pb.h"
 

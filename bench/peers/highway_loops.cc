@@ -14,9 +14,9 @@
 #include <cstdio>
 #include <vector>
 
+#include "common/compute/functions/update.h"
 #include "common/compute/kernels/cpu/vector_math.h"
-#include "common/compute/kernels/cpu/vectorized.h"
-#include "common/compute/kernels/functions/update.h"
+#include "common/compute/kernels/vectorized.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peers/highway_loops.cc"

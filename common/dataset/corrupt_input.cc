@@ -1,6 +1,6 @@
 #include "common/dataset/corrupt_input.h"
 
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 #include "common/dataset/dataset_node.h"
 
 namespace muster {

@@ -6,12 +6,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/test_elements.h"
+#include "common/dataset/testing/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

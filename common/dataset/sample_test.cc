@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/sharding.h"
-#include "common/dataset/test_elements.h"
+#include "common/dataset/testing/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "deploy/launch/kubernetes_pod.h"
 #include "deploy/launch/manifest_options.h"
 #include "gmock/gmock.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/core/base/check.h"
-#include "common/core/base/poll_timeout.h"
+#include "common/core/system/poll_timeout.h"
 #include "common/net/process/exit_code.h"
 
 namespace muster {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/process/shutdown_signals.h"
 #include "deploy/launch/console.h"
 #include "deploy/launch/job_watch.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cluster/process_under_test.h"

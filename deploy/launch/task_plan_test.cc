@@ -1,7 +1,7 @@
 #include "deploy/launch/task_plan.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/cluster/tf_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

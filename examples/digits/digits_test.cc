@@ -4,9 +4,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/job/job.h"
-#include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

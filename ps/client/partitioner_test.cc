@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -15,7 +15,7 @@
 #include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/status_detail.h"

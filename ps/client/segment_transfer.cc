@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/poll_timeout.h"
 #include "common/net/rpc/secret.h"
 
 namespace muster {

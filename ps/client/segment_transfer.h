@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/file_descriptor.h"
+#include "common/core/system/file_descriptor.h"
 #include "common/net/rpc/local_endpoint.h"
 
 // How an open file gets from a client to servers of its host: they come to a

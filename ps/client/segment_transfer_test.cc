@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "absl/strings/string_view.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps/client/client_segment.h"

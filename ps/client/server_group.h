@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/compute/optimizers/optimizer.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/network.h"

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "ps/client/methods.h"
 
 namespace muster {

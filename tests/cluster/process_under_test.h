@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/system/testing/await_true.h"
 #include "common/net/process/child_process.h"
 
 namespace muster {

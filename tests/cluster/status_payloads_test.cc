@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device_context.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"

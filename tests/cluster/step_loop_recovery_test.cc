@@ -23,7 +23,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/variable_ops.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/checkpoint_manager.h"

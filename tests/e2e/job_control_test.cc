@@ -15,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/net/rpc/certificate_authority.h"

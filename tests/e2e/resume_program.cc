@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/learn/train/checkpoints/backup_and_restore.h"
+#include "common/learn/train/callbacks/backup_and_restore.h"
 #include "common/learn/train/weights_hash.h"
 #include "muster.h"
 

@@ -23,7 +23,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/status/testing/http_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

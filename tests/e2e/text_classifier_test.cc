@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_writer.h"
 #include "gtest/gtest.h"

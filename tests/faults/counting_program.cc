@@ -25,7 +25,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/system/testing/await_true.h"
 #include "muster.h"
 #include "tests/cluster/counters.h"
 

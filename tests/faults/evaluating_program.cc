@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "absl/status/status.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 #include "muster.h"
 
 namespace muster {

@@ -22,7 +22,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/cluster/address.h"
 #include "common/net/rpc/network.h"
 #include "gmock/gmock.h"

@@ -13,9 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/system/log.h"
+#include "common/core/system/testing/await_true.h"
 
 namespace muster {
 namespace {

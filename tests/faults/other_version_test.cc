@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/collectives/peers/job_digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/status/testing/http_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace muster {

@@ -18,7 +18,7 @@
 #include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
-#include "common/learn/nn/layers.h"
+#include "common/learn/nn/layers/layers.h"
 #include "common/learn/nn/regularizers.h"
 #include "nlohmann/json.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/compute/optimizers/optimizers.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
@@ -13,9 +13,9 @@
 #include "common/learn/nn/applications/mobilenet_v2.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/golden/drawn_values.h"

@@ -21,7 +21,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/image_fusion.h"
 #include "common/compute/runtime/typed_graph.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
@@ -30,7 +30,7 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
-#include "common/learn/train/step_graphs.h"
+#include "common/learn/train/base/step_graphs.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/described_gpu.h"
 

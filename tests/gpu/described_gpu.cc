@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/compute/kernels/cuda/cudnn/real_cudnn.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 
 namespace muster {
 namespace {

@@ -29,7 +29,7 @@
 #include "common/compute/runtime/executable.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
 #include "common/core/device/testing/gpus_under_test.h"

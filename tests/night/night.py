@@ -41,7 +41,7 @@ def folders():
     for path in builds:
         parts = path.split("/")[:-1]
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-            if "cc_test(" in file.read():
+            if "muster_tests(" in file.read():
                 found.add("/".join(parts[:2 if parts[0] in ("common", "tests") else 1]))
     return sorted(found)
 

@@ -120,7 +120,7 @@ class RulesTest(unittest.TestCase):
         public = library % "visibility:public"
         self.assertTrue(self.complaints(rule, "a/BUILD.bazel", public))
         self.assertFalse(self.complaints(
-            rule, "a/BUILD.bazel", library % "bazel/visibility:base"))
+            rule, "a/BUILD.bazel", library % "a:__pkg__"))
         self.assertFalse(self.complaints(
             rule, "BUILD.bazel", public.replace('"a"', '"muster"')))
 
@@ -202,7 +202,8 @@ class RulesTest(unittest.TestCase):
 
         def found(path, text):
             return list(tidy.targets_that_do_not_exist(
-                {path: text, "deploy/a/BUILD.bazel": 'name = "a"\nname = "b"\n'}))
+                {path: text, "deploy/a/BUILD.bazel": 'name = "a"\nname = "b"\n',
+                 "room/BUILD.bazel": "muster_room()\n\nmuster_tests()\n"}))
 
         self.assertEqual(found("x.cc", 'f("(bazel build //a)");\n'),
                          ["x.cc:1: there is no target //a:a"])
@@ -212,6 +213,8 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(found("x.md", "`bazel run //deploy/a:b -- --x`\n"))
         self.assertFalse(found("x.sh", "bazel build //deploy/a //deploy/a:all\n"))
         self.assertFalse(found("x.md", "bazel test //... or //a:my_test\n"))
+        self.assertFalse(found("x.md", "bazel test //room:tests //room\n"))
+        self.assertTrue(found("x.md", "bazel test //deploy/a:tests\n"))
         self.assertFalse(found("x_test.cc", 'f("//a");\n'))
 
     def test_precompiled_headers_are_covered(self):

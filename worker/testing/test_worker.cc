@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/random.h"
+#include "common/core/system/clock.h"
 #include "common/net/cluster/task_id.h"
 
 namespace muster {

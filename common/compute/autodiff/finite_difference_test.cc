@@ -15,7 +15,7 @@
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/recurrence_options.h"

@@ -23,7 +23,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"

@@ -12,7 +12,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"

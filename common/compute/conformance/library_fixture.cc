@@ -6,9 +6,9 @@
 #include "absl/time/time.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/dtype.h"
 #include "gmock/gmock.h"
 

@@ -8,7 +8,7 @@
 #include "common/compute/graph/graph_verifier.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/graph.pb.h"

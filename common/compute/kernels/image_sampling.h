@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/io/image/resize.h"
+#include "common/core/tensor/resize.h"
 
 // Resampling along one axis of an image. Computed in float32, as in TensorFlow.
 namespace muster::internal {

@@ -1,7 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_RECURRENCE_H_
 #define COMMON_COMPUTE_KERNELS_RECURRENCE_H_
 
-#include "common/compute/kernels/functions/cell_bodies.h"
+#include "common/compute/functions/cell_bodies.h"
 #include "common/compute/kernels/recurrence_operands.h"
 #include "common/core/base/host_device.h"
 #include "common/core/tensor/recurrent_cell.h"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/recurrence_operands.h"
+#include "common/compute/kernels/vectorized.h"
 #include "common/core/tensor/recurrence_options.h"
 
 // Helpers of the host code of all kernels of recurrent layers.

@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/cell_activation.h"
+#include "common/compute/functions/cell_activation.h"
 #include "common/core/base/check.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/cell_activation.h"
+#include "common/compute/functions/cell_activation.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -11,7 +11,7 @@
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/testing/graph_interpreter.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"

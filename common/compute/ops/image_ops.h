@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/compute/graph/graph_builder.h"
-#include "common/io/image/resize.h"
+#include "common/core/tensor/resize.h"
 
 // Resampling of batches of images [batch, height, width, channels].
 namespace muster {

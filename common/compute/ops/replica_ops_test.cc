@@ -11,7 +11,7 @@
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -12,7 +12,7 @@
 #include "common/compute/ops/testing/image_type_cases.h"
 #include "common/compute/ops/testing/sequence_type_cases.h"
 #include "common/compute/ops/testing/string_type_cases.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"

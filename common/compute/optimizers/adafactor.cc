@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/compute/kernels/functions/whole_update.h"
+#include "common/compute/functions/whole_update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"

@@ -7,7 +7,7 @@
 #include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/update.h"
+#include "common/compute/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"

@@ -10,7 +10,7 @@
 #include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/compute/kernels/functions/update.h"
+#include "common/compute/functions/update.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/tensor/dtype.h"
@@ -26,7 +26,7 @@ struct UpdateArrays {
   T* const* slots;
 };
 
-// Applies `Function`, one of common/compute/kernels/functions/update.h, to each
+// Applies `Function`, one of common/compute/functions/update.h, to each
 // element. Inlined always: see MUSTER_MULTIVERSION.
 template <typename Function, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void UpdateEach(

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/update.h"
+#include "common/compute/functions/update.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/loss_scale_optimizer.h"

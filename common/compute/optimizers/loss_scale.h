@@ -24,7 +24,7 @@ class Optimizer_LossScale;
 //
 // Slots: "step_counter", the finite steps since the last change.
 // Source: keras.optimizers.LossScaleOptimizer of Keras 3; LossScaleUpdate
-// (common/compute/kernels/functions/update.h).
+// (common/compute/functions/update.h).
 inline constexpr char kLossScaleRule[] = "loss_scale";
 inline constexpr char kLossScaleCounterSlot[] = "step_counter";
 

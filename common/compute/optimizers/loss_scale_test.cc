@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/optimizer.pb.h"

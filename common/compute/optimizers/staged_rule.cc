@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/compute/kernels/functions/update.h"
+#include "common/compute/functions/update.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/check.h"

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/compute/kernels/functions/update.h"
+#include "common/compute/functions/update.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -44,11 +44,11 @@ enum class UpdateOperand : uint8_t {
 };
 
 // One pass over a variable as a device makes it: a function of
-// common/compute/kernels/functions/update.h, applied to each element.
+// common/compute/functions/update.h, applied to each element.
 struct UpdatePass {
   absl::string_view function;  // Its name there, a literal.
   // True if the function is none of one element, but "adafactor" or "muon",
-  // with the coefficients in common/compute/kernels/functions/whole_update.h.
+  // with the coefficients in common/compute/functions/whole_update.h.
   bool sees_whole_variable = false;
   UpdateOperand operand = UpdateOperand::kGradient;
   // The position in UpdateRule::slots() of the slot that the pass changes in

@@ -18,7 +18,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

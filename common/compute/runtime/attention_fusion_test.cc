@@ -16,7 +16,7 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/runtime/graph_rewrites.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"

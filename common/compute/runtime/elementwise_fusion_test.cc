@@ -19,7 +19,7 @@
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/tensor/dtype.h"

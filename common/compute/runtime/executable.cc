@@ -23,13 +23,13 @@
 #include "common/compute/runtime/step_clock.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_uses.h"
-#include "common/compute/variables/device_session_over_host.h"
-#include "common/core/base/available_memory.h"
+#include "common/compute/variables/on_device/device_session_over_host.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
+#include "common/core/system/available_memory.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/check_numerics.h"
 
 namespace muster {

@@ -6,8 +6,8 @@
 
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/graph_verifier.h"
-#include "common/compute/runtime/test_ops.h"
-#include "common/core/base/status_matchers.h"
+#include "common/compute/runtime/testing/test_ops.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {

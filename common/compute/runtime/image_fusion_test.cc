@@ -17,7 +17,7 @@
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/compute/runtime/matmul_fusion.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"

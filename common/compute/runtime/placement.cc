@@ -13,8 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_uses.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {

@@ -10,10 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
-#include "common/core/base/trace.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/trace.h"
 #include "common/core/tensor/check_numerics.h"
 #include "common/core/tensor/dtype.h"
 

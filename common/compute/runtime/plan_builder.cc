@@ -14,7 +14,7 @@
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_uses.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/trace.h"
+#include "common/core/system/trace.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/check_numerics.h"
 #include "common/core/tensor/dtype.h"

@@ -5,10 +5,10 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_memory.h"
 #include "common/core/device/pinned_memory.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/place.h"

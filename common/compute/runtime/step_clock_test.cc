@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/device/stream.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/testing/await_true.h"
 #include "gtest/gtest.h"
 
 namespace muster {

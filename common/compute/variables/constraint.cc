@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/norm_constraint.h"
+#include "common/compute/functions/norm_constraint.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "google/protobuf/repeated_field.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/norm_constraint.h"
+#include "common/compute/functions/norm_constraint.h"
 #include "common/core/tensor/shape.h"
 
 namespace muster {

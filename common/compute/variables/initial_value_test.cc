@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "gmock/gmock.h"

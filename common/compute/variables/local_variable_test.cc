@@ -11,7 +11,7 @@
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "gmock/gmock.h"

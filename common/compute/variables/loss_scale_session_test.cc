@@ -16,7 +16,7 @@
 #include "common/compute/variables/testing/device_store_fixture.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/compute/variables/variable_state.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"

@@ -1,7 +1,7 @@
 #include "common/compute/variables/variable_name.h"
 
 #include "absl/status/status.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,7 @@
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/variable_session.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/core/device/device_context.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 #include "common/core/device/stream.h"
 #include "common/core/device/work_list.h"
 

@@ -17,8 +17,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/core/device/device_context.h"
 #include "common/core/device/device_memory.h"
-#include "common/core/device/driver_api.h"
-#include "common/core/device/kernel_image.h"
+#include "common/core/device/driver/driver_api.h"
+#include "common/core/device/driver/kernel_image.h"
 #include "common/core/device/pinned_memory.h"
 #include "common/core/device/stream.h"
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_context.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/place.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/arena_planner.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/device/real_driver.h"
+#include "common/core/device/driver/real_driver.h"
 
 namespace muster {
 namespace {

@@ -14,11 +14,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/core/base/metrics.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_memory.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 #include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/system/metrics.h"
 
 namespace muster {
 

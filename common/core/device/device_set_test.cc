@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/metrics.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/device/real_driver.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/device/driver/real_driver.h"
+#include "common/core/system/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

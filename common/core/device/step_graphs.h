@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/core/device/captured_graph.h"
 #include "common/core/device/device.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/device/stream.h"
 #include "common/core/device/work_list.h"
 

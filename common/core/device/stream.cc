@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_context.h"
+#include "common/core/system/clock.h"
 
 namespace muster {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/core/device/driver_api.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/driver_api.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {

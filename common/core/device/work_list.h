@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/core/device/driver_api.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/driver_api.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/device/stream.h"
 
 namespace muster {

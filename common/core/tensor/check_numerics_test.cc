@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"

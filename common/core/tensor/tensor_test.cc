@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/float16.h"

@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
-#include "common/dataset/test_elements.h"
+#include "common/dataset/testing/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/core/tensor/resize.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/images/image_options.h"
-#include "common/io/image/resize.h"
 
 namespace muster {
 

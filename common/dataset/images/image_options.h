@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "common/core/tensor/resize.h"
 #include "common/dataset/corrupt_input.h"
-#include "common/io/image/resize.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/storage/disk.h"
 #include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/crc32c.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/checkpoint/coding.h"
 #include "common/io/checkpoint/table_reader.h"
 #include "common/io/checkpoint/table_writer.h"

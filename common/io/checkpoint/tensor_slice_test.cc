@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/image/image.h"
 #include "common/io/image/jpeg.h"
 #include "common/io/image/png.h"

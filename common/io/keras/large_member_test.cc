@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/keras/zip_archive.h"
 #include "common/io/storage/disk.h"
 #include "gtest/gtest.h"

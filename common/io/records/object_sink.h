@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/io/records/byte_sink.h"
 #include "common/io/storage/disk.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/records/byte_sink.h"
 #include "common/io/records/byte_source.h"
 #include "common/io/records/record_writer.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/records/byte_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

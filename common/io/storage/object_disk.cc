@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

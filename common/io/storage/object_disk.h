@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/base/thread_pool.h"
+#include "common/core/system/thread_pool.h"
 #include "common/io/storage/disk.h"
 #include "common/io/storage/object_store.h"
 #include "common/io/storage/object_store_access.h"

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/storage/testing/s3_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -14,8 +14,8 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/check.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/io/storage/s3_xml.h"
 #include "common/io/storage/sha256.h"
 

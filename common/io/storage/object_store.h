@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/backoff.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/io/storage/http_client.h"
 #include "common/io/storage/object_store_access.h"
 #include "common/io/storage/object_url.h"

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/small_file.h"
 
 namespace muster {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/storage/object_disk.h"
 #include "common/io/storage/object_url.h"
 #include "common/io/storage/testing/s3_server.h"

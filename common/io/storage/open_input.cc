@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/core/base/confined_files.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/confined_files.h"
 #include "common/io/storage/local_disk.h"
 #include "common/io/storage/object_url.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/core/base/confined_files.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/confined_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

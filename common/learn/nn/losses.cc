@@ -9,7 +9,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/loss.h"

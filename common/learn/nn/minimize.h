@@ -6,8 +6,8 @@
 
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
-#include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/ops/variable_ops.h"
+#include "common/compute/optimizers/gradient_clipping.h"
 #include "common/learn/nn/weight.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/available_cpus.h"
 
 namespace muster {
 

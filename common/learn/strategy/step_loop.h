@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/core/base/duration_histogram.h"
+#include "common/core/system/duration_histogram.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {

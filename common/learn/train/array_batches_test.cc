@@ -9,11 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

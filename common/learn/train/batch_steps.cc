@@ -8,8 +8,8 @@
 #include "common/compute/graph/graph.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/step_graphs.h"
-#include "common/learn/train/step_parts.h"
+#include "common/learn/train/base/step_graphs.h"
+#include "common/learn/train/base/step_parts.h"
 
 namespace muster {
 

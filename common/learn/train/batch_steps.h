@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/train/base/class_weights.h"
+#include "common/learn/train/base/history.h"
 #include "common/learn/train/batch_loop.h"
-#include "common/learn/train/class_weights.h"
 #include "common/learn/train/compiled_model.h"
-#include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "common/core/base/status_macros.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
 
 namespace muster {
 

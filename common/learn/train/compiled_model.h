@@ -16,10 +16,10 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/class_weights.h"
-#include "common/learn/train/fit_options.h"
-#include "common/learn/train/layer_optimizers.h"
-#include "common/learn/train/step_parts.h"
+#include "common/learn/train/base/class_weights.h"
+#include "common/learn/train/base/fit_options.h"
+#include "common/learn/train/base/layer_optimizers.h"
+#include "common/learn/train/base/step_parts.h"
 
 namespace muster {
 

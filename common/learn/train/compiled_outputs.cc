@@ -14,8 +14,8 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/metric.h"
-#include "common/learn/train/fit_options.h"
-#include "common/learn/train/step_parts.h"
+#include "common/learn/train/base/fit_options.h"
+#include "common/learn/train/base/step_parts.h"
 
 namespace muster {
 namespace {

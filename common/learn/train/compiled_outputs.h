@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/train/fit_options.h"
-#include "common/learn/train/step_parts.h"
+#include "common/learn/train/base/fit_options.h"
+#include "common/learn/train/base/step_parts.h"
 
 namespace muster {
 

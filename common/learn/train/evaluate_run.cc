@@ -16,15 +16,15 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/log_lists.h"
+#include "common/learn/train/base/progress_bar.h"
+#include "common/learn/train/base/step_graphs.h"
+#include "common/learn/train/base/step_parts.h"
 #include "common/learn/train/call_each.h"
-#include "common/learn/train/callback.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/log_lists.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
-#include "common/learn/train/step_graphs.h"
-#include "common/learn/train/step_parts.h"
 
 namespace muster {
 

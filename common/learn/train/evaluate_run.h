@@ -12,11 +12,11 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/compiled_model.h"
-#include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/keras/keras_compile_config.h"
 #include "common/learn/train/keras/keras_model.h"
 #include "common/learn/train/keras/keras_weights.h"

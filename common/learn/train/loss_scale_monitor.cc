@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 
 namespace muster {
 namespace {

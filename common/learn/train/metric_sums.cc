@@ -14,9 +14,9 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/metric.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/log_lists.h"
-#include "common/learn/train/step_results.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/log_lists.h"
+#include "common/learn/train/base/step_results.h"
 
 namespace muster {
 

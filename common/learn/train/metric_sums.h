@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/step_results.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/step_results.h"
 
 namespace muster {
 

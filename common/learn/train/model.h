@@ -19,13 +19,13 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/base/class_weights.h"
+#include "common/learn/train/base/export_options.h"
+#include "common/learn/train/base/fit_options.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/checkpoints/training_state.h"
-#include "common/learn/train/class_weights.h"
-#include "common/learn/train/export_options.h"
-#include "common/learn/train/fit_options.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/load_weights_options.h"
 
 namespace muster {
 

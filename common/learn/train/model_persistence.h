@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/io/keras/hdf5_reader.h"
+#include "common/learn/train/base/export_options.h"
+#include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/checkpoints/training_state.h"
 #include "common/learn/train/compiled_model.h"
-#include "common/learn/train/export_options.h"
 #include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_model_file.h"
-#include "common/learn/train/load_weights_options.h"
 #include "common/learn/train/training_control.h"
 
 namespace muster {

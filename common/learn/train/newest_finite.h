@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
 
 namespace muster {
 

@@ -19,7 +19,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
 #include "common/io/storage/object_url.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
 #include "common/net/process/exit_code.h"
 
 namespace muster {

@@ -15,7 +15,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/step_graphs.h"
+#include "common/learn/train/base/step_graphs.h"
 
 namespace muster {
 absl::StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> batches) {

@@ -20,9 +20,9 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/base/step_graphs.h"
 #include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/step_graphs.h"
 #include "proto/variable.pb.h"
 
 namespace muster {

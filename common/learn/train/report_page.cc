@@ -14,8 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/non_finite.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/non_finite.h"
 
 namespace muster {
 namespace {

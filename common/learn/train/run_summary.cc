@@ -9,9 +9,9 @@
 #include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/log_lists.h"
-#include "common/learn/train/non_finite.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/log_lists.h"
+#include "common/learn/train/base/non_finite.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/history.h"
 
 namespace muster {
 

@@ -12,9 +12,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/metrics.h"
-#include "common/learn/train/history.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/metrics.h"
+#include "common/learn/train/base/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/net/status/status_report.h"
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"

@@ -1,6 +1,6 @@
 #include "common/net/cluster/host_flags.h"
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

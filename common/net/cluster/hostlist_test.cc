@@ -1,7 +1,7 @@
 #include "common/net/cluster/hostlist.h"
 
 #include "absl/strings/str_join.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

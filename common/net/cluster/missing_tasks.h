@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/name_lookup.h"
 #include "common/net/cluster/task_id.h"

@@ -7,8 +7,8 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

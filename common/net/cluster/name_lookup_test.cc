@@ -4,7 +4,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/system/testing/await_true.h"
 #include "gtest/gtest.h"
 
 namespace muster {

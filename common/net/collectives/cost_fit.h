@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 #include "common/net/collectives/cost_model.h"
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 
 // The constants of the cost model from all-reduces that were timed. Pure.
 namespace muster {

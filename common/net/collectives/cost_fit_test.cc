@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/net/collectives/cost_model.h"
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 
 // How long an all-reduce takes, as LogGP counts (Alexandrov et al., SPAA 1995):
 // what a message costs to start, what it waits for, and what its bytes take.

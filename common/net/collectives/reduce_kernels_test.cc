@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/reduce_op.h"
 #include "gtest/gtest.h"

@@ -21,11 +21,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/file_descriptor.h"
-#include "common/core/base/memory_group.h"
-#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/file_descriptor.h"
+#include "common/core/system/memory_group.h"
+#include "common/core/system/poll_timeout.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

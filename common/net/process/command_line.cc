@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/did_you_mean.h"
-#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/small_file.h"
 #include "common/net/process/known_flags.h"
 #include "common/net/process/settings.h"
 

@@ -8,7 +8,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

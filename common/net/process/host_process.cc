@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/host_name.h"
-#include "common/core/base/small_file.h"
+#include "common/core/system/host_name.h"
+#include "common/core/system/small_file.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/thread_pool.h"
+#include "common/core/system/thread_pool.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"

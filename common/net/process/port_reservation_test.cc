@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
 namespace muster {

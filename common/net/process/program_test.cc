@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
 #include "common/net/process/program_info.h"

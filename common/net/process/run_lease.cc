@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/file_descriptor.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/file_descriptor.h"
+#include "common/core/system/log.h"
 #include "common/io/storage/object_url.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/job_control_service.h"

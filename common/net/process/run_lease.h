@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/io/storage/disk.h"
 #include "common/net/process/host_process.h"
 #include "common/net/process/task.h"

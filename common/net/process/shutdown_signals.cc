@@ -12,9 +12,9 @@
 
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/log.h"
-#include "common/core/base/poll_timeout.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/log.h"
+#include "common/core/system/poll_timeout.h"
 
 namespace muster {
 namespace {

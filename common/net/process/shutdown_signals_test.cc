@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "absl/synchronization/notification.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/system/testing/await_true.h"
 #include "gtest/gtest.h"
 
 namespace muster {

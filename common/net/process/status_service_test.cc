@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/core/base/log.h"
-#include "common/core/base/log_file.h"
+#include "common/core/system/log.h"
+#include "common/core/system/log_file.h"
 #include "common/io/storage/object_url.h"
 #include "common/net/cluster/task_id.h"
 

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/base/log.h"
-#include "common/core/base/log_format.h"
+#include "common/core/system/log.h"
+#include "common/core/system/log_format.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/gpu_options.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
-#include "common/core/base/log.h"
-#include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/log.h"
+#include "common/core/system/log_format.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/program_info.h"
 #include "gmock/gmock.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

@@ -16,10 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/did_you_mean.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/rpc.pb.h"

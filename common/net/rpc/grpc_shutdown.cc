@@ -7,7 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 
 namespace muster {
 namespace {

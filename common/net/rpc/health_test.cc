@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"

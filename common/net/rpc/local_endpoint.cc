@@ -15,8 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/small_file.h"
 #include "common/net/rpc/secret.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/file_descriptor.h"
+#include "common/core/system/file_descriptor.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/file_descriptor.h"
+#include "common/core/system/file_descriptor.h"
 #include "common/net/rpc/local_endpoint.h"
 #include "proto/local_connection.pb.h"
 

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/file_descriptor.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/file_descriptor.h"
 #include "common/net/rpc/secret.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

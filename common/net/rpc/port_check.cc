@@ -21,7 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/small_file.h"
+#include "common/core/system/small_file.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 
 namespace muster {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 
 namespace muster {
 namespace {

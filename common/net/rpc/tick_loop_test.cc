@@ -5,7 +5,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -20,8 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/small_file.h"
 #include "common/net/rpc/openssl_objects.h"
 
 namespace muster {

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/testing/await_true.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/trace.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/trace.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

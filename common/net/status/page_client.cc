@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/file_descriptor.h"
-#include "common/core/base/poll_timeout.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/file_descriptor.h"
+#include "common/core/system/poll_timeout.h"
 #include "common/net/cluster/address.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/core/base/small_file.h"
+#include "common/core/system/small_file.h"
 
 namespace muster {
 namespace {

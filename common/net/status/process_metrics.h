@@ -1,7 +1,7 @@
 #ifndef COMMON_NET_STATUS_PROCESS_METRICS_H_
 #define COMMON_NET_STATUS_PROCESS_METRICS_H_
 
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/core/base/log_format.h"
+#include "common/core/system/log_format.h"
 #include "common/net/status/status_report.h"
 
 namespace muster {

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/metrics.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/metrics.h"
 #include "common/net/status/http_server.h"
 #include "common/net/status/status_report.h"
 #include "common/net/status/testing/http_client.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 #include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
 

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/trace.h"
+#include "common/core/system/log.h"
+#include "common/core/system/trace.h"
 #include "common/net/cluster/task_methods.h"
 #include "common/net/status/trace_service.h"
 #include "proto/trace.pb.h"

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "absl/status/statusor.h"
-#include "common/core/base/trace.h"
+#include "common/core/system/trace.h"
 #include "common/net/cluster/task_methods.h"
 #include "proto/trace.pb.h"
 

@@ -6,8 +6,8 @@
 #include "common/compute/kernels/cpu/elementwise.h"
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/cpu/vector_math.h"
-#include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/vectorized.h"
 #include "common/core/tensor/attributes.h"
 
 // Activations and their gradients; <op>Grad(gradient, x or y) as in

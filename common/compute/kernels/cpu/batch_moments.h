@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/compute/kernels/cpu/vectorized.h"
+#include "common/compute/kernels/vectorized.h"
 
 // Mean and variance of each channel over many rows, computed block by block.
 // The blocks, and so the bits of the result, do not depend on the number of

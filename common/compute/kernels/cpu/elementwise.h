@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/broadcast.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
-#include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/vectorized.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 

@@ -6,13 +6,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
-#include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/image_sampling.h"
 #include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/vectorized.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/resize.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/image/resize.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "common/compute/kernels/cpu/vectorized.h"
+#include "common/compute/kernels/vectorized.h"
 
 // Reductions of an array. Compilers must not reorder floating-point sums, so
 // the order is explicit: sixteen partial results, independent of the vector

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
-#include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/vectorized.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"

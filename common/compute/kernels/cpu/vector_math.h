@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/compute/kernels/cpu/vectorized.h"
+#include "common/compute/kernels/vectorized.h"
 
 // Transcendental functions of float32 that compilers can vectorize: no
 // branches, tables or calls. Within 4 ulps of the exact value. NaN, infinities

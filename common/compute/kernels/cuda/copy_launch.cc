@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/compute/kernels/cuda/copy_image.h"
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/copy_image.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/strided_index.h"

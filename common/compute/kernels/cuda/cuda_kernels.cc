@@ -6,7 +6,7 @@
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

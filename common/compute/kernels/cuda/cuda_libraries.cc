@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/compute/kernels/cuda/cublas_lt/real_cublas_lt.h"
 #include "common/compute/kernels/cuda/cudnn/real_cudnn.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/compute/kernels/cuda/cudnn/cudnn.h"
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/image_geometry.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/cuda/depthwise_image.h"
-#include "common/compute/kernels/cuda/depthwise_parameters.h"
+#include "common/compute/kernels/cuda/device_code/depthwise_image.h"
+#include "common/compute/kernels/cuda/device_code/depthwise_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/image_geometry.h"

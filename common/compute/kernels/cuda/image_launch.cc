@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/cuda/batch_norm_image.h"
-#include "common/compute/kernels/cuda/convolution_image.h"
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/batch_norm_image.h"
+#include "common/compute/kernels/cuda/device_code/convolution_image.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/pool_image.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/pool_image.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/image_geometry.h"
 #include "common/core/base/check.h"

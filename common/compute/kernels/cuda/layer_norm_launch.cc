@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/cuda/device_code/layer_norm_image.h"
+#include "common/compute/kernels/cuda/device_code/layer_norm_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/layer_norm_image.h"
-#include "common/compute/kernels/cuda/layer_norm_parameters.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/core/base/status_macros.h"
 

@@ -1,9 +1,9 @@
 #include <string>
 
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/matmul_image.h"
+#include "common/compute/kernels/cuda/device_code/matmul_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/matmul_image.h"
-#include "common/compute/kernels/cuda/matmul_parameters.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/strided_index.h"
 #include "common/core/base/status_macros.h"

@@ -1,6 +1,6 @@
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/random_image.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/random_image.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/random_position.h"
 #include "common/core/base/status_macros.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/recurrence_image.h"
+#include "common/compute/kernels/cuda/device_code/recurrence_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/recurrence_image.h"
-#include "common/compute/kernels/cuda/recurrence_parameters.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/recurrence.h"
 #include "common/compute/kernels/recurrence_arguments.h"

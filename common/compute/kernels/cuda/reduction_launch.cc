@@ -2,9 +2,9 @@
 #include <limits>
 #include <vector>
 
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/reduce_image.h"
 #include "common/compute/kernels/cuda/launch.h"
-#include "common/compute/kernels/cuda/reduce_image.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
 #include "common/compute/kernels/strided_index.h"
 #include "common/core/base/status_macros.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/kernel.h"
 

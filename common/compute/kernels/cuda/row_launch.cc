@@ -1,7 +1,7 @@
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/softmax_image.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
-#include "common/compute/kernels/cuda/softmax_image.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster::internal {

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
+#include "common/compute/kernels/cuda/device_code/rows_image.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register_cuda_kernels.h"
-#include "common/compute/kernels/cuda/rows_image.h"
 #include "common/core/base/status_macros.h"
 
 // TopK, TakeAlongRows and AddAlongRowsLike.

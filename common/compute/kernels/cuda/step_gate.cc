@@ -3,10 +3,10 @@
 #include <atomic>
 
 #include "absl/memory/memory.h"
-#include "common/compute/kernels/cuda/gate_image.h"
-#include "common/compute/kernels/cuda/gate_parameters.h"
+#include "common/compute/kernels/cuda/device_code/gate_image.h"
+#include "common/compute/kernels/cuda/device_code/gate_parameters.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/launch_shape.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/kernels/cuda/device_code/device_elements.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"

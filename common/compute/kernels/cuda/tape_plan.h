@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "common/compute/kernels/cuda/tape.h"
-#include "common/core/device/launch_shape.h"
+#include "common/compute/kernels/cuda/device_code/tape.h"
+#include "common/core/device/driver/launch_shape.h"
 
 namespace muster::internal {
 

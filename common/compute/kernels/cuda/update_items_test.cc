@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/cuda/update_image.h"
-#include "common/compute/kernels/cuda/update_parameters.h"
-#include "common/compute/kernels/functions/update.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/device/kernel_image.h"
-#include "common/core/device/launch_shape.h"
+#include "common/compute/functions/update.h"
+#include "common/compute/kernels/cuda/device_code/update_image.h"
+#include "common/compute/kernels/cuda/device_code/update_parameters.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/device/driver/kernel_image.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/device/simulated/simulated_grid.h"
 #include "gtest/gtest.h"
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/numbers.h"
+#include "common/compute/functions/numbers.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/float16.h"

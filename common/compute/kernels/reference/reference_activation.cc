@@ -2,7 +2,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "common/compute/kernels/functions/activation.h"
+#include "common/compute/functions/activation_functions.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
 

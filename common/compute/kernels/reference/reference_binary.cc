@@ -1,6 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/functions/binary.h"
+#include "common/compute/functions/binary.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
 #include "common/compute/kernels/strided_index.h"

@@ -7,7 +7,7 @@
 #include "common/compute/kernels/image_sampling.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
-#include "common/io/image/resize.h"
+#include "common/core/tensor/resize.h"
 
 namespace muster::internal {
 namespace {

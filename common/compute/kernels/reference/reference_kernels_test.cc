@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/compute/kernels/kernel.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/float16.h"
 #include "common/core/tensor/tensor.h"

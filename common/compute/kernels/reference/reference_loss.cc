@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/functions/activation.h"
+#include "common/compute/functions/activation_functions.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
 #include "common/core/base/status_macros.h"

@@ -1,4 +1,4 @@
-#include "common/compute/kernels/functions/unary.h"
+#include "common/compute/functions/unary.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
 

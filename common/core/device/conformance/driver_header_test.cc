@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 #include "common/core/device/testing/same_shape.h"
 #include "gtest/gtest.h"
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 #include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/buffer.h"
 #include "gtest/gtest.h"
 

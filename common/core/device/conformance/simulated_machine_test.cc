@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/conformance/device_test_kernels_image.h"
 #include "common/core/device/device.h"
 #include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

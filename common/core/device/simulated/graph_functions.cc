@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/device/simulated/driver_function.h"
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/device/simulated/simulated_graphs.h"

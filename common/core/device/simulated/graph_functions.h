@@ -1,7 +1,7 @@
 #ifndef COMMON_CORE_DEVICE_SIMULATED_GRAPH_FUNCTIONS_H_
 #define COMMON_CORE_DEVICE_SIMULATED_GRAPH_FUNCTIONS_H_
 
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 
 namespace muster::simulated {
 

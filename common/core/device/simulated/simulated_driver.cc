@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "common/core/base/check.h"
-#include "common/core/device/kernel_image.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/kernel_image.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/device/simulated/driver_function.h"
 #include "common/core/device/simulated/error_names.h"
 #include "common/core/device/simulated/graph_functions.h"

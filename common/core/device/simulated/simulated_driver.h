@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 #include "common/core/device/simulated/simulated_streams.h"
 
 namespace muster {

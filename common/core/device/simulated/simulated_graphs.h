@@ -12,7 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 
 namespace muster {
 namespace simulated {

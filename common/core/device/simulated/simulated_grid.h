@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "common/core/device/kernel_image.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/kernel_image.h"
+#include "common/core/device/driver/launch_shape.h"
 
 namespace muster {
 

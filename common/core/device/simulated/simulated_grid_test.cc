@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/device/kernel_image.h"
-#include "common/core/device/launch_shape.h"
-#include "common/core/device/simulated/grid_test_kernels_image.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/device/driver/kernel_image.h"
+#include "common/core/device/driver/launch_shape.h"
+#include "common/core/device/simulated/testing/grid_test_kernels_image.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

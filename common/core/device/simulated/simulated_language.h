@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "common/core/device/kernel_image.h"
+#include "common/core/device/driver/kernel_image.h"
 
 // The part of CUDA's device language that Muster's kernels use, as C++ that
 // RunSimulatedGrid() runs. Only .cu files include this header, through

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "common/core/base/log.h"
 #include "common/core/device/simulated/launch_arguments.h"
 #include "common/core/device/simulated/simulated_grid.h"
+#include "common/core/system/log.h"
 
 namespace muster::simulated {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 
 namespace muster::simulated {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/pooling.h"
+#include "common/learn/nn/layers/pooling.h"
 
 namespace muster::applications::internal {
 

@@ -6,17 +6,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/learn/nn/activation_layer.h"
 #include "common/learn/nn/activations.h"
-#include "common/learn/nn/batch_normalization.h"
-#include "common/learn/nn/convolution.h"
-#include "common/learn/nn/dense.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/merge.h"
-#include "common/learn/nn/pooling.h"
+#include "common/learn/nn/layers/activation_layer.h"
+#include "common/learn/nn/layers/batch_normalization.h"
+#include "common/learn/nn/layers/convolution.h"
+#include "common/learn/nn/layers/dense.h"
+#include "common/learn/nn/layers/merge.h"
+#include "common/learn/nn/layers/pooling.h"
+#include "common/learn/nn/layers/zero_padding.h"
 #include "common/learn/nn/window.h"
-#include "common/learn/nn/zero_padding.h"
 
 namespace muster::applications {
 namespace {

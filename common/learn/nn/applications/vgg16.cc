@@ -7,12 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/learn/nn/activations.h"
-#include "common/learn/nn/convolution.h"
-#include "common/learn/nn/dense.h"
-#include "common/learn/nn/flatten.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/pooling.h"
+#include "common/learn/nn/layers/convolution.h"
+#include "common/learn/nn/layers/dense.h"
+#include "common/learn/nn/layers/flatten.h"
+#include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/window.h"
 
 namespace muster::applications {

@@ -8,7 +8,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/testing/graph_interpreter.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"

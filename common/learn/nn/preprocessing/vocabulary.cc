@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/base/quoted_text.h"
-#include "common/core/base/small_file.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/small_file.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/shape.h"
 #include "common/dataset/sharding.h"
 #include "common/learn/strategy/input/prefetched_steps.h"

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/thread_pool.h"
 #include "common/core/device/pinned_memory.h"
+#include "common/core/system/available_cpus.h"
+#include "common/core/system/thread_pool.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/tensor/dtype.h"

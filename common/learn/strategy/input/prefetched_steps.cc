@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
-#include "common/learn/strategy/replica/axis_reduction.h"
+#include "common/learn/strategy/cross_device/axis_reduction.h"
 #include "common/learn/strategy/replica/replica_context.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/tensor_span.h"

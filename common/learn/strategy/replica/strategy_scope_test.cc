@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "common/core/base/status_matchers.h"
-#include "common/learn/strategy/default_strategy.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

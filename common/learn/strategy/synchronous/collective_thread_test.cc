@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/testing/await_true.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

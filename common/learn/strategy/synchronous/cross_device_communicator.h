@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/cross_device/cross_device_ops.h"
 #include "common/net/collectives/communicator.h"
 
 namespace muster {

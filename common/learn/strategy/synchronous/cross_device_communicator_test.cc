@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
-#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/cross_device/cross_device_ops.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/shm/shared_memory_group.h"

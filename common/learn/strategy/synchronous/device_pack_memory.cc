@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/strategy/synchronous/scale_on_device.h"

@@ -8,9 +8,9 @@
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_memory.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/launch_shape.h"
 #include "common/core/device/pinned_memory.h"
-#include "common/learn/strategy/synchronous/trailer_image.h"
+#include "common/learn/strategy/synchronous/device_code/trailer_image.h"
 
 namespace muster {
 

@@ -16,8 +16,8 @@
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/synchronous/device_code/trailer_parameters.h"
 #include "common/learn/strategy/synchronous/pack_memory.h"
-#include "common/learn/strategy/synchronous/trailer_parameters.h"
 
 namespace muster {
 

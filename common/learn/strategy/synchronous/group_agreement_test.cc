@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"
 #include "common/learn/strategy/synchronous/replica_group.h"

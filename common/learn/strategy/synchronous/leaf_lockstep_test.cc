@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "common/compute/runtime/replica_link.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/pack_memory.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/cross_device/cross_device_ops.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/transports/transport.h"

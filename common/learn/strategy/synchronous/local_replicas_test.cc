@@ -4,9 +4,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
-#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/cross_device/cross_device_ops.h"
 #include "common/net/collectives/nccl/fake/fake_gpus.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 #include "gmock/gmock.h"

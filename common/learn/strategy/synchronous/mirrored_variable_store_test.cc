@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"

@@ -20,9 +20,9 @@
 #include "common/core/device/step_graphs.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/synchronous/device_code/trailer_parameters.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
-#include "common/learn/strategy/synchronous/trailer_parameters.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/device_communicator.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/core/base/available_cpus.h"
+#include "common/core/system/available_cpus.h"
 
 namespace muster {
 namespace {

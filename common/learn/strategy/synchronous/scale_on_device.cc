@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "absl/strings/string_view.h"
-#include "common/compute/kernels/cuda/scale_image.h"
-#include "common/compute/kernels/cuda/scale_parameters.h"
+#include "common/compute/kernels/cuda/device_code/scale_image.h"
+#include "common/compute/kernels/cuda/device_code/scale_parameters.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/device/launch_shape.h"
+#include "common/core/device/driver/launch_shape.h"
 
 namespace muster {
 namespace {

@@ -9,15 +9,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/callbacks/backup_and_restore.h"
 #include "common/learn/train/callbacks/csv_logger.h"
 #include "common/learn/train/callbacks/early_stopping.h"
+#include "common/learn/train/callbacks/model_checkpoint.h"
 #include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
 #include "common/learn/train/callbacks/swap_ema_weights.h"
 #include "common/learn/train/callbacks/tensor_board.h"
 #include "common/learn/train/callbacks/terminate_on_nan.h"
-#include "common/learn/train/checkpoints/backup_and_restore.h"
-#include "common/learn/train/checkpoints/model_checkpoint.h"
 
 // Every callback that a file can name: the header of each, and a table for
 // code that makes callbacks from what a file says. LearningRateScheduler and

@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "common/io/records/byte_sink.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/train/callback.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
 
 namespace muster {
 

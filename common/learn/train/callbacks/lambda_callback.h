@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/learn/train/callback.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
 
 namespace muster {
 

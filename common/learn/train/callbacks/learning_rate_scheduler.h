@@ -5,8 +5,8 @@
 #include <ostream>
 
 #include "absl/status/status.h"
-#include "common/learn/train/callback.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/learn/train/history.h"
-#include "common/learn/train/metric_direction.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/metric_direction.h"
 
 namespace muster {
 

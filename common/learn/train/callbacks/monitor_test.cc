@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/status_matchers.h"
-#include "common/learn/train/metric_direction.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/learn/train/base/metric_direction.h"
 #include "gtest/gtest.h"
 
 namespace muster {

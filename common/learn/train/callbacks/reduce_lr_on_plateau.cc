@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/training_progress.h"

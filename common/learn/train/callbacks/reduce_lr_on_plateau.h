@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
 #include "common/learn/train/callbacks/monitor.h"
-#include "common/learn/train/history.h"
 
 namespace muster {
 

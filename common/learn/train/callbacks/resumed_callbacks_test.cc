@@ -23,27 +23,27 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/io/events/testing/event_file.h"
 #include "common/learn/nn/activations.h"
-#include "common/learn/nn/dense.h"
 #include "common/learn/nn/dropout.h"
+#include "common/learn/nn/layers/dense.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/sequential.h"
-#include "common/learn/strategy/default_strategy.h"
-#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
+#include "common/learn/strategy/strategies/mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/callbacks/callbacks.h"
 #include "common/learn/train/callbacks/lambda_callback.h"
 #include "common/learn/train/callbacks/learning_rate_scheduler.h"
-#include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 #include "common/learn/train/weights_hash.h"
 #include "common/net/process/preemption_notice.h"
 #include "gmock/gmock.h"
@@ -453,20 +453,17 @@ INSTANTIATE_TEST_SUITE_P(Callbacks, ResumedCallbacksTest,
                                                info.param);
                          });
 
-// Classes that derive from Callback, in the sources of this room and of that
-// of checkpoints.
+// Classes that derive from Callback, in the headers of this room.
 std::set<std::string> CallbackClasses() {
   std::set<std::string> classes;
   const std::regex pattern("class (\\w+) final : public Callback\\b");
-  for (const std::string room : {"callbacks", "checkpoints"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(
-             absl::StrCat("common/learn/train/", room))) {
-      if (entry.path().extension() != ".h") continue;
-      const std::string text = ContentOf(entry.path());
-      for (std::sregex_iterator it(text.begin(), text.end(), pattern), end;
-           it != end; ++it) {
-        classes.insert((*it)[1]);
-      }
+  for (const auto& entry :
+       std::filesystem::directory_iterator("common/learn/train/callbacks")) {
+    if (entry.path().extension() != ".h") continue;
+    const std::string text = ContentOf(entry.path());
+    for (std::sregex_iterator it(text.begin(), text.end(), pattern), end;
+         it != end; ++it) {
+      classes.insert((*it)[1]);
     }
   }
   return classes;

@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/train/callback.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
 
 namespace muster {
 

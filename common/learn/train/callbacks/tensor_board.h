@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/io/events/event_writer.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/train/callback.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/callback.h"
+#include "common/learn/train/base/history.h"
 
 namespace muster {
 namespace proto {

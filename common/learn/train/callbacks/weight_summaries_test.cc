@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gtest/gtest.h"

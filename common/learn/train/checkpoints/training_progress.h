@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/learn/train/base/metric_direction.h"
 #include "common/learn/train/checkpoints/training_state.h"
-#include "common/learn/train/metric_direction.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/io/storage/disk.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/history.h"
 #include "common/learn/train/model.h"
 
 namespace muster {

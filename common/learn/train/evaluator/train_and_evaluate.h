@@ -11,9 +11,9 @@
 #include "absl/time/time.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/base/history.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
 #include "common/learn/train/evaluator/exporter.h"
-#include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/net/process/task.h"
 

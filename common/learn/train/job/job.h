@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/job/resolved_job.h"
-#include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
 #include "common/learn/train/callbacks/callbacks.h"
 #include "common/learn/train/job/job_config_reader.h"
 #include "proto/training_job.pb.h"

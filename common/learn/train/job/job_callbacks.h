@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/learn/train/callback.h"
+#include "common/learn/train/base/callback.h"
 
 namespace muster {
 

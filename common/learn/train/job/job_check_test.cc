@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/cluster/cluster_spec.h"

@@ -10,7 +10,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/chief_result.h"
-#include "common/learn/train/checkpoints/backup_and_restore.h"
+#include "common/learn/train/callbacks/backup_and_restore.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {

@@ -11,13 +11,13 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/strategies/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/history.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/job/job_weights.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/learn/train/history.h"
+#include "common/learn/train/base/history.h"
 #include "common/learn/train/job/resolved_job.h"
 
 namespace muster {

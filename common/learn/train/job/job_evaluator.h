@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
-#include "common/learn/train/fit_options.h"
 
 namespace muster {
 

@@ -15,7 +15,7 @@
 #include "common/io/storage/sha256.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/job/job_config_reader.h"
 #include "common/learn/train/keras/keras_compile_config.h"
 #include "common/learn/train/keras/keras_model.h"

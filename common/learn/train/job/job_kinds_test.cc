@@ -14,7 +14,7 @@
 #include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers.h"
+#include "common/learn/nn/layers/layers.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/regularizers.h"

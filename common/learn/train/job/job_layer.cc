@@ -5,7 +5,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers.h"
+#include "common/learn/nn/layers/layers.h"
 #include "common/learn/train/job/job_config_reader.h"
 #include "google/protobuf/message.h"
 #include "proto/job_layer.pb.h"

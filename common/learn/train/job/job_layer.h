@@ -15,8 +15,8 @@ class JobLayer;
 using JobLayerBuilder =
     std::function<absl::StatusOr<LayerPtr>(const proto::JobLayer& job)>;
 
-// The layer of a job file, of any kind in common/learn/nn/layers.h; not a model
-// as a layer, nor another call of one.
+// The layer of a job file, of any kind in common/learn/nn/layers/layers.h; not
+// a model as a layer, nor another call of one.
 //   kInvalidArgument  no kind, one of those two, a dtype policy that there is
 //                     not, or a hyperparameter that cannot be used or that the
 //                     kind does not have; names the field

@@ -11,7 +11,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"

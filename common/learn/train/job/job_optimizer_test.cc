@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "gmock/gmock.h"

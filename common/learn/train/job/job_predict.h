@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/job/resolved_job.h"
-#include "common/learn/train/progress_bar.h"
 
 namespace muster {
 

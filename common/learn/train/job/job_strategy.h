@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
+#include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
 
 namespace muster {

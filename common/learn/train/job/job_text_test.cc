@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_settings.h"
 #include "gmock/gmock.h"

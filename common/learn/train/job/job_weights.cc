@@ -17,7 +17,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/adapt.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 

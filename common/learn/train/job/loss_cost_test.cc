@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/cluster/tf_config.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

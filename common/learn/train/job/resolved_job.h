@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/job_settings.h"
 

@@ -17,7 +17,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/layer_optimizers.h"
+#include "common/learn/train/base/layer_optimizers.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/compute/optimizers/optimizer.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/layer_optimizers.h"
+#include "common/learn/train/base/layer_optimizers.h"
 
 namespace muster {
 

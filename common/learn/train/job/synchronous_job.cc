@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
+#include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_strategy.h"

@@ -26,7 +26,7 @@
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/structure.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_layer_config.h"
 #include "common/learn/train/keras/keras_names.h"

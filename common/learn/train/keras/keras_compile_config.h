@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/structure.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {

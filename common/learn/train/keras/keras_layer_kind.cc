@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers.h"
+#include "common/learn/nn/layers/layers.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {

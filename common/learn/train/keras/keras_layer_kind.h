@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/learn/nn/layers.h"
+#include "common/learn/nn/layers/layers.h"
 
 namespace muster {
 

@@ -11,15 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_state.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/normalization.h"
+#include "common/learn/nn/layers/normalization.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/keras/converted_state.h"
-#include "common/learn/train/load_weights_options.h"
 
 namespace muster {
 namespace {

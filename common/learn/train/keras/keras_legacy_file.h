@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/keras/converted_state.h"
-#include "common/learn/train/load_weights_options.h"
 
 // HDF5 files in the layout of Keras 2, which Keras 3 writes, too, where the
 // name ends in ".h5". A group for each layer has the layer's weights, and

@@ -12,8 +12,8 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
-#include "common/learn/train/fit_options.h"
 
 namespace muster {
 

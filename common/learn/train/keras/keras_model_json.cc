@@ -18,7 +18,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/functional.h"
-#include "common/learn/nn/layers.h"
+#include "common/learn/nn/layers/layers.h"
 #include "common/learn/nn/structure.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/keras_layer_config.h"

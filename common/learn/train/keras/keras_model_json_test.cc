@@ -3,18 +3,18 @@
 #include <string>
 #include <vector>
 
-#include "common/learn/nn/dense.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers.h"
-#include "common/learn/nn/merge.h"
+#include "common/learn/nn/layers/dense.h"
+#include "common/learn/nn/layers/layers.h"
+#include "common/learn/nn/layers/merge.h"
+#include "common/learn/nn/layers/time_distributed.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/structure.h"
-#include "common/learn/nn/time_distributed.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 

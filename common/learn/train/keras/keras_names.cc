@@ -12,7 +12,7 @@
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/metrics.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 

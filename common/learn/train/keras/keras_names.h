@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/metric.h"
-#include "common/learn/train/fit_options.h"
+#include "common/learn/train/base/fit_options.h"
 
 // Losses and metrics by the names that Keras' compile() takes: those of classes
 // and functions ("MeanSquaredError", "mean_squared_error"), short ones ("mse"),

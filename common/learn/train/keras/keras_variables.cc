@@ -27,7 +27,7 @@
 #include "common/learn/nn/adaptable_layer.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/normalization.h"
+#include "common/learn/nn/layers/normalization.h"
 #include "common/learn/nn/preprocessing/category_output.h"
 #include "common/learn/nn/preprocessing/lookup.h"
 #include "common/learn/nn/preprocessing/text_vectorization.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/hdf5_writer.h"

@@ -17,8 +17,8 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/variable_state.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -29,11 +29,11 @@
 #include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_legacy_file.h"
 #include "common/learn/train/keras/keras_optimizer_layout.h"
 #include "common/learn/train/keras/keras_variables.h"
-#include "common/learn/train/load_weights_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {

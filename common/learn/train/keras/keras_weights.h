@@ -9,8 +9,8 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/keras/converted_state.h"
-#include "common/learn/train/load_weights_options.h"
 
 namespace muster {
 

@@ -13,11 +13,11 @@
 #include "common/io/keras/keras_archive.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/base/step_graphs.h"
 #include "common/learn/train/keras/keras_differences.h"
 #include "common/learn/train/keras/keras_model_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "common/learn/train/keras/keras_variables.h"
-#include "common/learn/train/step_graphs.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {

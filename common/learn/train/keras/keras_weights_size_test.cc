@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/io/keras/keras_archive.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/train/keras/keras_model.h"

@@ -1,11 +1,11 @@
 #include "common/learn/train/testing/local_strategies.h"
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/testing/gpus_under_test.h"
 #include "common/core/tensor/tensor.h"
-#include "common/learn/strategy/central_storage_strategy.h"
-#include "common/learn/strategy/mirrored_strategy.h"
-#include "common/learn/strategy/one_device_strategy.h"
+#include "common/learn/strategy/strategies/central_storage_strategy.h"
+#include "common/learn/strategy/strategies/mirrored_strategy.h"
+#include "common/learn/strategy/strategies/one_device_strategy.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "common/learn/strategy/synchronous/synchronous_strategy.h"
+#include "common/learn/strategy/strategies/synchronous_strategy.h"
 
 namespace muster {
 

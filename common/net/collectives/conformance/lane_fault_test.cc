@@ -9,14 +9,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/conformance/backend.h"
 #include "common/net/collectives/conformance/lane_decorator.h"
 #include "common/net/collectives/conformance/message_backends.h"
 #include "common/net/collectives/conformance/serial_reference.h"
-#include "common/net/collectives/message/schedule.h"
 #include "common/net/collectives/message/testing/memory_lane.h"
+#include "common/net/collectives/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/message/lane_listener.h"
 
 namespace muster {

@@ -1,7 +1,7 @@
 #include "common/net/collectives/conformance/backend.h"
 #include "common/net/collectives/conformance/message_backends.h"
-#include "common/net/collectives/message/schedule.h"
 #include "common/net/collectives/message/testing/memory_lane.h"
+#include "common/net/collectives/schedule.h"
 
 namespace muster {
 namespace {

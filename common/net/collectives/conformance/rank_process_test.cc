@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/collectives/conformance/rank_processes.h"
 #include "common/net/collectives/conformance/serial_reference.h"
 #include "common/net/collectives/message/message_communicator.h"

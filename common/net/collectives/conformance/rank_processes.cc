@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/message/socket_lane.h"
 #include "common/net/collectives/message/socket_stream.h"
 #include "common/net/rpc/fault_point.h"

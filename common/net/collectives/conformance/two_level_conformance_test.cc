@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/core/base/status_macros.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/collectives/conformance/backend.h"
 #include "common/net/collectives/conformance/message_backends.h"
 #include "common/net/collectives/message/testing/memory_lane.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/poll_timeout.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/poll_timeout.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/payload_sink.h"
 

@@ -14,9 +14,9 @@
 #include "common/core/tensor/page_memory.h"
 #include "common/net/collectives/cost_model.h"
 #include "common/net/collectives/message/lane_group.h"
-#include "common/net/collectives/message/schedule.h"
 #include "common/net/collectives/message/transfer_plan.h"
 #include "common/net/collectives/reduce_kernels.h"
+#include "common/net/collectives/schedule.h"
 
 namespace muster {
 namespace {

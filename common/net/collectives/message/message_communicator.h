@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/lane.h"
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 
 namespace muster {
 

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/core/base/random.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/collectives/message/socket_stream.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/spiffe_id.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/schedule.h"
 
 namespace muster {
 

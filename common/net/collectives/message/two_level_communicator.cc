@@ -15,9 +15,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/reduce_kernels.h"
 
 namespace muster {

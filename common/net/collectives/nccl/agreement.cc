@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/system/clock.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/testing/await_true.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/message_communicator.h"

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/device/driver_api.h"
+#include "common/core/device/driver/driver_api.h"
 
 // The part of NCCL that Muster calls, in declarations of its own, so that
 // neither its header nor its library is needed to build, to test, or to run

@@ -11,9 +11,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/log.h"
 
 namespace muster {
 namespace {

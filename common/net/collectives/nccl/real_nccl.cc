@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/device/cuda_library.h"
+#include "common/core/device/driver/cuda_library.h"
 
 namespace muster {
 

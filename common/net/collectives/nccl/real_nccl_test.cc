@@ -1,6 +1,6 @@
 #include "common/net/collectives/nccl/real_nccl.h"
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,9 +5,9 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/device/launch_shape.h"
-#include "common/net/collectives/on_device/reduce_arrays_image.h"
-#include "common/net/collectives/on_device/reduce_arrays_parameters.h"
+#include "common/core/device/driver/launch_shape.h"
+#include "common/net/collectives/on_device/device_code/reduce_arrays_image.h"
+#include "common/net/collectives/on_device/device_code/reduce_arrays_parameters.h"
 #include "common/net/collectives/reduce_kernels.h"
 
 namespace muster {

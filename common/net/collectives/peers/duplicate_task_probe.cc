@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/rpc/identity.h"

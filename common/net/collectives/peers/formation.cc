@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/core/base/log.h"
 #include "common/core/base/random.h"
-#include "common/core/base/report_pace.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/system/log.h"
+#include "common/core/system/report_pace.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/name_lookup.h"
 #include "common/net/collectives/peers/group_error.h"

@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"

@@ -6,9 +6,9 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/metrics.h"
-#include "common/core/base/trace.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/metrics.h"
+#include "common/core/system/trace.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/core/base/metrics.h"
+#include "common/core/system/metrics.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/device_communicator.h"
 #include "common/net/status/status_report.h"

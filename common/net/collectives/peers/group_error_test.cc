@@ -1,7 +1,7 @@
 #include "common/net/collectives/peers/group_error.h"
 
 #include "absl/strings/cord.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_life.h"
 #include "common/net/collectives/peers/hang_report.h"

@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/device/device.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/testing/await_true.h"
 #include "common/core/tensor/buffer.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/device_communicator.h"

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/core/base/log.h"
-#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/system/log.h"
+#include "common/core/system/metrics.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/formation.h"
 #include "common/net/collectives/peers/hang_report.h"

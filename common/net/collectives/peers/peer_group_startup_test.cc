@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/communication_implementation.h"

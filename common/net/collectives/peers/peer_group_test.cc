@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_error.h"

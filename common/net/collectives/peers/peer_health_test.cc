@@ -1,7 +1,7 @@
 #include "common/net/collectives/peers/peer_health.h"
 
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/backoff.h"
-#include "common/core/base/clock.h"
+#include "common/core/system/clock.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/conversation.h"

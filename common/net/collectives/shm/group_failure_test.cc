@@ -17,9 +17,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/core/base/clock.h"
-#include "common/core/base/status_matchers.h"
-#include "common/core/base/testing/await_true.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/testing/await_true.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/communicator.h"

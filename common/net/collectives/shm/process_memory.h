@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/base/file_descriptor.h"
+#include "common/core/system/file_descriptor.h"
 #include "common/core/tensor/buffer.h"
 #include "common/net/collectives/shm/peer_memory.h"
 #include "common/net/collectives/shm/rank_sockets.h"

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/shm/futex.h"
 
 namespace muster::internal {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/base/file_descriptor.h"
+#include "common/core/system/file_descriptor.h"
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/rpc/local_endpoint.h"
 

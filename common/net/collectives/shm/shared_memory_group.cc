@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/available_cpus.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/available_cpus.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/shm/control_block.h"
 #include "common/net/collectives/shm/process_memory.h"
 #include "common/net/collectives/shm/rank_barrier.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
 #include "common/net/rpc/local_endpoint.h"

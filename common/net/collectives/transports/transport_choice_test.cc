@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/core/base/status_matchers.h"
+#include "common/core/base/testing/status_matchers.h"
 #include "common/net/collectives/nccl/fake/fake_gpus.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 #include "common/net/collectives/transports/transports.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/core/base/log.h"
+#include "common/core/system/log.h"
 #include "common/net/rpc/fault_point.h"
 
 namespace muster {

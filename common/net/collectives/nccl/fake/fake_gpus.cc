@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
-#include "common/core/base/clock.h"
 #include "common/core/device/simulated/simulated_streams.h"
+#include "common/core/system/clock.h"
 #include "common/net/collectives/nccl/local_nccl_group.h"
 
 namespace muster {

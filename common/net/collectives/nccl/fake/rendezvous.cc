@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
-#include "common/core/base/file_descriptor.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/file_descriptor.h"
 
 namespace muster {
 namespace {

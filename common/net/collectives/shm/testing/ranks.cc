@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "common/core/base/check.h"
-#include "common/core/base/file_descriptor.h"
-#include "common/core/base/log.h"
+#include "common/core/system/file_descriptor.h"
+#include "common/core/system/log.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
 #include "common/net/rpc/local_endpoint.h"
 #include "gtest/gtest.h"

@@ -3,8 +3,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/compute/functions/activation_functions.h"
 #include "common/compute/kernels/cuda/testing/library_elements.h"
-#include "common/compute/kernels/functions/activation.h"
 #include "common/core/base/random.h"
 #include "common/core/tensor/dtype.h"
 

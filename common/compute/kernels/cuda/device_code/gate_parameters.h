@@ -1,0 +1,31 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_DEVICE_CODE_GATE_PARAMETERS_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_DEVICE_CODE_GATE_PARAMETERS_H_
+
+#include "common/compute/kernels/cuda/device_code/device_elements.h"
+#include "common/core/base/host_device.h"
+
+// The parameters of the kernels of gate.cu, which are of one thread. Addresses
+// are the device's.
+namespace muster::internal {
+
+// The number of the step after `step`. Never 0; restarts, so that steps of
+// years have numbers.
+MUSTER_HOST_DEVICE inline int32_t NextStep(int32_t step) {
+  return step % (1 << 30) + 1;
+}
+
+// gate->step becomes the number of the next step.
+struct BeginStepParameters {
+  DeviceGate* gate;
+};
+
+// Closes the gate unless the weight of the step's gradients is finite and not
+// negative.
+struct CheckWeightParameters {
+  const float* weight;
+  DeviceGate* gate;
+};
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_DEVICE_CODE_GATE_PARAMETERS_H_

@@ -1,0 +1,19 @@
+#ifndef COMMON_CORE_SYSTEM_ADDRESS_SPACE_H_
+#define COMMON_CORE_SYSTEM_ADDRESS_SPACE_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// Checks that this process can map `bytes` more, before a library is called
+// that does not check it. `what` needs them: "oneDNN". Costs nothing where
+// address space is not limited (`ulimit -v`).
+//   kResourceExhausted  names the limit, and how to raise it
+absl::Status CheckAddressSpace(size_t bytes, absl::string_view what);
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_SYSTEM_ADDRESS_SPACE_H_

@@ -1,0 +1,17 @@
+#include "common/core/system/host_name.h"
+
+#include <sys/utsname.h>
+
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+TEST(HostNameTest, IsTheNameThatTheKernelKnows) {
+  utsname names;
+  ASSERT_EQ(uname(&names), 0);
+  EXPECT_EQ(HostName(), names.nodename);
+}
+
+}  // namespace
+}  // namespace muster

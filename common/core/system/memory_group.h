@@ -1,0 +1,43 @@
+#ifndef COMMON_CORE_SYSTEM_MEMORY_GROUP_H_
+#define COMMON_CORE_SYSTEM_MEMORY_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// The control group (version 1 or 2) that limits the memory of this process:
+// the one that `root`/proc/self/cgroup names, read from `root`/sys/fs/cgroup.
+//
+// Sources: Linux' Documentation/admin-guide/cgroup-v2.rst and
+// cgroup-v1/memory.rst.
+class MemoryGroup {
+ public:
+  explicit MemoryGroup(const std::string& root = "");
+
+  // The least limit of the group and those above it; SIZE_MAX if there is none.
+  size_t LimitBytes() const;
+
+  // How many processes of the group the kernel has killed because memory was
+  // exhausted: that of the group, or of the whole machine. 0 if the kernel does
+  // not say.
+  int64_t KillCount() const;
+
+  // "/pod/container"; "" for the top of the hierarchy, or if there is none.
+  const std::string& name() const { return name_; }
+
+ private:
+  // The folders of the group and of those above it.
+  std::vector<std::string> Folders() const;
+
+  std::string hierarchy_;  // Where it is mounted.
+  std::string name_;
+  std::string limit_file_;
+  std::string event_file_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_SYSTEM_MEMORY_GROUP_H_

@@ -1,0 +1,47 @@
+#ifndef COMMON_CORE_SYSTEM_ROTATING_LOG_H_
+#define COMMON_CORE_SYSTEM_ROTATING_LOG_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// A log file of bounded size. When it would grow beyond `bytes_max`, it is
+// renamed to "PATH.1", in place of an earlier one, and a new file is begun. So
+// the newest `bytes_max` bytes are always there, in at most twice the space.
+//
+// Not thread-safe.
+class RotatingLog {
+ public:
+  // `bytes_max` 0 is no bound.
+  RotatingLog(std::string path, int64_t bytes_max)
+      : path_(std::move(path)), bytes_max_(bytes_max) {}
+  ~RotatingLog();
+
+  RotatingLog(const RotatingLog&) = delete;
+  RotatingLog& operator=(const RotatingLog&) = delete;
+
+  // Opens the file, to append to what it has. Does nothing if it is open.
+  //   any  the file cannot be opened
+  absl::Status Open();
+
+  // Appends `bytes`. Errors are ignored: a log that cannot be written must not
+  // end the job.
+  void Write(absl::string_view bytes);
+
+ private:
+  void Rotate();
+
+  const std::string path_;
+  const int64_t bytes_max_;
+  int fd_ = -1;
+  int64_t size_bytes_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_SYSTEM_ROTATING_LOG_H_

@@ -1,0 +1,285 @@
+#include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device_context.h"
+#include "common/core/system/clock.h"
+#include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/replica_devices.h"
+#include "common/learn/strategy/synchronous/local_replicas.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/peers/group_error.h"
+#include "common/net/collectives/peers/peer_group.h"
+#include "common/net/collectives/transports/group_plan.h"
+#include "common/net/collectives/transports/transport.h"
+#include "common/net/process/exit_code.h"
+#include "common/net/process/preemption_notice.h"
+#include "common/net/process/task_options.h"
+#include "common/net/process/version.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/status/job_trace.h"
+#include "common/net/status/trace_collector.h"
+#include "common/net/status/trace_service.h"
+
+namespace muster {
+namespace {
+
+constexpr char kName[] = "multi_worker_mirrored";
+
+// Of a task that cannot train, for others that may not have started yet.
+constexpr absl::Duration kTellTimeout = absl::Seconds(10);
+
+// Derives a seed from the group's token, which is secret.
+constexpr uint64_t kSeedTag = 0x73656564;
+
+JobDigest DigestOf(const Task& task,
+                   const MultiWorkerMirroredStrategyOptions& options) {
+  const CommunicationOptions& communication = options.communication;
+  JobDigest digest;
+  digest.Add("version of Muster", std::string(kVersion));
+  digest.Add(
+      "strategy",
+      absl::StrCat(
+          kName, "\nbytes_per_pack: ", communication.bytes_per_pack,
+          "\ndeterministic_micro_batches: ",
+          options.deterministic_micro_batches, "\nauto_shard_policy: ",
+          std::string(AutoShardPolicyName(options.input.auto_shard_policy))));
+  const std::optional<uint64_t> seed = task.options().seed;
+  digest.Add("--seed", seed.has_value() ? absl::StrCat(*seed) : "not given");
+  for (const JobDigest::Section& section : options.agreed) digest.Add(section);
+  return digest;
+}
+
+PeerGroup::Options GroupOptions(
+    const Task& task, const MultiWorkerMirroredStrategyOptions& options,
+    const ReplicaDevices& devices, int replicas_per_task) {
+  const TaskOptions& flags = task.options();
+  PeerGroup::Options group;
+  group.config = flags.config;
+  group.identity = task.identity();
+  group.listen_address = flags.listen_address;
+  group.replicas_per_task = replicas_per_task;
+  group.digest = DigestOf(task, options);
+  group.transports.shared_memory = flags.shared_memory;
+  group.transports.raw_sockets = flags.raw_sockets;
+  group.transports.encrypts_raw_sockets = !flags.tls.empty();
+  group.transports.lane_port = flags.lane_port;
+  group.transports.devices = devices;
+  group.implementation = options.communication.implementation;
+  group.implementation_is_required = true;
+  group.failure = task.failure();
+  group.startup_timeout = task.failure().ok()
+                              ? flags.startup_timeout
+                              : std::min(flags.startup_timeout, kTellTimeout);
+  // Silence is noticed up to one heartbeat after the timeout.
+  group.heartbeat_interval = flags.peer_timeout / 12;
+  group.heartbeat_timeout = 11 * group.heartbeat_interval;
+  group.hang_report_interval = flags.hang_report_interval;
+  group.add_methods = AddTraceMethod;
+  return group;
+}
+
+// The exit status of a task whose group has ended with `status`.
+absl::Status WithGroupExitCode(const absl::Status& status) {
+  // A new process may be able to use the GPU, or start where there is another.
+  if (status.GetPayload(kDeviceLostUrl).has_value()) {
+    return WithExitCode(status, ExitCode::kRestartMe);
+  }
+  const auto kind = GroupErrorKindOf(status);
+  if (!kind.has_value()) return status;
+  switch (*kind) {
+    case GroupErrorKind::kPeerLost:
+    case GroupErrorKind::kLeftBehind:
+      return WithExitCode(status, ExitCode::kRestartMe);
+    case GroupErrorKind::kDisagreement:
+    case GroupErrorKind::kDuplicateTask:
+      return WithExitCode(status, ExitCode::kUsage);
+    case GroupErrorKind::kPeerFailed: {
+      // A peer that was stopped by a signal did not fail, and one that asks to
+      // be restarted has lost its GPU; a new one can continue.
+      const ExitCode peers = ExitCodeOf(status);
+      const bool can_continue = peers == ExitCode::kInterrupted ||
+                                peers == ExitCode::kTerminated ||
+                                peers == ExitCode::kRestartMe;
+      return can_continue ? WithExitCode(status, ExitCode::kRestartMe) : status;
+    }
+  }
+  return status;
+}
+
+// Has traces of this task include the others of the group.
+void TraceOthers(Task& task) {
+  JobTrace::OfProcess().SetOthers(
+      [config = task.options().config, network = task.network(),
+       self = task.identity()](TraceCollector* trace) {
+        for (const TaskId other : config.cluster.Members()) {
+          if (other == config.task) continue;
+          const auto address = config.cluster.Address(other);
+          if (!address.ok()) continue;
+          trace->Add(other.ToString(),
+                     network->Connect({.address = *address,
+                                       .peer_task_type = std::string(
+                                           TaskTypeName(other.type)),
+                                       .peer_task_index = other.index,
+                                       .caller = self,
+                                       .job_id = ""}));
+        }
+      });
+  task.OnJobEnd([](const absl::Status& status) {
+    JobTrace::OfProcess().SetOthers(nullptr);
+    return status;
+  });
+}
+
+absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
+    Task& task, const MultiWorkerMirroredStrategyOptions& options,
+    const ReplicaDevices& devices, int replicas_per_task) {
+  task.NoteConnecting();
+  absl::StatusOr<std::unique_ptr<PeerGroup>> joined =
+      PeerGroup::Join(GroupOptions(task, options, devices, replicas_per_task),
+                      task.network(), Clock::Real());
+  if (!joined.ok()) return WithGroupExitCode(joined.status());
+  const std::shared_ptr<PeerGroup> peers = *std::move(joined);
+  TraceOthers(task);
+  task.OnJobEnd(
+      [peers, timeout = options.end_timeout](const absl::Status& status) {
+        // All have agreed to end: no task has failed or is lost.
+        const bool is_agreed = PreemptionNotice::OfProcess().was_obeyed();
+        const absl::Status end =
+            peers->Leave(is_agreed ? absl::OkStatus() : status, timeout);
+        return WithGroupExitCode(end.ok() ? status : end);
+      });
+  task.OnInterrupt([peers] {
+    peers->Fail(WithExitCode(
+        absl::CancelledError("training was told to stop by a signal"),
+        ExitCode::kTerminated));
+  });
+  return peers;
+}
+
+absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
+    const std::shared_ptr<PeerGroup>& peers, int replica_count) {
+  ReplicaGroup::Communicators communicators;
+  for (int i = 0; i < replica_count; ++i) {
+    communicators.emplace_back(peers, peers->communicator(i));
+  }
+  return ReplicaGroup::Create(std::move(communicators),
+                              {.worker_index = peers->task_rank(),
+                               .worker_count = peers->task_count()});
+}
+
+absl::StatusOr<ReplicaDevices> FindDevices(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<LogicalDevice> devices,
+                   ParseDevices(options.devices));
+  return FindReplicaDevices(devices);
+}
+
+int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
+  return static_cast<int>(options.devices.size());
+}
+
+// Common to a single worker and one of several.
+SynchronousStrategy::Options GeneralOptions(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  return {.name = kName,
+          .communication = options.communication,
+          .input = options.input,
+          .intra_op_thread_count =
+              ThreadsPerReplica(options.thread_count, ReplicaCountOf(options)),
+          .deterministic_micro_batches = options.deterministic_micro_batches};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+MultiWorkerMirroredStrategy::Create(
+    Task& task, const MultiWorkerMirroredStrategyOptions& options) {
+  const ClusterConfig& config = task.options().config;
+  if (config.HasParameterServers()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": ", kName,
+        " trains on workers alone, and the cluster "
+        "is ",
+        config.cluster.ToString(),
+        "; take \"ps\" out of it, or train with parameter_server"));
+  }
+  MultiWorkerMirroredStrategyOptions settings = options;
+  ASSIGN_OR_RETURN(settings.devices, NamedOrAllDevices(options.devices));
+  if (settings.thread_count == 0) {
+    settings.thread_count =
+        std::max(1, task.options().thread_count / ReplicaCountOf(settings));
+  }
+  if (config.IsAlone()) return CreateAlone(settings);
+
+  ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(settings));
+  const int replica_count = ReplicaCountOf(settings);
+  ASSIGN_OR_RETURN(const std::shared_ptr<PeerGroup> peers,
+                   JoinGroup(task, settings, devices, replica_count));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   ReplicasOf(peers, replica_count));
+  Options general = GeneralOptions(settings);
+  general.devices = std::move(devices);
+  general.overlaps_communication =
+      peers->plan().transport->leaves_processor_idle();
+  general.shared_seed = FoldIn(peers->plan().token, kSeedTag);
+  general.note_activity = [peers](const char* activity, uint64_t step) {
+    peers->NoteActivity(activity, step);
+  };
+  RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  ASSIGN_OR_RETURN(MirroredVariableStore::Copies variables,
+                   MakeVariables(*replicas, general));
+  return absl::WrapUnique(new MultiWorkerMirroredStrategy(
+      peers, std::move(replicas), std::move(general), std::move(variables)));
+}
+
+absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+MultiWorkerMirroredStrategy::CreateAlone(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  MultiWorkerMirroredStrategyOptions settings = options;
+  ASSIGN_OR_RETURN(settings.devices, NamedOrAllDevices(options.devices));
+  ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(settings));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   MakeLocalReplicas(
+                       ReplicaCountOf(settings),
+                       {.implementation = settings.communication.implementation,
+                        .transports = {.devices = devices}}));
+  Options general = GeneralOptions(settings);
+  general.devices = std::move(devices);
+  RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  ASSIGN_OR_RETURN(MirroredVariableStore::Copies variables,
+                   MakeVariables(*replicas, general));
+  return absl::WrapUnique(new MultiWorkerMirroredStrategy(
+      nullptr, std::move(replicas), std::move(general), std::move(variables)));
+}
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
+    std::shared_ptr<PeerGroup> peers, std::unique_ptr<ReplicaGroup> replicas,
+    Options options, MirroredVariableStore::Copies variables)
+    : SynchronousStrategy(std::move(replicas), std::move(options),
+                          std::move(variables)),
+      peers_(std::move(peers)) {}
+
+StrategyReport MultiWorkerMirroredStrategy::Report() const {
+  StrategyReport report;
+  if (peers_ == nullptr) return report;
+  for (const GroupPlan::Member& member : peers_->plan().members) {
+    report.tasks.push_back(absl::StrCat(
+        member.identity.ToString(), " ", member.address, " incarnation ",
+        IncarnationString(member.identity.incarnation)));
+  }
+  return report;
+}
+
+}  // namespace muster

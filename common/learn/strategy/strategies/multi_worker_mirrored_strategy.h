@@ -1,0 +1,86 @@
+#ifndef COMMON_LEARN_STRATEGY_STRATEGIES_MULTI_WORKER_MIRRORED_STRATEGY_H_
+#define COMMON_LEARN_STRATEGY_STRATEGIES_MULTI_WORKER_MIRRORED_STRATEGY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/strategies/synchronous_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/net/collectives/peers/job_digest.h"
+#include "common/net/process/task.h"
+
+namespace muster {
+
+class PeerGroup;
+
+struct MultiWorkerMirroredStrategyOptions {
+  CommunicationOptions communication = {};
+  // This worker's replicas, equally many on every worker: {"cpu:0", "cpu:1"}.
+  // Empty: all GPUs of the worker, or one CPU.
+  std::vector<std::string> devices = {};
+  InputOptions input = {};
+  // Threads per operation of one replica; 0: those of the task, divided by its
+  // replicas.
+  int thread_count = 0;
+  // As SynchronousStrategy::Options.
+  int deterministic_micro_batches = 0;
+  // How long to wait at the end until the other workers have finished.
+  absl::Duration end_timeout = absl::Minutes(10);
+  // Further settings that must be equal on all workers, for example the job. A
+  // difference is an error at the start.
+  std::vector<JobDigest::Section> agreed = {};
+};
+
+// Synchronous training by the workers of a cluster: the chief, if there is one,
+// and all workers run the same program, each on its share of every global
+// batch, and have equal variables after every step.
+//
+//   ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(task));
+//
+// If TF_CONFIG names no other task, this is the only worker. An evaluator
+// always is the only worker, and no task waits for it.
+//
+// The loss of a worker ends the group: training on every survivor ends with an
+// error that names the lost worker, and the process exits with status 138, so
+// that a supervisor restarts the group.
+//
+// Equivalent to: tf.distribute.MultiWorkerMirroredStrategy.
+class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
+ public:
+  // Blocks until all workers have joined, and logs the missing ones. The group
+  // ends with the task, whose flags select the transports.
+  //   kInvalidArgument     the cluster has parameter servers, or an option is
+  //                        out of range
+  //   kDeadlineExceeded    names the missing workers, and why they are missing;
+  //                        exit status 138
+  //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
+  //                        or another process claims the same task
+  //   kUnimplemented       NCCL is requested, and a replica lacks what it
+  //                        needs; names both
+  static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
+      Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
+
+  // The single worker that Create() returns if there is no other task, with
+  // `thread_count` 0 for the cores of this machine.
+  static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+  CreateAlone(const MultiWorkerMirroredStrategyOptions& options = {});
+
+  StrategyReport Report() const override;
+
+ private:
+  MultiWorkerMirroredStrategy(std::shared_ptr<PeerGroup> peers,
+                              std::unique_ptr<ReplicaGroup> replicas,
+                              Options options,
+                              MirroredVariableStore::Copies variables);
+
+  const std::shared_ptr<PeerGroup> peers_;  // Null for a single worker.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_STRATEGIES_MULTI_WORKER_MIRRORED_STRATEGY_H_

@@ -1,0 +1,251 @@
+#include "common/net/collectives/schedule.h"
+
+#include <algorithm>
+
+#include "common/core/base/check.h"
+
+namespace muster {
+namespace {
+
+using Action = Transfer::Action;
+using Range = Communicator::Range;
+
+int Modulo(int value, int size) { return ((value % size) + size) % size; }
+
+void Add(std::vector<Transfer>& transfers, int peer, Range range,
+         Action action = Action::kStore) {
+  if (range.begin < range.end) transfers.push_back({peer, range, action});
+}
+
+// Where the elements of each rank end after ReduceScatter().
+std::vector<int64_t> PartEnds(int64_t element_count, int size) {
+  std::vector<int64_t> ends(size);
+  for (int rank = 0; rank < size; ++rank) {
+    ends[rank] = Communicator::PartOf(element_count, rank, size).end;
+  }
+  return ends;
+}
+
+Range PartAt(absl::Span<const int64_t> ends, int rank) {
+  return {rank == 0 ? 0 : ends[rank - 1], ends[rank]};
+}
+
+void AppendDirectReduceScatter(int rank, absl::Span<const int64_t> ends,
+                               Schedule& schedule) {
+  const int size = static_cast<int>(ends.size());
+  ScheduleStep& step = schedule.emplace_back();
+  for (int distance = 1; distance < size; ++distance) {
+    // The owner of a part adds those after it first, so these send first.
+    const int target = Modulo(rank - distance, size);
+    Add(step.sends, target, PartAt(ends, target));
+    Add(step.receives, Modulo(rank + distance, size), PartAt(ends, rank),
+        distance == size - 1 ? Action::kAccumulateLast : Action::kAccumulate);
+  }
+}
+
+void AppendDirectAllGather(int rank, absl::Span<const int64_t> ends,
+                           Schedule& schedule) {
+  const int size = static_cast<int>(ends.size());
+  ScheduleStep& step = schedule.emplace_back();
+  for (int distance = 1; distance < size; ++distance) {
+    const int source = Modulo(rank + distance, size);
+    Add(step.sends, Modulo(rank - distance, size), PartAt(ends, rank));
+    Add(step.receives, source, PartAt(ends, source));
+  }
+}
+
+void AppendRingReduceScatter(int rank, absl::Span<const int64_t> ends,
+                             Schedule& schedule) {
+  const int size = static_cast<int>(ends.size());
+  for (int hop = 0; hop < size - 1; ++hop) {
+    ScheduleStep& step = schedule.emplace_back();
+    Add(step.sends, Modulo(rank + 1, size),
+        PartAt(ends, Modulo(rank - hop - 1, size)));
+    Add(step.receives, Modulo(rank - 1, size),
+        PartAt(ends, Modulo(rank - hop - 2, size)),
+        hop == size - 2 ? Action::kAccumulateLast : Action::kAccumulate);
+  }
+}
+
+void AppendRingAllGather(int rank, absl::Span<const int64_t> ends,
+                         Schedule& schedule) {
+  const int size = static_cast<int>(ends.size());
+  for (int hop = 0; hop < size - 1; ++hop) {
+    ScheduleStep& step = schedule.emplace_back();
+    Add(step.sends, Modulo(rank + 1, size),
+        PartAt(ends, Modulo(rank - hop, size)));
+    Add(step.receives, Modulo(rank - 1, size),
+        PartAt(ends, Modulo(rank - hop - 1, size)));
+  }
+}
+
+// Ranks beyond the largest power of two stand behind a rank below it: their
+// values are added to its own first, and they get the result last. So ranks 0
+// to 2e-1 pair up, the even one of each pair plays, and the others play for
+// themselves.
+class HalvingDoubling {
+ public:
+  HalvingDoubling(int rank, int size, int64_t element_count)
+      : rank_(rank), whole_{0, element_count} {
+    while (player_count_ * 2 <= size) player_count_ *= 2;
+    paired_ = 2 * (size - player_count_);
+  }
+
+  Schedule Make() {
+    if (paired_ > 0) schedule_.emplace_back();
+    if (rank_ < paired_ && rank_ % 2 == 1) {
+      Add(schedule_.back().sends, rank_ - 1, whole_);
+      int distance = player_count_;
+      while (distance > 1) {
+        schedule_.resize(schedule_.size() + 2);
+        distance /= 2;
+      }
+      Add(schedule_.emplace_back().receives, rank_ - 1, whole_);
+      return std::move(schedule_);
+    }
+    if (rank_ < paired_) {
+      Add(schedule_.back().receives, rank_ + 1, whole_,
+          player_count_ == 1 ? Action::kAccumulateLast : Action::kAccumulate);
+    }
+    Play();
+    if (paired_ > 0) schedule_.emplace_back();
+    if (rank_ < paired_) Add(schedule_.back().sends, rank_ + 1, whole_);
+    return std::move(schedule_);
+  }
+
+ private:
+  int RankOf(int player) const {
+    return player < paired_ / 2 ? 2 * player : player + paired_ / 2;
+  }
+
+  void Play() {
+    const int player = rank_ < paired_ ? rank_ / 2 : rank_ - paired_ / 2;
+    // What this rank was responsible for before each halving.
+    std::vector<Range> held;
+    Range range = whole_;
+    for (int distance = player_count_ / 2; distance > 0; distance /= 2) {
+      const int64_t middle = range.begin + (range.end - range.begin + 1) / 2;
+      const Range low{range.begin, middle};
+      const Range high{middle, range.end};
+      const bool keeps_low = (player & distance) == 0;
+      held.push_back(range);
+      ScheduleStep& step = schedule_.emplace_back();
+      const int partner = RankOf(player ^ distance);
+      Add(step.sends, partner, keeps_low ? high : low);
+      range = keeps_low ? low : high;
+      Add(step.receives, partner, range,
+          distance == 1 ? Action::kAccumulateLast : Action::kAccumulate);
+    }
+    for (int distance = 1; distance < player_count_; distance *= 2) {
+      ScheduleStep& step = schedule_.emplace_back();
+      const int partner = RankOf(player ^ distance);
+      const Range wider = held.back();
+      held.pop_back();
+      Add(step.sends, partner, range);
+      Add(step.receives, partner,
+          range.begin == wider.begin ? Range{range.end, wider.end}
+                                     : Range{wider.begin, range.begin});
+      range = wider;
+    }
+  }
+
+  const int rank_;
+  const Range whole_;
+  int player_count_ = 1;
+  int paired_ = 0;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+absl::string_view AlgorithmName(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kOneShot:
+      return "one-shot";
+    case Algorithm::kDirect:
+      return "direct";
+    case Algorithm::kRing:
+      return "ring";
+    case Algorithm::kHalvingDoubling:
+      return "halving-doubling";
+    case Algorithm::kTree:
+      return "tree";
+    case Algorithm::kDissemination:
+      return "dissemination";
+  }
+  return "no algorithm";
+}
+
+Schedule AllReduceSchedule(Algorithm algorithm, int rank, int size,
+                           int64_t element_count) {
+  if (algorithm == Algorithm::kHalvingDoubling) {
+    return HalvingDoubling(rank, size, element_count).Make();
+  }
+  Schedule schedule =
+      ReduceScatterSchedule(algorithm, rank, size, element_count);
+  const std::vector<int64_t> ends = PartEnds(element_count, size);
+  if (algorithm == Algorithm::kDirect) {
+    AppendDirectAllGather(rank, ends, schedule);
+  } else {
+    AppendRingAllGather(rank, ends, schedule);
+  }
+  return schedule;
+}
+
+Schedule ReduceScatterSchedule(Algorithm algorithm, int rank, int size,
+                               int64_t element_count) {
+  Schedule schedule;
+  const std::vector<int64_t> ends = PartEnds(element_count, size);
+  if (algorithm == Algorithm::kDirect) {
+    AppendDirectReduceScatter(rank, ends, schedule);
+  } else {
+    MUSTER_CHECK(algorithm == Algorithm::kRing);
+    AppendRingReduceScatter(rank, ends, schedule);
+  }
+  return schedule;
+}
+
+Schedule AllGatherSchedule(Algorithm algorithm, int rank,
+                           absl::Span<const int64_t> ends) {
+  Schedule schedule;
+  if (algorithm == Algorithm::kDirect) {
+    AppendDirectAllGather(rank, ends, schedule);
+  } else {
+    MUSTER_CHECK(algorithm == Algorithm::kRing);
+    AppendRingAllGather(rank, ends, schedule);
+  }
+  return schedule;
+}
+
+Schedule BroadcastSchedule(int rank, int size, int root,
+                           int64_t element_count) {
+  // Ranks count from the root. In each step those that have the values give
+  // them to as many others.
+  const int place = Modulo(rank - root, size);
+  Schedule schedule;
+  for (int holders = 1; holders < size; holders *= 2) {
+    ScheduleStep& step = schedule.emplace_back();
+    const Range whole{0, element_count};
+    if (place < holders) {
+      if (place + holders < size) {
+        Add(step.sends, Modulo(place + holders + root, size), whole);
+      }
+    } else if (place < 2 * holders) {
+      Add(step.receives, Modulo(place - holders + root, size), whole);
+    }
+  }
+  return schedule;
+}
+
+Schedule BarrierSchedule(int rank, int size) {
+  Schedule schedule;
+  for (int distance = 1; distance < size; distance *= 2) {
+    ScheduleStep& step = schedule.emplace_back();
+    step.sends.push_back({Modulo(rank + distance, size), {}, Action::kStore});
+    step.receives.push_back(
+        {Modulo(rank - distance, size), {}, Action::kStore});
+  }
+  return schedule;
+}
+
+}  // namespace muster
