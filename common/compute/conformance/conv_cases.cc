@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
@@ -11,10 +12,6 @@
 
 namespace muster {
 namespace {
-
-using Axes = std::vector<int64_t>;
-
-constexpr DType kF32 = DType::kFloat32;
 
 struct Convolution {
   Attributes attributes;

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/conformance/library_fixture.h"
@@ -40,7 +41,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr DType kF32 = DType::kFloat32;
 constexpr DType kF16 = DType::kFloat16;
 constexpr DType kBF16 = DType::kBfloat16;
 constexpr DType kF64 = DType::kFloat64;

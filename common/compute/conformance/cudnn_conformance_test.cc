@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/conformance/library_fixture.h"
@@ -34,8 +35,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-
-constexpr DType kF32 = DType::kFloat32;
 
 class CudnnConformanceTest : public LibraryTest {
  protected:

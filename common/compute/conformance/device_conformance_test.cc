@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/graph/op_registry.h"
@@ -33,8 +34,6 @@
 
 namespace muster {
 namespace {
-
-constexpr DType kF32 = DType::kFloat32;
 
 // Ops without a device kernel. The test below fails if one of them has a
 // kernel, or if another has none. Print, which writes to stderr, ops of

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/conformance/control_flow_cases.h"
 #include "common/compute/conformance/conv_cases.h"
 #include "common/compute/conformance/normalization_cases.h"
@@ -15,9 +16,6 @@
 namespace muster {
 namespace {
 
-using Axes = std::vector<int64_t>;
-
-constexpr DType kF32 = DType::kFloat32;
 constexpr DType kI32 = DType::kInt32;
 constexpr DType kI64 = DType::kInt64;
 

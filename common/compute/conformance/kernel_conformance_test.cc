@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/conformance/kernel_cases.h"
 #include "common/compute/conformance/kernel_comparison.h"
 #include "common/compute/graph/op_registry.h"
@@ -32,9 +33,6 @@
 
 namespace muster {
 namespace {
-
-constexpr DType kF32 = DType::kFloat32;
-using Axes = std::vector<int64_t>;
 
 TEST(KernelConformanceTest, FastKernelsMatchTheReference) {
   const internal::VectorWidth widest = internal::VectorWidthInUse();

@@ -3,17 +3,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 
 namespace muster {
-namespace {
-
-constexpr DType kF32 = DType::kFloat32;
-
-}  // namespace
 
 void AddNormalizationCases(std::vector<OpCase>* cases) {
   const Attributes epsilon = {{"epsilon", 1e-3}};

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/conformance/case_types.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
@@ -11,8 +12,6 @@
 
 namespace muster {
 namespace {
-
-constexpr DType kF32 = DType::kFloat32;
 
 Attributes RecurrenceAttributes(const std::string& cell, int64_t units,
                                 const std::string& activation, bool has_scale,
