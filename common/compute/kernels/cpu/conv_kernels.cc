@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/batch_moments.h"
+#include "common/compute/kernels/cpu/fused_relu.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/cpu/onednn.h"
 #include "common/compute/kernels/cpu/onednn_conv.h"
@@ -43,38 +41,10 @@ using internal::ConvDescs;
 using internal::ConvGeometry;
 using internal::ConvPart;
 using internal::ConvStrip;
+using internal::FusedRelu;
 using internal::OneDnnCall;
 using internal::OneDnnEngine;
 using internal::WeightReorder;
-
-enum class Activation { kNone, kRelu, kRelu6 };
-
-absl::StatusOr<Activation> FindActivation(absl::string_view name) {
-  if (name.empty()) return Activation::kNone;
-  if (name == "Relu") return Activation::kRelu;
-  if (name == "Relu6") return Activation::kRelu6;
-  return absl::UnimplementedError(absl::StrCat("no activation ", name));
-}
-
-// oneDNN's relu converts NaN to 0, which would hide that a model has diverged.
-struct ReluInPlace {
-  MUSTER_INLINE static void Run(int64_t count, float* x) {
-    for (int64_t i = 0; i < count; ++i) x[i] = x[i] < 0 ? 0 : x[i];
-  }
-};
-struct Relu6InPlace {
-  MUSTER_INLINE static void Run(int64_t count, float* x) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float positive = x[i] < 0 ? 0 : x[i];
-      x[i] = positive > 6 ? 6 : positive;
-    }
-  }
-};
-
-void Activate(Activation activation, int64_t count, float* x) {
-  if (activation == Activation::kRelu) RunVectorized<ReluInPlace>(count, x);
-  if (activation == Activation::kRelu6) RunVectorized<Relu6InPlace>(count, x);
-}
 
 // Multiplies the kernel of each output channel by the channel's factor.
 struct ScaleColumns {
@@ -106,9 +76,9 @@ class OneDnnConv : public Kernel {
         spec.outputs[0].dtype != DType::kFloat32) {
       return absl::UnimplementedError("fused in float32 only");
     }
-    ASSIGN_OR_RETURN(
-        activation_,
-        FindActivation(spec.attributes.GetOr<std::string>("activation", "")));
+    ASSIGN_OR_RETURN(relu_,
+                     internal::FindFusedRelu(
+                         spec.attributes.GetOr<std::string>("activation", "")));
     epsilon_ = spec.attributes.GetOr("epsilon", 0.0);
     element_bytes_ = static_cast<int64_t>(SizeOf(spec.outputs[0].dtype));
     ChooseSlices();
@@ -361,7 +331,7 @@ class OneDnnConv : public Kernel {
                          SourceOffset(slice) * element_bytes_);
     call->SetData(2, out);
     RETURN_IF_ERROR(call->Run());
-    Activate(activation_, OutputElements(), reinterpret_cast<float*>(out));
+    ApplyInPlace(relu_, OutputElements(), reinterpret_cast<float*>(out));
     if (has_moments_) {
       FindMoments(arguments, slice, reinterpret_cast<const float*>(out));
     }
@@ -409,7 +379,7 @@ class OneDnnConv : public Kernel {
   int64_t slice_count_ = 1;
   int64_t element_bytes_ = 0;
   int input_count_ = 2;
-  Activation activation_ = Activation::kNone;
+  FusedRelu relu_ = FusedRelu::kNone;
   double epsilon_ = 0;
 
   bool has_moments_ = false;

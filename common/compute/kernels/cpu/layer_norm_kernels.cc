@@ -80,7 +80,7 @@ MUSTER_INLINE float SumSquares(int64_t count, const float* x, float center) {
 // Pointers are named as in the signatures above; they may be those of inputs
 // that y and dx overwrite. `room` has a row.
 template <typename T>
-struct NormalizeRows {
+struct NormalizeFeatures {
   MUSTER_INLINE static void Run(int64_t rows, int64_t features, const T* x,
                                 const float* scale, const float* offset,
                                 double epsilon, T* y, float* means,
@@ -214,9 +214,9 @@ class LayerNormKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel : public LayerNormKernel {
+class LayerNormForwardKernel : public LayerNormKernel {
  public:
-  ForwardKernel(const KernelSpec& spec, int thread_count)
+  LayerNormForwardKernel(const KernelSpec& spec, int thread_count)
       : LayerNormKernel(spec, 1, 1, thread_count),
         epsilon_(spec.attributes.GetOr("epsilon", 0.0)) {}
 
@@ -234,7 +234,7 @@ class ForwardKernel : public LayerNormKernel {
     float* const inverse = arguments.outputs[2]->mutable_flat<float>().data();
     auto* const scratch = reinterpret_cast<float*>(arguments.scratch.data());
     ForEachBlock([&](int thread, int64_t, int64_t first, int64_t rows) {
-      RunVectorized<NormalizeRows<T>>(
+      RunVectorized<NormalizeFeatures<T>>(
           rows, features_, x + first * features_, Floats(arguments, 1),
           Floats(arguments, 2), epsilon_, y + first * features_, mean + first,
           inverse + first,
@@ -248,9 +248,9 @@ class ForwardKernel : public LayerNormKernel {
 };
 
 template <typename T>
-class GradientKernel : public LayerNormKernel {
+class LayerNormGradientKernel : public LayerNormKernel {
  public:
-  GradientKernel(const KernelSpec& spec, int thread_count)
+  LayerNormGradientKernel(const KernelSpec& spec, int thread_count)
       : LayerNormKernel(spec, 2, BlockRows(spec), thread_count) {}
 
   size_t scratch_bytes() const override {
@@ -311,8 +311,8 @@ class GradientKernel : public LayerNormKernel {
 };
 
 template <template <typename> typename K>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec,
-                                             int thread_count) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeLayerNorm(const KernelSpec& spec,
+                                                      int thread_count) {
   if (spec.inputs[0].shape.element_count() == 0 ||
       spec.inputs.back().dtype != DType::kFloat32) {
     return absl::UnimplementedError(
@@ -335,8 +335,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec,
 namespace internal {
 
 void RegisterCpuLayerNormKernels(KernelRegistry* registry) {
-  registry->Register("LayerNorm", Make<ForwardKernel>);
-  registry->Register("LayerNormGrad", Make<GradientKernel>);
+  registry->Register("LayerNorm", MakeLayerNorm<LayerNormForwardKernel>);
+  registry->Register("LayerNormGrad", MakeLayerNorm<LayerNormGradientKernel>);
 }
 
 }  // namespace internal

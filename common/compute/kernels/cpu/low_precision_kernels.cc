@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/vectorized.h"
@@ -22,7 +21,7 @@
 namespace muster {
 namespace {
 
-using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
+using internal::KernelOr;
 
 bool IsLowPrecision(DType dtype) {
   return dtype == DType::kBfloat16 || dtype == DType::kFloat16;

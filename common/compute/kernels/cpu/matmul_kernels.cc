@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/cpu/fused_relu.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/cpu/onednn.h"
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
@@ -29,6 +29,8 @@
 // rewrites create.
 namespace muster {
 namespace {
+
+using internal::FusedRelu;
 
 // One operand for oneDNN: broadcast to the rank of the product, with the last
 // two dimensions as multiplied.
@@ -127,35 +129,26 @@ TensorType AsMatrix(const TensorType& type) {
           {type.shape.ElementCountInRange(0, last), type.shape.dim(last)}};
 }
 
-// The activation after the bias. oneDNN's relu converts NaN to 0, which would
-// hide that a model has diverged, so relu runs as a separate loop.
-enum class OwnActivation { kNone, kRelu, kRelu6 };
-
-struct Activation {
-  OwnActivation own = OwnActivation::kNone;
+// The activation after the bias: by a loop of its own or by oneDNN.
+struct ProductActivation {
+  FusedRelu relu = FusedRelu::kNone;
   std::optional<dnnl::algorithm> post_op;
 };
 
-absl::StatusOr<Activation> FindActivation(absl::string_view name) {
-  if (name.empty()) return Activation();
-  if (name == "Relu") return Activation{OwnActivation::kRelu, {}};
-  if (name == "Relu6") return Activation{OwnActivation::kRelu6, {}};
+absl::StatusOr<ProductActivation> FindProductActivation(
+    absl::string_view name) {
   const auto post_op = [](dnnl::algorithm algorithm) {
-    return Activation{.post_op = algorithm};
+    return ProductActivation{.post_op = algorithm};
   };
   if (name == "Tanh") return post_op(dnnl::algorithm::eltwise_tanh);
   if (name == "Sigmoid") return post_op(dnnl::algorithm::eltwise_logistic);
   if (name == "Gelu") return post_op(dnnl::algorithm::eltwise_gelu_erf);
   if (name == "GeluTanh") return post_op(dnnl::algorithm::eltwise_gelu_tanh);
-  return absl::UnimplementedError(absl::StrCat("no activation ", name));
+  ASSIGN_OR_RETURN(const FusedRelu relu, internal::FindFusedRelu(name));
+  return ProductActivation{.relu = relu};
 }
 
-struct ReluInPlace {
-  MUSTER_INLINE static void Run(int64_t count, float* x) {
-    for (int64_t i = 0; i < count; ++i) x[i] = x[i] < 0 ? 0 : x[i];
-  }
-};
-struct ReluInPlace16 {
+struct Bfloat16ReluInPlace {
   MUSTER_INLINE static void Run(int64_t count, bfloat16* x) {
     for (int64_t i = 0; i < count; ++i) {
       // Selects negative values up to minus infinity; larger bit patterns are
@@ -165,15 +158,6 @@ struct ReluInPlace16 {
     }
   }
 };
-struct Relu6InPlace {
-  MUSTER_INLINE static void Run(int64_t count, float* x) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float positive = x[i] < 0 ? 0 : x[i];
-      x[i] = positive > 6 ? 6 : positive;
-    }
-  }
-};
-
 class OneDnnMatMul : public Kernel {
  public:
   explicit OneDnnMatMul(int thread_count) : thread_count_(thread_count) {}
@@ -241,14 +225,14 @@ class OneDnnMatMul : public Kernel {
   };
 
   absl::Status InitAttributes(const KernelSpec& spec) {
-    ASSIGN_OR_RETURN(
-        const Activation activation,
-        FindActivation(spec.attributes.GetOr<std::string>("activation", "")));
+    ASSIGN_OR_RETURN(const ProductActivation activation,
+                     FindProductActivation(
+                         spec.attributes.GetOr<std::string>("activation", "")));
     if (spec.outputs[0].dtype != DType::kFloat32 &&
-        activation.own == OwnActivation::kRelu6) {
+        activation.relu == FusedRelu::kRelu6) {
       return absl::UnimplementedError("this activation in float32 only");
     }
-    own_activation_ = activation.own;
+    relu_ = activation.relu;
     if (activation.post_op) {
       dnnl::post_ops post_ops;
       post_ops.append_eltwise(1.0f, *activation.post_op, 0.0f, 0.0f);
@@ -363,14 +347,11 @@ class OneDnnMatMul : public Kernel {
 
   void Activate(Tensor* product) const {
     const int64_t count = product->element_count();
-    if (own_activation_ == OwnActivation::kRelu &&
-        product->dtype() == DType::kBfloat16) {
-      RunVectorized<ReluInPlace16>(count,
-                                   product->mutable_flat<bfloat16>().data());
-    } else if (own_activation_ == OwnActivation::kRelu) {
-      RunVectorized<ReluInPlace>(count, product->mutable_flat<float>().data());
-    } else if (own_activation_ == OwnActivation::kRelu6) {
-      RunVectorized<Relu6InPlace>(count, product->mutable_flat<float>().data());
+    if (relu_ == FusedRelu::kRelu && product->dtype() == DType::kBfloat16) {
+      RunVectorized<Bfloat16ReluInPlace>(
+          count, product->mutable_flat<bfloat16>().data());
+    } else if (relu_ != FusedRelu::kNone) {
+      ApplyInPlace(relu_, count, product->mutable_flat<float>().data());
     }
   }
 
@@ -384,7 +365,7 @@ class OneDnnMatMul : public Kernel {
   dnnl::primitive_attr attributes_ = internal::UserScratchpad();
   std::vector<Part> parts_;
   internal::ScratchLayout scratch_;
-  OwnActivation own_activation_ = OwnActivation::kNone;
+  FusedRelu relu_ = FusedRelu::kNone;
 };
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/compute/kernels/cpu/batch_moments.h"
+#include "common/compute/kernels/cpu/fused_relu.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/vectorized.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -32,10 +34,10 @@
 namespace muster {
 namespace {
 
-enum class Activation { kNone, kRelu, kRelu6 };
+using internal::FusedRelu;
 
-struct Rows {
-  explicit Rows(const Shape& x)
+struct BlockedRows {
+  explicit BlockedRows(const Shape& x)
       : count(x.ElementCountInRange(0, x.rank() - 1)),
         channels(x.dim(x.rank() - 1)),
         block(MomentsBlockRows(channels)) {}
@@ -50,18 +52,18 @@ struct Rows {
 // Pointers are named as in the signatures above. Each function processes `rows`
 // rows of `channels` channels.
 
-template <Activation kActivation>
+template <FusedRelu kActivation>
 MUSTER_INLINE float Activated(float x) {
   // Propagates NaN.
-  if (kActivation != Activation::kNone) x = x < 0 ? 0 : x;
-  if (kActivation == Activation::kRelu6) x = x > 6 ? 6 : x;
+  if (kActivation != FusedRelu::kNone) x = x < 0 ? 0 : x;
+  if (kActivation == FusedRelu::kRelu6) x = x > 6 ? 6 : x;
   return x;
 }
 
-template <Activation kActivation>
+template <FusedRelu kActivation>
 MUSTER_INLINE float PassedBack(float gradient, float y) {
-  if (kActivation == Activation::kRelu) return y > 0 ? gradient : 0;
-  if (kActivation == Activation::kRelu6) {
+  if (kActivation == FusedRelu::kRelu) return y > 0 ? gradient : 0;
+  if (kActivation == FusedRelu::kRelu6) {
     return ((y > 0) & (y < 6)) ? gradient : 0;
   }
   return gradient;
@@ -74,8 +76,8 @@ MUSTER_INLINE float Normalized(float x, float mean, float factor,
   return (x - mean) * factor + offset;
 }
 
-template <Activation kActivation>
-struct NormalizeRows {
+template <FusedRelu kActivation>
+struct NormalizeChannels {
   MUSTER_INLINE static void Run(int64_t rows, int64_t channels, const float* x,
                                 const float* mean, const float* factor,
                                 const float* offset, float* y) {
@@ -90,7 +92,7 @@ struct NormalizeRows {
 };
 
 // The sums of the gradient and of its product with the distance from the mean.
-template <Activation kActivation>
+template <FusedRelu kActivation>
 struct SumGradients {
   MUSTER_INLINE static void Run(int64_t rows, int64_t channels, const float* dy,
                                 const float* x, const float* mean,
@@ -124,7 +126,7 @@ struct SumGradients {
 };
 
 // dx = factor * (dy - mean_gradient - slope * (x - mean))
-template <Activation kActivation>
+template <FusedRelu kActivation>
 struct InputGradients {
   MUSTER_INLINE static void Run(int64_t rows, int64_t channels, const float* dy,
                                 const float* x, const float* mean,
@@ -145,14 +147,6 @@ struct InputGradients {
     }
   }
 };
-
-absl::StatusOr<Activation> ActivationOf(const KernelSpec& spec) {
-  const auto name = spec.attributes.GetOr<std::string>("activation", "");
-  if (name.empty()) return Activation::kNone;
-  if (name == "Relu") return Activation::kRelu;
-  if (name == "Relu6") return Activation::kRelu6;
-  return absl::UnimplementedError("unsupported activation");
-}
 
 class BatchNormKernel : public Kernel {
  public:
@@ -181,12 +175,12 @@ class BatchNormKernel : public Kernel {
     return static_cast<float>(scale / std::sqrt(variance + epsilon_));
   }
 
-  const Rows rows_;
+  const BlockedRows rows_;
   const double epsilon_;
   const int thread_count_;
 };
 
-template <Activation kActivation>
+template <FusedRelu kActivation>
 class TrainingKernel : public BatchNormKernel {
  public:
   using BatchNormKernel::BatchNormKernel;
@@ -221,7 +215,7 @@ class TrainingKernel : public BatchNormKernel {
       factor[c] = Factor(scale[c], variance[c]);
     }
     ForEachBlock([&](int64_t first, int64_t rows, int64_t) {
-      RunVectorized<NormalizeRows<kActivation>>(
+      RunVectorized<NormalizeChannels<kActivation>>(
           rows, channels, x + first * channels, static_cast<const float*>(mean),
           static_cast<const float*>(factor), offset, y + first * channels);
     });
@@ -229,7 +223,7 @@ class TrainingKernel : public BatchNormKernel {
   }
 };
 
-template <Activation kActivation>
+template <FusedRelu kActivation>
 class TrainingGradKernel : public BatchNormKernel {
  public:
   using BatchNormKernel::BatchNormKernel;
@@ -257,7 +251,7 @@ class TrainingGradKernel : public BatchNormKernel {
     }
     // Without an activation the offset is not read.
     const float* const offset =
-        kActivation == Activation::kNone ? mean : input(5);
+        kActivation == FusedRelu::kNone ? mean : input(5);
     ForEachBlock([&](int64_t first, int64_t rows, int64_t block) {
       RunVectorized<SumGradients<kActivation>>(
           rows, channels, dy + first * channels, x + first * channels, mean,
@@ -292,7 +286,7 @@ class TrainingGradKernel : public BatchNormKernel {
   }
 };
 
-template <Activation kActivation>
+template <FusedRelu kActivation>
 class InferenceKernel : public BatchNormKernel {
  public:
   using BatchNormKernel::BatchNormKernel;
@@ -316,7 +310,7 @@ class InferenceKernel : public BatchNormKernel {
     }
     float* const y = arguments.outputs[0]->mutable_flat<float>().data();
     ForEachBlock([&](int64_t first, int64_t rows, int64_t) {
-      RunVectorized<NormalizeRows<kActivation>>(
+      RunVectorized<NormalizeChannels<kActivation>>(
           rows, channels, x + first * channels, mean,
           static_cast<const float*>(factor), offset, y + first * channels);
     });
@@ -324,23 +318,24 @@ class InferenceKernel : public BatchNormKernel {
   }
 };
 
-template <template <Activation> typename K>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec,
-                                             int thread_count) {
+template <template <FusedRelu> typename K>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBatchNorm(const KernelSpec& spec,
+                                                      int thread_count) {
   for (const TensorType& type : spec.inputs) {
     if (type.dtype != DType::kFloat32 || type.shape.element_count() == 0) {
       return absl::UnimplementedError("float32 with elements only");
     }
   }
-  const auto activation = ActivationOf(spec);
-  if (!activation.ok()) return activation.status();
-  switch (*activation) {
-    case Activation::kNone:
-      return std::make_unique<K<Activation::kNone>>(spec, thread_count);
-    case Activation::kRelu:
-      return std::make_unique<K<Activation::kRelu>>(spec, thread_count);
-    case Activation::kRelu6:
-      return std::make_unique<K<Activation::kRelu6>>(spec, thread_count);
+  ASSIGN_OR_RETURN(const FusedRelu relu,
+                   internal::FindFusedRelu(
+                       spec.attributes.GetOr<std::string>("activation", "")));
+  switch (relu) {
+    case FusedRelu::kNone:
+      return std::make_unique<K<FusedRelu::kNone>>(spec, thread_count);
+    case FusedRelu::kRelu:
+      return std::make_unique<K<FusedRelu::kRelu>>(spec, thread_count);
+    case FusedRelu::kRelu6:
+      return std::make_unique<K<FusedRelu::kRelu6>>(spec, thread_count);
   }
   return absl::UnimplementedError("unsupported activation");
 }
@@ -351,10 +346,12 @@ namespace internal {
 
 void RegisterCpuNormalizationKernels(KernelRegistry* registry) {
   for (const std::string prefix : {"", "Fused"}) {
-    registry->Register(prefix + "BatchNormTraining", Make<TrainingKernel>);
+    registry->Register(prefix + "BatchNormTraining",
+                       MakeBatchNorm<TrainingKernel>);
     registry->Register(prefix + "BatchNormTrainingGrad",
-                       Make<TrainingGradKernel>);
-    registry->Register(prefix + "BatchNormInference", Make<InferenceKernel>);
+                       MakeBatchNorm<TrainingGradKernel>);
+    registry->Register(prefix + "BatchNormInference",
+                       MakeBatchNorm<InferenceKernel>);
   }
 }
 

@@ -78,7 +78,7 @@ RowActivation<float> Vectorized() {
              float* dx) { RunVectorized<BackwardRow>(count, y, dy, dx); }};
 }
 
-RowActivation<float> FindActivation(absl::string_view name) {
+RowActivation<float> FindVectorizedActivation(absl::string_view name) {
   if (name == "sigmoid") return Vectorized<SigmoidRow, SigmoidGradRow>();
   if (name == "tanh") return Vectorized<TanhRow, TanhGradRow>();
   return FindRowActivation<float>(name);
@@ -189,8 +189,8 @@ class RecurrenceKernel : public Kernel {
       return absl::UnimplementedError("float32 only");
     }
     ASSIGN_OR_RETURN(options_, ReadRecurrenceOptions(spec.attributes));
-    activations_ = {FindActivation(options_.activation),
-                    FindActivation(options_.recurrent_activation)};
+    activations_ = {FindVectorizedActivation(options_.activation),
+                    FindVectorizedActivation(options_.recurrent_activation)};
     extents_ = {outputs.dim(0), outputs.dim(1), outputs.dim(2)};
     UseOpenMpThreads(1);
     const int64_t count = PartCount();
@@ -275,7 +275,7 @@ class RecurrenceKernel : public Kernel {
   internal::ScratchLayout scratch_;
 };
 
-class ForwardKernel : public RecurrenceKernel {
+class RecurrenceForwardKernel : public RecurrenceKernel {
  public:
   using RecurrenceKernel::RecurrenceKernel;
 
@@ -295,7 +295,7 @@ class ForwardKernel : public RecurrenceKernel {
   }
 };
 
-class BackwardKernel : public RecurrenceKernel {
+class RecurrenceBackwardKernel : public RecurrenceKernel {
  public:
   using RecurrenceKernel::RecurrenceKernel;
 
@@ -320,8 +320,9 @@ class BackwardKernel : public RecurrenceKernel {
 namespace internal {
 
 void RegisterCpuRecurrenceKernels(KernelRegistry* registry) {
-  registry->Register("Recurrence", CreateOneDnnKernel<ForwardKernel>);
-  registry->Register("RecurrenceGrad", CreateOneDnnKernel<BackwardKernel>);
+  registry->Register("Recurrence", CreateOneDnnKernel<RecurrenceForwardKernel>);
+  registry->Register("RecurrenceGrad",
+                     CreateOneDnnKernel<RecurrenceBackwardKernel>);
 }
 
 }  // namespace internal

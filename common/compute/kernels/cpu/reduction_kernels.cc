@@ -19,6 +19,8 @@
 namespace muster {
 namespace {
 
+using internal::KernelOr;
+
 // The number of elements that are summed in float32 before the sum continues in
 // float64 or in another row, which bounds the rounding error of long sums.
 constexpr int64_t kBlockElements = 4096;
@@ -218,8 +220,6 @@ class CumSumKernel : public Kernel {
   const bool reverse_;
   std::vector<double> sums_;
 };
-
-using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
 std::vector<bool> ReducedAxes(const KernelSpec& spec) {
   const int rank = spec.inputs[0].shape.rank();

@@ -1,12 +1,17 @@
 #ifndef COMMON_COMPUTE_KERNELS_CPU_REGISTER_CPU_KERNELS_H_
 #define COMMON_COMPUTE_KERNELS_CPU_REGISTER_CPU_KERNELS_H_
 
+#include <memory>
+
+#include "absl/status/statusor.h"
 #include "common/compute/kernels/kernel.h"
 
 // Registration of the families of CPU kernels. CpuKernels() calls each function
 // once. CPU kernels have priority over the reference kernels and return
 // kUnimplemented for types that they do not support.
 namespace muster::internal {
+
+using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
 void RegisterCpuActivationKernels(KernelRegistry* registry);
 void RegisterCpuArithmeticKernels(KernelRegistry* registry);

@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
+using internal::KernelOr;
 
 // Calls use(position, index) for each index. An error if one is not in [0,
 // bound).
