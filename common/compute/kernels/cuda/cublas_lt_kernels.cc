@@ -30,7 +30,7 @@ std::optional<int64_t> BatchStride(const Shape& shape, const Shape& batch) {
 }
 
 // Without the epilogue.
-absl::StatusOr<MatMulProblem> ProblemOf(const KernelSpec& spec) {
+absl::StatusOr<MatMulProblem> MatMulProblemOf(const KernelSpec& spec) {
   const Shape& a = spec.inputs[0].shape;
   const Shape& b = spec.inputs[1].shape;
   const Shape& y = spec.outputs[0].shape;
@@ -128,7 +128,7 @@ absl::Status RunAfter(const KernelArguments& product, Kernel* kernel) {
 KernelOr MakeWay(const KernelSpec& spec, const KernelTarget& target,
                  const std::shared_ptr<CublasLt>& library,
                  const KernelRegistry& elementwise, const MatMulSteps& way) {
-  ASSIGN_OR_RETURN(MatMulProblem problem, ProblemOf(spec));
+  ASSIGN_OR_RETURN(MatMulProblem problem, MatMulProblemOf(spec));
   problem.epilogue = way.epilogue;
   problem.tensor_float_32 = target.device->tensor_float_32();
   ASSIGN_OR_RETURN(std::shared_ptr<MatMulPlan> plan,
@@ -149,9 +149,9 @@ KernelOr MakeWay(const KernelSpec& spec, const KernelTarget& target,
       {.scratch_bytes = scratch_bytes});
 }
 
-KernelOr MakeMatMul(const KernelSpec& spec, const KernelTarget& target,
-                    const std::shared_ptr<CublasLt>& library,
-                    const KernelRegistry& elementwise) {
+KernelOr MakeCublasLtMatMul(const KernelSpec& spec, const KernelTarget& target,
+                            const std::shared_ptr<CublasLt>& library,
+                            const KernelRegistry& elementwise) {
   absl::Status refusal;
   for (const MatMulSteps& way : WaysOf(spec)) {
     KernelOr kernel = MakeWay(spec, target, library, elementwise, way);
@@ -203,7 +203,8 @@ void RegisterCublasLtKernels(KernelRegistry* registry,
     RegisterDevice(registry, target, op,
                    [library, elementwise](const KernelSpec& spec,
                                           const KernelTarget& where) {
-                     return MakeMatMul(spec, where, library, *elementwise);
+                     return MakeCublasLtMatMul(spec, where, library,
+                                               *elementwise);
                    });
   }
   for (const char* op :
@@ -213,7 +214,7 @@ void RegisterCublasLtKernels(KernelRegistry* registry,
         [library, elementwise](const KernelSpec& spec,
                                const KernelTarget& where) -> KernelOr {
           ASSIGN_OR_RETURN(const KernelSpec product, ProductOf(spec));
-          return MakeMatMul(product, where, library, *elementwise);
+          return MakeCublasLtMatMul(product, where, library, *elementwise);
         });
   }
 }

@@ -21,8 +21,9 @@ constexpr size_t kGradientInputs = 6;
 
 // `first_input` is the position of q, which k and v follow, and `bias` that of
 // the bias, if there is one.
-absl::StatusOr<AttentionProblem> ProblemOf(const KernelSpec& spec,
-                                           size_t first_input, size_t bias) {
+absl::StatusOr<AttentionProblem> AttentionProblemOf(const KernelSpec& spec,
+                                                    size_t first_input,
+                                                    size_t bias) {
   const TensorType& q = spec.inputs[first_input];
   ASSIGN_OR_RETURN(
       const AttentionGeometry geometry,
@@ -36,10 +37,11 @@ absl::StatusOr<AttentionProblem> ProblemOf(const KernelSpec& spec,
       .is_causal = spec.attributes.GetOr(kAttentionCausalAttribute, false)};
 }
 
-using Operands = absl::InlinedVector<void*, CudnnExecution::kOperandsMax>;
+using AttentionOperands =
+    absl::InlinedVector<void*, CudnnExecution::kOperandsMax>;
 
 void AddBias(const KernelArguments& arguments, size_t bias,
-             Operands* operands) {
+             AttentionOperands* operands) {
   if (arguments.inputs.size() > bias) {
     operands->push_back(arguments.inputs[bias]->address());
   }
@@ -48,7 +50,7 @@ void AddBias(const KernelArguments& arguments, size_t bias,
 KernelOr MakeAttention(const KernelSpec& spec, const KernelTarget& target,
                        const std::shared_ptr<Cudnn>& library) {
   ASSIGN_OR_RETURN(const AttentionProblem problem,
-                   ProblemOf(spec, 0, kForwardInputs));
+                   AttentionProblemOf(spec, 0, kForwardInputs));
   ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> attention,
                    CudnnExecution::Create(library, problem));
   const size_t scratch_bytes = attention->workspace_bytes();
@@ -56,7 +58,7 @@ KernelOr MakeAttention(const KernelSpec& spec, const KernelTarget& target,
       target,
       [attention = std::move(attention)](const DeviceRun& run) {
         const KernelArguments& arguments = run.arguments;
-        Operands operands = {
+        AttentionOperands operands = {
             arguments.inputs[0]->address(), arguments.inputs[1]->address(),
             arguments.inputs[2]->address(), arguments.outputs[0]->address(),
             arguments.outputs[1]->address()};
@@ -79,7 +81,7 @@ KernelOr MakeAttentionGrad(const KernelSpec& spec, const KernelTarget& target,
                            const std::shared_ptr<Cudnn>& library) {
   if (!HasReproducibleGradient(*target.device)) return Unsupported(spec);
   ASSIGN_OR_RETURN(AttentionProblem problem,
-                   ProblemOf(spec, 1, kGradientInputs));
+                   AttentionProblemOf(spec, 1, kGradientInputs));
   problem.is_gradient = true;
   ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> gradient,
                    CudnnExecution::Create(library, problem));
@@ -95,7 +97,7 @@ KernelOr MakeAttentionGrad(const KernelSpec& spec, const KernelTarget& target,
       [gradient = std::move(gradient), workspace_bytes](const DeviceRun& run) {
         const KernelArguments& arguments = run.arguments;
         uint8_t* const scratch = arguments.scratch.data();
-        Operands operands;
+        AttentionOperands operands;
         for (size_t i = 0; i < kGradientInputs; ++i) {
           operands.push_back(arguments.inputs[i]->address());
         }

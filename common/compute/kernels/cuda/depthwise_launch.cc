@@ -17,8 +17,6 @@ namespace {
 constexpr int64_t kAccessBytes = 16;
 constexpr int64_t kInt32End = int64_t{1} << 31;
 
-int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 DepthwiseAxis AxisOf(const WindowAxis& axis) {
   return {.input_extent = static_cast<int32_t>(axis.input_extent),
           .output_extent = static_cast<int32_t>(axis.output_extent),

@@ -109,13 +109,12 @@ KernelOr MakePool(const KernelSpec& spec, const KernelTarget& target,
   });
 }
 
-int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Sets how blocks share the rows: about `blocks` of them, each thread with
 // rows_of_thread rows or more, and each part with part_rows_min. All depends on
 // the shape only, because the order of sums does.
-LaunchShape SplitRows(int64_t blocks, int64_t rows_of_thread,
-                      int64_t part_rows_min, BatchNormParameters* parameters) {
+LaunchShape SplitBatchNormRows(int64_t blocks, int64_t rows_of_thread,
+                               int64_t part_rows_min,
+                               BatchNormParameters* parameters) {
   constexpr int64_t kThreads = BatchNormParameters::kThreads;
   const int64_t rows = parameters->rows;
   const int64_t vectors =
@@ -150,7 +149,7 @@ struct BatchNormPlan {
   size_t factor_bytes;
 };
 
-BatchNormActivation ActivationOf(const KernelSpec& spec) {
+BatchNormActivation BatchNormActivationOf(const KernelSpec& spec) {
   const auto name = spec.attributes.GetOr<std::string>("activation", "");
   if (name == "Relu") return BatchNormActivation::kRelu;
   if (name == "Relu6") return BatchNormActivation::kRelu6;
@@ -168,13 +167,13 @@ BatchNormPlan PlanBatchNorm(const KernelSpec& spec) {
   sums.channels = x.dim(x.rank() - 1);
   sums.rows = x.ElementCountInRange(0, x.rank() - 1);
   sums.epsilon = spec.attributes.GetOr("epsilon", 0.0);
-  sums.activation = ActivationOf(spec);
+  sums.activation = BatchNormActivationOf(spec);
   sums.vector = is_double ? 2 : 4;
   if (sums.channels % sums.vector != 0) sums.vector = 1;
   plan.apply = sums;
   // Parts of fewer rows would have more to combine than to read.
-  plan.sums_shape = SplitRows(kBlocks, 8, 64, &plan.sums);
-  plan.apply_shape = SplitRows(2 * kBlocks, 4, 1, &plan.apply);
+  plan.sums_shape = SplitBatchNormRows(kBlocks, 8, 64, &plan.sums);
+  plan.apply_shape = SplitBatchNormRows(2 * kBlocks, 4, 1, &plan.apply);
   constexpr int64_t kChannels = BatchNormParameters::kCombineChannels;
   plan.combine_shape.grid[0] =
       static_cast<uint32_t>(CeilOfRatio(sums.channels, kChannels));

@@ -91,6 +91,9 @@ KernelOr MakeDeviceKernel(const KernelTarget& target,
                           std::function<absl::Status(const DeviceRun& run)> run,
                           const DeviceKernelOptions& options = {});
 
+// Returns a / b, rounded up.
+inline int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // The shape of a launch of one thread for each of `count` elements.
 LaunchShape ThreadForEach(int64_t count);
 
@@ -109,6 +112,11 @@ ElementType ElementTypeOf(DType dtype);
 // all integers and bool.
 enum class ComputeType { kFloat, kDouble, kInt64 };
 ComputeType ComputeTypeOf(DType dtype);
+
+// True for floating types and integers, but not for bool.
+inline bool IsNumber(DType dtype) {
+  return IsFloating(dtype) || IsInteger(dtype);
+}
 
 absl::Status Unsupported(const KernelSpec& spec);
 

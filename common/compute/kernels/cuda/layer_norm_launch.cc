@@ -17,12 +17,10 @@ using Parameters = LayerNormParameters;
 constexpr int64_t kWarp = 32;
 constexpr int64_t kMultiprocessors = 132;  // Of an H100.
 
-int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // How the lanes of blocks share a row.
 enum class RowLength { kOneVector, kSomeVectors, kLong };
 
-struct RowPlan {
+struct LayerNormPlan {
   RowLength length;
   Parameters parameters;
   LaunchShape shape;       // Without the grid.
@@ -36,8 +34,8 @@ bool IsDouble(const KernelSpec& spec) {
 
 // Returns what depends on the shape of rows. All of it depends on shapes only,
 // because the order of sums does.
-RowPlan PlanRows(const KernelSpec& spec, int scale_input) {
-  RowPlan plan = {};
+LayerNormPlan PlanLayerNorm(const KernelSpec& spec, int scale_input) {
+  LayerNormPlan plan = {};
   Parameters& p = plan.parameters;
   const Shape& x = spec.inputs[0].shape;
   const Shape& scale = spec.inputs[scale_input].shape;
@@ -75,7 +73,8 @@ RowPlan PlanRows(const KernelSpec& spec, int scale_input) {
 
 // Gives the blocks of about `threads` threads equal parts of the rows, and each
 // thread thread_rows rows or more.
-void SplitRows(int64_t threads, int64_t thread_rows, RowPlan* plan) {
+void SplitLayerNormRows(int64_t threads, int64_t thread_rows,
+                        LayerNormPlan* plan) {
   // More are added up in float by a thread only where parts would be many.
   constexpr int64_t kThreadRowsMax = 256;
   Parameters& p = plan->parameters;
@@ -124,9 +123,9 @@ absl::string_view Prefix(RowLength length) {
 // x, scale, offset -> y, mean, inverse.
 KernelOr MakeLayerNorm(const KernelSpec& spec, const KernelTarget& target) {
   if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
-  RowPlan plan = PlanRows(spec, 1);
+  LayerNormPlan plan = PlanLayerNorm(spec, 1);
   // Twice as many threads as fit, so that blocks end at different times.
-  SplitRows(2 * kMultiprocessors * 2048, 1, &plan);
+  SplitLayerNormRows(2 * kMultiprocessors * 2048, 1, &plan);
   if (plan.length == RowLength::kLong) plan.shape = plan.long_shape;
   ASSIGN_OR_RETURN(const DeviceFunction function,
                    Find(target, spec, Prefix(plan.length)));
@@ -151,10 +150,11 @@ KernelOr MakeLayerNorm(const KernelSpec& spec, const KernelTarget& target) {
 // gradient, x, scale, mean, inverse -> the gradients of x, scale and offset.
 KernelOr MakeLayerNormGrad(const KernelSpec& spec, const KernelTarget& target) {
   if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
-  RowPlan plan = PlanRows(spec, 2);
+  LayerNormPlan plan = PlanLayerNorm(spec, 2);
   const bool is_long = plan.length == RowLength::kLong;
   // Parts of fewer rows would have more to combine than to read.
-  SplitRows(kMultiprocessors * 1024, plan.shape.block[1] > 1 ? 2 : 8, &plan);
+  SplitLayerNormRows(kMultiprocessors * 1024, plan.shape.block[1] > 1 ? 2 : 8,
+                     &plan);
   ASSIGN_OR_RETURN(
       const DeviceFunction gradient,
       Find(target, spec, absl::StrCat(Prefix(plan.length), "_gradient")));

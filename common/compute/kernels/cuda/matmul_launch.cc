@@ -16,7 +16,7 @@ using Activation = MatMulParameters::Activation;
 // A CUDA grid has at most this many blocks along y.
 constexpr int64_t kMatricesMax = 65535;
 
-absl::StatusOr<Activation> ActivationOf(const KernelSpec& spec) {
+absl::StatusOr<Activation> MatMulActivationOf(const KernelSpec& spec) {
   const auto name = spec.attributes.GetOr<std::string>("activation", "");
   if (name.empty()) return Activation::kNone;
   if (name == "Relu") return Activation::kRelu;
@@ -48,7 +48,7 @@ DeviceLayout BatchLayout(const Shape& shape, const Shape& batch) {
 // MatMul, and FusedMatMulBias, which has a bias row and an activation.
 KernelOr MakeMatMul(const KernelSpec& spec, const KernelTarget& target) {
   const DType dtype = spec.inputs[0].dtype;
-  if (!IsFloating(dtype) && !IsInteger(dtype)) return Unsupported(spec);
+  if (!IsNumber(dtype)) return Unsupported(spec);
   const Shape& a = spec.inputs[0].shape;
   const Shape& b = spec.inputs[1].shape;
   const Shape& y = spec.outputs[0].shape;
@@ -64,7 +64,7 @@ KernelOr MakeMatMul(const KernelSpec& spec, const KernelTarget& target) {
                spec.attributes.GetOr("transpose_b", false));
   parameters.a_batch = BatchLayout(a, batch);
   parameters.b_batch = BatchLayout(b, batch);
-  ASSIGN_OR_RETURN(parameters.activation, ActivationOf(spec));
+  ASSIGN_OR_RETURN(parameters.activation, MatMulActivationOf(spec));
   const LaunchShape shape = ShapeOf(parameters, batch.element_count());
   return MakeDeviceKernel(
       target, [function, shape, parameters](const DeviceRun& run) mutable {

@@ -140,9 +140,10 @@ absl::StatusOr<Plan> MakePlan(const KernelSpec& spec,
 
 // The operands of one run, as arrays of C.
 template <typename C>
-class Operands {
+class RecurrenceOperands {
  public:
-  Operands(const Plan& plan, const DeviceRun& run) : plan_(plan), run_(run) {}
+  RecurrenceOperands(const Plan& plan, const DeviceRun& run)
+      : plan_(plan), run_(run) {}
 
   C* input_data(int i) const {
     return At(plan_.input_offsets[i], run_.input(i));
@@ -187,7 +188,7 @@ class Operands {
 
 template <typename C>
 absl::Status RunForward(const Plan& plan, const DeviceRun& run,
-                        Operands<C>& operands,
+                        RecurrenceOperands<C>& operands,
                         const RecurrenceParameters& parameters) {
   RecurrenceForwardParameters<C> forward = {
       parameters, recurrence::MakeForwardOperands<C>(plan.options, operands)};
@@ -197,7 +198,7 @@ absl::Status RunForward(const Plan& plan, const DeviceRun& run,
 
 template <typename C>
 absl::Status RunBackward(const Plan& plan, const DeviceRun& run,
-                         Operands<C>& operands,
+                         RecurrenceOperands<C>& operands,
                          const RecurrenceParameters& parameters) {
   CopyParameters copy = plan.transposition;
   copy.from = operands.input_data(1);
@@ -218,7 +219,7 @@ KernelOr MakeFor(const KernelSpec& spec, const KernelTarget& target) {
       target,
       [plan = std::move(plan),
        is_gradient = IsGradient(spec)](const DeviceRun& run) -> absl::Status {
-        Operands<C> operands(plan, run);
+        RecurrenceOperands<C> operands(plan, run);
         RETURN_IF_ERROR(operands.ConvertInputs());
         RecurrenceParameters parameters = plan.parameters;
         if (plan.memory_offset != kInPlace) {

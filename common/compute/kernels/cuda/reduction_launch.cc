@@ -18,8 +18,6 @@ std::vector<int64_t> AxesOf(const KernelSpec& spec) {
   return spec.attributes.GetOr<std::vector<int64_t>>("axes", {});
 }
 
-bool IsNumber(DType dtype) { return IsFloating(dtype) || IsInteger(dtype); }
-
 // Sets what the reduction of no elements is.
 void SetInitial(DType dtype, ReduceParameters* parameters) {
   const auto lowest_and_highest = [&]<typename T>() {

@@ -14,11 +14,9 @@
 namespace muster::internal {
 namespace {
 
-int64_t RowLength(const TensorType& type) {
+int64_t LengthOfRows(const TensorType& type) {
   return type.shape.dim(type.shape.rank() - 1);
 }
-
-bool IsNumber(DType dtype) { return IsFloating(dtype) || IsInteger(dtype); }
 
 // The kernel for elements of `dtype`.
 absl::StatusOr<DeviceFunction> FindRowFunction(const KernelTarget& target,
@@ -42,11 +40,11 @@ KernelOr MakeTopK(const KernelSpec& spec, const KernelTarget& target) {
                    FindRowFunction(target, "take_top", dtype));
   SortElementsParameters parameters = {};
   parameters.count = spec.inputs[0].shape.element_count();
-  parameters.length = RowLength(spec.inputs[0]);
+  parameters.length = LengthOfRows(spec.inputs[0]);
   parameters.smallest_first = spec.attributes.GetOr("smallest", false);
   const TakeTopParameters top = {.count = spec.outputs[0].shape.element_count(),
                                  .length = parameters.length,
-                                 .k = RowLength(spec.outputs[0]),
+                                 .k = LengthOfRows(spec.outputs[0]),
                                  .elements = {},
                                  .sorted = nullptr,
                                  .values = {},
@@ -83,8 +81,8 @@ AlongRowsParameters AlongRowsOf(const KernelSpec& spec,
                                 const TensorType& with_length) {
   AlongRowsParameters parameters = {};
   parameters.count = spec.inputs[1].shape.element_count();
-  parameters.width = RowLength(spec.inputs[1]);
-  parameters.length = RowLength(with_length);
+  parameters.width = LengthOfRows(spec.inputs[1]);
+  parameters.length = LengthOfRows(with_length);
   return parameters;
 }
 
