@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_REFERENCE_ELEMENTS_H_
 #define COMMON_COMPUTE_KERNELS_REFERENCE_ELEMENTS_H_
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -47,6 +48,14 @@ T Narrow(From value) {
     return T(static_cast<float>(value));
   } else {
     return static_cast<T>(value);
+  }
+}
+
+// Copies all elements, which are not strings, to memory of the same size; the
+// two may overlap.
+inline void CopyElements(const Tensor& from, Tensor* to) {
+  if (from.size_bytes() > 0) {
+    std::memmove(to->mutable_raw_data(), from.raw_data(), from.size_bytes());
   }
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <iostream>
 #include <string>
 
@@ -11,12 +10,6 @@
 // Print and Assert.
 namespace muster::internal {
 namespace {
-
-void Copy(const Tensor& from, Tensor* to) {
-  if (from.size_bytes() > 0) {
-    std::memmove(to->mutable_raw_data(), from.raw_data(), from.size_bytes());
-  }
-}
 
 KernelOr MakePrint(const KernelSpec& spec) {
   return MakeKernel(
@@ -32,7 +25,7 @@ KernelOr MakePrint(const KernelSpec& spec) {
         absl::StrAppend(&line, count < x.element_count() ? " ...]\n" : "]\n");
         // At once, so that lines of other threads do not come between.
         std::cerr << line;
-        Copy(x, arguments.outputs[0]);
+        CopyElements(x, arguments.outputs[0]);
         return absl::OkStatus();
       },
       /*shared_inputs=*/1);
@@ -49,7 +42,7 @@ KernelOr MakeAssert(const KernelSpec& spec) {
               absl::StrCat(message, " (the condition is false at element ",
                            found - condition.begin(), ")"));
         }
-        Copy(*arguments.inputs[0], arguments.outputs[0]);
+        CopyElements(*arguments.inputs[0], arguments.outputs[0]);
         return absl::OkStatus();
       },
       /*shared_inputs=*/1);

@@ -18,12 +18,6 @@ namespace {
 // A loop that takes longer is hanging.
 constexpr std::chrono::minutes kLoopTimeout(10);
 
-void Copy(const Tensor& from, Tensor* to) {
-  if (from.size_bytes() > 0) {
-    std::memcpy(to->mutable_raw_data(), from.raw_data(), from.size_bytes());
-  }
-}
-
 // Drops what others may own: variables are updated in place only if nothing
 // refers to their memory. Of equal results, the first one is kept.
 void ReleaseShared(std::vector<Tensor>* tensors) {
@@ -46,7 +40,7 @@ class CondKernel : public Kernel {
     const absl::Status status =
         subgraphs_[branch]->Run(operands_, arguments, &results);
     for (size_t i = 0; status.ok() && i < results.size(); ++i) {
-      Copy(results[i], arguments.outputs[i]);
+      CopyElements(results[i], arguments.outputs[i]);
     }
     ReleaseShared(&operands_);
     ReleaseShared(&results);
@@ -76,7 +70,7 @@ class LoopKernel : public Kernel {
     deadline_ = std::chrono::steady_clock::now() + kLoopTimeout;
     absl::Status status = RunIterations(arguments);
     for (int i = 0; status.ok() && i < carry_count_; ++i) {
-      Copy(operands_[i], arguments.outputs[i]);
+      CopyElements(operands_[i], arguments.outputs[i]);
     }
     // The carry may be what an iteration returned.
     for (Tensor& operand : operands_) operand = Tensor();
@@ -105,7 +99,7 @@ class LoopKernel : public Kernel {
   void KeepCarry(const KernelArguments& arguments, int64_t row, size_t first) {
     for (int i = 0; i < carry_count_; ++i) {
       Tensor to = arguments.outputs[first + i]->SliceRows(row, row + 1);
-      Copy(operands_[i], &to);
+      CopyElements(operands_[i], &to);
     }
   }
 
@@ -148,7 +142,7 @@ class ScanKernel : public LoopKernel {
       RETURN_IF_ERROR(RunIteration(arguments));
       for (size_t k = carry_count_; k < first_kept; ++k) {
         Tensor to = arguments.outputs[k]->SliceRows(row, row + 1);
-        Copy(results_[0][k], &to);
+        CopyElements(results_[0][k], &to);
       }
     }
     return absl::OkStatus();
@@ -163,7 +157,8 @@ class ScanKernel : public LoopKernel {
       if (!rows_[i].IsSoleOwner()) {
         rows_[i] = Tensor(row_types_[i].dtype, row_types_[i].shape);
       }
-      Copy(arguments.inputs[position]->SliceRows(row, row + 1), &rows_[i]);
+      CopyElements(arguments.inputs[position]->SliceRows(row, row + 1),
+                   &rows_[i]);
       operands_[position] = rows_[i];
     }
   }

@@ -9,8 +9,8 @@ namespace muster::internal {
 namespace {
 
 // Images as rows of channels.
-struct Rows {
-  explicit Rows(const KernelSpec& spec) {
+struct ChannelRows {
+  explicit ChannelRows(const KernelSpec& spec) {
     const Shape& x = spec.inputs[0].shape;
     channels = x.dim(x.rank() - 1);
     count = x.ElementCountInRange(0, x.rank() - 1);
@@ -43,7 +43,7 @@ double EpsilonOf(const KernelSpec& spec) {
 
 KernelOr MakeTraining(const KernelSpec& spec) {
   const auto make = [&]<typename T, typename U>() {
-    return MakeKernel([rows = Rows(spec), epsilon = EpsilonOf(spec)](
+    return MakeKernel([rows = ChannelRows(spec), epsilon = EpsilonOf(spec)](
                           const KernelArguments& arguments) {
       const auto x = arguments.inputs[0]->flat<T>();
       const auto scale = arguments.inputs[1]->flat<U>();
@@ -79,7 +79,7 @@ KernelOr MakeTraining(const KernelSpec& spec) {
 
 KernelOr MakeTrainingGrad(const KernelSpec& spec) {
   const auto make = [&]<typename T, typename U>() {
-    return MakeKernel([rows = Rows(spec), epsilon = EpsilonOf(spec)](
+    return MakeKernel([rows = ChannelRows(spec), epsilon = EpsilonOf(spec)](
                           const KernelArguments& arguments) {
       const auto dy = arguments.inputs[0]->flat<T>();
       const auto x = arguments.inputs[1]->flat<T>();
@@ -118,7 +118,7 @@ KernelOr MakeTrainingGrad(const KernelSpec& spec) {
 
 KernelOr MakeInference(const KernelSpec& spec) {
   const auto make = [&]<typename T, typename U>() {
-    return MakeKernel([rows = Rows(spec), epsilon = EpsilonOf(spec)](
+    return MakeKernel([rows = ChannelRows(spec), epsilon = EpsilonOf(spec)](
                           const KernelArguments& arguments) {
       const auto x = arguments.inputs[0]->flat<T>();
       const auto scale = arguments.inputs[1]->flat<U>();

@@ -1,4 +1,3 @@
-#include <cstring>
 
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
@@ -19,8 +18,8 @@ void CopyWords(const Tensor& from, const StridedIndex& from_index, Tensor* to,
   }
 }
 
-void Copy(const Tensor& from, const StridedIndex& from_index, Tensor* to,
-          const StridedIndex& to_index) {
+void CopyIndexed(const Tensor& from, const StridedIndex& from_index, Tensor* to,
+                 const StridedIndex& to_index) {
   const int64_t count = to_index.element_count();
   switch (SizeOf(from.dtype())) {
     case 1:
@@ -40,8 +39,8 @@ KernelOr MakeView(const KernelSpec& spec) {
   return MakeKernel(
       [copies = ViewCopiesOf(spec)](const KernelArguments& arguments) {
         for (const ViewCopy& copy : copies) {
-          Copy(*arguments.inputs[copy.input], copy.from,
-               arguments.outputs[copy.output], copy.to);
+          CopyIndexed(*arguments.inputs[copy.input], copy.from,
+                      arguments.outputs[copy.output], copy.to);
         }
         return absl::OkStatus();
       });
@@ -52,11 +51,7 @@ KernelOr MakeSame(const KernelSpec& spec) {
   if (spec.inputs[0].dtype == DType::kString) return UnsupportedTypes(spec);
   return MakeKernel(
       [](const KernelArguments& arguments) {
-        const Tensor& input = *arguments.inputs[0];
-        if (input.size_bytes() > 0) {
-          std::memmove(arguments.outputs[0]->mutable_raw_data(),
-                       input.raw_data(), input.size_bytes());
-        }
+        CopyElements(*arguments.inputs[0], arguments.outputs[0]);
         return absl::OkStatus();
       },
       /*shared_inputs=*/1);
@@ -90,7 +85,7 @@ KernelOr MakePad(const KernelSpec& spec) {
       for (T& element : arguments.outputs[0]->mutable_flat<T>()) {
         element = Narrow<T>(value);
       }
-      Copy(*arguments.inputs[0], input_index, arguments.outputs[0], box);
+      CopyIndexed(*arguments.inputs[0], input_index, arguments.outputs[0], box);
       return absl::OkStatus();
     });
   };
