@@ -1,6 +1,5 @@
 #include "common/compute/kernels/cuda/cudnn/attention_graph.h"
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -18,15 +17,14 @@ using cudnn::DescriptorType;
 using cudnn::PointwiseMode;
 using cudnn::ReductionOperator;
 
-// Batch, heads, rows, columns.
-using Axes = std::array<int64_t, 4>;
+// Axes are batch, heads, rows, columns.
 
-Axes RowOrder(const Axes& extents) {
+CudnnAxes RowOrder(const CudnnAxes& extents) {
   return {extents[1] * extents[2] * extents[3], extents[2] * extents[3],
           extents[3], 1};
 }
 
-Axes Transposed(Axes axes) {
+CudnnAxes Transposed(CudnnAxes axes) {
   std::swap(axes[2], axes[3]);
   return axes;
 }
@@ -55,24 +53,24 @@ class GraphMaker {
   }
   // float32[batch, heads, time] in memory.
   Tensor RowOperand(int64_t batch, int64_t heads, int64_t time) {
-    const Axes extents = {batch, heads, time, 1};
+    const CudnnAxes extents = {batch, heads, time, 1};
     return InMemory(DType::kFloat32, extents, RowOrder(extents));
   }
-  Tensor BiasOperand(const Axes& extents) {
+  Tensor BiasOperand(const CudnnAxes& extents) {
     return InMemory(dtype_, extents, RowOrder(extents));
   }
   // A number that the host passes with the addresses.
   Tensor Scalar(double value) {
-    const Axes ones = {1, 1, 1, 1};
+    const CudnnAxes ones = {1, 1, 1, 1};
     graph_.scalars.push_back({next_id_, static_cast<float>(value)});
     return MakeTensor(DType::kFloat32, ones, ones, Kind::kByValue);
   }
   // A tensor that is in no memory.
-  Tensor Virtual(const Axes& extents, DType dtype = DType::kFloat32) {
+  Tensor Virtual(const CudnnAxes& extents, DType dtype = DType::kFloat32) {
     return MakeTensor(dtype, extents, RowOrder(extents), Kind::kVirtual);
   }
   // One that is the operand of a product. The strides tell a transposed one.
-  Tensor VirtualOperand(const Axes& extents, const Axes& strides) {
+  Tensor VirtualOperand(const CudnnAxes& extents, const CudnnAxes& strides) {
     return MakeTensor(dtype_, extents, strides, Kind::kVirtual);
   }
 
@@ -94,7 +92,8 @@ class GraphMaker {
   }
 
   // y = x where the column is at most the row, and `masked` elsewhere.
-  void MaskCausally(const Axes& extents, Tensor x, Tensor masked, Tensor y) {
+  void MaskCausally(const CudnnAxes& extents, Tensor x, Tensor masked,
+                    Tensor y) {
     const Tensor row = Virtual(extents, DType::kInt32);
     AddPointwise({PointwiseMode::kIndex, DType::kInt32, 2}, {.x = x}, row);
     const Tensor column = Virtual(extents, DType::kInt32);
@@ -192,13 +191,14 @@ class GraphMaker {
     return graph_.descriptors.back().handle();
   }
 
-  Tensor InMemory(DType dtype, const Axes& extents, const Axes& strides) {
+  Tensor InMemory(DType dtype, const CudnnAxes& extents,
+                  const CudnnAxes& strides) {
     graph_.operand_ids.push_back(next_id_);
     return MakeTensor(dtype, extents, strides, Kind::kInMemory);
   }
 
-  Tensor MakeTensor(DType dtype, const Axes& extents, const Axes& strides,
-                    Kind kind) {
+  Tensor MakeTensor(DType dtype, const CudnnAxes& extents,
+                    const CudnnAxes& strides, Kind kind) {
     const int64_t id = next_id_++;
     return Make(DescriptorType::kTensor, [&](CudnnDescriptor* tensor) {
       tensor->Set(AttributeName::kTensorDataType, CudnnDataTypeOf(dtype));
@@ -235,8 +235,8 @@ using Tensor = GraphMaker::Tensor;
 Tensor MakeScores(const AttentionProblem& problem, Tensor q, Tensor k,
                   Tensor scale, GraphMaker* make) {
   const AttentionGeometry& geometry = problem.geometry;
-  const Axes extents = {geometry.batch, geometry.heads, geometry.query_count,
-                        geometry.key_count};
+  const CudnnAxes extents = {geometry.batch, geometry.heads,
+                             geometry.query_count, geometry.key_count};
   const Tensor products = make->Virtual(extents);
   make->MatMul(q, k, products);
   const Tensor scaled = make->Virtual(extents);
@@ -267,8 +267,8 @@ absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
   const Tensor v = make.Operand(batch, source_time, heads, value_dim);
   const Tensor o = make.Operand(batch, time, heads, value_dim);
   const Tensor statistics = make.RowOperand(batch, heads, time);
-  const Axes scores = {batch, heads, time, source_time};
-  const Axes rows = {batch, heads, time, 1};
+  const CudnnAxes scores = {batch, heads, time, source_time};
+  const CudnnAxes rows = {batch, heads, time, 1};
 
   const Tensor logits =
       MakeScores(problem, q, k, make.Scalar(problem.scale), &make);
@@ -312,9 +312,9 @@ absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
   const Tensor dv = make.Operand(batch, source_time, heads, value_dim);
   const Tensor sums = make.RowOperand(batch, heads, time);
   const Tensor scale = make.Scalar(problem.scale);
-  const Axes scores = {batch, heads, time, source_time};
-  const Axes outputs = {batch, heads, time, value_dim};
-  const Axes rows = {batch, heads, time, 1};
+  const CudnnAxes scores = {batch, heads, time, source_time};
+  const CudnnAxes outputs = {batch, heads, time, value_dim};
+  const CudnnAxes rows = {batch, heads, time, 1};
 
   const Tensor shares = make.Virtual(outputs);
   make.Pointwise(PointwiseMode::kMul, d_o, o, shares);

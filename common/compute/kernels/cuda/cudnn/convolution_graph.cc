@@ -1,6 +1,5 @@
 #include "common/compute/kernels/cuda/cudnn/convolution_graph.h"
 
-#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -14,9 +13,8 @@ namespace {
 using cudnn::AttributeName;
 using cudnn::DescriptorType;
 
-// In cuDNN's order of axes: batch, channels, height, width, or for kernels
+// Axes are in cuDNN's order: batch, channels, height, width, or for kernels
 // outputs, inputs of a group, height, width.
-using Axes = std::array<int64_t, 4>;
 
 // The unique ids of the operands.
 constexpr int64_t kX = 'x';
@@ -25,8 +23,8 @@ constexpr int64_t kY = 'y';
 
 absl::StatusOr<CudnnDescriptor> MakeTensor(const CudnnTarget& target,
                                            DType dtype, int64_t id,
-                                           const Axes& extents,
-                                           const Axes& strides) {
+                                           const CudnnAxes& extents,
+                                           const CudnnAxes& strides) {
   ASSIGN_OR_RETURN(
       CudnnDescriptor tensor,
       CudnnDescriptor::Create(target.api, DescriptorType::kTensor));

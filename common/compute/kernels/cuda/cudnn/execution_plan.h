@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_KERNELS_CUDA_CUDNN_EXECUTION_PLAN_H_
 #define COMMON_COMPUTE_KERNELS_CUDA_CUDNN_EXECUTION_PLAN_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,6 +27,10 @@ struct CudnnTarget {
 
 // Returns cuDNN's name of a floating type, int32 or bool.
 cudnn::CudnnDataType CudnnDataTypeOf(DType dtype);
+
+// The extents or the strides of a tensor, or a position in it, in cuDNN's order
+// of axes.
+using CudnnAxes = std::array<int64_t, 4>;
 
 // What cuDNN is to compute: a graph of its operations.
 struct CudnnGraph {

@@ -165,7 +165,7 @@ bool IsSet(const FakeDescriptor& descriptor, AttributeName attribute) {
 }
 
 // The attributes of an operation and of its function.
-struct Names {
+struct OperationNames {
   AttributeName a, y;
   std::optional<AttributeName> b = {};
   std::optional<AttributeName> t = {};
@@ -175,34 +175,36 @@ struct Names {
   std::optional<AttributeName> mode = {};
 };
 
-std::optional<Names> NamesOf(DescriptorType type) {
+std::optional<OperationNames> OperationNamesOf(DescriptorType type) {
   switch (type) {
     case DescriptorType::kMatMulOperation:
-      return Names{.a = AttributeName::kMatMulOperationA,
-                   .y = AttributeName::kMatMulOperationC,
-                   .b = AttributeName::kMatMulOperationB,
-                   .function = AttributeName::kMatMulOperationMatMul,
-                   .function_type = DescriptorType::kMatMul,
-                   .compute_type = AttributeName::kMatMulComputeType};
+      return OperationNames{.a = AttributeName::kMatMulOperationA,
+                            .y = AttributeName::kMatMulOperationC,
+                            .b = AttributeName::kMatMulOperationB,
+                            .function = AttributeName::kMatMulOperationMatMul,
+                            .function_type = DescriptorType::kMatMul,
+                            .compute_type = AttributeName::kMatMulComputeType};
     case DescriptorType::kPointwiseOperation:
-      return Names{.a = AttributeName::kPointwiseOperationX,
-                   .y = AttributeName::kPointwiseOperationY,
-                   .b = AttributeName::kPointwiseOperationB,
-                   .t = AttributeName::kPointwiseOperationT,
-                   .function = AttributeName::kPointwiseOperationPointwise,
-                   .function_type = DescriptorType::kPointwise,
-                   .compute_type = AttributeName::kPointwiseComputeType,
-                   .mode = AttributeName::kPointwiseMode};
+      return OperationNames{
+          .a = AttributeName::kPointwiseOperationX,
+          .y = AttributeName::kPointwiseOperationY,
+          .b = AttributeName::kPointwiseOperationB,
+          .t = AttributeName::kPointwiseOperationT,
+          .function = AttributeName::kPointwiseOperationPointwise,
+          .function_type = DescriptorType::kPointwise,
+          .compute_type = AttributeName::kPointwiseComputeType,
+          .mode = AttributeName::kPointwiseMode};
     case DescriptorType::kReductionOperation:
-      return Names{.a = AttributeName::kReductionOperationX,
-                   .y = AttributeName::kReductionOperationY,
-                   .function = AttributeName::kReductionOperationReduction,
-                   .function_type = DescriptorType::kReduction,
-                   .compute_type = AttributeName::kReductionComputeType,
-                   .mode = AttributeName::kReductionOperator};
+      return OperationNames{
+          .a = AttributeName::kReductionOperationX,
+          .y = AttributeName::kReductionOperationY,
+          .function = AttributeName::kReductionOperationReduction,
+          .function_type = DescriptorType::kReduction,
+          .compute_type = AttributeName::kReductionComputeType,
+          .mode = AttributeName::kReductionOperator};
     case DescriptorType::kReshapeOperation:
-      return Names{.a = AttributeName::kReshapeOperationX,
-                   .y = AttributeName::kReshapeOperationY};
+      return OperationNames{.a = AttributeName::kReshapeOperationX,
+                            .y = AttributeName::kReshapeOperationY};
     default:
       return std::nullopt;
   }
@@ -262,7 +264,8 @@ std::optional<int64_t> FakeAttention::AddOperand(
 }
 
 bool FakeAttention::AddStep(const FakeDescriptor& operation) {
-  const std::optional<Names> names = NamesOf(operation.type());
+  const std::optional<OperationNames> names =
+      OperationNamesOf(operation.type());
   if (!names.has_value()) return false;
   Step step = {.type = operation.type()};
   if (names->function.has_value()) {

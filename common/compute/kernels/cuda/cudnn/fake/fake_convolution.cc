@@ -51,11 +51,11 @@ bool IsKernelLayout(const FakeTensor& kernel) {
 }
 
 // The names of the same attribute in the three operations.
-struct Names {
+struct ConvolutionNames {
   AttributeName alpha, beta, convolution, x, w, y;
 };
 
-Names NamesOf(DescriptorType part) {
+ConvolutionNames ConvolutionNamesOf(DescriptorType part) {
   switch (part) {
     case DescriptorType::kConvolutionForward:
       return {AttributeName::kForwardAlpha,       AttributeName::kForwardBeta,
@@ -85,8 +85,8 @@ double Factor(const FakeDescriptor& operation, AttributeName attribute) {
 }
 
 // True if types are what cuDNN lists together.
-bool AreTypesListed(const FakeDescriptor& operation, const Names& names,
-                    const FakeConvolution& made,
+bool AreTypesListed(const FakeDescriptor& operation,
+                    const ConvolutionNames& names, const FakeConvolution& made,
                     cudnn::CudnnDataType compute_type) {
   const bool is_double = made.x.type == cudnn::CudnnDataType::kFloat64;
   const auto factors =
@@ -242,7 +242,7 @@ size_t FakeTensor::size_bytes() const {
 std::optional<FakeConvolution> FakeConvolution::Of(
     const FakeDescriptor& operation) {
   if (!operation.IsComplete()) return std::nullopt;
-  const Names names = NamesOf(operation.type());
+  const ConvolutionNames names = ConvolutionNamesOf(operation.type());
   const FakeDescriptor& convolution = *operation.Descriptor(names.convolution);
   const auto x = FakeTensor::Of(*operation.Descriptor(names.x));
   const auto w = FakeTensor::Of(*operation.Descriptor(names.w));
