@@ -12,6 +12,7 @@
 #include "common/compute/ops/testing/image_type_cases.h"
 #include "common/compute/ops/testing/sequence_type_cases.h"
 #include "common/compute/ops/testing/string_type_cases.h"
+#include "common/compute/ops/testing/type_case_names.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
@@ -27,11 +28,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using List = std::vector<int64_t>;
+using type_case_names::B;
+using type_case_names::F;
+using type_case_names::I;
+using type_case_names::List;
 
-constexpr DType F = DType::kFloat32;
-constexpr DType I = DType::kInt32;
-constexpr DType B = DType::kBool;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 const Attributes& Table() {

@@ -12,8 +12,6 @@
 namespace muster {
 namespace {
 
-using Values = std::vector<Value>;
-
 ControlFlowSample CondSample(DType dtype) {
   const std::vector<TensorType> parameters(2, {dtype, {-1}});
   return {

@@ -14,6 +14,8 @@
 // Nodes of branches and loops, for the tests that go through the registry.
 namespace muster {
 
+using Values = std::vector<Value>;
+
 // Traces `function` with parameters of these types. Aborts after an error.
 std::shared_ptr<const Graph> TracedSubgraph(
     const std::vector<TensorType>& parameters, const TracedFunction& function);

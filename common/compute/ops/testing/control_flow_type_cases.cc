@@ -7,6 +7,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/testing/control_flow_samples.h"
+#include "common/compute/ops/testing/type_case_names.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
@@ -14,11 +15,9 @@
 namespace muster {
 namespace {
 
-using Values = std::vector<Value>;
-
-constexpr DType F = DType::kFloat32;
-constexpr DType I = DType::kInt64;
-constexpr DType B = DType::kBool;
+using type_case_names::B;
+using type_case_names::F;
+using type_case_names::L;
 
 std::shared_ptr<const Graph> Returns(const std::vector<TensorType>& parameters,
                                      std::vector<int> positions) {
@@ -37,7 +36,7 @@ void AddConds(std::vector<TypeCase>* cases) {
   const auto second = Returns({f, g}, {1});
   cases->push_back({"Cond", inputs, {}, "float32[2,3]", {first, second}});
   cases->push_back(
-      {"Cond", {{I, {}}, f, g}, {}, "! bool scalar", {first, second}});
+      {"Cond", {{L, {}}, f, g}, {}, "! bool scalar", {first, second}});
   cases->push_back(
       {"Cond", {{B, {1}}, f, g}, {}, "! bool scalar", {first, second}});
   cases->push_back({"Cond", inputs, {}, "! has 2 subgraphs, not 1", {first}});
@@ -48,10 +47,10 @@ void AddConds(std::vector<TypeCase>* cases) {
                     {first, Returns({f, g}, {0, 1})}});
   cases->push_back(
       {"Cond",
-       {{B, {}}, f, {I, {2, 3}}},
+       {{B, {}}, f, {L, {2, 3}}},
        {},
        "! the branches return float32[?,3] and int64[2,3]",
-       {Returns({f, {I, {2, 3}}}, {0}), Returns({f, {I, {2, 3}}}, {1})}});
+       {Returns({f, {L, {2, 3}}}, {0}), Returns({f, {L, {2, 3}}}, {1})}});
   cases->push_back({"Cond",
                     {{B, {}}, {DType::kString, {}}},
                     {},

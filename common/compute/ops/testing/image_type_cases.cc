@@ -4,18 +4,19 @@
 #include <limits>
 #include <utility>
 
+#include "common/compute/ops/testing/type_case_names.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 
 namespace muster {
 namespace {
 
-using List = std::vector<int64_t>;
+using type_case_names::D;
+using type_case_names::F;
+using type_case_names::H;
+using type_case_names::I;
+using type_case_names::List;
 
-constexpr DType F = DType::kFloat32;
-constexpr DType I = DType::kInt32;
-constexpr DType D = DType::kFloat64;
-constexpr DType H = DType::kBfloat16;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 Attributes Strided(List strides, const std::string& padding,

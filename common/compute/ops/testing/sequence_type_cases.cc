@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/compute/ops/testing/type_case_names.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
@@ -12,9 +13,9 @@
 namespace muster {
 namespace {
 
-constexpr DType F = DType::kFloat32;
-constexpr DType I = DType::kInt32;
-constexpr DType B = DType::kBool;
+using type_case_names::B;
+using type_case_names::F;
+using type_case_names::I;
 
 Attributes Recurrent(const std::string& cell, bool has_mask = false,
                      const std::string& activation = "tanh") {

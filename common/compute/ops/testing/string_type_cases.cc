@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/compute/ops/testing/type_case_names.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -12,11 +13,10 @@
 namespace muster {
 namespace {
 
-using List = std::vector<int64_t>;
-
-constexpr DType S = DType::kString;
-constexpr DType L = DType::kInt64;
-constexpr DType F = DType::kFloat32;
+using type_case_names::F;
+using type_case_names::L;
+using type_case_names::List;
+using type_case_names::S;
 
 Attributes Table() {
   return {{"vocabulary", Tensor::FromSpan<std::string>({2}, {"a", "b"})},
