@@ -14,7 +14,6 @@ namespace {
 
 using internal::TypesOr;
 
-constexpr int kRank = 4;
 constexpr int64_t kUnknown = Shape::kUnknown;
 
 // Returns the number of output channels of `kernel` for `channels` input
@@ -78,19 +77,9 @@ absl::StatusOr<Shape> ConvolvedShape(const Attributes& attributes,
   return shape;
 }
 
-absl::Status ExpectImages(const TypeRuleArguments& arguments) {
-  const int count = static_cast<int>(arguments.inputs.size());
-  RETURN_IF_ERROR(
-      ExpectSameClass(arguments, internal::DTypeClass::kFloating, 0, count));
-  for (int i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(internal::ExpectRank(arguments, i, kRank, kRank));
-  }
-  return absl::OkStatus();
-}
-
 template <ChannelsRule kChannelsRule>
 TypesOr ConvRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(ExpectImages(arguments));
+  RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   ASSIGN_OR_RETURN(
       const Shape shape,
       ConvolvedShape(arguments.attributes, kChannelsRule,
@@ -103,7 +92,7 @@ TypesOr ConvRule(const TypeRuleArguments& arguments) {
 template <ChannelsRule kChannelsRule>
 TypesOr BackpropRule(const TypeRuleArguments& arguments, int x, int kernel,
                      int gradient) {
-  RETURN_IF_ERROR(ExpectImages(arguments));
+  RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   ASSIGN_OR_RETURN(const Shape convolved,
                    ConvolvedShape(arguments.attributes, kChannelsRule,
                                   arguments.inputs[x].shape,

@@ -53,7 +53,8 @@ absl::StatusOr<int64_t> ExtentAttribute(const TypeRuleArguments& arguments,
                              kExtentMax, ", not ", extent);
 }
 
-absl::Status ExpectImages(const TypeRuleArguments& arguments, int input) {
+absl::Status ExpectImagesWithPixels(const TypeRuleArguments& arguments,
+                                    int input) {
   RETURN_IF_ERROR(internal::ExpectRank(arguments, input, 4, 4));
   const Shape& shape = arguments.inputs[input].shape;
   if (shape.dim(1) != 0 && shape.dim(2) != 0) return absl::OkStatus();
@@ -67,7 +68,7 @@ TypesOr ResizeImageRule(const TypeRuleArguments& arguments) {
                                             ? internal::DTypeClass::kFloating
                                             : internal::DTypeClass::kNumber,
                                         0, 1));
-  RETURN_IF_ERROR(ExpectImages(arguments, 0));
+  RETURN_IF_ERROR(ExpectImagesWithPixels(arguments, 0));
   Shape shape = arguments.inputs[0].shape;
   ASSIGN_OR_RETURN(const int64_t height, ExtentAttribute(arguments, "height"));
   ASSIGN_OR_RETURN(const int64_t width, ExtentAttribute(arguments, "width"));
@@ -82,8 +83,8 @@ TypesOr ResizeImageGradRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(IsBilinear(arguments).status());
   RETURN_IF_ERROR(
       ExpectSameClass(arguments, internal::DTypeClass::kFloating, 0, 2));
-  RETURN_IF_ERROR(ExpectImages(arguments, 0));
-  RETURN_IF_ERROR(ExpectImages(arguments, 1));
+  RETURN_IF_ERROR(ExpectImagesWithPixels(arguments, 0));
+  RETURN_IF_ERROR(ExpectImagesWithPixels(arguments, 1));
   const Shape& gradient = arguments.inputs[0].shape;
   const Shape& like = arguments.inputs[1].shape;
   ASSIGN_OR_RETURN(const int64_t height, ExtentAttribute(arguments, "height"));
@@ -116,7 +117,7 @@ TypesOr ImageTransformRule(const TypeRuleArguments& arguments) {
           .status());
   RETURN_IF_ERROR(
       internal::ExpectClass(arguments, internal::DTypeClass::kFloating, 0, 1));
-  RETURN_IF_ERROR(ExpectImages(arguments, 0));
+  RETURN_IF_ERROR(ExpectImagesWithPixels(arguments, 0));
   const TensorType& images = arguments.inputs[0];
   const TensorType& transforms = arguments.inputs[1];
   if (transforms.dtype != DType::kFloat32 || transforms.shape.rank() != 2 ||

@@ -50,18 +50,8 @@ absl::StatusOr<Shape> PooledShape(const Attributes& attributes,
   return shape;
 }
 
-absl::Status ExpectImages(const TypeRuleArguments& arguments) {
-  const int count = static_cast<int>(arguments.inputs.size());
-  RETURN_IF_ERROR(
-      ExpectSameClass(arguments, internal::DTypeClass::kFloating, 0, count));
-  for (int i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(internal::ExpectRank(arguments, i, 4, 4));
-  }
-  return absl::OkStatus();
-}
-
 TypesOr PoolRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(ExpectImages(arguments));
+  RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   ASSIGN_OR_RETURN(const Shape shape, PooledShape(arguments.attributes,
                                                   arguments.inputs[0].shape));
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
@@ -69,7 +59,7 @@ TypesOr PoolRule(const TypeRuleArguments& arguments) {
 
 // For <op>Grad(gradient, x).
 TypesOr PoolGradRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(ExpectImages(arguments));
+  RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   const TensorType& x = arguments.inputs[1];
   ASSIGN_OR_RETURN(const Shape pooled,
                    PooledShape(arguments.attributes, x.shape));
@@ -84,7 +74,7 @@ TypesOr PoolGradRule(const TypeRuleArguments& arguments) {
 
 // For MaxPool2DSelect(values, x).
 TypesOr MaxPoolSelectRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(ExpectImages(arguments));
+  RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   ASSIGN_OR_RETURN(const Shape x,
                    internal::MergeShapes(arguments.inputs[0].shape,
                                          arguments.inputs[1].shape));

@@ -236,8 +236,8 @@ class ForwardNode {
 };
 
 // Returns the outputs of the node, with what its gradient needs.
-std::vector<Value> OutputsWithSteps(const GradientContext& context,
-                                    const RecurrenceOptions& options) {
+std::vector<Value> RecurrenceOutputsWithSteps(
+    const GradientContext& context, const RecurrenceOptions& options) {
   if (options.keep_steps) return context.outputs;
   Attributes attributes = context.node.attributes;
   attributes.Set("keep_steps", true);
@@ -275,7 +275,8 @@ void RecurrenceGradient(GradientContext& context) {
     return context.builder.ReportError(absl::UnimplementedError(
         "what a recurrence keeps of its steps cannot be differentiated"));
   }
-  const std::vector<Value> outputs = OutputsWithSteps(context, options);
+  const std::vector<Value> outputs =
+      RecurrenceOutputsWithSteps(context, options);
   const ForwardNode node(options, context.inputs, outputs);
   const int state_count = options.state_count();
   const bool has_product = options.product_count() > 0;

@@ -42,8 +42,8 @@ void TopKGradient(GradientContext& context) {
 }
 
 // Checks that `indices` has the rows of `x`, and returns its shape.
-absl::StatusOr<Shape> RowsOf(const TypeRuleArguments& arguments, int x,
-                             int indices) {
+absl::StatusOr<Shape> ShapeAlongRows(const TypeRuleArguments& arguments, int x,
+                                     int indices) {
   RETURN_IF_ERROR(
       ExpectClass(arguments, DTypeClass::kIndex, indices, indices + 1));
   RETURN_IF_ERROR(internal::ExpectRank(arguments, x, 1));
@@ -61,7 +61,7 @@ absl::StatusOr<Shape> RowsOf(const TypeRuleArguments& arguments, int x,
 
 TypesOr TakeAlongRowsRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kNumber, 0, 1));
-  ASSIGN_OR_RETURN(const Shape shape, RowsOf(arguments, 0, 1));
+  ASSIGN_OR_RETURN(const Shape shape, ShapeAlongRows(arguments, 0, 1));
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
 }
 
@@ -72,7 +72,7 @@ void TakeAlongRowsGradient(GradientContext& context) {
 
 TypesOr AddAlongRowsLikeRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kNumber, 0, 1));
-  ASSIGN_OR_RETURN(const Shape shape, RowsOf(arguments, 2, 1));
+  ASSIGN_OR_RETURN(const Shape shape, ShapeAlongRows(arguments, 2, 1));
   RETURN_IF_ERROR(
       internal::MergeShapes(shape, arguments.inputs[0].shape).status());
   return internal::OneOutput(arguments.inputs[0].dtype,

@@ -86,6 +86,16 @@ absl::Status ExpectRank(const TypeRuleArguments& arguments, int input,
                    ", not ", rank);
 }
 
+absl::Status ExpectFloatingImages(const TypeRuleArguments& arguments) {
+  constexpr int kRank = 4;
+  const int count = static_cast<int>(arguments.inputs.size());
+  RETURN_IF_ERROR(ExpectSameClass(arguments, DTypeClass::kFloating, 0, count));
+  for (int i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(ExpectRank(arguments, i, kRank, kRank));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> MergeExtents(int64_t a, int64_t b) {
   if (a == Shape::kUnknown) return b;
   if (b != Shape::kUnknown && a != b) {

@@ -45,6 +45,9 @@ absl::Status ExpectSameClass(const TypeRuleArguments& arguments,
                              DTypeClass wanted, int begin, int end);
 absl::Status ExpectRank(const TypeRuleArguments& arguments, int input,
                         int rank_min, int rank_max = Shape::kRankMax);
+// Checks that all inputs have the same floating dtype and rank 4, as images and
+// their kernels do.
+absl::Status ExpectFloatingImages(const TypeRuleArguments& arguments);
 
 // Merges what is known of two extents or shapes that must be equal.
 absl::StatusOr<int64_t> MergeExtents(int64_t a, int64_t b);

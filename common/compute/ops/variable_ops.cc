@@ -50,7 +50,7 @@ absl::StatusOr<TensorType> RowsType(const TensorType& variable,
   return TensorType{variable.dtype, std::move(shape)};
 }
 
-TypesOr GatherRule(const TypeRuleArguments& arguments) {
+TypesOr GatherVariableRule(const TypeRuleArguments& arguments) {
   ASSIGN_OR_RETURN(const TensorType variable, VariableType(arguments));
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kIndex, 0, 1));
   ASSIGN_OR_RETURN(TensorType rows,
@@ -224,7 +224,7 @@ void RegisterVariableOps(OpRegistry* registry) {
                         .effect = effect});
   };
   add("ReadVariable", 0, ReadRule, OpEffect::kReadVariable);
-  add("GatherVariable", 1, GatherRule, OpEffect::kReadVariable);
+  add("GatherVariable", 1, GatherVariableRule, OpEffect::kReadVariable);
   add("AssignVariable", 1, AssignRule, OpEffect::kUpdateVariable);
   add("AssignAddVariable", 1, AssignRule, OpEffect::kUpdateVariable);
   add("AssignSubVariable", 1, AssignRule, OpEffect::kUpdateVariable);
