@@ -18,15 +18,15 @@
 namespace muster {
 namespace {
 
-constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+constexpr double kUnlimitedCpus = std::numeric_limits<double>::infinity();
 
 // Empty if it cannot be read.
 std::string TextIn(const std::string& path) {
   return ReadKernelFile(path).value_or("");
 }
 
-// Processors for "200000 100000": a quota and a period. kUnlimited for "max",
-// for -1, and for what is not understood.
+// Processors for "200000 100000": a quota and a period. kUnlimitedCpus for
+// "max", for -1, and for what is not understood.
 double Bandwidth(absl::string_view text) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
@@ -34,7 +34,7 @@ double Bandwidth(absl::string_view text) {
   double period = 0;
   if (words.size() != 2 || !absl::SimpleAtod(words[0], &quota) ||
       !absl::SimpleAtod(words[1], &period) || !(quota > 0) || !(period > 0)) {
-    return kUnlimited;
+    return kUnlimitedCpus;
   }
   return quota / period;
 }
@@ -51,7 +51,7 @@ double BandwidthOfVersion1(const std::string& folder) {
 // The least bandwidth of `group` ("/a/b") and of the groups above it.
 double LeastBandwidth(const std::string& hierarchy, std::string group,
                       double (*bandwidth)(const std::string& folder)) {
-  double least = kUnlimited;
+  double least = kUnlimitedCpus;
   while (true) {
     least = std::min(least, bandwidth(hierarchy + group));
     const size_t slash = group.rfind('/');
@@ -67,7 +67,7 @@ double SlurmCpuLimit() {
   double cpus = 0;
   if (step == nullptr || granted == nullptr ||
       !absl::SimpleAtod(granted, &cpus) || !(cpus >= 1)) {
-    return kUnlimited;
+    return kUnlimitedCpus;
   }
   return cpus;
 }
@@ -78,7 +78,7 @@ namespace internal {
 
 double ControlGroupCpuLimit(const std::string& root) {
   const std::string mount = root + "/sys/fs/cgroup";
-  double limit = kUnlimited;
+  double limit = kUnlimitedCpus;
   const std::string groups = TextIn(root + "/proc/self/cgroup");
   // Lines are "hierarchy:controllers:path"; version 2 has no controllers.
   for (const absl::string_view line :

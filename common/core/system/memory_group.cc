@@ -15,15 +15,15 @@
 namespace muster {
 namespace {
 
-constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
+constexpr size_t kUnlimitedBytes = std::numeric_limits<size_t>::max();
 
-// The number in the first line of a file; kUnlimited for "max" and for a file
-// that cannot be read.
+// The number in the first line of a file; kUnlimitedBytes for "max" and for a
+// file that cannot be read.
 size_t LimitIn(const std::string& path) {
   const std::string text = ReadKernelFile(path).value_or("");
   uint64_t limit = 0;
   const std::string line = text.substr(0, text.find('\n'));
-  return absl::SimpleAtoi(line, &limit) ? limit : kUnlimited;
+  return absl::SimpleAtoi(line, &limit) ? limit : kUnlimitedBytes;
 }
 
 // The number after "oom_kill " in a file.
@@ -75,7 +75,7 @@ std::vector<std::string> MemoryGroup::Folders() const {
 }
 
 size_t MemoryGroup::LimitBytes() const {
-  size_t limit = kUnlimited;
+  size_t limit = kUnlimitedBytes;
   for (const std::string& folder : Folders()) {
     limit = std::min(limit, LimitIn(folder + limit_file_));
   }

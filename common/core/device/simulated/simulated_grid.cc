@@ -21,8 +21,8 @@ constinit thread_local Coordinates coordinates{};
 namespace {
 
 constexpr uint32_t kWarpSize = 32;
-constexpr uint64_t kThreadsPerBlockMax = 1024;
-constexpr uint32_t kSharedBytesMax = 48 << 10;
+// Without an attribute of the function.
+constexpr uint32_t kDefaultSharedBytesMax = 48 << 10;
 
 // Visits 0 ... count - 1, each once, in an order that `seed` selects.
 class VisitingOrder {
@@ -143,10 +143,10 @@ absl::Status Grid::CheckShape() const {
       shape_.grid[0] > 0x7fffffff) {
     return invalid("a grid has at most 2^31 - 1 by 65535 by 65535 blocks");
   }
-  if (shape_.shared_bytes > kSharedBytesMax) {
+  if (shape_.shared_bytes > kDefaultSharedBytesMax) {
     return invalid(absl::StrCat(shape_.shared_bytes,
                                 " bytes of shared memory; at most ",
-                                kSharedBytesMax));
+                                kDefaultSharedBytesMax));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,13 @@
 
 namespace muster {
 
+namespace simulated {
+
+// Of all of CUDA's GPUs.
+inline constexpr uint64_t kThreadsPerBlockMax = 1024;
+
+}  // namespace simulated
+
 // Runs a kernel on this thread and returns when all blocks are done. Blocks run
 // one after the other. The threads of a block take turns: each runs until it
 // waits for others. `seed` selects the order in which blocks and threads are

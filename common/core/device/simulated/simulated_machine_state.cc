@@ -23,8 +23,7 @@ namespace {
 // An H100's.
 constexpr int kMultiprocessorCount = 132;
 constexpr int kL2CacheBytes = 50 << 20;
-constexpr int kThreadsPerBlockMax = 1024;
-constexpr unsigned kSharedBytesMax = 227 << 10;
+constexpr unsigned kOptInSharedBytesMax = 227 << 10;
 
 std::atomic<uint64_t> last_machine_id = 0;
 
@@ -204,7 +203,8 @@ Result MachineState::MakeLaunch(const KernelHandle* kernel,
     if (shape.grid[i] == 0 || shape.block[i] == 0) return driver::kInvalidValue;
     threads *= shape.block[i];
   }
-  if (threads > kThreadsPerBlockMax || shape.shared_bytes > kSharedBytesMax) {
+  if (threads > kThreadsPerBlockMax ||
+      shape.shared_bytes > kOptInSharedBytesMax) {
     return driver::kInvalidValue;
   }
   const SimulatedKernel* const code = kernel->kernel;
