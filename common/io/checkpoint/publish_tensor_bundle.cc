@@ -23,8 +23,6 @@ namespace {
 
 using Entries = std::map<std::string, proto::BundleEntry>;
 
-bool IsSliceKey(absl::string_view key) { return key[0] == '\0'; }
-
 absl::Status CheckDataFile(Disk* disk, const std::string& path,
                            const Entries& entries) {
   int64_t size_bytes = 0;

@@ -14,6 +14,7 @@
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/bundle_index.h"
 #include "common/io/checkpoint/coding.h"
+#include "common/io/checkpoint/tensor_slice.h"
 #include "proto/checkpoint.pb.h"
 
 namespace muster {
@@ -23,8 +24,6 @@ namespace {
 constexpr int kSliceCountMax = 1 << 16;
 // TensorFlow's DT_VARIANT. Its checksum is not that of the stored bytes.
 constexpr int kVariantDType = 21;
-
-bool IsSliceKey(absl::string_view key) { return key[0] == '\0'; }
 
 }  // namespace
 

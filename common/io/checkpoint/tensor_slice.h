@@ -60,6 +60,8 @@ absl::StatusOr<TensorSlice> DecodeSlice(const proto::BundleSlice& encoded,
 // Returns the key of a slice of `name` in the index of a checkpoint. Sorts
 // before all names, by name and then by position. (TensorFlow's OrderedCode.)
 std::string SliceKey(absl::string_view name, const proto::BundleSlice& slice);
+// True if `key`, which is not empty, is the key of a slice.
+inline bool IsSliceKey(absl::string_view key) { return key[0] == '\0'; }
 
 // Iterates over the elements that a source and a target, both row-major, have
 // in common, in runs that are contiguous in both and ascend in both.
