@@ -26,7 +26,7 @@ constexpr int kScalesOf8Max = 8;
 // libjpeg's state for one image. libjpeg reports errors by a longjmp to the C
 // function below that called it, past frames without destructors. Only those
 // functions may call libjpeg.
-struct Decoder {
+struct JpegDecoder {
   jpeg_decompress_struct info;
   jpeg_error_mgr errors;
   jpeg_progress_mgr progress;
@@ -35,8 +35,8 @@ struct Decoder {
   int error_code;
 };
 
-[[noreturn]] void Fail(j_common_ptr info) {
-  Decoder* const decoder = static_cast<Decoder*>(info->client_data);
+[[noreturn]] void FailDecodingJpeg(j_common_ptr info) {
+  JpegDecoder* const decoder = static_cast<JpegDecoder*>(info->client_data);
   decoder->error_code = info->err->msg_code;
   info->err->format_message(info, decoder->message);
   longjmp(decoder->back, 1);
@@ -51,7 +51,7 @@ bool IsDamage(int code) {
 }
 
 void TakeMessage(j_common_ptr info, int level) {
-  if (level < 0 && IsDamage(info->err->msg_code)) Fail(info);
+  if (level < 0 && IsDamage(info->err->msg_code)) FailDecodingJpeg(info);
 }
 
 void DropMessage(j_common_ptr) {}
@@ -61,18 +61,18 @@ void LimitScans(j_common_ptr info) {
       kScanCountMax) {
     return;
   }
-  Decoder* const decoder = static_cast<Decoder*>(info->client_data);
+  JpegDecoder* const decoder = static_cast<JpegDecoder*>(info->client_data);
   decoder->error_code = 0;
   std::snprintf(decoder->message, sizeof(decoder->message),
                 "it has more than %d scans", kScanCountMax);
   longjmp(decoder->back, 1);
 }
 
-bool ReadHeader(Decoder* decoder, const unsigned char* content,
-                unsigned long content_bytes) {
+bool ReadJpegHeader(JpegDecoder* decoder, const unsigned char* content,
+                    unsigned long content_bytes) {
   j_decompress_ptr info = &decoder->info;
   info->err = jpeg_std_error(&decoder->errors);
-  decoder->errors.error_exit = Fail;
+  decoder->errors.error_exit = FailDecodingJpeg;
   decoder->errors.emit_message = TakeMessage;
   decoder->errors.output_message = DropMessage;
   info->client_data = decoder;
@@ -86,8 +86,8 @@ bool ReadHeader(Decoder* decoder, const unsigned char* content,
 }
 
 // Determines the output: info.output_width, output_height.
-bool ChooseOutput(Decoder* decoder, J_COLOR_SPACE color_space,
-                  unsigned scale_of_8) {
+bool ChooseJpegOutput(JpegDecoder* decoder, J_COLOR_SPACE color_space,
+                      unsigned scale_of_8) {
   j_decompress_ptr info = &decoder->info;
   if (setjmp(decoder->back) != 0) return false;
   info->out_color_space = color_space;
@@ -99,7 +99,8 @@ bool ChooseOutput(Decoder* decoder, J_COLOR_SPACE color_space,
   return true;
 }
 
-bool ReadPixels(Decoder* decoder, unsigned char* pixels, size_t row_bytes) {
+bool ReadJpegPixels(JpegDecoder* decoder, unsigned char* pixels,
+                    size_t row_bytes) {
   j_decompress_ptr info = &decoder->info;
   if (setjmp(decoder->back) != 0) return false;
   jpeg_start_decompress(info);
@@ -111,15 +112,15 @@ bool ReadPixels(Decoder* decoder, unsigned char* pixels, size_t row_bytes) {
   return true;
 }
 
-// Owns a Decoder after ReadHeader().
-class ScopedDecoder {
+// Owns a JpegDecoder after ReadJpegHeader().
+class ScopedJpegDecoder {
  public:
-  explicit ScopedDecoder(absl::string_view content) : content_(content) {}
-  ~ScopedDecoder() { jpeg_destroy_decompress(&decoder_.info); }
-  ScopedDecoder(const ScopedDecoder&) = delete;
-  ScopedDecoder& operator=(const ScopedDecoder&) = delete;
+  explicit ScopedJpegDecoder(absl::string_view content) : content_(content) {}
+  ~ScopedJpegDecoder() { jpeg_destroy_decompress(&decoder_.info); }
+  ScopedJpegDecoder(const ScopedJpegDecoder&) = delete;
+  ScopedJpegDecoder& operator=(const ScopedJpegDecoder&) = delete;
 
-  Decoder* get() { return &decoder_; }
+  JpegDecoder* get() { return &decoder_; }
   const jpeg_decompress_struct& info() const { return decoder_.info; }
 
   absl::Status Error() const {
@@ -144,7 +145,7 @@ class ScopedDecoder {
 
  private:
   const absl::string_view content_;
-  Decoder decoder_ = {};
+  JpegDecoder decoder_ = {};
 };
 
 struct Output {
@@ -220,17 +221,17 @@ void ConvertInks(bool is_inverted, int channels, int64_t pixel_count,
 
 absl::Status DecodeJpeg(absl::string_view content,
                         const DecodeImageOptions& options, Image* image) {
-  ScopedDecoder decoder(content);
-  if (!ReadHeader(decoder.get(),
-                  reinterpret_cast<const unsigned char*>(content.data()),
-                  content.size())) {
+  ScopedJpegDecoder decoder(content);
+  if (!ReadJpegHeader(decoder.get(),
+                      reinterpret_cast<const unsigned char*>(content.data()),
+                      content.size())) {
     return decoder.Error();
   }
   const jpeg_decompress_struct& info = decoder.info();
   RETURN_IF_ERROR(CheckSize(info, options.pixel_count_max));
   ASSIGN_OR_RETURN(const Output output, OutputOf(info, options.channels));
-  if (!ChooseOutput(decoder.get(), output.color_space,
-                    ScaleOf8(info, options))) {
+  if (!ChooseJpegOutput(decoder.get(), output.color_space,
+                        ScaleOf8(info, options))) {
     return decoder.Error();
   }
   image->height = info.output_height;
@@ -238,8 +239,9 @@ absl::Status DecodeJpeg(absl::string_view content,
   image->channels = output.channels;
   const int64_t pixel_count = image->height * image->width;
   image->pixels.resize(static_cast<size_t>(pixel_count * output.read_channels));
-  if (!ReadPixels(decoder.get(), image->pixels.data(),
-                  static_cast<size_t>(image->width * output.read_channels))) {
+  if (!ReadJpegPixels(
+          decoder.get(), image->pixels.data(),
+          static_cast<size_t>(image->width * output.read_channels))) {
     return decoder.Error();
   }
   if (output.color_space == JCS_CMYK) {
@@ -251,7 +253,7 @@ absl::Status DecodeJpeg(absl::string_view content,
 
 namespace {
 
-struct Encoder {
+struct JpegEncoder {
   jpeg_compress_struct info;
   jpeg_error_mgr errors;
   jmp_buf back;
@@ -260,17 +262,18 @@ struct Encoder {
   unsigned long size_bytes;
 };
 
-[[noreturn]] void FailEncoding(j_common_ptr info) {
-  Encoder* const encoder = static_cast<Encoder*>(info->client_data);
+[[noreturn]] void FailEncodingJpeg(j_common_ptr info) {
+  JpegEncoder* const encoder = static_cast<JpegEncoder*>(info->client_data);
   info->err->format_message(info, encoder->message);
   longjmp(encoder->back, 1);
 }
 
-bool Encode(Encoder* encoder, const unsigned char* pixels, unsigned width,
-            unsigned height, int channels, int quality, bool progressive) {
+bool EncodePixels(JpegEncoder* encoder, const unsigned char* pixels,
+                  unsigned width, unsigned height, int channels, int quality,
+                  bool progressive) {
   j_compress_ptr info = &encoder->info;
   info->err = jpeg_std_error(&encoder->errors);
-  encoder->errors.error_exit = FailEncoding;
+  encoder->errors.error_exit = FailEncodingJpeg;
   encoder->errors.output_message = DropMessage;
   info->client_data = encoder;
   if (setjmp(encoder->back) != 0) return false;
@@ -310,11 +313,11 @@ absl::StatusOr<std::string> EncodeJpeg(const Image& image,
         image.channels, " with ", image.pixels.size(), " bytes; expected 1 to ",
         JPEG_MAX_DIMENSION, " rows and columns and 1 or 3 channels"));
   }
-  Encoder encoder = {};
-  const bool done =
-      Encode(&encoder, image.pixels.data(), static_cast<unsigned>(image.width),
-             static_cast<unsigned>(image.height), image.channels,
-             options.quality, options.progressive);
+  JpegEncoder encoder = {};
+  const bool done = EncodePixels(
+      &encoder, image.pixels.data(), static_cast<unsigned>(image.width),
+      static_cast<unsigned>(image.height), image.channels, options.quality,
+      options.progressive);
   std::string content;
   if (done) {
     content.assign(reinterpret_cast<const char*>(encoder.bytes),

@@ -23,7 +23,7 @@ constexpr png_uint_32 kChunkCountMax = 128;
 // libpng's state for one image. libpng reports errors by a longjmp to the C
 // function below that called it, past frames without destructors. Only those
 // functions may call libpng.
-struct Decoder {
+struct PngDecoder {
   png_structp png;
   png_infop info;
   const unsigned char* content;
@@ -33,8 +33,8 @@ struct Decoder {
   char message[kMessageBytes];
 };
 
-[[noreturn]] void Fail(png_structp png, png_const_charp message) {
-  Decoder* const decoder = static_cast<Decoder*>(png_get_error_ptr(png));
+[[noreturn]] void FailDecodingPng(png_structp png, png_const_charp message) {
+  PngDecoder* const decoder = static_cast<PngDecoder*>(png_get_error_ptr(png));
   std::snprintf(decoder->message, kMessageBytes, "%s", message);
   longjmp(decoder->back, 1);
 }
@@ -43,7 +43,7 @@ struct Decoder {
 void DropWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep target, size_t size_bytes) {
-  Decoder* const decoder = static_cast<Decoder*>(png_get_io_ptr(png));
+  PngDecoder* const decoder = static_cast<PngDecoder*>(png_get_io_ptr(png));
   if (decoder->content_bytes - decoder->read_bytes < size_bytes) {
     png_error(png, "the file ends early");
   }
@@ -51,9 +51,9 @@ void ReadBytes(png_structp png, png_bytep target, size_t size_bytes) {
   decoder->read_bytes += size_bytes;
 }
 
-bool ReadHeader(Decoder* decoder) {
-  decoder->png =
-      png_create_read_struct(PNG_LIBPNG_VER_STRING, decoder, Fail, DropWarning);
+bool ReadPngHeader(PngDecoder* decoder) {
+  decoder->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, decoder,
+                                        FailDecodingPng, DropWarning);
   if (decoder->png == nullptr) {
     std::snprintf(decoder->message, kMessageBytes, "no memory");
     return false;
@@ -72,7 +72,7 @@ bool ReadHeader(Decoder* decoder) {
 // Requests rows of 8-bit samples in `channels` channels, or in two more if the
 // file has colors that are converted to grayscale: libpng would convert in
 // linear light if the file specifies its gamma.
-bool ChooseOutput(Decoder* decoder, int channels) {
+bool ChoosePngOutput(PngDecoder* decoder, int channels) {
   if (setjmp(decoder->back) != 0) return false;
   const png_structp png = decoder->png;
   const png_infop info = decoder->info;
@@ -94,7 +94,7 @@ bool ChooseOutput(Decoder* decoder, int channels) {
   return true;
 }
 
-bool ReadPixels(Decoder* decoder, png_bytepp rows) {
+bool ReadPngPixels(PngDecoder* decoder, png_bytepp rows) {
   if (setjmp(decoder->back) != 0) return false;
   png_read_image(decoder->png, rows);
   // Checks the rest of the file, so that a file without its end is an error.
@@ -102,19 +102,19 @@ bool ReadPixels(Decoder* decoder, png_bytepp rows) {
   return true;
 }
 
-class ScopedDecoder {
+class ScopedPngDecoder {
  public:
-  explicit ScopedDecoder(absl::string_view content) {
+  explicit ScopedPngDecoder(absl::string_view content) {
     decoder_.content = reinterpret_cast<const unsigned char*>(content.data());
     decoder_.content_bytes = content.size();
   }
-  ~ScopedDecoder() {
+  ~ScopedPngDecoder() {
     png_destroy_read_struct(&decoder_.png, &decoder_.info, nullptr);
   }
-  ScopedDecoder(const ScopedDecoder&) = delete;
-  ScopedDecoder& operator=(const ScopedDecoder&) = delete;
+  ScopedPngDecoder(const ScopedPngDecoder&) = delete;
+  ScopedPngDecoder& operator=(const ScopedPngDecoder&) = delete;
 
-  Decoder* get() { return &decoder_; }
+  PngDecoder* get() { return &decoder_; }
 
   absl::Status Error() const {
     return absl::DataLossError(absl::StrCat("PNG: ", decoder_.message,
@@ -123,11 +123,11 @@ class ScopedDecoder {
   }
 
  private:
-  Decoder decoder_ = {};
+  PngDecoder decoder_ = {};
 };
 
 // In the file, after palettes and transparent colors are expanded.
-int StoredChannels(const Decoder& decoder) {
+int StoredChannels(const PngDecoder& decoder) {
   const png_byte color_type = png_get_color_type(decoder.png, decoder.info);
   const bool has_alpha =
       (color_type & PNG_COLOR_MASK_ALPHA) != 0 ||
@@ -158,8 +158,8 @@ absl::Status DecodePng(absl::string_view content,
     return absl::InvalidArgumentError(absl::StrCat(
         "a PNG as ", options.channels, " channels; expected 0 to 4"));
   }
-  ScopedDecoder decoder(content);
-  if (!ReadHeader(decoder.get())) return decoder.Error();
+  ScopedPngDecoder decoder(content);
+  if (!ReadPngHeader(decoder.get())) return decoder.Error();
   const png_structp png = decoder.get()->png;
   const png_infop info = decoder.get()->info;
   const int64_t height = png_get_image_height(png, info);
@@ -173,7 +173,7 @@ absl::Status DecodePng(absl::string_view content,
       options.channels != 0 ? options.channels : StoredChannels(*decoder.get());
   const bool becomes_grey = channels < 3 && (png_get_color_type(png, info) &
                                              PNG_COLOR_MASK_COLOR) != 0;
-  if (!ChooseOutput(decoder.get(), channels)) return decoder.Error();
+  if (!ChoosePngOutput(decoder.get(), channels)) return decoder.Error();
   const size_t row_bytes =
       static_cast<size_t>(width) *
       static_cast<size_t>(becomes_grey ? channels + 2 : channels);
@@ -190,7 +190,7 @@ absl::Status DecodePng(absl::string_view content,
   for (size_t y = 0; y < rows.size(); ++y) {
     rows[y] = image->pixels.data() + y * row_bytes;
   }
-  if (!ReadPixels(decoder.get(), rows.data())) return decoder.Error();
+  if (!ReadPngPixels(decoder.get(), rows.data())) return decoder.Error();
   if (becomes_grey) ConvertToGrey(channels, &image->pixels);
   return absl::OkStatus();
 }
