@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kFileSinkBufferBytes = size_t{64} << 10;
 
 absl::Status SystemError(absl::string_view attempted, absl::string_view path,
                          int error) {
@@ -28,7 +28,7 @@ class FileSink final : public ByteSink {
  public:
   FileSink(std::string path, int descriptor)
       : path_(std::move(path)), descriptor_(descriptor) {
-    buffer_.reserve(kBufferBytes);
+    buffer_.reserve(kFileSinkBufferBytes);
   }
   ~FileSink() override { (void)Close(); }
 
@@ -37,10 +37,10 @@ class FileSink final : public ByteSink {
     if (descriptor_ < 0) {
       return absl::FailedPreconditionError(absl::StrCat(path_, " is closed"));
     }
-    if (buffer_.size() + bytes.size() > kBufferBytes) {
+    if (buffer_.size() + bytes.size() > kFileSinkBufferBytes) {
       if (absl::Status status = Flush(); !status.ok()) return status;
     }
-    if (bytes.size() > kBufferBytes) return WriteOut(bytes);
+    if (bytes.size() > kFileSinkBufferBytes) return WriteOut(bytes);
     buffer_.append(bytes.data(), bytes.size());
     return absl::OkStatus();
   }

@@ -14,12 +14,12 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{256} << 10;
+constexpr size_t kFileSourceBufferBytes = size_t{256} << 10;
 
 class FileSource final : public ByteSource {
  public:
   FileSource(absl::string_view path, std::unique_ptr<ReadableFile> file)
-      : path_(path), file_(std::move(file)), buffer_(kBufferBytes) {}
+      : path_(path), file_(std::move(file)), buffer_(kFileSourceBufferBytes) {}
 
   const std::string& name() const override { return path_; }
 
@@ -29,8 +29,8 @@ class FileSource final : public ByteSource {
     while (count < size_bytes) {
       if (next_ == end_) {
         next_ = 0;
-        end_ = static_cast<size_t>(
-            std::min<int64_t>(kBufferBytes, file_->size_bytes() - offset_));
+        end_ = static_cast<size_t>(std::min<int64_t>(
+            kFileSourceBufferBytes, file_->size_bytes() - offset_));
         if (end_ == 0) break;
         RETURN_IF_ERROR(
             file_->ReadAt(offset_, absl::MakeSpan(buffer_.data(), end_)));

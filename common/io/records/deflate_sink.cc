@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kDeflateBufferBytes = size_t{64} << 10;
 // zlib uses 32-bit sizes.
 constexpr size_t kInputBytesMax = size_t{1} << 30;
 constexpr int kZlibWindowBits = 15;
@@ -81,7 +81,7 @@ class DeflateSink final : public ByteSink {
 
   const std::unique_ptr<ByteSink> sink_;
   z_stream stream_ = {};
-  std::array<Bytef, kBufferBytes> buffer_;
+  std::array<Bytef, kDeflateBufferBytes> buffer_;
   absl::Status status_;
   bool is_closed_ = false;
 };

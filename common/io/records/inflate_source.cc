@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kInflateBufferBytes = size_t{64} << 10;
 // zlib uses 32-bit sizes.
 constexpr size_t kOutputBytesMax = size_t{1} << 30;
 constexpr int kAnyFormatWindowBits = 15 + 32;  // Detects zlib or gzip.
@@ -86,7 +86,7 @@ class InflateSource final : public ByteSource {
 
   const std::unique_ptr<ByteSource> source_;
   z_stream stream_ = {};
-  std::array<Bytef, kBufferBytes> buffer_;
+  std::array<Bytef, kInflateBufferBytes> buffer_;
   int64_t read_bytes_ = 0;
   bool member_ended_ = false;
 };
