@@ -18,6 +18,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/io/keras/deflate_expansion.h"
 #include "common/io/keras/hdf5_library.h"
 #include "hdf5.h"
 
@@ -30,8 +31,6 @@ using internal::Hdf5Image;
 using internal::Hdf5Lock;
 
 constexpr int kRankMax = 32;  // As H5S_MAX_RANK.
-// Compressed arrays may expand by this factor. Deflate cannot exceed 1032.
-constexpr uint64_t kExpansionMax = 1100;
 // Names in one group; a model's layers, or its optimizer's arrays.
 constexpr size_t kNameCountMax = 1 << 20;
 // The texts of one attribute; a model's config is one.
@@ -65,12 +64,12 @@ herr_t KeepName(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
-class LibraryReader : public Hdf5Reader {
+class LibraryHdf5Reader : public Hdf5Reader {
  public:
-  LibraryReader(absl::string_view name, std::unique_ptr<Hdf5Image> image,
-                Hdf5Id file)
+  LibraryHdf5Reader(absl::string_view name, std::unique_ptr<Hdf5Image> image,
+                    Hdf5Id file)
       : name_(name), image_(std::move(image)), file_(std::move(file)) {}
-  ~LibraryReader() override {
+  ~LibraryHdf5Reader() override {
     const Hdf5Lock lock;
     file_.Reset();
   }
@@ -112,7 +111,7 @@ class LibraryReader : public Hdf5Reader {
   Hdf5Id file_;
 };
 
-absl::StatusOr<Hdf5Id> LibraryReader::Open(absl::string_view path) const {
+absl::StatusOr<Hdf5Id> LibraryHdf5Reader::Open(absl::string_view path) const {
   if (path.empty()) {
     Hdf5Id root(H5Oopen(file_.get(), "/", H5P_DEFAULT), H5Oclose);
     if (!root.ok()) return Damage("/");
@@ -143,7 +142,7 @@ absl::StatusOr<Hdf5Id> LibraryReader::Open(absl::string_view path) const {
   return object;
 }
 
-absl::StatusOr<std::vector<std::string>> LibraryReader::List(
+absl::StatusOr<std::vector<std::string>> LibraryHdf5Reader::List(
     absl::string_view group) const {
   const Hdf5Lock lock;
   ASSIGN_OR_RETURN(const Hdf5Id object, Open(group));
@@ -162,8 +161,8 @@ absl::StatusOr<std::vector<std::string>> LibraryReader::List(
   return names;
 }
 
-absl::StatusOr<Shape> LibraryReader::ShapeOf(hid_t dataset,
-                                             absl::string_view path) const {
+absl::StatusOr<Shape> LibraryHdf5Reader::ShapeOf(hid_t dataset,
+                                                 absl::string_view path) const {
   const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
   if (!space.ok()) return Damage(path);
   const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
@@ -191,8 +190,9 @@ absl::StatusOr<Shape> LibraryReader::ShapeOf(hid_t dataset,
   return Shape(dims);
 }
 
-absl::Status LibraryReader::CheckStorage(hid_t dataset, const TensorType& type,
-                                         absl::string_view path) const {
+absl::Status LibraryHdf5Reader::CheckStorage(hid_t dataset,
+                                             const TensorType& type,
+                                             absl::string_view path) const {
   const Hdf5Id creation(H5Dget_create_plist(dataset), H5Pclose);
   if (!creation.ok()) return Damage(path);
   if (H5Pget_layout(creation.get()) == H5D_VIRTUAL ||
@@ -202,7 +202,8 @@ absl::Status LibraryReader::CheckStorage(hid_t dataset, const TensorType& type,
   }
   const uint64_t declared = type.shape.element_count() * SizeOf(type.dtype);
   const uint64_t stored = H5Dget_storage_size(dataset);
-  if (declared / kExpansionMax <= stored && (stored > 0 || declared == 0)) {
+  if (declared / kDeflateExpansionMax <= stored &&
+      (stored > 0 || declared == 0)) {
     return absl::OkStatus();
   }
   return absl::DataLossError(
@@ -210,7 +211,7 @@ absl::Status LibraryReader::CheckStorage(hid_t dataset, const TensorType& type,
                    " bytes, but the file holds ", stored, " bytes of it"));
 }
 
-absl::StatusOr<Tensor> LibraryReader::Read(absl::string_view path) const {
+absl::StatusOr<Tensor> LibraryHdf5Reader::Read(absl::string_view path) const {
   const Hdf5Lock lock;
   ASSIGN_OR_RETURN(const Hdf5Id dataset, Open(path));
   if (H5Iget_type(dataset.get()) != H5I_DATASET) {
@@ -267,7 +268,7 @@ bool ReadVariableTexts(hid_t attribute, hid_t type, hid_t space, size_t count,
   return true;
 }
 
-absl::StatusOr<std::vector<std::string>> LibraryReader::ReadTexts(
+absl::StatusOr<std::vector<std::string>> LibraryHdf5Reader::ReadTexts(
     absl::string_view group, absl::string_view attribute) const {
   const Hdf5Lock lock;
   ASSIGN_OR_RETURN(const Hdf5Id object, Open(group));
@@ -318,8 +319,8 @@ absl::StatusOr<std::unique_ptr<Hdf5Reader>> Hdf5Reader::Open(
     return absl::DataLossError(
         absl::StrCat(name, " is no HDF5 file: ", Hdf5Error()));
   }
-  return std::make_unique<LibraryReader>(name, std::move(image),
-                                         std::move(file));
+  return std::make_unique<LibraryHdf5Reader>(name, std::move(image),
+                                             std::move(file));
 }
 
 }  // namespace muster

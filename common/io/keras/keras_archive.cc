@@ -32,7 +32,7 @@ constexpr int64_t kFileSizeBytesMax = int64_t{64} << 30;
 constexpr int64_t kConfigSizeBytesMax = int64_t{64} << 20;
 constexpr int64_t kAssetsSizeBytesMax = int64_t{256} << 20;
 // Of weights whose size the rest of the archive does not say.
-constexpr int64_t kExpansionMax = 8;
+constexpr int64_t kWeightsExpansionMax = 8;
 constexpr int64_t kAllowanceBytes = int64_t{64} << 20;
 
 // The release whose files these are.
@@ -59,7 +59,8 @@ absl::StatusOr<std::string> ReadWeights(const ZipReader& zip,
   const std::optional<int64_t> by_model =
       limit == nullptr ? std::nullopt : limit(others);
   const int64_t by_file =
-      std::min(file_bytes, kFileSizeBytesMax) * kExpansionMax + kAllowanceBytes;
+      std::min(file_bytes, kFileSizeBytesMax) * kWeightsExpansionMax +
+      kAllowanceBytes;
   absl::StatusOr<std::string> weights = zip.Read(
       kWeights, std::min(by_model.value_or(by_file), kFileSizeBytesMax));
   if (!absl::IsResourceExhausted(weights.status())) return weights;

@@ -16,14 +16,13 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/keras/deflate_expansion.h"
 #include "common/io/storage/disk.h"
 #include "libzip.h"
 
 namespace muster {
 namespace {
 
-// Deflate cannot exceed 1032.
-constexpr uint64_t kExpansionMax = 1100;
 // Of one read: the library counts those of compressed members in 32 bits.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
@@ -127,11 +126,11 @@ class FileSource {
   zip_error_t error_;
 };
 
-class LibraryReader : public ZipReader {
+class LibraryZipReader : public ZipReader {
  public:
   // `archive` owns `source`.
-  LibraryReader(absl::string_view name, const FileSource* source,
-                Archive archive)
+  LibraryZipReader(absl::string_view name, const FileSource* source,
+                   Archive archive)
       : name_(name), source_(source), archive_(std::move(archive)) {}
 
   std::vector<std::string> List() const override;
@@ -144,7 +143,7 @@ class LibraryReader : public ZipReader {
   const Archive archive_;
 };
 
-std::vector<std::string> LibraryReader::List() const {
+std::vector<std::string> LibraryZipReader::List() const {
   std::vector<std::string> names;
   const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -154,8 +153,8 @@ std::vector<std::string> LibraryReader::List() const {
   return names;
 }
 
-absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
-                                                int64_t size_bytes_max) const {
+absl::StatusOr<std::string> LibraryZipReader::Read(
+    absl::string_view member, int64_t size_bytes_max) const {
   const std::string place = absl::StrCat(name_, ": ", member);
   zip_stat_t about;
   zip_stat_init(&about);
@@ -164,7 +163,7 @@ absl::StatusOr<std::string> LibraryReader::Read(absl::string_view member,
     return absl::NotFoundError(absl::StrCat(
         name_, " has no ", member, "; it has ", absl::StrJoin(List(), ", ")));
   }
-  if (about.size / kExpansionMax > source_->size_bytes()) {
+  if (about.size / kDeflateExpansionMax > source_->size_bytes()) {
     return absl::DataLossError(absl::StrCat(place, " declares ", about.size,
                                             " bytes, but the archive has ",
                                             source_->size_bytes(), " bytes"));
@@ -266,7 +265,7 @@ absl::StatusOr<std::unique_ptr<ZipReader>> ZipReader::Open(
   }
   static_cast<void>(source.release());  // Belongs to the archive now.
   zip_error_fini(&error);
-  return std::make_unique<LibraryReader>(name, borrowed, Archive(archive));
+  return std::make_unique<LibraryZipReader>(name, borrowed, Archive(archive));
 }
 
 absl::StatusOr<std::string> ZipArchiveOf(const std::vector<ZipMember>& members,
