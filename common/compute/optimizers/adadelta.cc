@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "adadelta";
+constexpr absl::string_view kAdadeltaRuleName = "adadelta";
 
 MUSTER_MULTIVERSION void ApplyAdadelta(
     const AdadeltaCoefficients<float>& coefficients,
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdadelta(
   RETURN_IF_ERROR(CheckInRange("rho", adadelta.rho(), 0, 1));
   RETURN_IF_ERROR(CheckNotNegative("epsilon", adadelta.epsilon()));
   return std::make_unique<FusedRule<AdadeltaMath>>(
-      kRuleName, std::move(learning_rate),
+      kAdadeltaRuleName, std::move(learning_rate),
       std::vector<SlotSpec>{{.name = "accumulated_grad"},
                             {.name = "accumulated_delta_var"}},
       AdadeltaMath{.adadelta = adadelta,
@@ -81,7 +81,7 @@ Optimizer Adadelta(const AdadeltaOptions& options,
 
 const OptimizerKind kAdadeltaKind = {
     .rule_case = proto::Optimizer::kAdadelta,
-    .rule_name = kRuleName,
+    .rule_name = kAdadeltaRuleName,
     .keras_class = "Adadelta",
     .defaults = [] { return Adadelta(); },
     .make_rule = MakeAdadelta,

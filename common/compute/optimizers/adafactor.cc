@@ -25,7 +25,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "adafactor";
+constexpr absl::string_view kAdafactorRuleName = "adafactor";
 
 // The root of the mean square.
 template <typename T>
@@ -104,7 +104,8 @@ class AdafactorMath {
   template <typename T>
   UpdatePass PassAt(int64_t step, float learning_rate) const {
     const Numbers<T> numbers = At<T>(step, learning_rate);
-    UpdatePass pass = {.function = kRuleName, .sees_whole_variable = true};
+    UpdatePass pass = {.function = kAdafactorRuleName,
+                       .sees_whole_variable = true};
     pass.SetCoefficients(
         AdafactorCoefficients{.rate = numbers.rate,
                               .decay = numbers.decay,
@@ -196,7 +197,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdafactor(
   RETURN_IF_ERROR(CheckNotNegative("epsilon_2", adafactor.epsilon_2()));
   RETURN_IF_ERROR(CheckPositive("clip_threshold", adafactor.clip_threshold()));
   return std::make_unique<WholeRule<AdafactorMath>>(
-      kRuleName, std::move(learning_rate), AdafactorMath(optimizer));
+      kAdafactorRuleName, std::move(learning_rate), AdafactorMath(optimizer));
 }
 
 }  // namespace
@@ -216,7 +217,7 @@ Optimizer Adafactor(const AdafactorOptions& options,
 
 const OptimizerKind kAdafactorKind = {
     .rule_case = proto::Optimizer::kAdafactor,
-    .rule_name = kRuleName,
+    .rule_name = kAdafactorRuleName,
     .keras_class = "Adafactor",
     .defaults = [] { return Adafactor(); },
     .make_rule = MakeAdafactor,

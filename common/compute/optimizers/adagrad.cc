@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "adagrad";
+constexpr absl::string_view kAdagradRuleName = "adagrad";
 
 MUSTER_MULTIVERSION void ApplyAdagrad(
     const AdagradCoefficients<float>& coefficients,
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdagrad(
       {.name = "accumulator",
        .initial_value = adagrad.initial_accumulator_value()}};
   return std::make_unique<FusedRule<AdagradMath>>(
-      kRuleName, std::move(learning_rate), std::move(slots),
+      kAdagradRuleName, std::move(learning_rate), std::move(slots),
       AdagradMath{.epsilon = adagrad.epsilon(),
                   .weight_decay = optimizer.weight_decay()});
 }
@@ -81,7 +81,7 @@ Optimizer Adagrad(const AdagradOptions& options,
 
 const OptimizerKind kAdagradKind = {
     .rule_case = proto::Optimizer::kAdagrad,
-    .rule_name = kRuleName,
+    .rule_name = kAdagradRuleName,
     .keras_class = "Adagrad",
     .defaults = [] { return Adagrad(); },
     .make_rule = MakeAdagrad,

@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "adam";
+constexpr absl::string_view kAdamRuleName = "adam";
 
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdamLoop(
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
   std::vector<SlotSpec> slots = {{.name = "momentum"}, {.name = "velocity"}};
   if (adam.amsgrad()) slots.push_back({.name = "velocity_hat"});
   return std::make_unique<FusedRule<AdamMath>>(
-      kRuleName, std::move(learning_rate), std::move(slots),
+      kAdamRuleName, std::move(learning_rate), std::move(slots),
       AdamMath{.adam = adam, .weight_decay = optimizer.weight_decay()});
 }
 
@@ -115,7 +115,7 @@ Optimizer AdamW(const AdamOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kAdamKind = {
     .rule_case = proto::Optimizer::kAdam,
-    .rule_name = kRuleName,
+    .rule_name = kAdamRuleName,
     .keras_class = "Adam",
     .defaults = [] { return Adam(); },
     .make_rule = MakeAdam,
@@ -123,7 +123,7 @@ const OptimizerKind kAdamKind = {
 
 const OptimizerKind kAdamWKind = {
     .rule_case = proto::Optimizer::kAdamw,
-    .rule_name = kRuleName,
+    .rule_name = kAdamRuleName,
     .keras_class = "AdamW",
     .defaults = [] { return AdamW({}, {.weight_decay = 0.004}); },
     .make_rule = MakeAdam,

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "adamax";
+constexpr absl::string_view kAdamaxRuleName = "adamax";
 
 MUSTER_MULTIVERSION void ApplyAdamax(
     const AdamaxCoefficients<float>& coefficients,
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamax(
   RETURN_IF_ERROR(CheckInRange("beta_2", adamax.beta_2(), 0, 1));
   RETURN_IF_ERROR(CheckNotNegative("epsilon", adamax.epsilon()));
   return std::make_unique<FusedRule<AdamaxMath>>(
-      kRuleName, std::move(learning_rate),
+      kAdamaxRuleName, std::move(learning_rate),
       std::vector<SlotSpec>{{.name = "momentum"}, {.name = "norm"}},
       AdamaxMath{.adamax = adamax, .weight_decay = optimizer.weight_decay()});
 }
@@ -84,7 +84,7 @@ Optimizer Adamax(const AdamaxOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kAdamaxKind = {
     .rule_case = proto::Optimizer::kAdamax,
-    .rule_name = kRuleName,
+    .rule_name = kAdamaxRuleName,
     .keras_class = "Adamax",
     .defaults = [] { return Adamax(); },
     .make_rule = MakeAdamax,

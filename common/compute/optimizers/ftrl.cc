@@ -24,7 +24,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "ftrl";
+constexpr absl::string_view kFtrlRuleName = "ftrl";
 
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FtrlLoop(
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(
        .initial_value = ftrl.initial_accumulator_value()},
       {.name = "linear"}};
   return std::make_unique<FusedRule<FtrlMath>>(
-      kRuleName, std::move(learning_rate), std::move(slots),
+      kFtrlRuleName, std::move(learning_rate), std::move(slots),
       FtrlMath{.ftrl = ftrl, .weight_decay = optimizer.weight_decay()});
 }
 
@@ -122,7 +122,7 @@ Optimizer Ftrl(const FtrlOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kFtrlKind = {
     .rule_case = proto::Optimizer::kFtrl,
-    .rule_name = kRuleName,
+    .rule_name = kFtrlRuleName,
     .keras_class = "Ftrl",
     .defaults = [] { return Ftrl(); },
     .make_rule = MakeFtrl,

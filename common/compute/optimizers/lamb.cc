@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "lamb";
+constexpr absl::string_view kLambRuleName = "lamb";
 
 class LambRule final : public PlainRule {
  public:
@@ -32,7 +32,7 @@ class LambRule final : public PlainRule {
         weight_decay_(optimizer.weight_decay()),
         learning_rate_(std::move(learning_rate)) {}
 
-  absl::string_view name() const override { return kRuleName; }
+  absl::string_view name() const override { return kLambRuleName; }
   absl::Span<const SlotSpec> slots() const override { return slots_; }
   double LearningRate(int64_t step) const override {
     return learning_rate_.At(step);
@@ -152,7 +152,7 @@ Optimizer Lamb(const LambOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kLambKind = {
     .rule_case = proto::Optimizer::kLamb,
-    .rule_name = kRuleName,
+    .rule_name = kLambRuleName,
     .keras_class = "Lamb",
     .defaults = [] { return Lamb(); },
     .make_rule = MakeLamb,

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "lion";
+constexpr absl::string_view kLionRuleName = "lion";
 
 MUSTER_MULTIVERSION void ApplyLion(const LionCoefficients<float>& coefficients,
                                    const UpdateArrays<float>& arrays) {
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLion(
   }
   RETURN_IF_ERROR(CheckInRange("beta_2", lion.beta_2(), 0, 1));
   return std::make_unique<FusedRule<LionMath>>(
-      kRuleName, std::move(learning_rate),
+      kLionRuleName, std::move(learning_rate),
       std::vector<SlotSpec>{{.name = "momentum"}},
       LionMath{.beta_1 = lion.beta_1(),
                .beta_2 = lion.beta_2(),
@@ -88,7 +88,7 @@ Optimizer Lion(const LionOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kLionKind = {
     .rule_case = proto::Optimizer::kLion,
-    .rule_name = kRuleName,
+    .rule_name = kLionRuleName,
     .keras_class = "Lion",
     .defaults = [] { return Lion(); },
     .make_rule = MakeLion,

@@ -32,7 +32,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "muon";
+constexpr absl::string_view kMuonRuleName = "muon";
 
 // c += a b, with a [rows, inner] and b [inner, columns]. The sum over `inner`
 // has one order, so all machines compute the same bits.
@@ -124,7 +124,7 @@ class MuonMath {
       pass.SetCoefficients(AdamAt(step, rate));
       return pass;
     }
-    pass.function = kRuleName;
+    pass.function = kMuonRuleName;
     pass.sees_whole_variable = true;
     pass.SetCoefficients(MuonCoefficients{
         .rate = rate * Scale<T>(),
@@ -291,7 +291,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeMuon(
                                0, kStepCountMax));
   ASSIGN_OR_RETURN(std::vector<std::regex> excluded, ExcludedBy(muon));
   return std::make_unique<WholeRule<MuonMath>>(
-      kRuleName, std::move(learning_rate),
+      kMuonRuleName, std::move(learning_rate),
       MuonMath(optimizer, std::move(excluded)));
 }
 
@@ -322,7 +322,7 @@ Optimizer Muon(const MuonOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kMuonKind = {
     .rule_case = proto::Optimizer::kMuon,
-    .rule_name = kRuleName,
+    .rule_name = kMuonRuleName,
     .keras_class = "Muon",
     .defaults = [] { return Muon({}, {.weight_decay = 0.004}); },
     .make_rule = MakeMuon,

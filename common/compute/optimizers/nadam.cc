@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "nadam";
+constexpr absl::string_view kNadamRuleName = "nadam";
 
 MUSTER_MULTIVERSION void ApplyNadam(
     const NadamCoefficients<float>& coefficients,
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeNadam(
   RETURN_IF_ERROR(CheckInRange("beta_2", nadam.beta_2(), 0, kBetaMax));
   RETURN_IF_ERROR(CheckNotNegative("epsilon", nadam.epsilon()));
   return std::make_unique<FusedRule<NadamMath>>(
-      kRuleName, std::move(learning_rate),
+      kNadamRuleName, std::move(learning_rate),
       std::vector<SlotSpec>{{.name = "momentum"}, {.name = "velocity"}},
       NadamMath{.nadam = nadam, .weight_decay = optimizer.weight_decay()});
 }
@@ -114,7 +114,7 @@ Optimizer Nadam(const NadamOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kNadamKind = {
     .rule_case = proto::Optimizer::kNadam,
-    .rule_name = kRuleName,
+    .rule_name = kNadamRuleName,
     .keras_class = "Nadam",
     .defaults = [] { return Nadam(); },
     .make_rule = MakeNadam,

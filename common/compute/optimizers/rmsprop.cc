@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "rmsprop";
+constexpr absl::string_view kRmsPropRuleName = "rmsprop";
 
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void RmsPropLoop(
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRmsProp(
   if (rmsprop.momentum() > 0) slots.push_back({.name = "momentum"});
   if (rmsprop.centered()) slots.push_back({.name = "average_gradient"});
   return std::make_unique<FusedRule<RmsPropMath>>(
-      kRuleName, std::move(learning_rate), std::move(slots),
+      kRmsPropRuleName, std::move(learning_rate), std::move(slots),
       RmsPropMath{.rmsprop = rmsprop,
                   .weight_decay = optimizer.weight_decay()});
 }
@@ -110,7 +110,7 @@ Optimizer RmsProp(const RmsPropOptions& options,
 
 const OptimizerKind kRmsPropKind = {
     .rule_case = proto::Optimizer::kRmsprop,
-    .rule_name = kRuleName,
+    .rule_name = kRmsPropRuleName,
     .keras_class = "RMSprop",
     .defaults = [] { return RmsProp(); },
     .make_rule = MakeRmsProp,

@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "schedule_free_adamw";
+constexpr absl::string_view kScheduleFreeAdamWRuleName = "schedule_free_adamw";
 
 MUSTER_MULTIVERSION void ApplyScheduleFreeAdamW(
     const ScheduleFreeAdamWCoefficients<float>& coefficients,
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeScheduleFreeAdamW(
   RETURN_IF_ERROR(CheckNotNegative("warmup_steps",
                                    static_cast<double>(adamw.warmup_steps())));
   return std::make_unique<FusedRule<ScheduleFreeAdamWMath>>(
-      kRuleName, std::move(learning_rate),
+      kScheduleFreeAdamWRuleName, std::move(learning_rate),
       std::vector<SlotSpec>{{.name = "z", .starts_as_variable = true},
                             {.name = "velocity"}},
       ScheduleFreeAdamWMath{.adamw = adamw,
@@ -102,7 +102,7 @@ Optimizer ScheduleFreeAdamW(const ScheduleFreeAdamWOptions& options,
 
 const OptimizerKind kScheduleFreeAdamWKind = {
     .rule_case = proto::Optimizer::kScheduleFreeAdamw,
-    .rule_name = kRuleName,
+    .rule_name = kScheduleFreeAdamWRuleName,
     .keras_class = "ScheduleFreeAdamW",
     .defaults = [] { return ScheduleFreeAdamW(); },
     .make_rule = MakeScheduleFreeAdamW,

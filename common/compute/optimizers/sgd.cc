@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kRuleName = "sgd";
+constexpr absl::string_view kSgdRuleName = "sgd";
 
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SgdLoop(
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(
   std::vector<SlotSpec> slots;
   if (sgd.momentum() != 0) slots.push_back({.name = "momentum"});
   return std::make_unique<FusedRule<SgdMath>>(
-      kRuleName, std::move(learning_rate), std::move(slots),
+      kSgdRuleName, std::move(learning_rate), std::move(slots),
       SgdMath{.momentum = sgd.momentum(),
               .nesterov = sgd.nesterov(),
               .weight_decay = optimizer.weight_decay()});
@@ -90,7 +90,7 @@ Optimizer Sgd(const SgdOptions& options, const OptimizerOptions& shared) {
 
 const OptimizerKind kSgdKind = {
     .rule_case = proto::Optimizer::kSgd,
-    .rule_name = kRuleName,
+    .rule_name = kSgdRuleName,
     .keras_class = "SGD",
     .defaults = [] { return Sgd(); },
     .make_rule = MakeSgd,
