@@ -7,7 +7,6 @@
 #include "absl/functional/bind_front.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "common/compute/graph/graph_verifier.h"
 #include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/runtime/attention_fusion.h"
@@ -34,9 +33,6 @@
 
 namespace muster {
 namespace {
-
-// Steps that take longer are hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 // Planning a node takes some microseconds.
 constexpr int64_t kUnrolledNodesMax = 20'000;
@@ -219,7 +215,7 @@ absl::Status Executable::Finish(std::vector<Tensor>* results) {
 absl::Status Executable::AwaitStarted() {
   if (started_.empty() || stream_ == nullptr) return absl::OkStatus();
   return stream_->Drain(
-      Clock::Real()->Now() + kStepTimeout,
+      Clock::Real()->Now() + Plan::kStepTimeout,
       absl::StrCat("the steps of graph \"", graph_.name, "\""));
 }
 

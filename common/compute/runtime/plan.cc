@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
@@ -19,9 +18,6 @@
 
 namespace muster {
 namespace {
-
-// A step that takes longer is hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 absl::Status Dress(absl::string_view description, const absl::Status& status) {
   return WithMessage(status, absl::StrCat(description, ": ", status.message()));

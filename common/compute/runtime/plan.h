@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/kernels/kernel.h"
@@ -47,6 +48,8 @@ class Plan {
 
   // How many steps may have begun without being finished.
   static constexpr int kStartedMax = 2;
+  // A step that takes longer is hanging.
+  static constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
   // True if Start() is possible: the host does not need what the device
   // computes before the step is done, and the session lets a gate hold its

@@ -27,8 +27,6 @@
 namespace muster {
 namespace {
 
-using proto::Initializer;
-
 // Standard deviation of a standard normal cut off at two.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 // More than any machine has; what it excludes would overflow sizes in bytes.
@@ -75,8 +73,8 @@ Fans ComputeFans(const Shape& shape) {
           field * static_cast<double>(shape.dim(rank - 1))};
 }
 
-absl::StatusOr<Draw> ScaledDraw(const Initializer::VarianceScaling& scaling,
-                                const Shape& shape) {
+absl::StatusOr<Draw> ScaledDraw(
+    const proto::Initializer::VarianceScaling& scaling, const Shape& shape) {
   if (!(std::isfinite(scaling.scale()) && scaling.scale() > 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("variance scaling: scale is ", scaling.scale(),
@@ -85,13 +83,13 @@ absl::StatusOr<Draw> ScaledDraw(const Initializer::VarianceScaling& scaling,
   const Fans fans = ComputeFans(shape);
   double fan;
   switch (scaling.mode()) {
-    case Initializer::VarianceScaling::FAN_IN:
+    case proto::Initializer::VarianceScaling::FAN_IN:
       fan = fans.in;
       break;
-    case Initializer::VarianceScaling::FAN_OUT:
+    case proto::Initializer::VarianceScaling::FAN_OUT:
       fan = fans.out;
       break;
-    case Initializer::VarianceScaling::FAN_AVG:
+    case proto::Initializer::VarianceScaling::FAN_AVG:
       fan = (fans.in + fans.out) / 2;
       break;
     default:
@@ -100,12 +98,12 @@ absl::StatusOr<Draw> ScaledDraw(const Initializer::VarianceScaling& scaling,
   }
   const double variance = scaling.scale() / std::max(1.0, fan);
   switch (scaling.distribution()) {
-    case Initializer::VarianceScaling::TRUNCATED_NORMAL:
+    case proto::Initializer::VarianceScaling::TRUNCATED_NORMAL:
       return Draw{Draw::Kind::kTruncatedNormal, 0,
                   std::sqrt(variance) / kTruncatedDeviation};
-    case Initializer::VarianceScaling::UNTRUNCATED_NORMAL:
+    case proto::Initializer::VarianceScaling::UNTRUNCATED_NORMAL:
       return Draw{Draw::Kind::kNormal, 0, std::sqrt(variance)};
-    case Initializer::VarianceScaling::UNIFORM: {
+    case proto::Initializer::VarianceScaling::UNIFORM: {
       const double limit = std::sqrt(3 * variance);
       return Draw{Draw::Kind::kUniform, -limit, 2 * limit};
     }
@@ -117,12 +115,12 @@ absl::StatusOr<Draw> ScaledDraw(const Initializer::VarianceScaling& scaling,
 
 // `initializer` is of any kind but `value`, and no concatenation of a whole
 // variable.
-absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
+absl::StatusOr<Draw> ResolveDraw(const proto::Initializer& initializer,
                                  const Shape& shape) {
   switch (initializer.kind_case()) {
-    case Initializer::kConstant:
+    case proto::Initializer::kConstant:
       return Draw{Draw::Kind::kConstant, initializer.constant().value(), 0};
-    case Initializer::kUniform: {
+    case proto::Initializer::kUniform: {
       const double minimum = initializer.uniform().minimum();
       const double maximum = initializer.uniform().maximum();
       if (!(std::isfinite(minimum) && std::isfinite(maximum) &&
@@ -133,8 +131,8 @@ absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
       }
       return Draw{Draw::Kind::kUniform, minimum, maximum - minimum};
     }
-    case Initializer::kNormal: {
-      const Initializer::Normal& normal = initializer.normal();
+    case proto::Initializer::kNormal: {
+      const proto::Initializer::Normal& normal = initializer.normal();
       if (!(std::isfinite(normal.mean()) &&
             std::isfinite(normal.standard_deviation()) &&
             normal.standard_deviation() >= 0)) {
@@ -147,17 +145,17 @@ absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
                                      : Draw::Kind::kNormal,
                   normal.mean(), normal.standard_deviation()};
     }
-    case Initializer::kVarianceScaling:
+    case proto::Initializer::kVarianceScaling:
       return ScaledDraw(initializer.variance_scaling(), shape);
-    case Initializer::kOrthogonal:
+    case proto::Initializer::kOrthogonal:
       RETURN_IF_ERROR(CheckOrthogonal(shape, initializer.orthogonal().gain()));
       return Draw{Draw::Kind::kOrthogonal, 0, initializer.orthogonal().gain()};
-    case Initializer::kConcatenation:
+    case proto::Initializer::kConcatenation:
       return absl::InvalidArgumentError(
           "a part of a concatenation is a concatenation; expected another "
           "initializer");
-    case Initializer::kValue:
-    case Initializer::KIND_NOT_SET:
+    case proto::Initializer::kValue:
+    case proto::Initializer::KIND_NOT_SET:
       break;
   }
   return Draw{};
@@ -322,7 +320,8 @@ absl::Status FillOrthogonal(const Draw& draw, uint64_t key, int64_t begin,
   return absl::OkStatus();
 }
 
-absl::Status CheckRows(const Shape& shape, int64_t row_begin, int64_t row_end) {
+absl::Status CheckRowRange(const Shape& shape, int64_t row_begin,
+                           int64_t row_end) {
   const int64_t rows = shape.rank() == 0 ? 1 : shape.dim(0);
   if (0 <= row_begin && row_begin <= row_end && row_end <= rows) {
     return absl::OkStatus();
@@ -404,7 +403,7 @@ absl::Status Fill(const proto::VariableSpec& spec, int64_t row_begin,
                   int64_t row_end, Tensor* slice) {
   ASSIGN_OR_RETURN(TensorType type, TypeOf(spec));
   ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(spec));
-  RETURN_IF_ERROR(CheckRows(type.shape, row_begin, row_end));
+  RETURN_IF_ERROR(CheckRowRange(type.shape, row_begin, row_end));
   if (type.shape.rank() > 0) type.shape.set_dim(0, row_end - row_begin);
   if (!slice->IsValid()) *slice = Tensor(type.dtype, type.shape);
   if (slice->type() != type) {

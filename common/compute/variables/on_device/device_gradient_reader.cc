@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_code/update_image.h"
 #include "common/compute/kernels/cuda/device_code/update_parameters.h"
+#include "common/compute/variables/on_device/step_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/driver/launch_shape.h"
 #include "common/core/system/clock.h"
 
 namespace muster {
-namespace {
-
-// A step that takes longer is hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
-
-}  // namespace
 
 absl::StatusOr<bool> DeviceGradientReader::AreFinite(
     absl::Span<const Tensor> gradients) {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_code/update_image.h"
 #include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/on_device/device_gradient_reader.h"
+#include "common/compute/variables/on_device/step_timeout.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_memory.h"
@@ -18,12 +18,6 @@
 #include "common/core/tensor/shape.h"
 
 namespace muster {
-namespace {
-
-// A step that takes longer is hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceLossScale>> DeviceLossScale::Create(
     Device* device, DeviceStream* stream) {

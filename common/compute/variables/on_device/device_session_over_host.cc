@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/compute/variables/on_device/step_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/tensor/buffer.h"
@@ -16,18 +17,15 @@
 namespace muster {
 namespace {
 
-// A step that takes longer is hanging.
-constexpr absl::Duration kUpdateTimeout = absl::Minutes(10);
-
 bool IsReusable(const Tensor& tensor, const TensorType& type) {
   return tensor.IsValid() && tensor.dtype() == type.dtype &&
          tensor.shape() == type.shape && tensor.IsSoleOwner();
 }
 
-class Session final : public VariableSession {
+class SessionOverHost final : public VariableSession {
  public:
-  Session(std::unique_ptr<VariableSession> host, Device* device,
-          DeviceStream* stream)
+  SessionOverHost(std::unique_ptr<VariableSession> host, Device* device,
+                  DeviceStream* stream)
       : host_(std::move(host)), device_(*device), stream_(*stream) {}
 
   absl::Status BeginPart(uint64_t step_id, int part) override {
@@ -170,7 +168,7 @@ class Session final : public VariableSession {
   }
 
   absl::Status DeliverAll() {
-    const absl::Time deadline = Clock::Real()->Now() + kUpdateTimeout;
+    const absl::Time deadline = Clock::Real()->Now() + kStepTimeout;
     while (delivered_count_ < begun_count_) {
       const PendingUpdate& next = updates_[delivered_count_];
       RETURN_IF_ERROR(stream_.Await(*next.copied, deadline,
@@ -194,7 +192,7 @@ class Session final : public VariableSession {
 std::unique_ptr<VariableSession> DeviceSessionOverHost(
     std::unique_ptr<VariableSession> host, Device* device,
     DeviceStream* stream) {
-  return std::make_unique<Session>(std::move(host), device, stream);
+  return std::make_unique<SessionOverHost>(std::move(host), device, stream);
 }
 
 }  // namespace muster

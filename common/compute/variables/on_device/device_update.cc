@@ -11,6 +11,7 @@
 #include "common/compute/kernels/cuda/device_code/update_image.h"
 #include "common/compute/optimizers/gradient_clipping.h"
 #include "common/compute/variables/constraint.h"
+#include "common/compute/variables/on_device/thread_for_each.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/driver/launch_shape.h"
 
@@ -37,14 +38,6 @@ ElementType ElementTypeOf(DType dtype) {
 DeviceElements ElementsOf(const Tensor& tensor) {
   return {const_cast<uint8_t*>(tensor.address()),
           ElementTypeOf(tensor.dtype())};
-}
-
-LaunchShape ThreadForEach(int64_t count) {
-  constexpr int64_t kThreads = 256;
-  LaunchShape shape;
-  shape.grid[0] = static_cast<uint32_t>((count + kThreads - 1) / kThreads);
-  shape.block[0] = kThreads;
-  return shape;
 }
 
 ChangeKind ChangeOf(UpdateKind kind) {

@@ -9,7 +9,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 #include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/optimizers/gradient_clipping.h"
@@ -22,6 +21,7 @@
 #include "common/compute/variables/on_device/device_variable_store.h"
 #include "common/compute/variables/on_device/host_session_over_device.h"
 #include "common/compute/variables/on_device/step_faults.h"
+#include "common/compute/variables/on_device/step_timeout.h"
 #include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/compute/variables/update_kind.h"
@@ -33,12 +33,6 @@
 #include "common/core/tensor/buffer.h"
 
 namespace muster {
-namespace {
-
-// A step that takes longer is hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
-
-}  // namespace
 
 // Keeps updates until the step commits, or reads the variable again.
 class DeviceVariableStore::Session final : public VariableSession,

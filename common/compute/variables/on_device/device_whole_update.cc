@@ -10,6 +10,7 @@
 #include "common/compute/kernels/cuda/device_code/matmul_image.h"
 #include "common/compute/kernels/cuda/device_code/matmul_parameters.h"
 #include "common/compute/kernels/cuda/device_code/whole_update_image.h"
+#include "common/compute/variables/on_device/thread_for_each.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 
@@ -27,10 +28,6 @@ constexpr int kThreads = internal::SquaresParameters::kThreads;
 LaunchShape BlocksOf(int64_t block_count, uint32_t parts = 1) {
   return {.grid = {static_cast<uint32_t>(block_count), parts, 1},
           .block = {kThreads, 1, 1}};
-}
-
-LaunchShape ThreadForEach(int64_t count, uint32_t parts = 1) {
-  return BlocksOf((count + kThreads - 1) / kThreads, parts);
 }
 
 template <typename Coefficients>

@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "common/compute/variables/on_device/device_variable.h"
+#include "common/compute/variables/on_device/step_timeout.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/tensor/tensor.h"
@@ -13,13 +13,10 @@
 namespace muster {
 namespace {
 
-// A step that takes longer is hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
-
-class Session final : public VariableSession {
+class SessionOverDevice final : public VariableSession {
  public:
-  Session(Device* device, std::unique_ptr<DeviceStream> stream,
-          std::unique_ptr<VariableSession> on_device)
+  SessionOverDevice(Device* device, std::unique_ptr<DeviceStream> stream,
+                    std::unique_ptr<VariableSession> on_device)
       : device_(*device),
         stream_(std::move(stream)),
         on_device_(std::move(on_device)) {}
@@ -78,8 +75,8 @@ class Session final : public VariableSession {
   const std::unique_ptr<VariableSession> on_device_;  // On stream_.
 };
 
-absl::Status Session::Gather(int variable, const Tensor& indices,
-                             Tensor* rows) {
+absl::Status SessionOverDevice::Gather(int variable, const Tensor& indices,
+                                       Tensor* rows) {
   ASSIGN_OR_RETURN(Tensor indices_on_device, OnDevice(indices.type()));
   RETURN_IF_ERROR(stream_->Copy(indices, &indices_on_device));
   ASSIGN_OR_RETURN(Tensor rows_on_device, OnDevice(rows->type()));
@@ -97,8 +94,8 @@ absl::Status Session::Gather(int variable, const Tensor& indices,
 std::unique_ptr<VariableSession> HostSessionOverDevice(
     Device* device, std::unique_ptr<DeviceStream> stream,
     std::unique_ptr<VariableSession> on_device) {
-  return std::make_unique<Session>(device, std::move(stream),
-                                   std::move(on_device));
+  return std::make_unique<SessionOverDevice>(device, std::move(stream),
+                                             std::move(on_device));
 }
 
 }  // namespace muster
