@@ -21,9 +21,6 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kUnknown = Dataset::kUnknownCardinality;
-constexpr int64_t kInfinite = Dataset::kInfinite;
-
 absl::Status EncodeAll(const std::vector<NodePointer>& inputs,
                        proto::Dataset* encoded) {
   for (const NodePointer& input : inputs) {
@@ -131,12 +128,16 @@ class ZipNode final : public DatasetNode {
     return types;
   }
   static int64_t CardinalityOf(const std::vector<NodePointer>& inputs) {
-    int64_t shortest = kInfinite;
+    int64_t shortest = Dataset::kInfinite;
     for (const NodePointer& input : inputs) {
       if (input->cardinality() == 0) return 0;
-      if (input->cardinality() == kInfinite || shortest == kUnknown) continue;
-      shortest = input->cardinality() == kUnknown ? kUnknown
-                 : shortest == kInfinite
+      if (input->cardinality() == Dataset::kInfinite ||
+          shortest == Dataset::kUnknownCardinality) {
+        continue;
+      }
+      shortest = input->cardinality() == Dataset::kUnknownCardinality
+                     ? Dataset::kUnknownCardinality
+                 : shortest == Dataset::kInfinite
                      ? input->cardinality()
                      : std::min(shortest, input->cardinality());
     }
@@ -250,7 +251,9 @@ class InterleaveFunctionNode final : public DatasetNode {
   InterleaveFunctionNode(NodePointer input, Dataset::ElementToDataset function,
                          std::vector<TensorType> types,
                          const InterleaveOptions& options)
-      : DatasetNode(std::move(types), input->cardinality() == 0 ? 0 : kUnknown),
+      : DatasetNode(std::move(types), input->cardinality() == 0
+                                          ? 0
+                                          : Dataset::kUnknownCardinality),
         input_(std::move(input)),
         function_(std::move(function)),
         options_(options) {}
@@ -372,14 +375,14 @@ int64_t SumOfCardinalities(const std::vector<NodePointer>& inputs) {
   int64_t sum = 0;
   bool is_unknown = false;
   for (const NodePointer& input : inputs) {
-    if (input->cardinality() == kInfinite) return kInfinite;
-    is_unknown |= input->cardinality() == kUnknown;
+    if (input->cardinality() == Dataset::kInfinite) return Dataset::kInfinite;
+    is_unknown |= input->cardinality() == Dataset::kUnknownCardinality;
     if (is_unknown) continue;
     if (__builtin_add_overflow(sum, input->cardinality(), &sum)) {
-      return kInfinite;
+      return Dataset::kInfinite;
     }
   }
-  return is_unknown ? kUnknown : sum;
+  return is_unknown ? Dataset::kUnknownCardinality : sum;
 }
 
 absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs) {

@@ -161,7 +161,8 @@ absl::Status CheckIndices(const std::vector<int>& indices, size_t count) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNames(const std::vector<std::string>& names, size_t count) {
+absl::Status CheckComponentNames(const std::vector<std::string>& names,
+                                 size_t count) {
   if (!names.empty() && names.size() != count) {
     return absl::InvalidArgumentError(
         absl::StrCat(names.size(), " names for ", count,
@@ -177,7 +178,7 @@ absl::StatusOr<NodePointer> MakeComponents(NodePointer input,
                                            std::vector<int> indices,
                                            std::vector<std::string> names) {
   RETURN_IF_ERROR(CheckIndices(indices, input->element_types().size()));
-  RETURN_IF_ERROR(CheckNames(names, indices.size()));
+  RETURN_IF_ERROR(CheckComponentNames(names, indices.size()));
   return std::make_shared<ComponentsNode>(std::move(input), std::move(indices),
                                           std::move(names));
 }

@@ -15,9 +15,6 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kInfinite = Dataset::kInfinite;
-constexpr int64_t kUnknown = Dataset::kUnknownCardinality;
-
 // The common part of the stages. `Stage` defines:
 //   template <typename T>
 //   absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
@@ -167,7 +164,7 @@ class RepeatStream final : public ItemStream<T> {
       : input_(std::move(input)), count_(count), context_(context) {}
 
   absl::StatusOr<bool> Next(T* item) override {
-    while (count_ == kInfinite || pass_ < count_) {
+    while (count_ == Dataset::kInfinite || pass_ < count_) {
       if (stream_ == nullptr) {
         PassContext context = context_;
         context.epoch = EpochOf(pass_);
@@ -194,9 +191,10 @@ class RepeatStream final : public ItemStream<T> {
     if (context_.epoch == 0) return pass;
     const uint64_t epoch = static_cast<uint64_t>(context_.epoch);
     const uint64_t number = static_cast<uint64_t>(pass);
-    return static_cast<int64_t>(
-        count_ == kInfinite ? FoldIn(epoch, number)
-                            : epoch * static_cast<uint64_t>(count_) + number);
+    return static_cast<int64_t>(count_ == Dataset::kInfinite
+                                    ? FoldIn(epoch, number)
+                                    : epoch * static_cast<uint64_t>(count_) +
+                                          number);
   }
 
   const StreamFactory<T> input_;
@@ -252,7 +250,7 @@ class StridedStream final : public ItemStream<T> {
  private:
   const std::unique_ptr<ItemStream<T>> input_;
   const int64_t stride_;
-  int64_t left_;  // kInfinite: all.
+  int64_t left_;  // Dataset::kInfinite: all.
   int64_t to_skip_;
 };
 
@@ -291,7 +289,7 @@ struct SkipStage {
   template <typename T>
   absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
-    return MakeStrided(input, context, count, 1, kInfinite);
+    return MakeStrided(input, context, count, 1, Dataset::kInfinite);
   }
   absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
     return MakeSkip(std::move(input), count);
@@ -310,7 +308,7 @@ struct ShardStage {
   template <typename T>
   absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
-    return MakeStrided(input, context, index, shard_count, kInfinite);
+    return MakeStrided(input, context, index, shard_count, Dataset::kInfinite);
   }
   absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
     return MakeShard(std::move(input), shard_count, index);
@@ -328,7 +326,7 @@ struct ShardByPipelineStage {
   absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, context.input.input_pipeline_id,
-                       context.input.num_input_pipelines, kInfinite);
+                       context.input.num_input_pipelines, Dataset::kInfinite);
   }
   absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
     return MakeShardByPipeline(std::move(input));
@@ -348,11 +346,14 @@ int64_t RepeatedCardinality(int64_t cardinality, int64_t count) {
   if (cardinality == 0 || count == 0) return 0;
   // Data of unknown length that turns out to be empty still ends. Reporting an
   // unknown number of elements would be correct but useless.
-  if (cardinality == kInfinite || count == kInfinite) return kInfinite;
-  if (cardinality == kUnknown) return kUnknown;
+  if (cardinality == Dataset::kInfinite || count == Dataset::kInfinite) {
+    return Dataset::kInfinite;
+  }
+  if (cardinality == Dataset::kUnknownCardinality) return cardinality;
   int64_t product;
-  return __builtin_mul_overflow(cardinality, count, &product) ? kInfinite
-                                                              : product;
+  return __builtin_mul_overflow(cardinality, count, &product)
+             ? Dataset::kInfinite
+             : product;
 }
 
 }  // namespace
@@ -369,15 +370,17 @@ absl::StatusOr<NodePointer> MakeShuffle(NodePointer input, int64_t buffer_size,
 }
 
 absl::StatusOr<NodePointer> MakeRepeat(NodePointer input, int64_t count) {
-  if (count != kInfinite) RETURN_IF_ERROR(NotNegative("Repeat", count));
+  if (count != Dataset::kInfinite) {
+    RETURN_IF_ERROR(NotNegative("Repeat", count));
+  }
   const int64_t cardinality = RepeatedCardinality(input->cardinality(), count);
   return MakeNode(std::move(input), cardinality, RepeatStage{count});
 }
 
 absl::StatusOr<NodePointer> MakeTake(NodePointer input, int64_t count) {
-  if (count != kInfinite) RETURN_IF_ERROR(NotNegative("Take", count));
+  if (count != Dataset::kInfinite) RETURN_IF_ERROR(NotNegative("Take", count));
   int64_t cardinality = input->cardinality();
-  if (count == 0 || (count > 0 && cardinality == kInfinite)) {
+  if (count == 0 || (count > 0 && cardinality == Dataset::kInfinite)) {
     cardinality = count;
   } else if (count > 0 && cardinality >= 0) {
     cardinality = std::min(cardinality, count);
@@ -410,8 +413,9 @@ absl::StatusOr<NodePointer> MakeShard(NodePointer input, int64_t shard_count,
 
 absl::StatusOr<NodePointer> MakeShardByPipeline(NodePointer input) {
   // The number of elements of a pipeline depends on its index.
-  const int64_t cardinality =
-      input->cardinality() > 0 ? kUnknown : input->cardinality();
+  const int64_t cardinality = input->cardinality() > 0
+                                  ? Dataset::kUnknownCardinality
+                                  : input->cardinality();
   return MakeNode(std::move(input), cardinality, ShardByPipelineStage{});
 }
 

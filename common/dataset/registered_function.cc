@@ -91,7 +91,7 @@ class RegisteredFactory final : public ElementFunctionFactory {
   const std::shared_ptr<const ElementFunctionFactory> function_;
 };
 
-absl::Status CheckNames(const RegisteredFunction& made) {
+absl::Status CheckOutputNames(const RegisteredFunction& made) {
   if (!made.output_names.empty() &&
       made.output_names.size() != made.output_types.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -118,7 +118,7 @@ MakeRegisteredFunction(const std::string& name, const std::string& argument,
     made = absl::InternalError("its maker returned no function");
   }
   if (made.ok()) {
-    const absl::Status names = CheckNames(*made);
+    const absl::Status names = CheckOutputNames(*made);
     if (!names.ok()) made = names;
   }
   if (!made.ok()) {

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 17;
+constexpr size_t kCsvBufferBytes = size_t{1} << 17;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<CsvReader>> CsvReader::Open(
 }
 
 CsvReader::CsvReader(std::unique_ptr<InputFile> file, char delimiter)
-    : file_(std::move(file)), delimiter_(delimiter), buffer_(kBufferBytes) {}
+    : file_(std::move(file)), delimiter_(delimiter), buffer_(kCsvBufferBytes) {}
 
 absl::Status CsvReader::ErrorAt(int64_t line, int64_t column,
                                 absl::string_view message) const {

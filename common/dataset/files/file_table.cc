@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,6 +97,25 @@ absl::Status AppendMatches(const std::string& pattern,
   return absl::OkStatus();
 }
 
+// Converts to `dtype` and multiplies by `scale` unless it is 0.
+Tensor Converted(const Tensor& values, DType dtype, double scale) {
+  Tensor converted(dtype, values.shape());
+  const double factor = scale == 0 ? 1 : scale;
+  VisitNumber(dtype, [&]<typename T>() {
+    const auto out = converted.mutable_flat<T>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double value =
+          values.ElementAsDouble(static_cast<int64_t>(i)) * factor;
+      if constexpr (std::is_arithmetic_v<T>) {
+        out[i] = static_cast<T>(value);
+      } else {
+        out[i] = T(static_cast<float>(value));
+      }
+    }
+  });
+  return converted;
+}
+
 absl::Status CheckSameForm(const std::string& first_path,
                            const TensorTable::Component& first,
                            const std::string& path,
@@ -155,6 +175,19 @@ absl::StatusOr<std::vector<std::string>> ExpandFilePatterns(
         absl::StrCat(paths.size(), " files; expected 1 to ", kFileCountMax));
   }
   return paths;
+}
+
+TensorTable::Component MakeComponent(Tensor values, DType dtype, double scale) {
+  TensorTable::Component component;
+  if (values.dtype() == DType::kUint8 && dtype == DType::kFloat32) {
+    component.scale = scale == 0 ? 1.0f : static_cast<float>(scale);
+    component.values = std::move(values);
+  } else if (values.dtype() == dtype && scale == 0) {
+    component.values = std::move(values);
+  } else {
+    component.values = Converted(values, dtype, scale);
+  }
+  return component;
 }
 
 absl::Status CheckFiles(const char* format, absl::Span<const std::string> paths,

@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/files/loaded_table.h"
@@ -72,6 +74,10 @@ class FileTableNode : public DatasetNode {
   const InterleaveOptions order_;
   mutable LoadedTable table_;
 };
+
+// Returns the values of a file as numbers of `dtype`, multiplied by `scale`
+// unless it is 0. Bytes that are to become float32 stay bytes in memory.
+TensorTable::Component MakeComponent(Tensor values, DType dtype, double scale);
 
 // The first checks of all readers of several files; error messages begin with
 // `format`.

@@ -29,22 +29,18 @@
 namespace muster {
 namespace {
 
-struct Header {
+struct IdxHeader {
   uint8_t type_code = 0;
   size_t value_bytes = 0;  // Of one value in the file.
   TensorType type;         // As ReadIdx() returns it.
 };
-
-absl::Status FileError(const InputFile& file, absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", message));
-}
 
 uint32_t BigEndian32(const uint8_t* bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 |
          uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
 }
 
-bool ResolveType(uint8_t code, Header* header) {
+bool ResolveType(uint8_t code, IdxHeader* header) {
   header->type_code = code;
   switch (code) {
     case 0x08:
@@ -76,11 +72,11 @@ bool ResolveType(uint8_t code, Header* header) {
   }
 }
 
-absl::StatusOr<Header> ReadHeader(InputFile* file) {
+absl::StatusOr<IdxHeader> ReadIdxHeader(InputFile* file) {
   std::array<uint8_t, 4> magic;
   ASSIGN_OR_RETURN(const size_t magic_bytes,
                    file->Read(magic.data(), magic.size()));
-  Header header;
+  IdxHeader header;
   if (magic_bytes < magic.size() || magic[0] != 0 || magic[1] != 0 ||
       !ResolveType(magic[2], &header)) {
     return FileError(
@@ -122,7 +118,8 @@ Bits BigEndian(const uint8_t* bytes) {
 }
 
 // Converts the bytes of the file to the byte order of this machine.
-Tensor DecodeValues(const Header& header, const std::vector<uint8_t>& bytes) {
+Tensor DecodeValues(const IdxHeader& header,
+                    const std::vector<uint8_t>& bytes) {
   Tensor tensor(header.type.dtype, header.type.shape);
   const uint8_t* in = bytes.data();
   const auto fill = [&]<typename Bits>(auto values) {
@@ -156,7 +153,7 @@ Tensor DecodeValues(const Header& header, const std::vector<uint8_t>& bytes) {
   return tensor;
 }
 
-absl::Status LengthError(const InputFile& file, const Header& header,
+absl::Status LengthError(const InputFile& file, const IdxHeader& header,
                          absl::string_view found) {
   const double bytes = static_cast<double>(header.type.shape.element_count()) *
                        static_cast<double>(header.value_bytes);
@@ -165,33 +162,14 @@ absl::Status LengthError(const InputFile& file, const Header& header,
                          ", which is ", bytes, " bytes of values; ", found));
 }
 
-// Converts to `dtype` and multiplies by `scale` unless it is 0.
-Tensor Convert(const Tensor& values, DType dtype, double scale) {
-  Tensor converted(dtype, values.shape());
-  const double factor = scale == 0 ? 1 : scale;
-  VisitNumber(dtype, [&]<typename T>() {
-    const auto out = converted.mutable_flat<T>();
-    for (size_t i = 0; i < out.size(); ++i) {
-      const double value =
-          values.ElementAsDouble(static_cast<int64_t>(i)) * factor;
-      if constexpr (std::is_arithmetic_v<T>) {
-        out[i] = static_cast<T>(value);
-      } else {
-        out[i] = T(static_cast<float>(value));
-      }
-    }
-  });
-  return converted;
-}
-
 // How the values of a file are converted.
-struct Form {
+struct RecordForm {
   TensorType record;
   double scale = 0;
 };
 
 absl::StatusOr<TensorTable::Component> ReadComponent(const std::string& path,
-                                                     const Form& form) {
+                                                     const RecordForm& form) {
   ASSIGN_OR_RETURN(Tensor values, ReadIdx(path));
   Shape shape = values.shape();
   shape.RemoveDim(0);
@@ -200,17 +178,7 @@ absl::StatusOr<TensorTable::Component> ReadComponent(const std::string& path,
         absl::StrCat(path, ": records are ", shape.ToString(), "; expected ",
                      form.record.shape.ToString()));
   }
-  TensorTable::Component component;
-  const DType dtype = form.record.dtype;
-  if (values.dtype() == DType::kUint8 && dtype == DType::kFloat32) {
-    component.scale = form.scale == 0 ? 1.0f : static_cast<float>(form.scale);
-    component.values = std::move(values);
-  } else if (values.dtype() == dtype && form.scale == 0) {
-    component.values = std::move(values);
-  } else {
-    component.values = Convert(values, dtype, form.scale);
-  }
-  return component;
+  return MakeComponent(std::move(values), form.record.dtype, form.scale);
 }
 
 absl::Status CheckPair(const std::string& path, int64_t record_count,
@@ -222,12 +190,12 @@ absl::Status CheckPair(const std::string& path, int64_t record_count,
 }
 
 // The arguments of an IdxNode.
-struct Files {
+struct IdxNodeArguments {
   std::vector<std::string> paths;
   std::vector<std::string> label_paths;  // None, or one for each path.
   std::vector<int64_t> record_counts;    // Empty: not known.
-  Form records;
-  Form labels;
+  RecordForm records;
+  RecordForm labels;
   InterleaveOptions order;
 
   std::vector<TensorType> types() const {
@@ -243,16 +211,16 @@ struct Files {
 
 class IdxNode final : public FileTableNode {
  public:
-  explicit IdxNode(Files files)
+  explicit IdxNode(IdxNodeArguments files)
       : FileTableNode(files.types(), files.cardinality(), files.paths,
                       files.order),
         files_(std::move(files)) {}
 
   absl::StatusOr<NodePointer> WithFiles(
       absl::Span<const int> files) const override {
-    Files chosen = {.records = files_.records,
-                    .labels = files_.labels,
-                    .order = files_.order};
+    IdxNodeArguments chosen = {.records = files_.records,
+                               .labels = files_.labels,
+                               .order = files_.order};
     for (const int file : files) {
       chosen.paths.push_back(files_.paths[file]);
       if (!files_.label_paths.empty()) {
@@ -296,11 +264,11 @@ class IdxNode final : public FileTableNode {
   }
 
  private:
-  const Files files_;
+  const IdxNodeArguments files_;
 };
 
 // Takes from the headers what `options` do not specify.
-absl::Status ReadHeaders(const IdxOptions& options, Files* files) {
+absl::Status ReadHeaders(const IdxOptions& options, IdxNodeArguments* files) {
   for (size_t i = 0; i < files->paths.size(); ++i) {
     ASSIGN_OR_RETURN(TensorType type, ReadIdxType(files->paths[i]));
     files->record_counts.push_back(type.shape.dim(0));
@@ -320,7 +288,7 @@ absl::Status ReadHeaders(const IdxOptions& options, Files* files) {
   return absl::OkStatus();
 }
 
-absl::Status CheckRecord(const Files& files) {
+absl::Status CheckRecord(const IdxNodeArguments& files) {
   const TensorType& record = files.records.record;
   const double scale = files.records.scale;
   for (const Shape& shape : {record.shape, files.labels.record.shape}) {
@@ -343,13 +311,13 @@ absl::Status CheckRecord(const Files& files) {
 
 absl::StatusOr<TensorType> ReadIdxType(absl::string_view path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
-  ASSIGN_OR_RETURN(const Header header, ReadHeader(file.get()));
+  ASSIGN_OR_RETURN(const IdxHeader header, ReadIdxHeader(file.get()));
   return header.type;
 }
 
 absl::StatusOr<Tensor> ReadIdx(absl::string_view path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
-  ASSIGN_OR_RETURN(const Header header, ReadHeader(file.get()));
+  ASSIGN_OR_RETURN(const IdxHeader header, ReadIdxHeader(file.get()));
   // A header may declare more than the file contains.
   const int64_t count = header.type.shape.element_count();
   if (count >
@@ -396,9 +364,9 @@ absl::StatusOr<NodePointer> MakeIdx(std::vector<std::string> paths,
     return absl::InvalidArgumentError(absl::StrCat(
         paths[0], ": scale is ", options.scale, "; expected a finite number"));
   }
-  Files files = {.paths = std::move(paths),
-                 .label_paths = std::move(label_paths),
-                 .order = options.order};
+  IdxNodeArguments files = {.paths = std::move(paths),
+                            .label_paths = std::move(label_paths),
+                            .order = options.order};
   files.records = {.record = {.dtype = options.dtype}, .scale = options.scale};
   files.labels.record.dtype = DType::kInt64;
   if (options.label_shape.has_value()) {

@@ -1,5 +1,6 @@
 #include "common/dataset/files/input_file.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
@@ -11,13 +12,15 @@ namespace {
 // Deflate encodes at most 258 bytes in two bits, which is a factor of 1032.
 constexpr int64_t kCompressionMax = 1032;
 // The first bytes of gzip files.
-constexpr uint8_t kMagic[] = {0x1f, 0x8b};
+constexpr uint8_t kGzipMagic[] = {0x1f, 0x8b};
 
 absl::StatusOr<bool> IsCompressed(ReadableFile* file) {
-  if (file->size_bytes() < static_cast<int64_t>(sizeof(kMagic))) return false;
-  uint8_t begin[sizeof(kMagic)];
+  if (file->size_bytes() < static_cast<int64_t>(sizeof(kGzipMagic))) {
+    return false;
+  }
+  uint8_t begin[sizeof(kGzipMagic)];
   RETURN_IF_ERROR(file->ReadAt(0, absl::MakeSpan(begin)));
-  return begin[0] == kMagic[0] && begin[1] == kMagic[1];
+  return begin[0] == kGzipMagic[0] && begin[1] == kGzipMagic[1];
 }
 
 }  // namespace
@@ -38,6 +41,10 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(
   }
   return std::unique_ptr<InputFile>(
       new InputFile(std::move(source), content_bytes_max));
+}
+
+absl::Status FileError(const InputFile& file, absl::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", message));
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/io/records/byte_source.h"
@@ -47,6 +48,9 @@ class InputFile {
   const std::unique_ptr<ByteSource> source_;
   const int64_t content_bytes_max_;
 };
+
+// Returns kInvalidArgument with "<path of the file>: <message>".
+absl::Status FileError(const InputFile& file, absl::string_view message);
 
 }  // namespace muster
 

@@ -27,7 +27,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kMagic = "\x93NUMPY";
+constexpr absl::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kHeaderBytesMax = size_t{1} << 20;
 
 // NumPy's name of a dtype; empty if it has none.
@@ -52,14 +52,10 @@ std::string DescrOf(DType dtype) {
   }
 }
 
-absl::Status FileError(const InputFile& file, absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", message));
-}
-
-absl::StatusOr<NpyHeader> ReadHeader(InputFile* file) {
+absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
   uint8_t start[12];
   ASSIGN_OR_RETURN(size_t came, file->Read(start, 8));
-  if (came < 8 || std::memcmp(start, kMagic.data(), kMagic.size()) != 0) {
+  if (came < 8 || std::memcmp(start, kNpyMagic.data(), kNpyMagic.size()) != 0) {
     return FileError(*file,
                      "is not .npy: expected it to begin with \\x93NUMPY");
   }
@@ -215,25 +211,6 @@ Tensor DecodeValues(const NpyHeader& header,
   return tensor;
 }
 
-// Converts to `dtype` and multiplies by `scale` unless it is 0.
-Tensor Convert(const Tensor& values, DType dtype, double scale) {
-  Tensor converted(dtype, values.shape());
-  const double factor = scale == 0 ? 1 : scale;
-  VisitNumber(dtype, [&]<typename T>() {
-    const auto out = converted.mutable_flat<T>();
-    for (size_t i = 0; i < out.size(); ++i) {
-      const double value =
-          values.ElementAsDouble(static_cast<int64_t>(i)) * factor;
-      if constexpr (std::is_arithmetic_v<T>) {
-        out[i] = static_cast<T>(value);
-      } else {
-        out[i] = T(static_cast<float>(value));
-      }
-    }
-  });
-  return converted;
-}
-
 class NpyNode final : public FileTableNode {
  public:
   NpyNode(std::vector<std::string> paths, TensorType record, double scale,
@@ -287,17 +264,9 @@ class NpyNode final : public FileTableNode {
           absl::StrCat(paths()[file], ": rows are ", shape.ToString(),
                        "; expected ", record_.shape.ToString()));
     }
-    TensorTable::Component component;
-    if (values.dtype() == DType::kUint8 && record_.dtype == DType::kFloat32) {
-      component.scale = scale_ == 0 ? 1.0f : static_cast<float>(scale_);
-      component.values = std::move(values);
-    } else if (values.dtype() == record_.dtype && scale_ == 0) {
-      component.values = std::move(values);
-    } else {
-      component.values = Convert(values, record_.dtype, scale_);
-    }
     Components components;
-    components.push_back(std::move(component));
+    components.push_back(
+        MakeComponent(std::move(values), record_.dtype, scale_));
     return components;
   }
 
@@ -337,11 +306,11 @@ absl::StatusOr<std::string> NpyFileOf(const Tensor& tensor) {
                    "', 'fortran_order': False, 'shape': (", shape, "), }");
   // Values begin at a multiple of 64 bytes; the header ends with a newline.
   constexpr size_t kAlignment = 64;
-  const size_t start_bytes = kMagic.size() + 4;
+  const size_t start_bytes = kNpyMagic.size() + 4;
   const size_t used = (start_bytes + header.size() + 1) % kAlignment;
   header.append((kAlignment - used) % kAlignment, ' ');
   header.push_back('\n');
-  std::string bytes(kMagic);
+  std::string bytes(kNpyMagic);
   bytes.push_back(1);
   bytes.push_back(0);
   bytes.push_back(static_cast<char>(header.size() & 0xFF));
@@ -356,13 +325,13 @@ absl::StatusOr<std::string> NpyFileOf(const Tensor& tensor) {
 
 absl::StatusOr<TensorType> ReadNpyType(absl::string_view path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
-  ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(file.get()));
+  ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(file.get()));
   return TensorType{header.dtype, header.shape};
 }
 
 absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
-  ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(file.get()));
+  ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(file.get()));
   const int64_t count = header.shape.element_count();
   const int64_t value_bytes = static_cast<int64_t>(header.value_bytes);
   const std::string promise =

@@ -20,8 +20,8 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kFeatureCountMax = int64_t{1} << 20;
-constexpr int64_t kClassCountMax = int64_t{1} << 20;
+constexpr int64_t kSyntheticFeatureCountMax = int64_t{1} << 20;
+constexpr int64_t kSyntheticClassCountMax = int64_t{1} << 20;
 constexpr int64_t kModelElementsMax = int64_t{1} << 24;
 
 void FillNormals(uint64_t key, absl::Span<float> out) {
@@ -155,10 +155,10 @@ absl::Status CheckOption(const char* name, int64_t value, int64_t minimum,
 absl::StatusOr<NodePointer> MakeSynthetic(const SyntheticOptions& options) {
   RETURN_IF_ERROR(
       CheckOption("example_count", options.example_count, 0, INT64_MAX));
-  RETURN_IF_ERROR(
-      CheckOption("feature_count", options.feature_count, 1, kFeatureCountMax));
-  RETURN_IF_ERROR(
-      CheckOption("class_count", options.class_count, 0, kClassCountMax));
+  RETURN_IF_ERROR(CheckOption("feature_count", options.feature_count, 1,
+                              kSyntheticFeatureCountMax));
+  RETURN_IF_ERROR(CheckOption("class_count", options.class_count, 0,
+                              kSyntheticClassCountMax));
   RETURN_IF_ERROR(CheckOption("feature_count * class_count",
                               options.feature_count * options.class_count, 0,
                               kModelElementsMax));

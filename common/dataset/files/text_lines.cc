@@ -23,7 +23,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kTextLineBufferBytes = size_t{64} << 10;
 // Editors of other systems begin a file with it.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -32,7 +32,7 @@ class TextLineStream final : public ElementStream {
   TextLineStream(std::unique_ptr<InputFile> file, int64_t skip_line_count)
       : file_(std::move(file)),
         skip_line_count_(skip_line_count),
-        buffer_(kBufferBytes) {}
+        buffer_(kTextLineBufferBytes) {}
 
   absl::StatusOr<bool> Next(Element* element) override {
     element->resize(1);
