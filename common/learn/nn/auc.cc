@@ -20,12 +20,6 @@
 #include "common/learn/nn/sample_weights.h"
 
 namespace muster {
-namespace {
-
-double DivideNoNan(double a, double b) { return b == 0 ? 0 : a / b; }
-
-}  // namespace
-
 namespace internal {
 namespace {
 
@@ -264,7 +258,7 @@ double AreaOf(absl::Span<const double> sums, const AucOptions& options,
                              options.curve, options.summation_method);
     weight_sum += weight;
   }
-  return DivideNoNan(area_sum, weight_sum);
+  return internal::DivideNoNan(area_sum, weight_sum);
 }
 
 }  // namespace

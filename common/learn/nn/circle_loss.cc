@@ -36,7 +36,8 @@ Value LogSumExp(Value x, Value counts) {
       greatest + Log(Sum(Exp(x - greatest), {1}, {.keep_dims = true})), {1});
 }
 
-Value LossOfExamples(Value y_true, Value y_pred, const CircleOptions& options) {
+Value CircleLossOfExamples(Value y_true, Value y_pred,
+                           const CircleOptions& options) {
   if (!y_true.ok() || !y_pred.ok()) return Value();
   const int label_rank = y_true.shape().rank();
   const bool are_labels =
@@ -78,7 +79,7 @@ Loss Circle(const CircleOptions& options) {
   return Loss(
              "circle",
              [options](Value y_true, Value y_pred) {
-               return LossOfExamples(y_true, y_pred, options);
+               return CircleLossOfExamples(y_true, y_pred, options);
              },
              options.reduction)
       .CountingPositive()

@@ -27,12 +27,11 @@
 namespace muster {
 namespace {
 
+using internal::DivideNoNan;
 using internal::kEpsilon;
 
 // Below all predictions, as in Keras.
 constexpr double kLowest = -1e10;
-
-double DivideNoNan(double a, double b) { return b == 0 ? 0 : a / b; }
 
 Value Refuse(Value value, absl::string_view metric, absl::string_view why) {
   if (value.ok()) {

@@ -116,6 +116,12 @@ struct FBetaScoreOptions {
 Metric F1Score(const F1ScoreOptions& options = {});
 Metric FBetaScore(const FBetaScoreOptions& options = {});
 
+namespace internal {
+
+// Returns a / b; 0 where b is.
+inline double DivideNoNan(double a, double b) { return b == 0 ? 0 : a / b; }
+
+}  // namespace internal
 }  // namespace muster
 
 #endif  // COMMON_LEARN_NN_CONFUSION_METRICS_H_

@@ -95,7 +95,7 @@ class Recursion {
   States first_;
 };
 
-Value LossOfExamples(Value y_true, Value y_pred) {
+Value CtcLossOfExamples(Value y_true, Value y_pred) {
   if (!y_true.ok() || !y_pred.ok()) return Value();
   if (y_true.shape().rank() != 2 || y_pred.shape().rank() != 3 ||
       y_pred.shape().dim(2) == Shape::kUnknown) {
@@ -120,7 +120,7 @@ Value LossOfExamples(Value y_true, Value y_pred) {
 }  // namespace
 
 Loss CTC(const LossOptions& options) {
-  return Loss("ctc", LossOfExamples, options.reduction).WithOptions(options);
+  return Loss("ctc", CtcLossOfExamples, options.reduction).WithOptions(options);
 }
 
 }  // namespace muster

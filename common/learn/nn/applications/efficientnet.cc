@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,24 +39,17 @@ constexpr double kBlockDropout = 0.2;
 // The channels of a squeeze are this part of those of the block's input.
 constexpr int64_t kSqueezeDivisor = 4;
 
-// The input and output of a block. Extents are Shape::kUnknown if those of the
-// model's input are.
-struct Feature {
-  LayerOutput output;
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t channels = 0;
-};
+using internal::FeatureMap;
 
 // A stack of blocks; `stride` is that of the first one.
-struct Stage {
+struct EfficientNetStage {
   int64_t kernel_size;
   int block_count;
   int64_t filters;
   int64_t expansion;
   int64_t stride;
 };
-constexpr std::array<Stage, 7> kStages = {{
+constexpr std::array<EfficientNetStage, 7> kEfficientNetStages = {{
     {3, 1, 16, 1, 1},
     {3, 2, 24, 6, 2},
     {5, 2, 40, 6, 2},
@@ -72,15 +64,11 @@ Initializer ConvolutionInitializer() {
   return VarianceScaling({.scale = 2, .mode = FanMode::kFanOut});
 }
 
-LayerOutput Normalize(const LayerOutput& x, std::string name) {
-  return BatchNormalization({.name = std::move(name)})(x);
-}
-
 LayerOutput NormalizeAndActivate(const LayerOutput& x,
                                  const std::string& bn_name,
                                  const std::string& activation_name) {
-  return Activate(Activation::kSilu,
-                  {.name = activation_name})(Normalize(x, bn_name));
+  return Activate(Activation::kSilu, {.name = activation_name})(
+      BatchNormalization({.name = bn_name})(x));
 }
 
 LayerOutput Convolve(const LayerOutput& x, int64_t filters,
@@ -93,14 +81,14 @@ LayerOutput Convolve(const LayerOutput& x, int64_t filters,
 }
 
 // Pads before a layer of stride 2.
-LayerOutput Pad(const Feature& in, int64_t kernel_size,
+LayerOutput Pad(const FeatureMap& in, int64_t kernel_size,
                 const std::string& name) {
   return ZeroPadding2D({internal::MarginsBeforeStride(in.height, kernel_size),
                         internal::MarginsBeforeStride(in.width, kernel_size)},
                        {.name = name})(in.output);
 }
 
-LayerOutput ConvolveDepthwise(Feature* feature, int64_t kernel_size,
+LayerOutput ConvolveDepthwise(FeatureMap* feature, int64_t kernel_size,
                               int64_t stride, const std::string& prefix) {
   LayerOutput x = feature->output;
   if (stride == 2) {
@@ -137,10 +125,11 @@ LayerOutput SqueezeAndExcite(const LayerOutput& x, int64_t channels,
 }
 
 // `index` is that of the block in the model.
-Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
-                         int index, const std::string& prefix) {
+FeatureMap InvertedResidual(const FeatureMap& in,
+                            const EfficientNetStage& stage, int64_t stride,
+                            int index, const std::string& prefix) {
   const int64_t expanded = stage.expansion * in.channels;
-  Feature out = in;
+  FeatureMap out = in;
   LayerOutput& x = out.output;
   if (stage.expansion != 1) {
     x = Convolve(x, expanded, prefix + "expand_conv");
@@ -151,7 +140,7 @@ Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
   x = SqueezeAndExcite(x, expanded, in.channels / kSqueezeDivisor,
                        prefix + "se_");
   x = Convolve(x, stage.filters, prefix + "project_conv");
-  x = Normalize(x, prefix + "project_bn");
+  x = BatchNormalization({.name = prefix + "project_bn"})(x);
   if (stride == 1 && in.channels == stage.filters) {
     x = Dropout(kBlockDropout * index / kBlockCount,
                 {.noise_shape = {-1, 1, 1, 1}, .name = prefix + "drop"})(x);
@@ -186,14 +175,14 @@ LayerOutput Stem(const LayerOutput& image, const Shape& shape) {
 }
 
 // Returns the output of the last convolution.
-LayerOutput Features(const LayerOutput& image, const Shape& shape) {
-  Feature feature{.output = Stem(image, shape),
-                  .height = internal::HalfRoundedUp(shape.dim(0)),
-                  .width = internal::HalfRoundedUp(shape.dim(1)),
-                  .channels = 32};
+LayerOutput EfficientNetFeatures(const LayerOutput& image, const Shape& shape) {
+  FeatureMap feature{.output = Stem(image, shape),
+                     .height = internal::HalfRoundedUp(shape.dim(0)),
+                     .width = internal::HalfRoundedUp(shape.dim(1)),
+                     .channels = 32};
   int index = 0;
-  for (size_t s = 0; s < kStages.size(); ++s) {
-    const Stage& stage = kStages[s];
+  for (size_t s = 0; s < kEfficientNetStages.size(); ++s) {
+    const EfficientNetStage& stage = kEfficientNetStages[s];
     for (int i = 0; i < stage.block_count; ++i) {
       const std::string letter(1, static_cast<char>('a' + i));
       feature =
@@ -205,7 +194,8 @@ LayerOutput Features(const LayerOutput& image, const Shape& shape) {
   return NormalizeAndActivate(x, "top_bn", "top_activation");
 }
 
-LayerOutput Classify(LayerOutput x, const ImageClassifierOptions& options) {
+LayerOutput ClassifyWithDropout(LayerOutput x,
+                                const ImageClassifierOptions& options) {
   x = Dropout(kTopDropout, {.name = "top_dropout"})(x);
   return Dense(options.classes,
                {.activation = options.classifier_activation,
@@ -226,10 +216,10 @@ LayerPtrTo<FunctionalLayer> EfficientNetB0(
   if (!status.ok()) return MakeLayer<FunctionalLayer>(status);
   const LayerOutput image = Input(options.input_shape);
   LayerOutput x = internal::PoolGlobally(
-      Features(image, options.input_shape),
+      EfficientNetFeatures(image, options.input_shape),
       options.include_top ? Pooling::kAverage : options.pooling,
       {.average = "avg_pool", .max = "max_pool"});
-  if (options.include_top) x = Classify(x, options);
+  if (options.include_top) x = ClassifyWithDropout(x, options);
   return Functional(
       image, x,
       {.name = options.name.empty() ? "efficientnetb0" : options.name});

@@ -44,6 +44,15 @@ int64_t HalfRoundedUp(int64_t extent);
 // window, for even and odd extents; unknown ones count as even.
 std::array<int64_t, 2> MarginsBeforeStride(int64_t extent, int64_t kernel_size);
 
+// The input or output of a block. Extents are Shape::kUnknown if those of the
+// model's input are.
+struct FeatureMap {
+  LayerOutput output;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+};
+
 struct GlobalPoolingNames {
   std::string average = "";
   std::string max = "";

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -23,23 +24,23 @@ namespace muster::applications {
 namespace {
 
 // A depthwise convolution with `stride`, and one of 1x1 with `filters`.
-struct Block {
+struct MobileNetBlock {
   int64_t filters;
   int64_t stride;
 };
-constexpr std::array<Block, 13> kBlocks = {{{64, 1},
-                                            {128, 2},
-                                            {128, 1},
-                                            {256, 2},
-                                            {256, 1},
-                                            {512, 2},
-                                            {512, 1},
-                                            {512, 1},
-                                            {512, 1},
-                                            {512, 1},
-                                            {512, 1},
-                                            {1024, 2},
-                                            {1024, 1}}};
+constexpr std::array<MobileNetBlock, 13> kMobileNetBlocks = {{{64, 1},
+                                                              {128, 2},
+                                                              {128, 1},
+                                                              {256, 2},
+                                                              {256, 1},
+                                                              {512, 2},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {1024, 2},
+                                                              {1024, 1}}};
 
 int64_t Scaled(int64_t filters, double alpha) {
   return static_cast<int64_t>(static_cast<double>(filters) * alpha);
@@ -50,16 +51,16 @@ LayerOutput NormalizeAndClip(const LayerOutput& x, const std::string& prefix) {
       BatchNormalization({.name = prefix + "_bn"})(x));
 }
 
-LayerOutput Features(const LayerOutput& image,
-                     const MobileNetOptions& options) {
+LayerOutput MobileNetFeatures(const LayerOutput& image,
+                              const MobileNetOptions& options) {
   LayerOutput x = Conv2D(Scaled(32, options.alpha), 3,
                          {.strides = 2,
                           .padding = Padding::kSame,
                           .use_bias = false,
                           .name = "conv1"})(image);
   x = NormalizeAndClip(x, "conv1");
-  for (size_t i = 0; i < kBlocks.size(); ++i) {
-    const auto& [filters, stride] = kBlocks[i];
+  for (size_t i = 0; i < kMobileNetBlocks.size(); ++i) {
+    const auto& [filters, stride] = kMobileNetBlocks[i];
     const std::string depthwise = absl::StrCat("conv_dw_", i + 1);
     const std::string pointwise = absl::StrCat("conv_pw_", i + 1);
     if (stride > 1) {
@@ -103,26 +104,34 @@ absl::Status CheckOptions(const MobileNetOptions& options) {
                                         options.include_top, options.classes);
 }
 
-std::string DefaultName(const MobileNetOptions& options) {
-  const int64_t rows = options.input_shape.dim(0);
-  return absl::StrFormat("mobilenet_%.2f_%s", options.alpha,
+}  // namespace
+
+namespace internal {
+
+std::string MobileNetName(absl::string_view kind, double alpha,
+                          const Shape& input_shape) {
+  const int64_t rows = input_shape.dim(0);
+  return absl::StrFormat("%s_%.2f_%s", kind, alpha,
                          rows == Shape::kUnknown ? "None" : absl::StrCat(rows));
 }
 
-}  // namespace
+}  // namespace internal
 
 LayerPtrTo<FunctionalLayer> MobileNet(const MobileNetOptions& options) {
   if (const absl::Status status = CheckOptions(options); !status.ok()) {
     return MakeLayer<FunctionalLayer>(status);
   }
   const LayerOutput image = Input(options.input_shape);
-  const LayerOutput features = Features(image, options);
+  const LayerOutput features = MobileNetFeatures(image, options);
   const LayerOutput x = options.include_top
                             ? Classify(features, options)
                             : internal::PoolGlobally(features, options.pooling);
   return Functional(
       image, x,
-      {.name = options.name.empty() ? DefaultName(options) : options.name});
+      {.name = options.name.empty()
+                   ? internal::MobileNetName("mobilenet", options.alpha,
+                                             options.input_shape)
+                   : options.name});
 }
 
 }  // namespace muster::applications

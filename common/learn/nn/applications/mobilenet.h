@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/applications/image_classifier.h"
@@ -42,6 +43,14 @@ struct MobileNetOptions {
 // Equivalent to: keras.applications.MobileNet(weights=None).
 LayerPtrTo<FunctionalLayer> MobileNet(const MobileNetOptions& options = {});
 
+namespace internal {
+
+// Returns Keras' name of a MobileNet of a `kind` such as "mobilenet":
+// "mobilenet_1.00_224", with "None" for an unknown height.
+std::string MobileNetName(absl::string_view kind, double alpha,
+                          const Shape& input_shape);
+
+}  // namespace internal
 }  // namespace muster::applications
 
 #endif  // COMMON_LEARN_NN_APPLICATIONS_MOBILENET_H_

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/applications/mobilenet.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -28,23 +28,16 @@ namespace {
 
 constexpr int64_t kDivisor = 8;
 
-// The input and output of a block. Extents are Shape::kUnknown if those of the
-// model's input are.
-struct Feature {
-  LayerOutput output;
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t channels = 0;
-};
+using internal::FeatureMap;
 
 // A stack of blocks; `stride` is that of the first one.
-struct Stage {
+struct MobileNetV2Stage {
   int64_t expansion;
   int64_t filters;
   int block_count;
   int64_t stride;
 };
-constexpr std::array<Stage, 7> kStages = {{
+constexpr std::array<MobileNetV2Stage, 7> kMobileNetV2Stages = {{
     {1, 16, 1, 1},
     {6, 24, 2, 2},
     {6, 32, 3, 2},
@@ -63,13 +56,13 @@ LayerOutput NormalizeAndClip(const LayerOutput& x, const std::string& bn_name,
   return ReLU({.max_value = 6, .name = relu_name})(Normalize(x, bn_name));
 }
 
-Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
-                         double alpha, int index) {
+FeatureMap InvertedResidual(const FeatureMap& in, const MobileNetV2Stage& stage,
+                            int64_t stride, double alpha, int index) {
   const std::string prefix =
       index == 0 ? "expanded_conv_" : absl::StrCat("block_", index, "_");
   const int64_t filters = internal::MakeDivisible(
       std::trunc(static_cast<double>(stage.filters) * alpha), kDivisor);
-  Feature out = in;
+  FeatureMap out = in;
   LayerOutput& x = out.output;
   if (index > 0) {
     x = Conv2D(stage.expansion * in.channels, 1,
@@ -104,9 +97,9 @@ Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
 }
 
 // Returns the output of the last convolution.
-LayerOutput Features(const LayerOutput& image,
-                     const MobileNetV2Options& options) {
-  Feature feature{
+LayerOutput MobileNetV2Features(const LayerOutput& image,
+                                const MobileNetV2Options& options) {
+  FeatureMap feature{
       .output = image,
       .height = internal::HalfRoundedUp(options.input_shape.dim(0)),
       .width = internal::HalfRoundedUp(options.input_shape.dim(1)),
@@ -120,7 +113,7 @@ LayerOutput Features(const LayerOutput& image,
   x = NormalizeAndClip(x, "bn_Conv1", "Conv1_relu");
 
   int index = 0;
-  for (const Stage& stage : kStages) {
+  for (const MobileNetV2Stage& stage : kMobileNetV2Stages) {
     for (int i = 0; i < stage.block_count; ++i) {
       feature = InvertedResidual(feature, stage, i == 0 ? stage.stride : 1,
                                  options.alpha, index++);
@@ -143,12 +136,6 @@ absl::Status CheckOptions(const MobileNetV2Options& options) {
                                         options.include_top, options.classes);
 }
 
-std::string DefaultName(const MobileNetV2Options& options) {
-  const int64_t rows = options.input_shape.dim(0);
-  return absl::StrFormat("mobilenetv2_%.2f_%s", options.alpha,
-                         rows == Shape::kUnknown ? "None" : absl::StrCat(rows));
-}
-
 }  // namespace
 
 namespace internal {
@@ -169,7 +156,7 @@ LayerPtrTo<FunctionalLayer> MobileNetV2(const MobileNetV2Options& options) {
   }
   const LayerOutput image = Input(options.input_shape);
   LayerOutput x = internal::PoolGlobally(
-      Features(image, options),
+      MobileNetV2Features(image, options),
       options.include_top ? Pooling::kAverage : options.pooling);
   if (options.include_top) {
     x = Dense(options.classes, {.activation = options.classifier_activation,
@@ -177,7 +164,10 @@ LayerPtrTo<FunctionalLayer> MobileNetV2(const MobileNetV2Options& options) {
   }
   return Functional(
       image, x,
-      {.name = options.name.empty() ? DefaultName(options) : options.name});
+      {.name = options.name.empty()
+                   ? internal::MobileNetName("mobilenetv2", options.alpha,
+                                             options.input_shape)
+                   : options.name});
 }
 
 }  // namespace muster::applications

@@ -23,13 +23,13 @@ namespace {
 
 // A stack of blocks; `stride` is that of the first one. The last convolution of
 // a block has 4 * `filters` filters.
-struct Stage {
+struct ResNet50Stage {
   const char* name;
   int64_t filters;
   int block_count;
   int64_t stride;
 };
-constexpr std::array<Stage, 4> kStages = {{
+constexpr std::array<ResNet50Stage, 4> kResNet50Stages = {{
     {"conv2", 64, 3, 1},
     {"conv3", 128, 4, 2},
     {"conv4", 256, 6, 2},
@@ -52,7 +52,7 @@ LayerOutput ConvolveAndNormalize(LayerOutput x, int64_t filters,
 }
 
 // Projects the shortcut if `is_first`, because the number of channels changes.
-LayerOutput ResidualBlock(const LayerOutput& in, const Stage& stage,
+LayerOutput ResidualBlock(const LayerOutput& in, const ResNet50Stage& stage,
                           bool is_first, const std::string& name) {
   const int64_t stride = is_first ? stage.stride : 1;
   const LayerOutput shortcut =
@@ -70,14 +70,14 @@ LayerOutput ResidualBlock(const LayerOutput& in, const Stage& stage,
 }
 
 // Returns the output of the last block.
-LayerOutput Features(const LayerOutput& image) {
+LayerOutput ResNet50Features(const LayerOutput& image) {
   LayerOutput x = ZeroPadding2D(3, {.name = "conv1_pad"})(image);
   x = Conv2D(64, 7, {.strides = 2, .name = "conv1_conv"})(x);
   x = BatchNormalization({.epsilon = 1.001e-5, .name = "conv1_bn"})(x);
   x = Relu(x, "conv1_relu");
   x = ZeroPadding2D(1, {.name = "pool1_pad"})(x);
   x = MaxPooling2D(3, {.strides = 2, .name = "pool1_pool"})(x);
-  for (const Stage& stage : kStages) {
+  for (const ResNet50Stage& stage : kResNet50Stages) {
     for (int i = 1; i <= stage.block_count; ++i) {
       x = ResidualBlock(x, stage, i == 1,
                         absl::StrCat(stage.name, "_block", i));
@@ -94,7 +94,7 @@ LayerPtrTo<FunctionalLayer> ResNet50(const ImageClassifierOptions& options) {
   if (!status.ok()) return MakeLayer<FunctionalLayer>(status);
   const LayerOutput image = Input(options.input_shape);
   LayerOutput x = internal::PoolGlobally(
-      Features(image),
+      ResNet50Features(image),
       options.include_top ? Pooling::kAverage : options.pooling,
       {.average = "avg_pool", .max = "max_pool"});
   if (options.include_top) {

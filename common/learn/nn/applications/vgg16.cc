@@ -18,20 +18,20 @@
 namespace muster::applications {
 namespace {
 
-struct Block {
+struct Vgg16Block {
   int64_t filters;
   int convolution_count;
 };
-constexpr std::array<Block, 5> kBlocks = {
+constexpr std::array<Vgg16Block, 5> kVgg16Blocks = {
     {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}}};
 
 // Returns the output of the last pooling.
-LayerOutput Features(const LayerOutput& image) {
+LayerOutput Vgg16Features(const LayerOutput& image) {
   LayerOutput x = image;
-  for (size_t b = 0; b < kBlocks.size(); ++b) {
+  for (size_t b = 0; b < kVgg16Blocks.size(); ++b) {
     const std::string prefix = absl::StrCat("block", b + 1);
-    for (int i = 1; i <= kBlocks[b].convolution_count; ++i) {
-      x = Conv2D(kBlocks[b].filters, 3,
+    for (int i = 1; i <= kVgg16Blocks[b].convolution_count; ++i) {
+      x = Conv2D(kVgg16Blocks[b].filters, 3,
                  {.padding = Padding::kSame,
                   .activation = Activation::kRelu,
                   .name = absl::StrCat(prefix, "_conv", i)})(x);
@@ -41,7 +41,8 @@ LayerOutput Features(const LayerOutput& image) {
   return x;
 }
 
-LayerOutput Classify(LayerOutput x, const ImageClassifierOptions& options) {
+LayerOutput ClassifyWithDenseLayers(LayerOutput x,
+                                    const ImageClassifierOptions& options) {
   x = Flatten({.name = "flatten"})(x);
   for (const char* const name : {"fc1", "fc2"}) {
     x = Dense(4096, {.activation = Activation::kRelu, .name = name})(x);
@@ -57,9 +58,9 @@ LayerPtrTo<FunctionalLayer> VGG16(const ImageClassifierOptions& options) {
       "VGG16", options.input_shape, options.include_top, options.classes);
   if (!status.ok()) return MakeLayer<FunctionalLayer>(status);
   const LayerOutput image = Input(options.input_shape);
-  const LayerOutput features = Features(image);
+  const LayerOutput features = Vgg16Features(image);
   const LayerOutput x = options.include_top
-                            ? Classify(features, options)
+                            ? ClassifyWithDenseLayers(features, options)
                             : internal::PoolGlobally(features, options.pooling);
   return Functional(image, x,
                     {.name = options.name.empty() ? "vgg16" : options.name});
