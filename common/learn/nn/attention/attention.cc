@@ -23,20 +23,27 @@
 #include "common/learn/nn/masks.h"
 
 namespace muster {
-namespace {
+namespace internal {
 
-// What Keras subtracts from scores of positions that are not attended to. The
-// greatest number of float16 is 65504.
-double MaskedScore(DType dtype) {
-  return dtype == DType::kFloat16 ? 65504 : 1e9;
-}
-
-bool IsSequence(Value x) {
+bool IsSequence(const Value& x) {
   return x.shape().rank() == 3 && x.shape().dim(2) != Shape::kUnknown;
 }
 
 bool HasKnownTime(const Value& x) {
   return x.shape().dim(1) != Shape::kUnknown;
+}
+
+}  // namespace internal
+
+namespace {
+
+using internal::HasKnownTime;
+using internal::IsSequence;
+
+// What Keras subtracts from scores of positions that are not attended to. The
+// greatest number of float16 is 65504.
+double MaskedScoreReduction(DType dtype) {
+  return dtype == DType::kFloat16 ? 65504 : 1e9;
 }
 
 // False if the number of time steps is known to differ.
@@ -129,7 +136,7 @@ Value AttentionLayer::Masked(Value scores, Value value_mask) const {
     mask = mask.ok() ? LogicalAnd(mask, causal) : causal;
   }
   if (!mask.ok()) return scores;
-  return Select(mask, scores, scores - MaskedScore(scores.dtype()));
+  return Select(mask, scores, scores - MaskedScoreReduction(scores.dtype()));
 }
 
 std::vector<Value> AttentionLayer::CallMany(absl::Span<const Value> inputs,

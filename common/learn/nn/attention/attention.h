@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 
@@ -115,6 +116,14 @@ class AdditiveAttentionLayer : public AttentionLayer {
 LayerPtr Attention(const AttentionOptions& options = {});
 LayerPtr AdditiveAttention(const AdditiveAttentionOptions& options = {});
 
+namespace internal {
+
+// Returns true for [batch, time, features] of known features.
+bool IsSequence(const Value& x);
+// Returns true if the number of time steps of a sequence is known.
+bool HasKnownTime(const Value& x);
+
+}  // namespace internal
 }  // namespace muster
 
 #endif  // COMMON_LEARN_NN_ATTENTION_ATTENTION_H_

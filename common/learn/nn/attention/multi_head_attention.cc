@@ -15,6 +15,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/attention/attention.h"
 #include "common/learn/nn/attention/causal_mask.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dropout.h"
@@ -24,17 +25,14 @@
 namespace muster {
 namespace {
 
+using internal::HasKnownTime;
+using internal::IsSequence;
+
 // The score of masked positions. It is finite because -inf would result in NaN
 // where all positions are masked. The least number of float16 is -65504.
 double MaskedScore(Value scores) {
   return scores.ok() && scores.dtype() == DType::kFloat16 ? -3e4 : -1e9;
 }
-
-bool IsSequence(Value x) {
-  return x.shape().rank() == 3 && x.shape().dim(2) != Shape::kUnknown;
-}
-
-bool HasKnownTime(Value x) { return x.shape().dim(1) != Shape::kUnknown; }
 
 }  // namespace
 

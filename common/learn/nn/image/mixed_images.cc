@@ -27,7 +27,7 @@ namespace muster {
 namespace {
 
 // Keeps the parameter of the beta distribution above 0, as Keras does.
-constexpr double kEpsilon = 1e-6;
+constexpr double kBetaParameterOffset = 1e-6;
 
 std::string MistakeIn(const MixUpOptions& options) {
   if (options.alpha > 0) return "";
@@ -58,7 +58,7 @@ Mixture Mix(Value images, const MixUpOptions& options, ImageDraws& draws) {
 Mixture Mix(Value images, const CutMixOptions& options, ImageDraws& draws) {
   const Value alpha =
       draws.UniformOfBatch(1, options.factor.lower, options.factor.upper) +
-      kEpsilon;
+      kBetaParameterOffset;
   const Value share =
       Sqrt(1.0 - internal::DrawBeta(Reshape(alpha, {1, 1, 1, 1}), draws));
   const auto interval = [&](int64_t extent) {

@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-constexpr double kEpsilon = 1e-7;  // keras.config.epsilon().
+constexpr double kKerasEpsilon = 1e-7;  // keras.config.epsilon().
 constexpr int64_t kBinsMax = 65536;
 
 // "factor must be in ..."; empty if it is.
@@ -30,7 +30,7 @@ std::string Named(const char* name, const Factor& factor, double lower,
   return what.empty() ? "" : absl::StrCat(name, " ", what);
 }
 
-Value Drawn(ImageDraws& draws, const RandomFactor& factor) {
+Value DrawnFactor(ImageDraws& draws, const RandomFactor& factor) {
   return draws.Uniform(factor.lower, factor.upper);
 }
 
@@ -47,25 +47,26 @@ Value Changed(ColorChange change, const RandomFactor& factor,
   switch (change) {
     case ColorChange::kBrightness:
       return internal::AdjustBrightness(
-          x, Drawn(draws, factor) * (range.upper - range.lower), range);
+          x, DrawnFactor(draws, factor) * (range.upper - range.lower), range);
     case ColorChange::kContrast:
       return internal::AdjustContrast(
           x, draws.Uniform(1 - factor.lower, 1 + factor.upper), range);
     case ColorChange::kSaturation: {
-      const Value drawn = Drawn(draws, factor);
-      return internal::AdjustSaturation(x, drawn / (1 - drawn + kEpsilon),
+      const Value drawn = DrawnFactor(draws, factor);
+      return internal::AdjustSaturation(x, drawn / (1 - drawn + kKerasEpsilon),
                                         range);
     }
     case ColorChange::kHue: {
       const Value sign = draws.Sign();
-      return internal::AdjustHue(x, sign * Drawn(draws, factor) * 0.5, range);
+      return internal::AdjustHue(x, sign * DrawnFactor(draws, factor) * 0.5,
+                                 range);
     }
     case ColorChange::kColorDegeneration:
-      return internal::DegenerateColor(x, Drawn(draws, factor), range);
+      return internal::DegenerateColor(x, DrawnFactor(draws, factor), range);
     case ColorChange::kInvert:
       return Select(IsChanged(draws, factor), range.upper - x, x);
     case ColorChange::kSharpness:
-      return internal::Sharpen(x, Drawn(draws, factor) * 2.0, range);
+      return internal::Sharpen(x, DrawnFactor(draws, factor) * 2.0, range);
   }
   return Value();
 }

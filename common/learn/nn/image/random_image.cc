@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-Value Drawn(ImageDraws& draws, const RandomFactor& factor) {
+Value DrawnTransformElement(ImageDraws& draws, const RandomFactor& factor) {
   return AsTransformElement(draws.Uniform(factor.lower, factor.upper));
 }
 
@@ -77,7 +77,7 @@ void RandomRotationLayer::VisitConfig(ConfigVisitor& visitor) {
 }
 
 Value RandomRotationLayer::Augment(Value x, ImageDraws& draws) {
-  const Value turns = Drawn(draws, factor_);
+  const Value turns = DrawnTransformElement(draws, factor_);
   const Value angle = turns * (2 * std::numbers::pi);
   const Value cosine = Cos(angle);
   const Value sine = Sin(angle);
@@ -113,9 +113,9 @@ std::string RandomZoomLayer::Mistake() const {
 }
 
 Value RandomZoomLayer::Augment(Value x, ImageDraws& draws) {
-  const Value height = Drawn(draws, height_factor_);
+  const Value height = DrawnTransformElement(draws, height_factor_);
   const Value width = options_.width_factor.has_value()
-                          ? Drawn(draws, *options_.width_factor)
+                          ? DrawnTransformElement(draws, *options_.width_factor)
                           : height;
   const Value zero = ZerosLike(height);
   return ImageTransform(

@@ -18,12 +18,8 @@
 namespace muster {
 namespace {
 
-// Clamps invalid extents for the kernel's shape. Call() reports them.
-int64_t AtLeastZero(int64_t extent) { return std::max<int64_t>(extent, 0); }
-
-bool Divides(int64_t divisor, int64_t number) {
-  return divisor > 0 && number % divisor == 0;
-}
+using internal::AtLeastZero;
+using internal::Divides;
 
 std::string Expectation(int64_t filters, int64_t groups, int64_t channels) {
   return absl::StrCat(

@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_NN_LAYERS_CONVOLUTION_H_
 #define COMMON_LEARN_NN_LAYERS_CONVOLUTION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -135,6 +136,19 @@ class Conv1DLayer : public Layer {
 LayerPtr Conv1D(int64_t filters, int64_t kernel_size,
                 const Conv1DLayerOptions& options = {});
 
+namespace internal {
+
+// Clamps an invalid extent for the shape of a weight. Call() reports it.
+inline int64_t AtLeastZero(int64_t extent) {
+  return std::max<int64_t>(extent, 0);
+}
+
+// Returns false for a `divisor` below 1.
+inline bool Divides(int64_t divisor, int64_t number) {
+  return divisor > 0 && number % divisor == 0;
+}
+
+}  // namespace internal
 }  // namespace muster
 
 #endif  // COMMON_LEARN_NN_LAYERS_CONVOLUTION_H_

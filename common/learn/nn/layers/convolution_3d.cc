@@ -13,16 +13,13 @@
 #include "common/learn/nn/convolve_3d.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers/convolution.h"
 
 namespace muster {
 namespace {
 
-// Clamps invalid extents for the kernel's shape. Call() reports them.
-int64_t AtLeastZero(int64_t extent) { return std::max<int64_t>(extent, 0); }
-
-bool Divides(int64_t divisor, int64_t number) {
-  return divisor > 0 && number % divisor == 0;
-}
+using internal::AtLeastZero;
+using internal::Divides;
 
 }  // namespace
 

@@ -16,16 +16,16 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers/convolution.h"
 
 namespace muster {
 namespace {
 
-constexpr char kExpectation[] =
+using internal::AtLeastZero;
+
+constexpr char kTransposeExpectation[] =
     "expected filters, kernel_size, strides and dilation_rate of at least 1, "
     "and output_padding of at least 0";
-
-// Clamps invalid extents for the kernel's shape. Call() reports them.
-int64_t AtLeastZero(int64_t extent) { return std::max<int64_t>(extent, 0); }
 
 // One spatial axis.
 struct Axis {
@@ -172,7 +172,8 @@ Value Conv2DTransposeLayer::Call(Value x, const CallContext&) {
            more ? std::optional(more->width) : std::nullopt}};
   x = internal::ToFloatImage(
       x, 4, absl::StrCat("Conv2DTranspose ", name()),
-      filters_ >= 1 && IsValid(axes[0]) && IsValid(axes[1]), kExpectation);
+      filters_ >= 1 && IsValid(axes[0]) && IsValid(axes[1]),
+      kTransposeExpectation);
   if (!x.ok()) return x;
   Value y = Transposed(x, kernel_, axes, options_.padding);
   if (!y.ok()) return y;
@@ -218,7 +219,8 @@ Value Conv1DTransposeLayer::Call(Value x, const CallContext&) {
       Axis{kernel_size_, options_.strides, options_.dilation_rate,
            options_.output_padding}};
   x = internal::ToFloatImage(x, 3, absl::StrCat("Conv1DTranspose ", name()),
-                             filters_ >= 1 && IsValid(axes[1]), kExpectation);
+                             filters_ >= 1 && IsValid(axes[1]),
+                             kTransposeExpectation);
   if (!x.ok()) return x;
   Value y = Transposed(ExpandDims(x, 1), ExpandDims(kernel_, 0), axes,
                        options_.padding);
@@ -278,7 +280,8 @@ Value Conv3DTransposeLayer::Call(Value x, const CallContext&) {
                         internal::HasKnownExtents(x.shape());
   x = internal::ToFloatImage(
       x, 5, absl::StrCat("Conv3DTranspose ", name()), is_valid,
-      absl::StrCat(kExpectation, ", and known extents but the batch's"));
+      absl::StrCat(kTransposeExpectation,
+                   ", and known extents but the batch's"));
   if (!x.ok()) return x;
   const Shape input = x.shape();
   const int64_t channels = input.dim(4);

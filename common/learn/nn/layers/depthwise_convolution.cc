@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr char kExpectation[] =
+constexpr char kDepthwiseExpectation[] =
     "expected filters, kernel_size, strides, dilation_rate and "
     "depth_multiplier of at least 1";
 
@@ -108,7 +108,8 @@ void DepthwiseConv2DLayer::Build(const Shape& input) {
 
 Value DepthwiseConv2DLayer::Call(Value x, const CallContext&) {
   x = internal::ToFloatImage(x, 4, absl::StrCat("DepthwiseConv2D ", name()),
-                             Least(kernel_size_, options_) >= 1, kExpectation);
+                             Least(kernel_size_, options_) >= 1,
+                             kDepthwiseExpectation);
   if (!x.ok()) return x;
   Value y = DepthwiseConv2D(x, kernel_, ToOpOptions(options_));
   if (options_.use_bias) y = y + bias_;
@@ -161,7 +162,7 @@ void SeparableConv2DLayer::Build(const Shape& input) {
 Value SeparableConv2DLayer::Call(Value x, const CallContext&) {
   const int64_t least = std::min(filters_, Least(kernel_size_, options_));
   x = internal::ToFloatImage(x, 4, absl::StrCat("SeparableConv2D ", name()),
-                             least >= 1, kExpectation);
+                             least >= 1, kDepthwiseExpectation);
   if (!x.ok()) return x;
   Value y = DepthwiseConv2D(x, depthwise_kernel_, ToOpOptions(options_));
   y = Conv2D(y, pointwise_kernel_);
@@ -200,7 +201,8 @@ void DepthwiseConv1DLayer::Build(const Shape& input) {
 
 Value DepthwiseConv1DLayer::Call(Value x, const CallContext&) {
   x = internal::ToFloatImage(x, 3, absl::StrCat("DepthwiseConv1D ", name()),
-                             Least(kernel_size_, options_) >= 1, kExpectation);
+                             Least(kernel_size_, options_) >= 1,
+                             kDepthwiseExpectation);
   if (!x.ok()) return x;
   Value y = DepthwiseConv1D(x, kernel_, options_);
   if (options_.use_bias) y = y + bias_;
@@ -254,7 +256,7 @@ void SeparableConv1DLayer::Build(const Shape& input) {
 Value SeparableConv1DLayer::Call(Value x, const CallContext&) {
   const int64_t least = std::min(filters_, Least(kernel_size_, options_));
   x = internal::ToFloatImage(x, 3, absl::StrCat("SeparableConv1D ", name()),
-                             least >= 1, kExpectation);
+                             least >= 1, kDepthwiseExpectation);
   if (!x.ok()) return x;
   Value y = DepthwiseConv1D(x, depthwise_kernel_, options_);
   y = Squeeze(Conv2D(ExpandDims(y, 1), ExpandDims(pointwise_kernel_, 0)), {1});

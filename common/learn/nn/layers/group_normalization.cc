@@ -14,16 +14,14 @@
 #include "common/learn/nn/layer.h"
 
 namespace muster {
-namespace {
+namespace internal {
 
-// Returns the axis counted from the front; 0 if it is not an axis of one
-// example.
 int FeatureAxis(int64_t axis, int rank) {
   if (axis < 0) axis += rank;
   return axis > 0 && axis < rank ? static_cast<int>(axis) : 0;
 }
 
-}  // namespace
+}  // namespace internal
 
 void GroupNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("groups", options_.groups);
@@ -45,7 +43,7 @@ void GroupNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
 
 void GroupNormalizationLayer::Build(const Shape& input) {
   // Call() reports an invalid axis.
-  const int axis = FeatureAxis(options_.axis, input.rank());
+  const int axis = internal::FeatureAxis(options_.axis, input.rank());
   const Shape shape = {axis == 0 ? 0 : input.dim(axis)};
   if (options_.scale) {
     gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
@@ -74,7 +72,7 @@ std::vector<int64_t> GroupNormalizationLayer::Divide(const Shape& shape,
 
 Value GroupNormalizationLayer::Call(Value x, const CallContext&) {
   const Shape input = x.shape();
-  const int axis = FeatureAxis(options_.axis, input.rank());
+  const int axis = internal::FeatureAxis(options_.axis, input.rank());
   const std::vector<int64_t> divided = Divide(input, axis);
   if (divided.empty()) {
     x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(

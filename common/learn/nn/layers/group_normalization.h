@@ -73,6 +73,13 @@ class GroupNormalizationLayer : public Layer {
 // Equivalent to: keras.layers.GroupNormalization.
 LayerPtr GroupNormalization(const GroupNormalizationOptions& options = {});
 
+namespace internal {
+
+// Returns the axis counted from the front; 0 if it is not an axis of one
+// example.
+int FeatureAxis(int64_t axis, int rank);
+
+}  // namespace internal
 }  // namespace muster
 
 #endif  // COMMON_LEARN_NN_LAYERS_GROUP_NORMALIZATION_H_

@@ -21,7 +21,7 @@ namespace muster {
 namespace {
 
 // Lower bound of the standard deviation, for features that are constant.
-constexpr double kEpsilon = 1e-7;
+constexpr double kDeviationMin = 1e-7;
 
 Tensor ToFloat32(const std::vector<double>& values, double divisor,
                  bool per_feature) {
@@ -169,7 +169,7 @@ Value NormalizationLayer::Call(Value x, const CallContext&) {
   const Value variance = is_given
                              ? builder.Constant(ToTensor(options_.variance))
                              : variance_weight_;
-  const Value deviation = Maximum(Sqrt(variance), kEpsilon);
+  const Value deviation = Maximum(Sqrt(variance), kDeviationMin);
   return options_.invert ? mean + x * deviation : (x - mean) / deviation;
 }
 

@@ -13,18 +13,9 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers/group_normalization.h"
 
 namespace muster {
-namespace {
-
-// Returns the axis counted from the front; 0 if it is not an axis of one
-// example.
-int FeatureAxis(int64_t axis, int rank) {
-  if (axis < 0) axis += rank;
-  return axis > 0 && axis < rank ? static_cast<int>(axis) : 0;
-}
-
-}  // namespace
 
 void RMSNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("axis", options_.axis);
@@ -39,7 +30,7 @@ void RMSNormalizationLayer::Build(const Shape& input) {
 
 Value RMSNormalizationLayer::Call(Value x, const CallContext&) {
   const int rank = x.shape().rank();
-  if (rank < 2 || FeatureAxis(options_.axis, rank) != rank - 1) {
+  if (rank < 2 || internal::FeatureAxis(options_.axis, rank) != rank - 1) {
     x.builder()->ReportError(absl::InvalidArgumentError(
         absl::StrCat("RMSNormalization ", name(), ": axis is ", options_.axis,
                      ", expected the last axis of an input [batch, ...], got ",
@@ -60,7 +51,7 @@ void UnitNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
 
 Value UnitNormalizationLayer::Call(Value x, const CallContext&) {
   for (const int64_t axis : axis_) {
-    if (FeatureAxis(axis, x.shape().rank()) != 0) continue;
+    if (internal::FeatureAxis(axis, x.shape().rank()) != 0) continue;
     x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
         "UnitNormalization ", name(), ": axis is {", absl::StrJoin(axis_, ", "),
         "}, expected axes of ", x.type().ToString(),

@@ -20,26 +20,27 @@
 namespace muster {
 namespace {
 
-constexpr double kEpsilon = 1e-7;  // keras.config.epsilon().
+constexpr double kKerasEpsilon = 1e-7;  // keras.config.epsilon().
 
-Value Normalized(Value vector) {
+Value UnitVector(Value vector) {
   const Value square_sum = Sum(Square(vector));
-  return vector * Minimum(Rsqrt(square_sum), 1 / kEpsilon);
+  return vector * Minimum(Rsqrt(square_sum), 1 / kKerasEpsilon);
 }
 
-struct Normalization {
+struct NormalizedKernel {
   Value kernel;
   Value vector_u;
 };
 
-Normalization Normalize(Value kernel, Value vector_u, int64_t iterations) {
+NormalizedKernel NormalizeKernel(Value kernel, Value vector_u,
+                                 int64_t iterations) {
   const Value matrix = Reshape(kernel, {-1, kernel.shape().dims().back()});
   const Value transposed = Transpose(matrix);
   Value u = vector_u;
   Value v;
   for (int64_t i = 0; i < iterations; ++i) {
-    v = Normalized(MatMul(u, transposed));
-    u = Normalized(MatMul(v, matrix));
+    v = UnitVector(MatMul(u, transposed));
+    u = UnitVector(MatMul(v, matrix));
   }
   const Value sigma = MatMul(MatMul(v, matrix), Transpose(u));
   const Value is_zero = Equal(Max(Abs(kernel)), 0);
@@ -122,8 +123,8 @@ Value SpectralNormalizationLayer::Call(Value x, const CallContext& context) {
 Value SpectralNormalizationLayer::CallNormalized(Value x,
                                                  const CallContext& context) {
   const Value kernel = ReadVariable(*x.builder(), kernel_.handle());
-  const Normalization normalization =
-      Normalize(kernel, vector_u_, power_iterations_);
+  const NormalizedKernel normalization =
+      NormalizeKernel(kernel, vector_u_, power_iterations_);
   vector_u_.Assign(normalization.vector_u);
   kernel_.Assign(normalization.kernel);
   // Its value is the normalized kernel, and its gradient goes to the variable.
