@@ -43,7 +43,8 @@ absl::Status CheckMetrics(absl::string_view what,
                                                  what, " of each"));
 }
 
-absl::Status Check(const CompileOptions& options, size_t outputs) {
+absl::Status CheckCompileOptions(const CompileOptions& options,
+                                 size_t outputs) {
   RETURN_IF_ERROR(CheckCount("losses", options.losses.size(), outputs));
   RETURN_IF_ERROR(
       CheckCount("loss_weights", options.loss_weights.size(), outputs));
@@ -69,7 +70,7 @@ absl::StatusOr<std::vector<OutputParts>> CompileOutputs(
     const Layer& layer, const CompileOptions& options) {
   const std::vector<std::string> names = layer.output_names();
   const size_t count = names.size();
-  RETURN_IF_ERROR(Check(options, count));
+  RETURN_IF_ERROR(CheckCompileOptions(options, count));
   const auto metrics = [count](const std::vector<Metric>& of_all,
                                const std::vector<std::vector<Metric>>& of_each,
                                size_t i) {

@@ -48,7 +48,7 @@
 namespace muster {
 namespace {
 
-absl::Status CheckOptions(const FitOptions& options) {
+absl::Status CheckFitOptions(const FitOptions& options) {
   const auto refuse = [](absl::string_view what, int64_t least, int64_t came) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Fit: ", what, " must be at least ", least, ", got ", came));
@@ -198,7 +198,7 @@ absl::Status FitRun::ServeRequest() {
 }
 
 absl::Status FitRun::Start() {
-  RETURN_IF_ERROR(CheckOptions(options_));
+  RETURN_IF_ERROR(CheckFitOptions(options_));
   if (strategy_.is_chief()) {
     RETURN_IF_ERROR(EnsureWritable(OutputFoldersOf(options_.callbacks)));
   }

@@ -60,8 +60,8 @@ Sorted Sort(Names inputs, Names outputs, const ElementSpec& spec) {
   return sorted;
 }
 
-absl::Status Check(const Sorted& sorted, Names inputs, Names outputs,
-                   const ElementSpec& spec) {
+absl::Status CheckSorted(const Sorted& sorted, Names inputs, Names outputs,
+                         const ElementSpec& spec) {
   std::vector<std::string> mistakes;
   if (!sorted.missing_inputs.empty()) {
     mistakes.push_back(
@@ -127,7 +127,7 @@ absl::StatusOr<Dataset> InOrderOfNames(Names inputs, Names outputs,
   const ElementSpec spec = data.element_spec();
   if (inputs.empty() || spec.names.empty()) return data;
   Sorted sorted = Sort(inputs, outputs, spec);
-  RETURN_IF_ERROR(Check(sorted, inputs, outputs, spec));
+  RETURN_IF_ERROR(CheckSorted(sorted, inputs, outputs, spec));
   for (size_t c = 0; c < spec.names.size(); ++c) {
     if (spec.names[c].empty()) sorted.indices.push_back(static_cast<int>(c));
   }

@@ -45,7 +45,7 @@ absl::Status CheckArrays(const Hdf5Reader& reader, const std::string& group) {
   return absl::OkStatus();
 }
 
-absl::Status Check(const std::string& path) {
+absl::Status CheckFile(const std::string& path) {
   if (KerasFileKindOf(path) == KerasFileKind::kNone) return CheckBundle(path);
   ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Reader> reader,
                    OpenKerasWeights(Disk::Real(), path));
@@ -59,7 +59,7 @@ std::string DescribeNewestFinite(const std::vector<Callback*>& callbacks) {
   for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) {
     for (const std::string& path : (*it)->saved()) {
       ++count;
-      if (!Check(path).ok()) continue;
+      if (!CheckFile(path).ok()) continue;
       return absl::StrCat("The newest checkpoint with finite numbers only is ",
                           path);
     }

@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<LocalVariableStore>> CopyWeights(
   return store;
 }
 
-absl::Status CheckOptions(const PredictorOptions& options) {
+absl::Status CheckPredictorOptions(const PredictorOptions& options) {
   if (options.thread_count >= 1 && options.kept_count >= 1) {
     return absl::OkStatus();
   }
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Load(
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Of(
     const Model& model, const PredictorOptions& options) {
-  RETURN_IF_ERROR(CheckOptions(options));
+  RETURN_IF_ERROR(CheckPredictorOptions(options));
   const std::vector<TensorType> inputs = model.layer()->input_types();
   if (inputs.empty()) {
     return absl::InvalidArgumentError(

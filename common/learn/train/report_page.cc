@@ -201,9 +201,9 @@ std::string Figure(const Chart& chart, int first_epoch) {
   return absl::StrCat(html, "</div></figure>\n");
 }
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
+using TableRows = std::vector<std::pair<std::string, std::string>>;
 
-std::string Table(const Rows& rows) {
+std::string Table(const TableRows& rows) {
   std::string html = "<table>\n";
   for (const auto& [name, value] : rows) {
     absl::StrAppend(&html, "<tr><th>", Escaped(name), "</th><td>",
@@ -216,13 +216,13 @@ std::string Seconds(double seconds) {
   return absl::StrFormat("%.1f s", seconds);
 }
 
-Rows SpeedRows(const RunSummary& summary) {
+TableRows SpeedRows(const RunSummary& summary) {
   const History& history = summary.history;
-  Rows rows = {{"steps", absl::StrCat(history.step_count)},
-               {"examples", absl::StrCat(history.example_count)},
-               {"training", Seconds(history.train_seconds)},
-               {"in total",
-                Seconds(history.earlier_train_seconds + summary.run_seconds)}};
+  TableRows rows = {{"steps", absl::StrCat(history.step_count)},
+                    {"examples", absl::StrCat(history.example_count)},
+                    {"training", Seconds(history.train_seconds)},
+                    {"in total", Seconds(history.earlier_train_seconds +
+                                         summary.run_seconds)}};
   if (history.train_seconds > 0) {
     rows.push_back({"examples per second",
                     absl::StrFormat("%.0f", history.example_count /
@@ -246,8 +246,8 @@ Rows SpeedRows(const RunSummary& summary) {
   return rows;
 }
 
-Rows RunRows(const RunSummary& summary) {
-  Rows rows = {
+TableRows RunRows(const RunSummary& summary) {
+  TableRows rows = {
       {"strategy", summary.strategy},
       {"seed", absl::StrCat(summary.seed)},
       {"weights",
@@ -275,7 +275,7 @@ std::string ToHtml(const RunSummary& summary) {
     absl::StrAppend(&html, "<p class=\"alarm\">",
                     Escaped(ToString(*history.first_non_finite)), "</p>\n");
   }
-  Rows final;
+  TableRows final;
   for (const auto& [name, value] : summary.final) {
     final.push_back({name, Number(value)});
   }

@@ -29,7 +29,7 @@
 namespace muster {
 namespace {
 
-constexpr char kName[] = "CSVLogger";
+constexpr char kCsvLoggerName[] = "CSVLogger";
 constexpr int64_t kObjectBytesMax = int64_t{64} << 20;
 
 // Quotes text that would be parsed as several cells.
@@ -112,7 +112,7 @@ absl::Status CsvLogger::OnTrainBegin(Model& model) {
   is_logging_ = opened.ok();
   if (is_logging_) return absl::OkStatus();
   return absl::Status(opened.code(),
-                      absl::StrCat(kName, ": ", opened.message()));
+                      absl::StrCat(kCsvLoggerName, ": ", opened.message()));
 }
 
 bool CsvLogger::is_object() const { return IsObjectUrl(options_.filename); }
@@ -214,9 +214,9 @@ absl::Status CsvLogger::RestoreState(Model& model, const CallbackState& state) {
     }
   }
   if (!is_right) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kName, ": the checkpoint contains the invalid state \"",
-                     absl::CEscape(state.text.substr(0, 100)), "\""));
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCsvLoggerName, ": the checkpoint contains the invalid state \"",
+        absl::CEscape(state.text.substr(0, 100)), "\""));
   }
   if (!model.strategy()->is_chief()) return absl::OkStatus();
   names_ = std::move(names);
@@ -225,8 +225,8 @@ absl::Status CsvLogger::RestoreState(Model& model, const CallbackState& state) {
   has_rest_ = true;
   if (is_object() || !IsRegular(options_.filename)) return absl::OkStatus();
   if (const int64_t size = SizeOf(options_.filename); size < kept_bytes_) {
-    LOG(WARNING) << kName << ": " << options_.filename << " has " << size
-                 << " of the " << kept_bytes_
+    LOG(WARNING) << kCsvLoggerName << ": " << options_.filename << " has "
+                 << size << " of the " << kept_bytes_
                  << " bytes that it had when training was saved; lines are "
                     "missing";
     kept_bytes_ = size;
@@ -244,7 +244,7 @@ absl::Status CsvLogger::OnTrainEnd(Model&, const Logs&) {
 
 void CsvLogger::Note(const absl::Status& status) {
   if (status.ok()) return;
-  LOG(WARNING) << kName << ": " << status.message()
+  LOG(WARNING) << kCsvLoggerName << ": " << status.message()
                << "; training continues without it";
   file_ = nullptr;
   is_logging_ = false;

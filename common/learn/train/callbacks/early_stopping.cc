@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr char kName[] = "EarlyStopping";
+constexpr char kEarlyStoppingName[] = "EarlyStopping";
 constexpr int kNotStopped = -1;
 
 }  // namespace
@@ -34,8 +34,9 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
 
 absl::Status EarlyStopping::CheckOptions(const EarlyStoppingOptions& options) {
   if (options.patience < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kName, ": patience must be at least 0, got ", options.patience));
+    return absl::InvalidArgumentError(
+        absl::StrCat(kEarlyStoppingName, ": patience must be at least 0, got ",
+                     options.patience));
   }
   return absl::OkStatus();
 }
@@ -43,9 +44,10 @@ absl::Status EarlyStopping::CheckOptions(const EarlyStoppingOptions& options) {
 absl::Status EarlyStopping::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
   ASSIGN_OR_RETURN(
-      monitor_, Monitor::Create(kName, options_.monitor, options_.mode,
-                                model.progress()->DirectionOf(options_.monitor),
-                                options_.min_delta));
+      monitor_,
+      Monitor::Create(kEarlyStoppingName, options_.monitor, options_.mode,
+                      model.progress()->DirectionOf(options_.monitor),
+                      options_.min_delta));
   wait_ = 0;
   stopped_epoch_.reset();
   best_.reset();
@@ -112,15 +114,16 @@ CallbackState EarlyStopping::SaveState() const {
 
 absl::Status EarlyStopping::RestoreState(Model&, const CallbackState& state) {
   int stopped_epoch = kNotStopped;
-  RETURN_IF_ERROR(RestoreCounts(
-      kName, state.text, {&wait_, &best_epoch_, &stopped_epoch}, &best_));
+  RETURN_IF_ERROR(RestoreCounts(kEarlyStoppingName, state.text,
+                                {&wait_, &best_epoch_, &stopped_epoch},
+                                &best_));
   stopped_epoch_.reset();
   if (stopped_epoch != kNotStopped) stopped_epoch_ = stopped_epoch;
   best_weights_.clear();
   if (!options_.restore_best_weights) return absl::OkStatus();
   best_weights_ = state.tensors;
   if (best_weights_.empty() && best_.has_value()) {
-    LOG(WARNING) << kName << ": the weights of the best epoch, "
+    LOG(WARNING) << kEarlyStoppingName << ": the weights of the best epoch, "
                  << best_epoch_ + 1
                  << ", were not saved; the best epoch is one of those to come";
     best_.reset();

@@ -28,29 +28,30 @@
 namespace muster {
 namespace {
 
-constexpr char kName[] = "ModelCheckpoint";
+constexpr char kModelCheckpointName[] = "ModelCheckpoint";
 
-absl::Status Refuse(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(kName, ": ", what));
+absl::Status ModelCheckpointError(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(kModelCheckpointName, ": ", what));
 }
 
 // As Keras: the suffix says what is in the file.
 absl::Status CheckSuffix(const ModelCheckpointOptions& options) {
   const KerasFileKind kind = KerasFileKindOf(options.filepath);
   if (kind == KerasFileKind::kArchive && options.save_weights_only) {
-    return Refuse(absl::StrCat(
+    return ModelCheckpointError(absl::StrCat(
         "filepath ", options.filepath,
         " is a whole model, and save_weights_only is true; weights alone are a "
         "*.weights.h5"));
   }
   if (kind == KerasFileKind::kLegacy) {
-    return Refuse(absl::StrCat(
+    return ModelCheckpointError(absl::StrCat(
         "filepath ", options.filepath,
         " would be a file of Keras 2, which is only read; a whole model is a "
         "*.keras, and weights alone are a *.weights.h5"));
   }
   if (kind == KerasFileKind::kWeights && !options.save_weights_only) {
-    return Refuse(absl::StrCat(
+    return ModelCheckpointError(absl::StrCat(
         "filepath ", options.filepath,
         " has weights only, and save_weights_only is false; a whole model is a "
         "*.keras"));
@@ -89,16 +90,16 @@ ModelCheckpoint::~ModelCheckpoint() = default;
 absl::Status ModelCheckpoint::CheckOptions(
     const ModelCheckpointOptions& options) {
   if (options.filepath.empty() == options.directory.empty()) {
-    return Refuse("give it filepath or directory, and not both");
+    return ModelCheckpointError("give it filepath or directory, and not both");
   }
   RETURN_IF_ERROR(CheckSuffix(options));
   if (options.save_freq.has_value() && *options.save_freq < 1) {
-    return Refuse(absl::StrCat("save_freq is ", *options.save_freq,
-                               "; expected at least 1"));
+    return ModelCheckpointError(absl::StrCat(
+        "save_freq is ", *options.save_freq, "; expected at least 1"));
   }
   if (options.max_to_keep.has_value() && *options.max_to_keep < 1) {
-    return Refuse(absl::StrCat("max_to_keep is ", *options.max_to_keep,
-                               "; expected at least 1"));
+    return ModelCheckpointError(absl::StrCat(
+        "max_to_keep is ", *options.max_to_keep, "; expected at least 1"));
   }
   return absl::OkStatus();
 }
@@ -116,7 +117,7 @@ absl::Status ModelCheckpoint::OnTrainBegin(Model& model) {
   if (options_.save_best_only) {
     ASSIGN_OR_RETURN(
         monitor_,
-        Monitor::Create(kName, options_.monitor, options_.mode,
+        Monitor::Create(kModelCheckpointName, options_.monitor, options_.mode,
                         model.progress()->DirectionOf(options_.monitor)));
   }
   if (TrainingRecovery* const recovery = model.strategy()->recovery()) {
@@ -280,10 +281,10 @@ absl::Status ModelCheckpoint::RestoreState(Model&, const CallbackState& state) {
       absl::StrSplit(state.text, absl::MaxSplits(';', 1));
   double best = 0;
   if (!fields.first.empty() && !absl::SimpleAtod(fields.first, &best)) {
-    return Refuse(absl::StrCat("the checkpoint contains the invalid state \"",
-                               state.text, "\""));
+    return ModelCheckpointError(absl::StrCat(
+        "the checkpoint contains the invalid state \"", state.text, "\""));
   }
-  RETURN_IF_ERROR(interval_.Restore(kName, fields.second));
+  RETURN_IF_ERROR(interval_.Restore(kModelCheckpointName, fields.second));
   best_ = fields.first.empty() ? options_.initial_value_threshold
                                : std::optional(best);
   return absl::OkStatus();

@@ -14,12 +14,13 @@
 namespace muster {
 namespace {
 
-constexpr char kName[] = "ReduceLROnPlateau";
+constexpr char kReduceLROnPlateauName[] = "ReduceLROnPlateau";
 
-absl::Status Refuse(absl::string_view option, absl::string_view expected,
-                    double came) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(kName, ": ", option, " must be ", expected, ", got ", came));
+absl::Status ReduceLROnPlateauError(absl::string_view option,
+                                    absl::string_view expected, double came) {
+  return absl::InvalidArgumentError(absl::StrCat(kReduceLROnPlateauName, ": ",
+                                                 option, " must be ", expected,
+                                                 ", got ", came));
 }
 
 }  // namespace
@@ -42,16 +43,17 @@ absl::Status ReduceLROnPlateau::CheckOptions(
     const ReduceLROnPlateauOptions& options) {
   // The comparisons also reject NaN.
   if (!(options.factor < 1.0 && options.factor >= 0)) {
-    return Refuse("factor", "below 1 and not negative", options.factor);
+    return ReduceLROnPlateauError("factor", "below 1 and not negative",
+                                  options.factor);
   }
   if (!(options.min_lr >= 0)) {
-    return Refuse("min_lr", "at least 0", options.min_lr);
+    return ReduceLROnPlateauError("min_lr", "at least 0", options.min_lr);
   }
   if (options.patience < 0) {
-    return Refuse("patience", "at least 0", options.patience);
+    return ReduceLROnPlateauError("patience", "at least 0", options.patience);
   }
   if (options.cooldown < 0) {
-    return Refuse("cooldown", "at least 0", options.cooldown);
+    return ReduceLROnPlateauError("cooldown", "at least 0", options.cooldown);
   }
   return absl::OkStatus();
 }
@@ -59,9 +61,10 @@ absl::Status ReduceLROnPlateau::CheckOptions(
 absl::Status ReduceLROnPlateau::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
   ASSIGN_OR_RETURN(
-      monitor_, Monitor::Create(kName, options_.monitor, options_.mode,
-                                model.progress()->DirectionOf(options_.monitor),
-                                options_.min_delta));
+      monitor_,
+      Monitor::Create(kReduceLROnPlateauName, options_.monitor, options_.mode,
+                      model.progress()->DirectionOf(options_.monitor),
+                      options_.min_delta));
   wait_ = 0;
   cooldown_left_ = 0;
   best_.reset();
@@ -119,7 +122,8 @@ CallbackState ReduceLROnPlateau::SaveState() const {
 
 absl::Status ReduceLROnPlateau::RestoreState(Model&,
                                              const CallbackState& state) {
-  return RestoreCounts(kName, state.text, {&wait_, &cooldown_left_}, &best_);
+  return RestoreCounts(kReduceLROnPlateauName, state.text,
+                       {&wait_, &cooldown_left_}, &best_);
 }
 
 }  // namespace muster

@@ -37,7 +37,7 @@ EventWriter::Options EventOptions(const TensorBoardOptions& options,
   return events;
 }
 
-absl::Status Refuse(absl::string_view option, int64_t came) {
+absl::Status TensorBoardError(absl::string_view option, int64_t came) {
   return absl::InvalidArgumentError(
       absl::StrCat("TensorBoard: ", option, " must be at least 0, got ", came));
 }
@@ -71,13 +71,13 @@ absl::Status TensorBoard::CheckOptions(const TensorBoardOptions& options) {
     return absl::InvalidArgumentError("TensorBoard: log_dir is empty");
   }
   if (options.histogram_freq < 0) {
-    return Refuse("histogram_freq", options.histogram_freq);
+    return TensorBoardError("histogram_freq", options.histogram_freq);
   }
   if (options.update_freq < 0) {
-    return Refuse("update_freq", options.update_freq);
+    return TensorBoardError("update_freq", options.update_freq);
   }
   if (options.profile_batch < 0) {
-    return Refuse("profile_batch", options.profile_batch);
+    return TensorBoardError("profile_batch", options.profile_batch);
   }
   if (options.embeddings_freq != 0) {
     return absl::UnimplementedError(absl::StrCat(

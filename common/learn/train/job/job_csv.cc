@@ -24,7 +24,6 @@ namespace muster {
 namespace {
 
 using proto::JobData;
-using Inputs = std::vector<ColumnInput>;
 
 bool Has(const std::vector<std::string>& names, absl::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -65,7 +64,7 @@ std::string WaysWithText(const JobData::Csv& csv, absl::string_view column,
 // Opens the files once.
 class CsvOpener {
  public:
-  CsvOpener(const JobData::Csv& csv, const Inputs& inputs)
+  CsvOpener(const JobData::Csv& csv, const std::vector<ColumnInput>& inputs)
       : csv_(csv),
         inputs_(inputs),
         paths_(csv.path().begin(), csv.path().end()) {}
@@ -242,7 +241,7 @@ class CsvOpener {
   }
 
   const JobData::Csv& csv_;
-  const Inputs& inputs_;
+  const std::vector<ColumnInput>& inputs_;
   const std::vector<std::string> paths_;
   std::vector<std::string> header_;  // Empty if it cannot be read.
   std::vector<std::string> features_;

@@ -50,9 +50,7 @@ absl::StatusOr<Dataset> BuildIdx(const JobData::Idx& idx) {
       {.scale = idx.scale(), .order = BuildFileOrder(idx.order())});
 }
 
-using Inputs = std::vector<ColumnInput>;
-
-std::vector<std::string> NamesOf(const Inputs& inputs) {
+std::vector<std::string> InputNames(const std::vector<ColumnInput>& inputs) {
   std::vector<std::string> names;
   for (const ColumnInput& input : inputs) names.push_back(input.name);
   return names;
@@ -61,12 +59,13 @@ std::vector<std::string> NamesOf(const Inputs& inputs) {
 // Leaves the features their names if they are those of the model's inputs.
 // Otherwise they are inputs by position.
 Dataset NameFeatures(const Dataset& dataset, const JobData::TfRecord& record,
-                     size_t feature_count, const Inputs& inputs) {
+                     size_t feature_count,
+                     const std::vector<ColumnInput>& inputs) {
   std::vector<std::string> names(record.features_size());
   for (size_t i = 0; i < feature_count; ++i) {
     names[i] = record.features(static_cast<int>(i)).key();
   }
-  const std::vector<std::string> input_names = NamesOf(inputs);
+  const std::vector<std::string> input_names = InputNames(inputs);
   const bool are_inputs = feature_count == inputs.size() &&
                           std::is_permutation(input_names.begin(),
                                               input_names.end(), names.begin());
@@ -96,14 +95,14 @@ SeededSource BuildSynthetic(const JobData::Synthetic& synthetic) {
 
 // The last feature is the label.
 absl::StatusOr<Dataset> BuildRecords(const JobData::TfRecord& record,
-                                     const Inputs& inputs) {
+                                     const std::vector<ColumnInput>& inputs) {
   ASSIGN_OR_RETURN(const Dataset dataset, BuildTfRecord(record));
   return NameFeatures(dataset, record,
                       static_cast<size_t>(record.features_size()) - 1, inputs);
 }
 
 absl::StatusOr<Dataset> BuildUnseeded(const JobData& data,
-                                      const Inputs& inputs) {
+                                      const std::vector<ColumnInput>& inputs) {
   switch (data.source_case()) {
     case JobData::kIdx:
       return BuildIdx(data.idx());
@@ -131,8 +130,8 @@ absl::StatusOr<Dataset> BuildUnseeded(const JobData& data,
 }
 
 // Of all sources but CSV files.
-absl::StatusOr<SeededSource> BuildSource(const JobData& data,
-                                         const Inputs& inputs) {
+absl::StatusOr<SeededSource> BuildSource(
+    const JobData& data, const std::vector<ColumnInput>& inputs) {
   if (data.has_synthetic()) return BuildSynthetic(data.synthetic());
   if (data.has_image_folder()) {
     if (data.image_folder().shuffle() && (data.has_skip() || data.has_take())) {
@@ -160,8 +159,8 @@ std::function<absl::StatusOr<Dataset>(uint64_t)> ExamplesOf(
 }
 
 // Of all sources but CSV files.
-absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
-                                         const Inputs& inputs) {
+absl::StatusOr<SeededSource> BuildInputs(
+    const JobData& data, const std::vector<ColumnInput>& inputs) {
   JobData in_order = data;
   Dataset dataset;
   switch (data.source_case()) {
@@ -287,10 +286,10 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
 
 // The inputs of a model that receive features by name. None if there is one
 // input, of numbers: it takes all features.
-Inputs NamedInputs(const Inputs& inputs) {
+std::vector<ColumnInput> NamedInputs(const std::vector<ColumnInput>& inputs) {
   const bool is_packed =
       inputs.size() == 1 && inputs[0].dtype != DType::kString;
-  return is_packed ? Inputs() : inputs;
+  return is_packed ? std::vector<ColumnInput>() : inputs;
 }
 
 // With the name of what it is about.
@@ -302,7 +301,7 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 }  // namespace
 
 std::vector<ColumnInput> ColumnInputsOf(const Layer& model) {
-  Inputs inputs;
+  std::vector<ColumnInput> inputs;
   for (const Layer* const layer : InputLayersOf(model)) {
     const TensorType type = layer->input_types().front();
     const auto extents = type.shape.dims();
@@ -336,7 +335,7 @@ absl::StatusOr<JobSource> JobSource::Open(
                      inputs));
       source.UseCsv(std::move(csv));
     } else {
-      source.input_names_ = NamesOf(NamedInputs(inputs));
+      source.input_names_ = InputNames(NamedInputs(inputs));
       ASSIGN_OR_RETURN(SeededSource seeded,
                        BuildSource(data, NamedInputs(inputs)));
       source.examples_ = ExamplesOf(std::move(seeded), data);
@@ -365,7 +364,7 @@ absl::StatusOr<JobSource> JobSource::OpenInputs(
     if (!csv.ok()) return Named(field, csv.status());
     source.UseCsv(*std::move(csv));
   } else {
-    source.input_names_ = NamesOf(NamedInputs(inputs));
+    source.input_names_ = InputNames(NamedInputs(inputs));
     absl::StatusOr<SeededSource> built = BuildInputs(data, NamedInputs(inputs));
     if (!built.ok()) return Named(field, built.status());
     source.examples_ = ExamplesOf(*std::move(built), data);

@@ -36,8 +36,8 @@ std::string Spelling(absl::string_view name) {
   return letters;
 }
 
-const pb::EnumValueDescriptor* FindValue(const pb::EnumDescriptor& type,
-                                         absl::string_view name) {
+const pb::EnumValueDescriptor* FindEnumValue(const pb::EnumDescriptor& type,
+                                             absl::string_view name) {
   const std::string wanted = Spelling(name);
   for (int i = 0; i < type.value_count(); ++i) {
     if (Spelling(type.value(i)->name()) == wanted) return type.value(i);
@@ -237,7 +237,7 @@ class FieldReader {
     if (absl::SimpleAtoi(value, &number)) {
       return type.FindValueByNumber(number);
     }
-    return FindValue(type, value);
+    return FindEnumValue(type, value);
   }
 
   // Writes the value over tokens of one line, in the same width. Its number is

@@ -27,7 +27,7 @@ namespace {
 using proto::JobStrategy;
 
 template <typename Names>
-std::vector<std::string> NamesOf(const Names& names) {
+std::vector<std::string> DeviceNames(const Names& names) {
   return {names.begin(), names.end()};
 }
 
@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildMirrored(
       .input = input,
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
   ASSIGN_OR_RETURN(options.devices,
-                   NamedOrAllDevices(NamesOf(settings.devices())));
+                   NamedOrAllDevices(DeviceNames(settings.devices())));
   options.thread_count =
       ThreadsOf(settings, options.devices.size(), thread_count);
   ASSIGN_OR_RETURN(options.communication,
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildCentralStorage(
       .input = input,
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
   ASSIGN_OR_RETURN(options.compute_devices,
-                   NamedOrAllDevices(NamesOf(settings.compute_devices())));
+                   NamedOrAllDevices(DeviceNames(settings.compute_devices())));
   options.thread_count =
       ThreadsOf(settings, options.compute_devices.size(), thread_count);
   ASSIGN_OR_RETURN(options.communication,
@@ -154,20 +154,21 @@ absl::Status CheckJobStrategy(const JobStrategy& strategy) {
       return ParseDevice(DeviceOr(strategy.one_device().device())).status();
     case JobStrategy::kMirrored:
       RETURN_IF_ERROR(CheckNumbers(strategy.mirrored()));
-      return CheckReplicas(NamesOf(strategy.mirrored().devices()),
+      return CheckReplicas(DeviceNames(strategy.mirrored().devices()),
                            strategy.mirrored().communication());
     case JobStrategy::kCentralStorage: {
       const JobStrategy::CentralStorage& storage = strategy.central_storage();
       RETURN_IF_ERROR(CheckNumbers(storage));
       RETURN_IF_ERROR(
           ParseDevice(DeviceOr(storage.parameter_device())).status());
-      return CheckReplicas(NamesOf(storage.compute_devices()),
+      return CheckReplicas(DeviceNames(storage.compute_devices()),
                            storage.communication());
     }
     case JobStrategy::kMultiWorkerMirrored:
       RETURN_IF_ERROR(CheckNumbers(strategy.multi_worker_mirrored()));
-      return CheckReplicas(NamesOf(strategy.multi_worker_mirrored().devices()),
-                           strategy.multi_worker_mirrored().communication());
+      return CheckReplicas(
+          DeviceNames(strategy.multi_worker_mirrored().devices()),
+          strategy.multi_worker_mirrored().communication());
     default:
       return absl::OkStatus();
   }
@@ -179,7 +180,7 @@ BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job) {
   const JobStrategy::MultiWorkerMirrored& settings =
       job.strategy().multi_worker_mirrored();
   MultiWorkerMirroredStrategyOptions options{
-      .devices = NamesOf(settings.devices()),
+      .devices = DeviceNames(settings.devices()),
       .thread_count = settings.thread_count(),
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
   ASSIGN_OR_RETURN(options.communication,

@@ -291,10 +291,9 @@ class Substitution {
   std::map<int, std::vector<Shift>> shifts_;  // By line.
 };
 
-std::optional<std::string> FindValue(const std::string& name,
-                                     const proto::TrainingJob& declarations,
-                                     const JobSettings& settings,
-                                     const JobSettings& builtins) {
+std::optional<std::string> FindPlaceholderValue(
+    const std::string& name, const proto::TrainingJob& declarations,
+    const JobSettings& settings, const JobSettings& builtins) {
   if (const auto found = settings.find(name); found != settings.end()) {
     return found->second;
   }
@@ -321,8 +320,8 @@ absl::StatusOr<Substitution> Substitute(
   Substitution substitution;
   size_t copied = 0;
   for (const Placeholder& placeholder : placeholders) {
-    const std::optional<std::string> value =
-        FindValue(placeholder.name, declarations, settings, builtins);
+    const std::optional<std::string> value = FindPlaceholderValue(
+        placeholder.name, declarations, settings, builtins);
     if (!value.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           Position(file_name, placeholder.line, placeholder.column), "${",

@@ -8,11 +8,11 @@
 namespace muster {
 namespace {
 
-using BackupAndRestore = proto::JobCallback::BackupAndRestore;
+using BackupSettings = proto::JobCallback::BackupAndRestore;
 
 constexpr double kRecoveryIntervalSeconds = 60;
 
-const BackupAndRestore* FindBackup(const proto::TrainingJob& job) {
+const BackupSettings* FindBackup(const proto::TrainingJob& job) {
   for (const proto::JobCallback& callback : job.callbacks()) {
     if (callback.has_backup_and_restore()) {
       return &callback.backup_and_restore();
@@ -33,7 +33,7 @@ bool WritesCheckpoints(const proto::TrainingJob& job) {
 }
 
 std::string RestartCost(const proto::TrainingJob& job) {
-  const BackupAndRestore* const backup = FindBackup(job);
+  const BackupSettings* const backup = FindBackup(job);
   if (backup == nullptr) {
     return "if this run is interrupted, it cannot resume: all of its training "
            "would be repeated (a backup_and_restore callback in the job file "
@@ -107,7 +107,7 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
 
 std::string DescribeResumption(const proto::TrainingJob& job,
                                const std::string& run_dir, bool was_saved) {
-  const BackupAndRestore* const backup = FindBackup(job);
+  const BackupSettings* const backup = FindBackup(job);
   if (backup == nullptr) {
     return "started again, the job begins from the start; with a "
            "backup_and_restore callback in the job file it would resume";

@@ -31,7 +31,7 @@ constexpr char kKerasVersion[] = "keras_version";
 // The group with the layers; a file of weights has them in its root.
 constexpr char kModelWeights[] = "model_weights";
 
-std::string Below(absl::string_view group, absl::string_view name) {
+std::string PathBelow(absl::string_view group, absl::string_view name) {
   return group.empty() ? std::string(name) : absl::StrCat(group, "/", name);
 }
 
@@ -65,11 +65,11 @@ absl::StatusOr<std::vector<SavedLayer>> SavedLayers(const Hdf5Reader& file) {
   std::vector<SavedLayer> layers;
   for (const std::string& name : names) {
     SavedLayer layer{.name = name};
-    const std::string group = Below(root, name);
+    const std::string group = PathBelow(root, name);
     ASSIGN_OR_RETURN(const std::vector<std::string> weights,
                      ReadNames(file, group, kWeightNames));
     for (const std::string& weight : weights) {
-      layer.paths.push_back(Below(group, weight));
+      layer.paths.push_back(PathBelow(group, weight));
     }
     if (!layer.paths.empty()) layers.push_back(std::move(layer));
   }

@@ -63,7 +63,7 @@ Json ShapeOf(const LayerOutput& output) {
                                : Json::array();
 }
 
-Json InputLayer(const std::string& name, const TensorType& type) {
+Json InputLayerJson(const std::string& name, const TensorType& type) {
   return {{"module", "keras.layers"},
           {"class_name", "InputLayer"},
           {"config",
@@ -109,7 +109,7 @@ Json ModelWriter::SequentialJson(const Layer& model,
   const std::vector<TensorType> own_inputs = model.input_types();
   if (!own_inputs.empty()) inputs = own_inputs;
   if (!inputs.empty()) {
-    layers.push_back(InputLayer("input_layer", inputs.front()));
+    layers.push_back(InputLayerJson("input_layer", inputs.front()));
   }
   for (const auto& layer : model.layers()) layers.push_back(ToJson(*layer));
   return {{"module", "keras"},
@@ -263,7 +263,7 @@ Json ModelWriter::UnsharedJson(Layer& layer) {
   if (layer.kind() == kSequential) return SequentialJson(layer, {});
   const std::vector<TensorType> inputs = layer.input_types();
   if (layer.kind() == "InputLayer" && !inputs.empty()) {
-    return InputLayer(layer.name(), inputs.front());
+    return InputLayerJson(layer.name(), inputs.front());
   }
   return KerasLayerConfig(layer,
                           [this](Layer& inner) { return ToJson(inner); });

@@ -75,9 +75,9 @@ ObjectPath PathOfInner(const proto::Optimizer& optimizer) {
 }
 
 // The slots and other variables of the optimizer at a path.
-void AddVariables(const KerasOptimizerLayout& layout,
-                  const ObjectPath& optimizer,
-                  std::vector<ObjectReference>* found) {
+void AddOptimizerVariables(const KerasOptimizerLayout& layout,
+                           const ObjectPath& optimizer,
+                           std::vector<ObjectReference>* found) {
   const ObjectPath variables = Below(optimizer, "_variables");
   const auto add = [&](absl::string_view attribute, size_t number,
                        const ObjectPath& target) {
@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<ObjectReference>> KerasOptimizerObjectsOf(
                    KerasOptimizerLayoutOf(model, optimizer));
   std::vector<ObjectReference> found;
   const ObjectPath inner = PathOfInner(optimizer);
-  AddVariables(layout, inner, &found);
+  AddOptimizerVariables(layout, inner, &found);
   for (const ObjectPath& path : {OptimizerPath(), inner}) {
     const ObjectPath trained = Below(path, "_trainable_variables");
     size_t index = 0;

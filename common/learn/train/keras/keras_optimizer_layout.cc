@@ -51,7 +51,7 @@ const SlotSpec* FindSlot(const UpdateRule& rule, absl::string_view name) {
   return nullptr;
 }
 
-std::string AttributeOf(absl::string_view rule, absl::string_view slot) {
+std::string SlotAttribute(absl::string_view rule, absl::string_view slot) {
   static constexpr struct {
     absl::string_view rule;
     absl::string_view slot;
@@ -109,7 +109,7 @@ absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
         layout.slots.push_back(
             {.variable = weights[i].name(),
              .slot = slot->name,
-             .attribute = AttributeOf(rule->name(), slot->name),
+             .attribute = SlotAttribute(rule->name(), slot->name),
              .weight_index = i,
              .number = layout.count++,
              .type = {type.dtype, slot->shape.value_or(type.shape)},

@@ -94,7 +94,7 @@ void VisitLayers(const Layer& model, const std::string& group,
 
 // The attribute of Keras' layer that has the part of a layer which Muster names
 // like Keras' weights.
-absl::string_view AttributeOf(absl::string_view part) {
+absl::string_view LayerAttribute(absl::string_view part) {
   static constexpr struct {
     absl::string_view part;
     absl::string_view attribute;
@@ -118,7 +118,7 @@ std::string PathOfPart(const Layer& layer, const std::string& path,
                        absl::string_view part) {
   // Keras has the parts of this layer under their private names only.
   const bool is_private = ClassOf(layer) == kGroupedQueryAttention;
-  return absl::StrCat(path, is_private ? "/_" : "/", AttributeOf(part));
+  return absl::StrCat(path, is_private ? "/_" : "/", LayerAttribute(part));
 }
 
 template <typename T>

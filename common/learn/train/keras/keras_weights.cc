@@ -44,11 +44,11 @@ constexpr char kOptimizerGroup[] = "optimizer/vars";
 constexpr char kInnerGroup[] = "optimizer/inner_optimizer/vars";
 // The variables of a LossScaleOptimizer: its iterations and learning rate,
 // which are 0, these, and those of the other optimizer once more.
-constexpr size_t kStepCounter = 2;
-constexpr size_t kDynamicScale = 3;
+constexpr size_t kStepCounterNumber = 2;
+constexpr size_t kDynamicScaleNumber = 3;
 constexpr size_t kLossScaleCount = 4;
 
-std::string PathOf(absl::string_view group, size_t number) {
+std::string NumberedPath(absl::string_view group, size_t number) {
   return absl::StrCat(group, "/", number);
 }
 
@@ -125,7 +125,7 @@ absl::Status AddVariables(const std::string& group, absl::string_view name,
                           Hdf5Writer* file) {
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!variables[i].IsValid()) continue;
-    RETURN_IF_ERROR(file->Add(PathOf(group, i), variables[i]));
+    RETURN_IF_ERROR(file->Add(NumberedPath(group, i), variables[i]));
   }
   return file->AddAttribute(group, "name", std::string(name));
 }
@@ -149,9 +149,9 @@ absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
     ASSIGN_OR_RETURN(const Tensor slot, checkpoint.Read(counter_key));
     counter = slot.ElementAsDouble(0);
   }
-  with_scale[kStepCounter] =
+  with_scale[kStepCounterNumber] =
       Tensor::Scalar<int64_t>(static_cast<int64_t>(counter));
-  ASSIGN_OR_RETURN(with_scale[kDynamicScale],
+  ASSIGN_OR_RETURN(with_scale[kDynamicScaleNumber],
                    checkpoint.Read(VariableValueKey(loss_scale)));
   with_scale.insert(with_scale.end(), variables.begin(), variables.end());
   RETURN_IF_ERROR(AddVariables(kInnerGroup, name, variables, file));
@@ -232,13 +232,14 @@ absl::Status ReadLossScale(const Hdf5Reader& file,
   ASSIGN_OR_RETURN(const std::vector<std::string> inner,
                    file.List(kInnerGroup));
   // Saved before its first step: it has neither counter nor scale.
-  if (all.size() == kStepCounter + inner.size()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Tensor scale,
-                   ReadTyped(file, PathOf(kOptimizerGroup, kDynamicScale),
-                             {DType::kFloat32, {}}, "the scale of the loss"));
+  if (all.size() == kStepCounterNumber + inner.size()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      Tensor scale,
+      ReadTyped(file, NumberedPath(kOptimizerGroup, kDynamicScaleNumber),
+                {DType::kFloat32, {}}, "the scale of the loss"));
   VariableState& of_scale = (*state)[loss_scale];
   of_scale.value = std::move(scale);
-  const std::string path = PathOf(kOptimizerGroup, kStepCounter);
+  const std::string path = NumberedPath(kOptimizerGroup, kStepCounterNumber);
   ASSIGN_OR_RETURN(const Tensor counter, file.Read(path));
   if (!IsInteger(counter.dtype()) || counter.element_count() != 1) {
     return absl::InvalidArgumentError(
@@ -264,7 +265,8 @@ std::optional<int> SlotOffset(const Hdf5Reader& file, const std::string& group,
     if (!has_product || layout.slots.empty()) return 0;
     // Until 3.9, the product of momentums stood before the slots.
     const KerasSlot& first = layout.slots.front();
-    const absl::StatusOr<Tensor> found = file.Read(PathOf(group, first.number));
+    const absl::StatusOr<Tensor> found =
+        file.Read(NumberedPath(group, first.number));
     const bool is_product =
         found.ok() && found->shape().rank() == 0 && first.type.shape.rank() > 0;
     return is_product ? 1 : 0;
@@ -298,7 +300,7 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
         file.name(), ": ", group, " has ", names.size(), " arrays; ",
         OptimizerName(optimizer), " of this model has ", layout.count));
   }
-  const std::string iterations_path = PathOf(group, layout.kIterations);
+  const std::string iterations_path = NumberedPath(group, layout.kIterations);
   ASSIGN_OR_RETURN(const Tensor iterations, file.Read(iterations_path));
   if (!IsInteger(iterations.dtype()) || iterations.element_count() != 1) {
     return absl::InvalidArgumentError(
@@ -313,7 +315,7 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
   for (const KerasSlot& slot : layout.slots) {
     ASSIGN_OR_RETURN(
         Tensor value,
-        ReadTyped(file, PathOf(group, slot.number + *offset), slot.type,
+        ReadTyped(file, NumberedPath(group, slot.number + *offset), slot.type,
                   absl::StrCat(slot.slot, " of ", slot.variable)));
     (*state)[slot.variable].slots.push_back({slot.slot, std::move(value)});
   }
@@ -356,11 +358,11 @@ absl::StatusOr<ConvertedState> StateFromKeras(
 }
 
 bool HasOptimizerState(const Hdf5Reader& file) {
-  return file.Contains(PathOf(kOptimizerGroup, 0));
+  return file.Contains(NumberedPath(kOptimizerGroup, 0));
 }
 
 bool HasLossScale(const Hdf5Reader& file) {
-  return file.Contains(PathOf(kInnerGroup, 0));
+  return file.Contains(NumberedPath(kInnerGroup, 0));
 }
 
 }  // namespace muster

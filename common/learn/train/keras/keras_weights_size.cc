@@ -52,11 +52,11 @@ int64_t CountLayers(const Layer& layer) {
 
 // Removes the argument `training` from calls: sizes do not depend on it, and
 // the reader of models warns of it.
-void DropTraining(KerasJson* json) {
+void DropTrainingArguments(KerasJson* json) {
   if (!json->is_structured()) return;
   const auto kwargs = json->is_object() ? json->find("kwargs") : json->end();
   if (kwargs != json->end() && kwargs->is_object()) kwargs->erase("training");
-  for (KerasJson& inner : *json) DropTraining(&inner);
+  for (KerasJson& inner : *json) DropTrainingArguments(&inner);
 }
 
 // Null unless it can be built.
@@ -80,7 +80,7 @@ std::optional<int64_t> KerasWeightsSizeBytesMax(const KerasArchive& archive) {
   UpdateKerasConfig(ParseKerasVersion(TextMember(*metadata, "keras_version"),
                                       /*otherwise=*/{3, 0}),
                     &*config);
-  DropTraining(&*config);
+  DropTrainingArguments(&*config);
   const LayerPtr model = BuiltModel(*config, archive);
   if (model == nullptr) return std::nullopt;
   const int64_t copy_count = 1 + SlotCount(*config);

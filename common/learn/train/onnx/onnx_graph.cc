@@ -23,7 +23,7 @@ using proto::OnnxTensor;
 // Axes, shapes and numbers; larger constants are weights.
 constexpr size_t kSharedBytesMax = 128;
 
-OnnxAttribute Attribute(absl::string_view name, OnnxAttribute::Type type) {
+OnnxAttribute TypedAttribute(absl::string_view name, OnnxAttribute::Type type) {
   OnnxAttribute attribute;
   attribute.set_name(std::string(name));
   attribute.set_type(type);
@@ -83,52 +83,52 @@ OnnxTensor::DataType OnnxDTypeOf(DType dtype) {
 }
 
 OnnxAttribute OnnxInt(absl::string_view name, int64_t value) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::INT);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::INT);
   attribute.set_i(value);
   return attribute;
 }
 
 OnnxAttribute OnnxFloat(absl::string_view name, double value) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::FLOAT);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::FLOAT);
   attribute.set_f(static_cast<float>(value));
   return attribute;
 }
 
 OnnxAttribute OnnxText(absl::string_view name, absl::string_view value) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::STRING);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::STRING);
   attribute.set_s(std::string(value));
   return attribute;
 }
 
 OnnxAttribute OnnxInts(absl::string_view name,
                        absl::Span<const int64_t> values) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::INTS);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::INTS);
   attribute.mutable_ints()->Add(values.begin(), values.end());
   return attribute;
 }
 
 OnnxAttribute OnnxFloats(absl::string_view name,
                          absl::Span<const float> values) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::FLOATS);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::FLOATS);
   attribute.mutable_floats()->Add(values.begin(), values.end());
   return attribute;
 }
 
 OnnxAttribute OnnxTexts(absl::string_view name,
                         absl::Span<const std::string> values) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::STRINGS);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::STRINGS);
   attribute.mutable_strings()->Add(values.begin(), values.end());
   return attribute;
 }
 
 OnnxAttribute OnnxTensorAttribute(absl::string_view name, const Tensor& value) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::TENSOR);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::TENSOR);
   *attribute.mutable_t() = Encoded("", value);
   return attribute;
 }
 
 OnnxAttribute OnnxBody(absl::string_view name, proto::OnnxGraph graph) {
-  OnnxAttribute attribute = Attribute(name, OnnxAttribute::GRAPH);
+  OnnxAttribute attribute = TypedAttribute(name, OnnxAttribute::GRAPH);
   *attribute.mutable_g() = std::move(graph);
   return attribute;
 }
