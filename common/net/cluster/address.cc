@@ -11,14 +11,13 @@
 namespace muster {
 namespace {
 
-constexpr int kPortMax = 65535;
 // The limit of DNS.
 constexpr size_t kHostLengthMax = 253;
-constexpr size_t kQuotedLengthMax = 80;
+constexpr size_t kQuotedAddressLengthMax = 80;
 
 absl::Status BadAddress(absl::string_view text, absl::string_view complaint) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", text.substr(0, kQuotedLengthMax), "\" ", complaint));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", text.substr(0, kQuotedAddressLengthMax), "\" ", complaint));
 }
 
 bool IsHostCharacter(char c) {

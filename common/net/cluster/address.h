@@ -8,6 +8,8 @@
 
 namespace muster {
 
+inline constexpr int kPortMax = 65535;
+
 // The address of a task for its peers.
 struct HostPort {
   std::string host;  // A name or an IP address; IPv6 without brackets.

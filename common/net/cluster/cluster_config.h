@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
 
@@ -50,6 +51,15 @@ absl::Status CheckMultiWorkerCluster(const ClusterConfig& config);
 // of training, every task and its address. Ends with a newline.
 std::string DescribeCluster(const ClusterConfig& config);
 
+namespace internal {
+
+// Returns kInvalidArgument with the message that the parts make.
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+}  // namespace internal
 }  // namespace muster
 
 #endif  // COMMON_NET_CLUSTER_CLUSTER_CONFIG_H_

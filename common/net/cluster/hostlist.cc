@@ -20,7 +20,7 @@ constexpr size_t kNamesMax = 65536;
 // Numbers of more digits do not fit into 64 bits.
 constexpr size_t kDigitsMax = 18;
 
-absl::Status Invalid(absl::string_view part, absl::string_view problem) {
+absl::Status BadHostlist(absl::string_view part, absl::string_view problem) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", absl::CHexEscape(part.substr(0, 64)), "\" ", problem));
 }
@@ -46,11 +46,12 @@ absl::StatusOr<std::vector<std::string>> ExpandRanges(
     if (!ParseNumber(ends.first, &first) ||
         !ParseNumber(is_single ? ends.first : ends.second, &last) ||
         last < first) {
-      return Invalid(range, "is no range of ascending numbers, as in [0-3,07]");
+      return BadHostlist(range,
+                         "is no range of ascending numbers, as in [0-3,07]");
     }
     if (static_cast<uint64_t>(last - first) >= kNamesMax - numbers.size()) {
-      return Invalid(range,
-                     absl::StrCat("names more than ", kNamesMax, " hosts"));
+      return BadHostlist(range,
+                         absl::StrCat("names more than ", kNamesMax, " hosts"));
     }
     const int width = static_cast<int>(ends.first.size());
     for (int64_t number = first; number <= last; ++number) {
@@ -64,8 +65,8 @@ absl::StatusOr<std::vector<std::string>> ExpandRanges(
 absl::Status Append(const std::vector<std::string>& suffixes,
                     absl::string_view entry, std::vector<std::string>* names) {
   if (names->size() * suffixes.size() > kNamesMax) {
-    return Invalid(entry,
-                   absl::StrCat("names more than ", kNamesMax, " hosts"));
+    return BadHostlist(entry,
+                       absl::StrCat("names more than ", kNamesMax, " hosts"));
   }
   std::vector<std::string> result;
   result.reserve(names->size() * suffixes.size());
@@ -78,20 +79,20 @@ absl::Status Append(const std::vector<std::string>& suffixes,
 
 // Expands "rack[0-1]n[08-09]", an entry without commas outside brackets.
 absl::StatusOr<std::vector<std::string>> ExpandEntry(absl::string_view entry) {
-  if (entry.empty()) return Invalid(entry, "is an empty host name");
+  if (entry.empty()) return BadHostlist(entry, "is an empty host name");
   std::vector<std::string> names = {""};
   absl::string_view rest = entry;
   while (!rest.empty()) {
     const size_t open = rest.find('[');
     const absl::string_view text = rest.substr(0, open);
     if (text.find(']') != absl::string_view::npos) {
-      return Invalid(entry, "has a \"]\" without a \"[\"");
+      return BadHostlist(entry, "has a \"]\" without a \"[\"");
     }
     RETURN_IF_ERROR(Append({std::string(text)}, entry, &names));
     if (open == absl::string_view::npos) break;
     const size_t close = rest.find(']', open);
     if (close == absl::string_view::npos) {
-      return Invalid(entry, "has a \"[\" without a \"]\"");
+      return BadHostlist(entry, "has a \"[\" without a \"]\"");
     }
     ASSIGN_OR_RETURN(const std::vector<std::string> numbers,
                      ExpandRanges(rest.substr(open + 1, close - open - 1)));
@@ -117,8 +118,8 @@ absl::StatusOr<std::vector<std::string>> ExpandHostlist(
     const absl::string_view entry = list.substr(begin, at - begin);
     ASSIGN_OR_RETURN(std::vector<std::string> expanded, ExpandEntry(entry));
     if (names.size() + expanded.size() > kNamesMax) {
-      return Invalid(list,
-                     absl::StrCat("names more than ", kNamesMax, " hosts"));
+      return BadHostlist(list,
+                         absl::StrCat("names more than ", kNamesMax, " hosts"));
     }
     for (std::string& name : expanded) names.push_back(std::move(name));
     begin = at + 1;

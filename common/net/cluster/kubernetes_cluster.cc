@@ -17,6 +17,8 @@
 namespace muster {
 namespace {
 
+using internal::Invalid;
+
 constexpr char kCompletionIndex[] = "JOB_COMPLETION_INDEX";
 
 // NAME-ROLE-INDEX, or NAME-ROLE-0-INDEX in a JobSet, in parts.
@@ -25,11 +27,6 @@ struct PodName {
   TaskId task;
   std::string job;  // "0-" in a JobSet.
 };
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 std::optional<int> ParseIndex(absl::string_view text) {
   int index = 0;
@@ -104,8 +101,8 @@ absl::StatusOr<PodName> ParsePodName(absl::string_view host,
   return pod;
 }
 
-absl::StatusOr<ClusterConfig> Resolve(const KubernetesOptions& options,
-                                      EnvironmentLookup environment) {
+absl::StatusOr<ClusterConfig> ResolvePods(const KubernetesOptions& options,
+                                          EnvironmentLookup environment) {
   if (options.roles.empty()) {
     return Invalid(
         "--cluster_tasks is not set; expected the number of pods of each "
@@ -147,7 +144,7 @@ bool IsInKubernetesPod(EnvironmentLookup environment) {
 
 absl::StatusOr<ClusterConfig> ResolveKubernetesCluster(
     const KubernetesOptions& options, EnvironmentLookup environment) {
-  absl::StatusOr<ClusterConfig> config = Resolve(options, environment);
+  absl::StatusOr<ClusterConfig> config = ResolvePods(options, environment);
   if (!config.ok()) {
     return Invalid("Kubernetes: ", config.status().message());
   }

@@ -22,6 +22,8 @@
 namespace muster {
 namespace {
 
+using internal::Invalid;
+
 constexpr char kNodes[] = "SLURM_STEP_NODELIST";
 constexpr char kTasksPerNode[] = "SLURM_STEP_TASKS_PER_NODE";
 constexpr char kTaskCount[] = "SLURM_STEP_NUM_TASKS";
@@ -39,18 +41,12 @@ constexpr int kRangeWidth = 128;
 constexpr uint64_t kRangeCount = 99;
 constexpr uint64_t kRangesBetweenJobs = 31;
 constexpr int kPortWithoutJob = 8888;
-constexpr int kPortMax = 65535;
 
 // Where a rank runs.
 struct Place {
   int node_index = 0;
   int local_index = 0;  // Among the ranks of that node.
 };
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 absl::StatusOr<std::string> Text(const char* name,
                                  EnvironmentLookup environment) {
@@ -209,8 +205,8 @@ absl::StatusOr<std::vector<std::string>> AddressesOfRanks(
   return addresses;
 }
 
-absl::StatusOr<ClusterConfig> Resolve(RoleCounts roles, int port_base,
-                                      EnvironmentLookup environment) {
+absl::StatusOr<ClusterConfig> ResolveRanks(RoleCounts roles, int port_base,
+                                           EnvironmentLookup environment) {
   ASSIGN_OR_RETURN(const std::string list, Text(kNodes, environment));
   absl::StatusOr<std::vector<std::string>> nodes = ExpandHostlist(list);
   if (!nodes.ok()) return Invalid(kNodes, ": ", nodes.status().message());
@@ -258,7 +254,8 @@ bool IsInSlurmStep(EnvironmentLookup environment) {
 
 absl::StatusOr<ClusterConfig> ResolveSlurmCluster(
     const RoleCounts& roles, int port_base, EnvironmentLookup environment) {
-  absl::StatusOr<ClusterConfig> config = Resolve(roles, port_base, environment);
+  absl::StatusOr<ClusterConfig> config =
+      ResolveRanks(roles, port_base, environment);
   if (!config.ok()) return Invalid("Slurm: ", config.status().message());
   config->source = "Slurm's SLURM_STEP_NODELIST and SLURM_PROCID";
   return config;

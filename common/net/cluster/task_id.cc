@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kNames[] = {"chief", "worker", "ps", "evaluator"};
-constexpr size_t kQuotedLengthMax = 64;
+constexpr size_t kQuotedRoleLengthMax = 64;
 constexpr absl::string_view kOldNameOfChief = "master";
 
 }  // namespace
@@ -27,7 +27,7 @@ absl::StatusOr<TaskType> ParseTaskType(absl::string_view name) {
   }
   const std::string hint = DidYouMean(name, kNames);
   return absl::InvalidArgumentError(absl::StrCat(
-      "\"", absl::CHexEscape(name.substr(0, kQuotedLengthMax)),
+      "\"", absl::CHexEscape(name.substr(0, kQuotedRoleLengthMax)),
       "\" is not a role",
       hint.empty() ? "; the roles are chief, worker, ps and evaluator" : hint));
 }

@@ -23,6 +23,8 @@
 namespace muster {
 namespace {
 
+using internal::Invalid;
+
 using Json = nlohmann::json;
 
 // Linux allows less in one environment variable.
@@ -33,11 +35,6 @@ constexpr int kIndexMax = 1'000'000;
 constexpr absl::string_view kExample =
     "{\"cluster\":{\"worker\":[\"host:port\",...]},"
     "\"task\":{\"type\":\"worker\",\"index\":0}}";
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 // Returns the value as text, shortened for one line.
 std::string Quote(const Json& value) {
