@@ -32,7 +32,7 @@ namespace {
 
 constexpr size_t kLimitBytesMax = size_t{1} << 60;
 
-struct Channel {
+struct ChannelEnds {
   FileDescriptor read_end;
   FileDescriptor write_end;
 };
@@ -41,15 +41,15 @@ absl::Status SystemError(absl::string_view what) {
   return absl::ErrnoToStatus(errno, what);
 }
 
-absl::StatusOr<Channel> MakePipe() {
+absl::StatusOr<ChannelEnds> MakePipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
-  return Channel{FileDescriptor(fds[0]), FileDescriptor(fds[1])};
+  return ChannelEnds{FileDescriptor(fds[0]), FileDescriptor(fds[1])};
 }
 
 // A terminal in raw mode: what goes in comes out, byte for byte, at the width
 // of our own terminal.
-absl::StatusOr<Channel> MakeTerminal() {
+absl::StatusOr<ChannelEnds> MakeTerminal() {
   winsize size = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size.ws_col = 80;
   int outer = -1;
@@ -57,7 +57,7 @@ absl::StatusOr<Channel> MakeTerminal() {
   if (openpty(&outer, &inner, nullptr, nullptr, &size) != 0) {
     return SystemError("cannot open a terminal");
   }
-  Channel channel{FileDescriptor(outer), FileDescriptor(inner)};
+  ChannelEnds channel{FileDescriptor(outer), FileDescriptor(inner)};
   fcntl(outer, F_SETFD, FD_CLOEXEC);
   fcntl(inner, F_SETFD, FD_CLOEXEC);
   termios settings;
@@ -168,11 +168,11 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   if (options.arguments.empty()) {
     return absl::InvalidArgumentError("no program to run");
   }
-  ASSIGN_OR_RETURN(Channel standard_output,
+  ASSIGN_OR_RETURN(ChannelEnds standard_output,
                    options.standard_output == Output::kTerminal ? MakeTerminal()
                                                                 : MakePipe());
-  ASSIGN_OR_RETURN(Channel standard_error, MakePipe());
-  ASSIGN_OR_RETURN(Channel exec_error, MakePipe());
+  ASSIGN_OR_RETURN(ChannelEnds standard_error, MakePipe());
+  ASSIGN_OR_RETURN(ChannelEnds exec_error, MakePipe());
   FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (null.get() < 0) return SystemError("/dev/null");
 

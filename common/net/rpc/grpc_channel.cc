@@ -38,7 +38,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kQueuedMessageCountMax = 4096;
 // A peer of this host answers within a millisecond. Streams wait for it.
 constexpr absl::Duration kOpenTimeout = absl::Seconds(2);
 

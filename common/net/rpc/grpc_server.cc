@@ -39,8 +39,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kQueuedMessageCountMax = 4096;
-
 constexpr MetricInfo kRepeated = {
     "muster_repeated_calls_refused_total",
     "Calls that had arrived before and were not carried out again."};

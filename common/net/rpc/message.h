@@ -33,6 +33,8 @@ class RequestIdentity;
 
 inline constexpr size_t kTensorAlignmentBytes = 64;
 inline constexpr size_t kMessageHeadBytesMax = size_t{16} << 20;
+// The most messages that wait to be sent on a stream.
+inline constexpr size_t kQueuedMessageCountMax = 4096;
 
 // A piece of a message. `owner` keeps the bytes alive; the bytes do not change
 // while it does.

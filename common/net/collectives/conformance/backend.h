@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/net/collectives/communicator.h"
 
@@ -19,6 +20,9 @@
 //
 //   const BackendRegistration kMemory({.name = "Memory", .make = MakeMemory});
 namespace muster {
+
+// Longer than a collective of the suites takes.
+inline constexpr absl::Duration kCollectiveTimeout = absl::Seconds(60);
 
 using RankGroup = std::vector<std::unique_ptr<Communicator>>;
 

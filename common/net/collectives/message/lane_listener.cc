@@ -46,13 +46,13 @@ constexpr MetricInfo kRefused = {
 
 // What a rank says first; all ranks run on machines of one byte order, since
 // their tensors cross as they lie in memory.
-struct Hello {
+struct SocketHello {
   char magic[4] = {'M', 'S', 'H', '1'};
   int32_t rank = 0;
   uint64_t generation = 0;
   char token[kSecretBytes] = {};
 };
-static_assert(sizeof(Hello) == 48);
+static_assert(sizeof(SocketHello) == 48);
 
 // What it is answered, with the listener's generation.
 struct Answer {
@@ -276,7 +276,7 @@ class Acceptance {
     std::string peer;  // Its address.
     absl::Time deadline;
     bool is_connected = false;  // The handshake is finished.
-    Hello hello = {};
+    SocketHello hello = {};
     size_t read_bytes = 0;
   };
 
@@ -335,19 +335,21 @@ class Acceptance {
       ASSIGN_OR_RETURN(one.is_connected, one.stream->Handshake());
       if (!one.is_connected) return false;
     }
-    ASSIGN_OR_RETURN(const size_t count,
-                     one.stream->Read({{reinterpret_cast<uint8_t*>(&one.hello) +
-                                            one.read_bytes,
-                                        sizeof(Hello) - one.read_bytes}}));
+    ASSIGN_OR_RETURN(
+        const size_t count,
+        one.stream->Read(
+            {{reinterpret_cast<uint8_t*>(&one.hello) + one.read_bytes,
+              sizeof(SocketHello) - one.read_bytes}}));
     one.read_bytes += count;
-    return one.read_bytes == sizeof(Hello);
+    return one.read_bytes == sizeof(SocketHello);
   }
 
   // Answers, and makes lanes of connections from expected ranks. The error
   // names others.
   absl::Status Decide(Undecided& one) {
-    const Hello& hello = one.hello;
-    if (std::memcmp(hello.magic, Hello().magic, sizeof(hello.magic)) != 0) {
+    const SocketHello& hello = one.hello;
+    if (std::memcmp(hello.magic, SocketHello().magic, sizeof(hello.magic)) !=
+        0) {
       return absl::InvalidArgumentError("what it sent is not a hello");
     }
     const auto found = std::find(missing_.begin(), missing_.end(), hello.rank);
@@ -469,7 +471,7 @@ absl::StatusOr<std::unique_ptr<SocketStream>> Open(absl::string_view address,
   std::unique_ptr<SocketStream> stream =
       MakeStream(std::move(socket), address, TlsRole::kClient, token);
   RETURN_IF_ERROR(FinishHandshake(*stream, deadline));
-  Hello hello;
+  SocketHello hello;
   hello.rank = rank;
   hello.generation = generation;
   std::memcpy(hello.token, token.data(), std::min(token.size(), kSecretBytes));

@@ -66,7 +66,7 @@ std::optional<T> ReadNote(absl::string_view body) {
   return value;
 }
 
-struct Hello {
+struct RpcHello {
   uint64_t generation = 0;
   int64_t rank = 0;
 };
@@ -398,7 +398,7 @@ class RpcLaneAcceptor::State {
     return CheckLocked(generation);
   }
 
-  absl::Status Add(const Hello& hello, std::shared_ptr<RpcLaneState> lane)
+  absl::Status Add(const RpcHello& hello, std::shared_ptr<RpcLaneState> lane)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     std::shared_ptr<RpcLaneState> replaced;
     {
@@ -485,7 +485,7 @@ class AcceptorObserver final : public StreamObserver {
 
  private:
   absl::Status TakeHello(absl::string_view body) {
-    hello_ = ReadNote<Hello>(body);
+    hello_ = ReadNote<RpcHello>(body);
     if (!hello_.has_value() || body[0] != static_cast<char>(Note::kHello)) {
       return absl::InvalidArgumentError("a lane begins with a hello");
     }
@@ -509,7 +509,7 @@ class AcceptorObserver final : public StreamObserver {
   const std::shared_ptr<Stream> stream_;
   const std::shared_ptr<RpcLaneState> lane_ = std::make_shared<RpcLaneState>();
   const uint64_t welcome_number_ = RandomIdentity();
-  std::optional<Hello> hello_;
+  std::optional<RpcHello> hello_;
   bool is_open_ = false;
 };
 
@@ -519,7 +519,7 @@ absl::StatusOr<std::unique_ptr<Lane>> OpenOnce(Channel* channel, int rank,
   auto state = std::make_shared<RpcLaneState>();
   state->SetStream(channel->OpenStream(
       kOpenLaneMethod, std::make_shared<OpenerObserver>(state)));
-  const Hello hello{generation, rank};
+  const RpcHello hello{generation, rank};
   // Why it cannot be sent comes with the end of the stream.
   state->Send({MakeNote(Note::kHello, &hello, sizeof(hello)), {}})
       .IgnoreError();

@@ -41,10 +41,10 @@ absl::StatusOr<const nccl::Api*> FindNcclFor(const TransportSettings& settings,
   return api;
 }
 
-class Endpoint final : public TransportEndpoint {
+class NcclEndpoint final : public TransportEndpoint {
  public:
-  Endpoint(const nccl::Api* api, Device* device, int first_rank,
-           std::unique_ptr<TransportEndpoint> control)
+  NcclEndpoint(const nccl::Api* api, Device* device, int first_rank,
+               std::unique_ptr<TransportEndpoint> control)
       : api_(api),
         device_(device),
         first_rank_(first_rank),
@@ -147,8 +147,8 @@ absl::StatusOr<std::unique_ptr<TransportEndpoint>> NcclTransport::Prepare(
   ASSIGN_OR_RETURN(
       std::unique_ptr<TransportEndpoint> control,
       control_->Prepare(context, plan, std::move(ranks), endpoint));
-  return std::make_unique<Endpoint>(api, device, first_rank,
-                                    std::move(control));
+  return std::make_unique<NcclEndpoint>(api, device, first_rank,
+                                        std::move(control));
 }
 
 }  // namespace muster

@@ -15,11 +15,11 @@
 namespace muster {
 namespace {
 
-class Endpoint final : public TransportEndpoint {
+class RawSocketEndpoint final : public TransportEndpoint {
  public:
-  Endpoint(const GroupPlan* plan, TransportRanks ranks,
-           const TransportSettings& settings,
-           std::unique_ptr<LaneListener> listener)
+  RawSocketEndpoint(const GroupPlan* plan, TransportRanks ranks,
+                    const TransportSettings& settings,
+                    std::unique_ptr<LaneListener> listener)
       : plan_(plan),
         ranks_(std::move(ranks)),
         encrypts_(settings.encrypts_raw_sockets),
@@ -97,8 +97,8 @@ absl::StatusOr<std::unique_ptr<TransportEndpoint>> RawSocketTransport::Prepare(
                    Listen(context.settings, plan, ranks.self));
   endpoint->set_lane_address(listener->address());
   endpoint->set_lane_token(listener->token());
-  return std::make_unique<Endpoint>(&plan, std::move(ranks), context.settings,
-                                    std::move(listener));
+  return std::make_unique<RawSocketEndpoint>(
+      &plan, std::move(ranks), context.settings, std::move(listener));
 }
 
 }  // namespace muster

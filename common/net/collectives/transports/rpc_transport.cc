@@ -16,10 +16,10 @@
 namespace muster {
 namespace {
 
-class Endpoint final : public TransportEndpoint {
+class RpcEndpoint final : public TransportEndpoint {
  public:
-  Endpoint(const TransportContext& context, const GroupPlan* plan,
-           TransportRanks ranks)
+  RpcEndpoint(const TransportContext& context, const GroupPlan* plan,
+              TransportRanks ranks)
       : context_(context), plan_(plan), ranks_(std::move(ranks)) {}
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(
@@ -87,7 +87,7 @@ TransportFit RpcTransport::Fit(absl::Span<const RankOffer>) const {
 absl::StatusOr<std::unique_ptr<TransportEndpoint>> RpcTransport::Prepare(
     const TransportContext& context, const GroupPlan& plan,
     TransportRanks ranks, proto::ReplicaEndpoint*) const {
-  return std::make_unique<Endpoint>(context, &plan, std::move(ranks));
+  return std::make_unique<RpcEndpoint>(context, &plan, std::move(ranks));
 }
 
 }  // namespace muster

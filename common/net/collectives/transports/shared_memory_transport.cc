@@ -14,10 +14,10 @@
 namespace muster {
 namespace {
 
-class Endpoint final : public TransportEndpoint {
+class SharedMemoryEndpoint final : public TransportEndpoint {
  public:
-  Endpoint(const GroupPlan* plan, TransportRanks ranks,
-           std::unique_ptr<LocalEndpoint> endpoint)
+  SharedMemoryEndpoint(const GroupPlan* plan, TransportRanks ranks,
+                       std::unique_ptr<LocalEndpoint> endpoint)
       : plan_(plan), ranks_(std::move(ranks)), endpoint_(std::move(endpoint)) {}
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(
@@ -85,8 +85,8 @@ SharedMemoryTransport::Prepare(const TransportContext&, const GroupPlan& plan,
     ASSIGN_OR_RETURN(listening, LocalEndpoint::Listen());
     endpoint->set_shared_memory(listening->address());
   }
-  return std::make_unique<Endpoint>(&plan, std::move(ranks),
-                                    std::move(listening));
+  return std::make_unique<SharedMemoryEndpoint>(&plan, std::move(ranks),
+                                                std::move(listening));
 }
 
 }  // namespace muster

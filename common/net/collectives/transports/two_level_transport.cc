@@ -15,11 +15,12 @@ namespace {
 
 using Hosts = std::vector<std::vector<int>>;
 
-class Endpoint final : public TransportEndpoint {
+class TwoLevelEndpoint final : public TransportEndpoint {
  public:
   // `across` is null for a rank that talks to its own host only.
-  Endpoint(int rank, Hosts hosts, std::unique_ptr<TransportEndpoint> within,
-           std::unique_ptr<TransportEndpoint> across)
+  TwoLevelEndpoint(int rank, Hosts hosts,
+                   std::unique_ptr<TransportEndpoint> within,
+                   std::unique_ptr<TransportEndpoint> across)
       : rank_(rank),
         hosts_(std::move(hosts)),
         within_(std::move(within)),
@@ -105,8 +106,8 @@ absl::StatusOr<std::unique_ptr<TransportEndpoint>> TwoLevelTransport::Prepare(
     ASSIGN_OR_RETURN(
         across, across_->Prepare(context, plan, std::move(leaders), endpoint));
   }
-  return std::make_unique<Endpoint>(ranks.self, std::move(hosts),
-                                    std::move(within), std::move(across));
+  return std::make_unique<TwoLevelEndpoint>(
+      ranks.self, std::move(hosts), std::move(within), std::move(across));
 }
 
 }  // namespace muster

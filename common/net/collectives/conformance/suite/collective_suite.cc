@@ -24,8 +24,6 @@ namespace {
 
 using ::testing::Each;
 
-constexpr absl::Duration kLong = absl::Seconds(60);
-
 class CollectiveSuite
     : public testing::TestWithParam<std::tuple<CommunicatorBackend, int>> {
  protected:
@@ -61,8 +59,8 @@ class CollectiveSuite
         RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
           Tensor buffer =
               RankValues(op, dtype, element_count, communicator.rank());
-          RETURN_IF_ERROR(
-              communicator.AllReduce(op, SpanOf(buffer), {"sums", kLong}));
+          RETURN_IF_ERROR(communicator.AllReduce(op, SpanOf(buffer),
+                                                 {"sums", kCollectiveTimeout}));
           EXPECT_TRUE(BitwiseEqual(buffer, expected))
               << ReduceOpName(op) << " of " << buffer.DebugString()
               << " instead of " << expected.DebugString() << " on rank "
@@ -99,8 +97,8 @@ TEST_P(CollectiveSuite, ReduceScatterLeavesEveryRankItsPart) {
             RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
               const int rank = communicator.rank();
               Tensor buffer = RankValues(op, dtype, count, rank);
-              RETURN_IF_ERROR(communicator.ReduceScatter(op, SpanOf(buffer),
-                                                         {"parts", kLong}));
+              RETURN_IF_ERROR(communicator.ReduceScatter(
+                  op, SpanOf(buffer), {"parts", kCollectiveTimeout}));
               const auto part = Communicator::PartOf(count, rank, size());
               EXPECT_TRUE(
                   BitwiseEqual(buffer.SliceRows(part.begin, part.end),
@@ -168,8 +166,9 @@ TEST_P(CollectiveSuite, AllGatherConcatenatesEvenRaggedAndEmptyParts) {
                 }
                 source = own;
               }
-              RETURN_IF_ERROR(communicator.AllGather(
-                  source, counts, SpanOf(output), {"whole", kLong}));
+              RETURN_IF_ERROR(
+                  communicator.AllGather(source, counts, SpanOf(output),
+                                         {"whole", kCollectiveTimeout}));
               EXPECT_TRUE(BitwiseEqual(output, shares.whole))
                   << "rank " << rank << " has " << output.DebugString();
               return absl::OkStatus();
@@ -190,8 +189,8 @@ TEST_P(CollectiveSuite, BroadcastCopiesEveryRoot) {
         const auto statuses =
             RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
               Tensor buffer = RankPattern(dtype, count, communicator.rank());
-              RETURN_IF_ERROR(communicator.Broadcast(SpanOf(buffer), root,
-                                                     {"state", kLong}));
+              RETURN_IF_ERROR(communicator.Broadcast(
+                  SpanOf(buffer), root, {"state", kCollectiveTimeout}));
               EXPECT_TRUE(BitwiseEqual(buffer, expected))
                   << "rank " << communicator.rank() << ", root " << root;
               return absl::OkStatus();
@@ -208,9 +207,9 @@ TEST_P(CollectiveSuite, NobodyLeavesABarrierBeforeTheLastHasCome) {
       RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
         for (int round = 1; round <= 20; ++round) {
           ++arrived;
-          RETURN_IF_ERROR(communicator.Barrier({"start", kLong}));
+          RETURN_IF_ERROR(communicator.Barrier({"start", kCollectiveTimeout}));
           EXPECT_GE(arrived.load(), round * size());
-          RETURN_IF_ERROR(communicator.Barrier({"end", kLong}));
+          RETURN_IF_ERROR(communicator.Barrier({"end", kCollectiveTimeout}));
         }
         return absl::OkStatus();
       });
@@ -233,8 +232,9 @@ TEST_P(CollectiveSuite, RoundedSumsAreTheSameBitsOnAllRanksAndInEveryRun) {
           RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
             for (int run = 0; run < 2; ++run) {
               Tensor buffer = RoughValues(dtype, count, communicator.rank());
-              RETURN_IF_ERROR(communicator.AllReduce(
-                  ReduceOp::kSum, SpanOf(buffer), {"rough", kLong}));
+              RETURN_IF_ERROR(
+                  communicator.AllReduce(ReduceOp::kSum, SpanOf(buffer),
+                                         {"rough", kCollectiveTimeout}));
               results[run * size() + communicator.rank()] = buffer;
             }
             return absl::OkStatus();
@@ -261,8 +261,9 @@ TEST_P(CollectiveSuite, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
       RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
         const int rank = communicator.rank();
         for (const size_t size_bytes : {size_t{0}, kCount * sizeof(float)}) {
-          ASSIGN_OR_RETURN(buffers[rank],
-                           communicator.Allocate(size_bytes, {"pack", kLong}));
+          ASSIGN_OR_RETURN(
+              buffers[rank],
+              communicator.Allocate(size_bytes, {"pack", kCollectiveTimeout}));
         }
         uint8_t* const data = buffers[rank]->data();
         EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % Buffer::kAlignmentBytes,
@@ -275,13 +276,13 @@ TEST_P(CollectiveSuite, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
         for (int round = 0; round < 3; ++round) {
           std::memcpy(data, values.raw_data(), values.size_bytes());
           RETURN_IF_ERROR(communicator.AllReduce(ReduceOp::kSum, SpanOf(pack),
-                                                 {"pack", kLong}));
+                                                 {"pack", kCollectiveTimeout}));
         }
         // A part of it, and from its middle on.
         std::memcpy(data, values.raw_data(), values.size_bytes());
         return communicator.AllReduce(ReduceOp::kSum,
                                       SpanOf(pack).Part(1001, 3001),
-                                      {"part of the pack", kLong});
+                                      {"part of the pack", kCollectiveTimeout});
       });
   ASSERT_THAT(statuses, Each(IsOk()));
   group_.clear();
@@ -309,24 +310,26 @@ TEST_P(CollectiveSuite, CollectivesOfAllKindsFollowEachOther) {
           const int64_t count = round % 5 == 4 ? 40000 : 3 + round;
           const int root = round % size();
           Tensor state = RankPattern(DType::kInt32, count, rank);
-          RETURN_IF_ERROR(
-              communicator.Broadcast(SpanOf(state), root, {"state", kLong}));
+          RETURN_IF_ERROR(communicator.Broadcast(
+              SpanOf(state), root, {"state", kCollectiveTimeout}));
           EXPECT_TRUE(
               BitwiseEqual(state, RankPattern(DType::kInt32, count, root)));
           Tensor sum = RankValues(ReduceOp::kSum, DType::kInt32, count, rank);
           RETURN_IF_ERROR(communicator.AllReduce(ReduceOp::kSum, SpanOf(sum),
-                                                 {"sum", kLong}));
+                                                 {"sum", kCollectiveTimeout}));
           EXPECT_TRUE(BitwiseEqual(
               sum,
               ReducedValues(ReduceOp::kSum, DType::kInt32, count, size())));
           Tensor input = RankPattern(DType::kUint8, 9, rank);
           Tensor output(DType::kUint8, Shape({9 * size()}));
-          RETURN_IF_ERROR(communicator.AllGather(
-              SpanOf(input), counts, SpanOf(output), {"whole", kLong}));
+          RETURN_IF_ERROR(
+              communicator.AllGather(SpanOf(input), counts, SpanOf(output),
+                                     {"whole", kCollectiveTimeout}));
           EXPECT_TRUE(
               BitwiseEqual(output, Shares::MakeWhole(DType::kUint8, counts)));
           if (round % 7 == 0) {
-            RETURN_IF_ERROR(communicator.Barrier({"barrier", kLong}));
+            RETURN_IF_ERROR(
+                communicator.Barrier({"barrier", kCollectiveTimeout}));
           }
         }
         return absl::OkStatus();
@@ -339,7 +342,7 @@ TEST_P(CollectiveSuite, WhatHasNoReductionIsRefused) {
     const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
       Tensor buffer = RankPattern(dtype, 4, communicator.rank());
       return communicator.AllReduce(ReduceOp::kSum, SpanOf(buffer),
-                                    {"flags", kLong});
+                                    {"flags", kCollectiveTimeout});
     });
     EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kUnimplemented)));
   }

@@ -30,9 +30,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Matcher;
 
-constexpr absl::Duration kLong = absl::Seconds(60);
 constexpr absl::Duration kShort = absl::Milliseconds(300);
-// Far less than kLong: a rank that is told does not wait.
+// Far less than kCollectiveTimeout: a rank that is told does not wait.
 constexpr absl::Duration kAtOnce = absl::Seconds(20);
 
 class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
@@ -57,7 +56,7 @@ class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
                                   {"dense/kernel and 3 more", timeout});
   }
   static absl::Status AllReduce(Communicator& communicator,
-                                absl::Duration timeout = kLong) {
+                                absl::Duration timeout = kCollectiveTimeout) {
     return AllReduce(communicator, DType::kFloat32, 3000, ReduceOp::kSum,
                      timeout);
   }
@@ -74,7 +73,7 @@ class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
   // Errors are final, so they come back.
   void ExpectEnded(const std::vector<absl::Status>& statuses) {
     const auto again = RunRanks(group_, [](Communicator& communicator) {
-      return communicator.Barrier({"afterwards", kLong});
+      return communicator.Barrier({"afterwards", kCollectiveTimeout});
     });
     for (int rank = 0; rank < size(); ++rank) {
       if (group_[rank] == nullptr || statuses[rank].ok()) continue;
@@ -99,7 +98,8 @@ TEST_P(FailureSuite, RanksThatDisagreeAreToldWhatCameFromWhom) {
     ASSERT_OK_AND_ASSIGN(group_, GetParam().make(size()));
     const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
       return communicator.rank() == 1
-                 ? AllReduce(communicator, odd.dtype, odd.count, odd.op, kLong)
+                 ? AllReduce(communicator, odd.dtype, odd.count, odd.op,
+                             kCollectiveTimeout)
                  : AllReduce(communicator);
     });
     EXPECT_THAT(statuses,
@@ -112,8 +112,9 @@ TEST_P(FailureSuite, RanksThatDisagreeAreToldWhatCameFromWhom) {
 
 TEST_P(FailureSuite, RanksInDifferentCollectivesAreToldSo) {
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
-    return communicator.rank() == 1 ? communicator.Barrier({"lost", kLong})
-                                    : AllReduce(communicator);
+    return communicator.rank() == 1
+               ? communicator.Barrier({"lost", kCollectiveTimeout})
+               : AllReduce(communicator);
   });
   EXPECT_THAT(statuses,
               Each(StatusIs(absl::StatusCode::kInvalidArgument,
@@ -134,7 +135,7 @@ TEST_P(FailureSuite, RaggedCountsThatDifferAreRefused) {
     Tensor input = RankPattern(DType::kInt32, counts[communicator.rank()], 0);
     Tensor output = RankPattern(DType::kInt32, 100 * size(), 0);
     return communicator.AllGather(SpanOf(input), counts, SpanOf(output),
-                                  {"whole", kLong});
+                                  {"whole", kCollectiveTimeout});
   });
   EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kInvalidArgument)));
 }
@@ -184,7 +185,7 @@ TEST_P(FailureSuite, ProgressNamesWhoHasNotArrived) {
   });
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
     if (communicator.rank() == 2) {
-      EXPECT_TRUE(is_seen.WaitForNotificationWithTimeout(kLong));
+      EXPECT_TRUE(is_seen.WaitForNotificationWithTimeout(kCollectiveTimeout));
     }
     return AllReduce(communicator);
   });
@@ -236,7 +237,7 @@ TEST_P(FailureSuite, AnAbortOfOneRankEndsTheCallOfEveryOther) {
                      AllOf(HasSubstr("the job is over"), HasSubstr("rank 1"))),
             StatusIs(absl::StatusCode::kUnavailable, HasSubstr("rank 1"))));
   }
-  EXPECT_THAT(group_[1]->Barrier({"afterwards", kLong}),
+  EXPECT_THAT(group_[1]->Barrier({"afterwards", kCollectiveTimeout}),
               StatusIs(absl::StatusCode::kCancelled));
 }
 
