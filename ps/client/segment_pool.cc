@@ -12,9 +12,9 @@ namespace {
 // Pages are taken by so many bytes at a time.
 constexpr size_t kGrowthBytes = size_t{2} << 20;
 
-size_t RoundedUp(size_t size_bytes) {
-  const size_t at_least_one = std::max<size_t>(size_bytes, 1);
-  return at_least_one + -at_least_one % SegmentPool::kAlignmentBytes;
+// The bytes that a buffer of the size takes.
+size_t TakenBytes(size_t size_bytes) {
+  return SegmentPool::RoundedUp(std::max<size_t>(size_bytes, 1));
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ SegmentPool::SegmentPool(
 
 std::shared_ptr<Buffer> SegmentPool::Allocate(size_t size_bytes) {
   if (size_bytes > memory_->size_bytes()) return nullptr;
-  const size_t taken_bytes = RoundedUp(size_bytes);
+  const size_t taken_bytes = TakenBytes(size_bytes);
   const size_t offset = state_->TakeFirstGap(taken_bytes);
   if (offset == 0) return nullptr;
   if (!HasPages(offset + taken_bytes)) {
@@ -92,7 +92,7 @@ void SegmentPool::State::Release(size_t offset, size_t size_bytes) {
 void SegmentPool::Abandon(const Buffer& buffer) {
   MUSTER_CHECK(Holds(buffer.data()));
   absl::MutexLock lock(&state_->mutex);
-  const size_t size_bytes = RoundedUp(buffer.size_bytes());
+  const size_t size_bytes = TakenBytes(buffer.size_bytes());
   if (state_->abandoned.emplace(OffsetOf(buffer.data()), size_bytes).second) {
     state_->abandoned_bytes += size_bytes;
   }

@@ -25,6 +25,10 @@ class SegmentPool {
  public:
   // Buffers begin at multiples of this.
   static constexpr size_t kAlignmentBytes = 64;
+  // Returns the least multiple of it that is not below `size_bytes`.
+  static constexpr size_t RoundedUp(size_t size_bytes) {
+    return size_bytes + -size_bytes % kAlignmentBytes;
+  }
   // The size of the header before the first buffer. No buffer has offset 0.
   static constexpr size_t kHeaderBytes = 4096;
 

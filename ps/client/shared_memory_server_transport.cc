@@ -15,10 +15,6 @@ namespace {
 // Below this a copy beside the message costs no more than the offsets.
 constexpr size_t kSharedBytesMin = 4 << 10;
 
-size_t RoundedUp(size_t size_bytes) {
-  return size_bytes + -size_bytes % SegmentPool::kAlignmentBytes;
-}
-
 size_t SizeBytes(const TensorType& type) {
   return type.shape.element_count() * SizeOf(type.dtype);
 }
@@ -100,14 +96,16 @@ SharedMemoryServerTransport::Plan SharedMemoryServerTransport::MakePlan(
     if (!CanBeShared(tensor)) continue;
     tensor_bytes += tensor.size_bytes();
     if (!IsInSegment(tensor.raw_data())) {
-      copied_bytes += RoundedUp(tensor.size_bytes());
+      copied_bytes += SegmentPool::RoundedUp(tensor.size_bytes());
     }
   }
   size_t answer_bytes = 0, unplaced_bytes = 0;
   for (const AnswerSlot& slot : *exchange.slots) {
     const size_t size_bytes = SizeBytes(slot.type);
     answer_bytes += size_bytes;
-    if (!IsInSegment(slot.place)) unplaced_bytes += RoundedUp(size_bytes);
+    if (!IsInSegment(slot.place)) {
+      unplaced_bytes += SegmentPool::RoundedUp(size_bytes);
+    }
   }
   plan.shares_tensors = tensor_bytes >= kSharedBytesMin;
   plan.shares_answers = answer_bytes >= kSharedBytesMin;
@@ -134,7 +132,7 @@ std::vector<Tensor> SharedMemoryServerTransport::Stage(
     } else {
       std::memcpy(staging, data, tensor.size_bytes());
       data = staging;
-      staging += RoundedUp(tensor.size_bytes());
+      staging += SegmentPool::RoundedUp(tensor.size_bytes());
     }
     request->add_tensor_offsets(pool_->OffsetOf(data));
     request->add_tensor_dtypes(static_cast<int>(tensor.dtype()));
@@ -166,7 +164,7 @@ void SharedMemoryServerTransport::PlaceAnswers(const OutgoingExchange& exchange,
     } else {
       data = staging;
       owner = lease->staging;
-      staging += RoundedUp(size_bytes);
+      staging += SegmentPool::RoundedUp(size_bytes);
     }
     request->add_answer_offsets(pool_->OffsetOf(data));
     lease->answers.emplace_back(ReceivedTensor(
