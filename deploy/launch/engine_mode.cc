@@ -141,11 +141,6 @@ constexpr absl::string_view kOfEngines[] = {
     "queue",       "priority_class", "gang",       "topology_spread",
     "ttl",         "pod_monitor"};
 
-bool IsGiven(absl::string_view name) {
-  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  return flag != nullptr && flag->CurrentValue() != flag->DefaultValue();
-}
-
 absl::Status ExpectNotGiven(absl::string_view engine,
                             absl::Span<const RefusedFlag> flags) {
   for (const RefusedFlag& flag : flags) {
@@ -297,6 +292,11 @@ absl::StatusOr<std::string> MakeKubernetesManifests(
 }
 
 }  // namespace
+
+bool IsGiven(absl::string_view name) {
+  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  return flag != nullptr && flag->CurrentValue() != flag->DefaultValue();
+}
 
 bool IsEngineMode(absl::Span<const std::string> arguments) {
   for (const std::string& argument : arguments) {

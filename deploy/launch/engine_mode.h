@@ -7,12 +7,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "deploy/launch/task_plan.h"
 
 namespace muster {
 
 // `launch --slurm` and `launch --kubernetes`: their flags, and what they print.
+
+// True if there is such a flag and it is not at its default.
+bool IsGiven(absl::string_view name);
 
 // True if one of the flags is on the command line, which then may have every
 // flag of the tasks.

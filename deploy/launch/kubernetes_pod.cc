@@ -80,7 +80,7 @@ std::string JobFileName(const EngineJob& job) {
 }
 
 // The lines of args and command.
-std::string Command(const EngineJob& job) {
+std::string ContainerCommand(const EngineJob& job) {
   std::string text;
   if (!job.plan.program.empty()) {
     absl::StrAppend(&text, "        command: [",
@@ -149,7 +149,7 @@ std::string Environment(const EngineJob& job, const PodRole& role,
   return text;
 }
 
-Volume Certificates(const EngineJob& job, const PodRole& role) {
+Volume CertificatesVolume(const EngineJob& job, const PodRole& role) {
   std::string items = absl::StrCat(
       "name: tls\n        secret:\n          secretName: ", job.name,
       "-tls\n          defaultMode: 0440\n",
@@ -190,7 +190,7 @@ std::vector<Volume> Volumes(const EngineJob& job, const PodRole& role,
   }
   // An evaluator talks to no task.
   if (job.tls && role.type != TaskType::kEvaluator) {
-    volumes.push_back(Certificates(job, role));
+    volumes.push_back(CertificatesVolume(job, role));
   }
   if (!options.data_claim.empty()) {
     volumes.push_back(
@@ -285,7 +285,7 @@ std::string JobSpec(const EngineJob& job, const PodRole& role,
   const std::vector<Volume> volumes = Volumes(job, role, folders, options);
   std::string text = absl::StrCat(
       absl::StrReplaceAll(absl::StrReplaceAll(kJobSpec, blocks), replacements),
-      Command(job), Environment(job, role, folders, options),
+      ContainerCommand(job), Environment(job, role, folders, options),
       absl::StrReplaceAll(kContainer, replacements));
   for (const Volume& volume : volumes) {
     absl::StrAppend(&text, "        - ", volume.mount, "\n");

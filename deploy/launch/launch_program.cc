@@ -114,11 +114,6 @@ constexpr absl::string_view kAnyNumberOfTimes = "always";
 // Longer than any run, since they are not replaced.
 constexpr absl::Duration kCertificateValidity = absl::Hours(10 * 365 * 24);
 
-bool IsGiven(absl::string_view name) {
-  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  return flag->CurrentValue() != flag->DefaultValue();
-}
-
 // Returns the flags that are handed on so and are not at their defaults.
 std::vector<std::string> GivenFlags(FlagPassing passing) {
   std::vector<std::string> given;

@@ -137,7 +137,8 @@ std::string Exports(const EngineJob& job) {
   return text;
 }
 
-std::string Certificates(const EngineJob& job, const std::string& musterctl) {
+std::string CertificatesCommand(const EngineJob& job,
+                                const std::string& musterctl) {
   if (!job.tls) return "";
   return absl::StrCat(
       ShellWord(musterctl),
@@ -147,7 +148,7 @@ std::string Certificates(const EngineJob& job, const std::string& musterctl) {
       " --ps=", job.plan.ps_count, " --out=\"$MUSTER_TLS_DIR\"\n");
 }
 
-std::string Command(const EngineJob& job, const std::string& launch) {
+std::string TaskCommand(const EngineJob& job, const std::string& launch) {
   std::string command =
       ShellWord(job.plan.program.empty() ? launch : job.plan.program.front());
   for (const std::string& argument :
@@ -183,13 +184,13 @@ std::string SlurmScript(const EngineJob& job,
       "# A summary that is older is of an earlier job.\n"
       "started=$MUSTER_RUN_DIR/.started-$SLURM_JOB_ID\n"
       "touch \"$started\"\n",
-      Certificates(job, options.musterctl),
+      CertificatesCommand(job, options.musterctl),
       job.port_base.has_value() ? "" : kPorts,
       absl::StrReplaceAll(
           kLoop,
           {{"$RESTARTS", absl::StrCat(options.restart_count_max)},
            {"$CHOOSE", job.port_base.has_value() ? "" : "  choose_ports\n"},
-           {"$COMMAND", Command(job, options.launch)}}));
+           {"$COMMAND", TaskCommand(job, options.launch)}}));
 }
 
 }  // namespace muster
