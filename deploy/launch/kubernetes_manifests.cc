@@ -282,7 +282,8 @@ std::string JobSetSpec(const EngineJob& job, const std::vector<PodRole>& roles,
     own.emplace_back("$STEP", step);
     absl::StrAppend(
         &text, Fill(kReplicatedJob, own),
-        Indented(JobSpec(job, role, folders, options, replacements), 6));
+        Indented(KubernetesJobSpec(job, role, folders, options, replacements),
+                 6));
   }
   return text;
 }
@@ -298,8 +299,9 @@ std::string Workloads(const EngineJob& job, const PodFolders& folders,
       for (const PodRole& role : roles) {
         Replacements own = replacements;
         own.emplace_back("$ROLE", std::string(TaskTypeName(role.type)));
-        absl::StrAppend(&text, Fill(kJob, own),
-                        JobSpec(job, role, folders, options, replacements));
+        absl::StrAppend(
+            &text, Fill(kJob, own),
+            KubernetesJobSpec(job, role, folders, options, replacements));
       }
       break;
     case Workload::kJobSet:

@@ -259,9 +259,10 @@ std::string YamlString(absl::string_view text) {
   return quoted + "\"";
 }
 
-std::string JobSpec(const EngineJob& job, const PodRole& role,
-                    const PodFolders& folders, const ManifestOptions& options,
-                    Replacements replacements) {
+std::string KubernetesJobSpec(const EngineJob& job, const PodRole& role,
+                              const PodFolders& folders,
+                              const ManifestOptions& options,
+                              Replacements replacements) {
   const int gpus = role.type == TaskType::kWorker ? options.worker_gpus : 0;
   for (const auto& [name, value] : Replacements{
            {"$ROLE", std::string(TaskTypeName(role.type))},

@@ -25,9 +25,10 @@ struct PodRole {
 // Returns the spec of an Indexed Job of these pods, indented by two spaces.
 // `replacements` has what is the same for all roles: $NAME, $SERVICE, $IMAGE,
 // $PORT, $STATUS_PORT, $CPUS and $MEMORY.
-std::string JobSpec(const EngineJob& job, const PodRole& role,
-                    const PodFolders& folders, const ManifestOptions& options,
-                    Replacements replacements);
+std::string KubernetesJobSpec(const EngineJob& job, const PodRole& role,
+                              const PodFolders& folders,
+                              const ManifestOptions& options,
+                              Replacements replacements);
 
 // Returns `text` as a double-quoted scalar of YAML.
 std::string YamlString(absl::string_view text);
