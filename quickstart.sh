@@ -44,7 +44,7 @@ This will
 PLAN
 bazel/setup_debian.sh
 # Errors are shown; on a terminal one line tells how far the build is.
-bazel build --curses=no --color=no --show_progress_rate_limit=1 \
+bazel build --config=units --curses=no --color=no --show_progress_rate_limit=1 \
   //coordinator //deploy/launch //ps //worker 2>&1 | python3 -B bazel/show_progress.py
 
 job=(--job=examples/digits/digits.job)

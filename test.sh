@@ -29,7 +29,7 @@ done
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 # One broken target must not hide the others.
-bazel test --keep_going --build_event_json_file="$events" "$@" \
+bazel test --config=units --keep_going --build_event_json_file="$events" "$@" \
   ${targets[@]+"${targets[@]}"}
 status=$?
 python3 bazel/count_tests.py "$events" "$status"

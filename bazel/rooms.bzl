@@ -2,6 +2,7 @@
 
 load("//bazel:device_kernels.bzl", "device_code_files")
 load("//bazel:layers.bzl", "visible_to")
+load("//bazel:units.bzl", "in_units")
 
 def _folder():
     return native.package_name().split("/")[-1]
@@ -31,7 +32,8 @@ def muster_room(
     """The library of all sources in this folder but tests and main programs.
 
     Tests are named *_test.cc; *_under_test.cc is what tests use. Main programs are named
-    *_main.cc.
+    *_main.cc. The sources may be compiled as one (units.bzl): what they keep to themselves has
+    names that no other source of the room has.
 
     Args:
       name: the library. The default is the name of the folder.
@@ -52,19 +54,21 @@ def muster_room(
         sources = [],
         deps = [],
     )
+    name = name or _folder()
+    compiled = in_units(name, native.glob(
+        ["*.cc"],
+        exclude = ["*_test.cc", "*_main.cc"] + exclude,
+    ) + native.glob(["*_under_test.cc"]))
     native.cc_library(
-        name = name or _folder(),
+        name = name,
         testonly = testonly,
-        srcs = native.glob(
-            ["*.cc"],
-            exclude = ["*_test.cc", "*_main.cc"] + exclude,
-        ) + native.glob(["*_under_test.cc"]) + generated.sources,
+        srcs = compiled.srcs + generated.sources,
         hdrs = native.glob(["*.h"]) + generated_headers + generated.headers,
         alwayslink = alwayslink,
         copts = copts,
         data = data,
         linkopts = linkopts,
-        textual_hdrs = [kernels + ".cu" for kernels in device_code],
+        textual_hdrs = compiled.textual_hdrs + [kernels + ".cu" for kernels in device_code],
         visibility = ["//:__subpackages__"] if testonly else visible_to(package),
         deps = _without_duplicates(deps + generated.deps + ["@absl"]),
     )

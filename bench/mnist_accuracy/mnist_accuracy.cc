@@ -21,13 +21,14 @@
 #include "common/learn/train/run_summary.h"
 #include "proto/training_job.pb.h"
 
+// --job, --run_dir and --threads are flags of Muster's tasks.
 ABSL_FLAG(std::string, data_dir, "",
           "The folder with the four files of MNIST.");
-ABSL_FLAG(std::string, job, "examples/mnist/mnist.job", "The job to run.");
-ABSL_FLAG(std::string, run_dir, "runs/mnist_accuracy",
+ABSL_FLAG(std::string, job_file, "examples/mnist/mnist.job", "The job to run.");
+ABSL_FLAG(std::string, summary_dir, "runs/mnist_accuracy",
           "The folder for the summaries.");
 ABSL_FLAG(int, seeds, 5, "Number of seeds, from 1.");
-ABSL_FLAG(int, threads, 0, "Threads per operation; 0: all cores.");
+ABSL_FLAG(int, threads_per_op, 0, "0 is as many as there are cores.");
 ABSL_FLAG(bool, shuffle, false, "Shuffle as specified in the job.");
 ABSL_FLAG(double, goal, 0.965, "The test accuracy that each seed must reach.");
 
@@ -36,7 +37,7 @@ namespace {
 
 absl::Status Run() {
   ASSIGN_OR_RETURN(proto::TrainingJob job,
-                   ReadJobFile(absl::GetFlag(FLAGS_job),
+                   ReadJobFile(absl::GetFlag(FLAGS_job_file),
                                {{"data_dir", absl::GetFlag(FLAGS_data_dir)}}));
   job.clear_strategy();
   if (!absl::GetFlag(FLAGS_shuffle)) job.mutable_train()->clear_shuffle();
@@ -45,9 +46,9 @@ absl::Status Run() {
   for (int seed = 1; seed <= absl::GetFlag(FLAGS_seeds); ++seed) {
     ASSIGN_OR_RETURN(
         const RunSummary summary,
-        RunJob(job, DefaultStrategyFactory(absl::GetFlag(FLAGS_threads)),
-               {.run_dir =
-                    absl::StrCat(absl::GetFlag(FLAGS_run_dir), "/seed_", seed),
+        RunJob(job, DefaultStrategyFactory(absl::GetFlag(FLAGS_threads_per_op)),
+               {.run_dir = absl::StrCat(absl::GetFlag(FLAGS_summary_dir),
+                                        "/seed_", seed),
                 .seed = static_cast<uint64_t>(seed),
                 .verbose = Verbosity::kSilent}));
     const double accuracy =

@@ -40,7 +40,8 @@
 namespace muster {
 namespace {
 
-constexpr int kElementsMax = 1000;
+// What is drawn of a dataset or read of a file of records.
+constexpr int kFileElementsMax = 1000;
 // What a mutant may make of a few bytes.
 constexpr int64_t kElementCountMax = 1 << 20;
 
@@ -67,7 +68,7 @@ bool Draw(const Dataset& dataset) {
   const auto iterator = dataset.MakeIterator();
   if (!iterator.ok()) return false;
   Element element;
-  for (int i = 0; i < kElementsMax; ++i) {
+  for (int i = 0; i < kFileElementsMax; ++i) {
     const auto has_element = (*iterator)->Next(&element);
     if (!has_element.ok()) return false;
     if (!*has_element) break;
@@ -134,7 +135,7 @@ bool RunTfRecord(absl::string_view input) {
   RecordReader reader(CreateStringSource("input", input));
   std::string record;
   bool is_valid = true;
-  for (int i = 0; i < kElementsMax; ++i) {
+  for (int i = 0; i < kFileElementsMax; ++i) {
     const auto has_record = reader.Next(&record);
     is_valid = is_valid && has_record.ok();
     if (has_record.ok() ? !*has_record : !reader.can_go_on()) break;

@@ -31,7 +31,7 @@ namespace muster {
 namespace {
 
 // Elements drawn of a dataset.
-constexpr int kElementsMax = 8;
+constexpr int kDrawnElementsMax = 8;
 
 template <typename T>
 bool Parse(absl::string_view input, T* message) {
@@ -119,7 +119,7 @@ bool RunDataset(absl::string_view input) {
   const auto iterator = dataset->MakeIterator();
   if (!iterator.ok()) return false;
   Element element;
-  for (int i = 0; i < kElementsMax; ++i) {
+  for (int i = 0; i < kDrawnElementsMax; ++i) {
     const auto has_element = (*iterator)->Next(&element);
     if (!has_element.ok()) return false;
     if (!*has_element) break;
