@@ -33,8 +33,8 @@ namespace {
 
 constexpr size_t kPathBytesMax = 4096;
 
-// Snapshots that wait to be saved. Several callbacks may save at the same step.
-// Each can take as much memory as the variables.
+// Maximum number of snapshots that wait to be saved. Several callbacks may save
+// at the same step. Each snapshot can take as much memory as the variables.
 constexpr size_t kFrozenMax = 4;
 
 // Training has priority over saving.
@@ -153,7 +153,7 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::FreezeRequest>());
   for (const uint64_t snapshot_id : request.dropped_snapshot_ids()) {
-    TakeFrozen(snapshot_id).IgnoreError();  // It may have been saved already.
+    TakeFrozen(snapshot_id).IgnoreError();  // A saved one is absent.
   }
   ASSIGN_OR_RETURN(std::unique_ptr<FrozenShard> frozen,
                    shard_->Freeze(request.snapshot_id()));

@@ -25,11 +25,12 @@ namespace muster {
 // The folders in which this process reads and writes checkpoints on behalf of
 // remote callers.
 struct CheckpointRoots {
-  // Absolute paths, and URLs of object stores. Absent: all are allowed.
+  // Absolute paths, and URLs of object stores. If absent, all paths and URLs
+  // are allowed.
   std::optional<std::vector<std::string>> folders;
 
-  // Returns `prefix` with the symbolic links of its folder resolved. A URL is
-  // within the URLs among `folders` only, and a path within the paths.
+  // Returns `prefix` with the symbolic links of its folder resolved. A URL must
+  // be below one of the URLs in `folders`, and a path below one of the paths.
   //   kInvalidArgument   `prefix` is neither an absolute path nor a valid URL,
   //                      contains "." or "..", or names no file
   //   kPermissionDenied  `prefix` is outside of all folders; the message lists
@@ -83,8 +84,8 @@ class CheckpointHandler {
   ParameterShard* const shard_;
 
   absl::Mutex mutex_;
-  // Oldest first. A state is kept until it is saved or kFrozenMax newer ones
-  // exist.
+  // Oldest first. A snapshot is kept until it is saved, dropped by its owner,
+  // or pushed out by kFrozenMax newer ones.
   std::deque<std::unique_ptr<FrozenShard>> frozen_ ABSL_GUARDED_BY(mutex_);
 
   ThreadPool save_pool_;

@@ -47,7 +47,7 @@ proto::Optimizer Adam() {
   return optimizer;
 }
 
-// Has a slot that begins as its variable.
+// An optimizer with a slot whose initial value is that of the variable.
 proto::Optimizer ScheduleFreeAdamW() {
   proto::Optimizer optimizer;
   optimizer.mutable_schedule_free_adamw()->set_learning_rate(0.1);
@@ -256,7 +256,7 @@ TEST_F(CheckpointTest, SavesAConsistentSnapshotWhileStepsRun) {
     ASSERT_OK_AND_ASSIGN(const Tensor b, reader->Read(VariableValueKey("b")));
     counts.push_back(a.flat<float>()[0]);
     EXPECT_THAT(a.flat<float>(), Each(counts.back()));
-    // On the same server, and changed by the same messages.
+    // `b` is on the same server and is changed by the same messages.
     EXPECT_THAT(b.flat<float>(), Each(counts.back()));
   }
   stop.Notify();

@@ -69,8 +69,8 @@ class FrozenRows {
     return pending_count_.load(std::memory_order_relaxed) == 0;
   }
 
-  // Copies the block before it is changed. Abandons the snapshot if the budget
-  // or the memory is exhausted.
+  // Copies the block before an update changes it. Abandons the snapshot if the
+  // budget or the memory is exhausted.
   void PutAside(const Block& block);
 
   // Copies the block as of the snapshot to `out`, which has the block's size.
@@ -88,7 +88,8 @@ class FrozenRows {
     return states_[static_cast<size_t>(block.array) * block_count_ +
                    block.number];
   }
-  // Returns where the block is copied to, or null if there is no memory.
+  // Returns the address of the copy of the block, or null if there is no
+  // memory.
   uint8_t* PlaceOf(const Block& block);
 
   const int array_count_;
@@ -100,8 +101,8 @@ class FrozenRows {
   std::atomic<int64_t> aside_bytes_{0};
   std::atomic<bool> is_given_up_{false};
   // The copies of all arrays, one after another. Allocated with the first copy;
-  // its pages are touched as they are needed. One range in huge pages is filled
-  // five times as fast as separate blocks.
+  // its pages are touched only when they are needed. Filling one range of huge
+  // pages is five times as fast as filling separate blocks.
   std::once_flag made_;
   Tensor aside_;
 };

@@ -47,7 +47,7 @@ constexpr uint64_t kStepsPerClient = 1'000'000;
 Shape TestShape() { return Shape({512, 512}); }
 Tensor Ones() { return Tensor::Full(DType::kFloat32, TestShape(), 1); }
 
-// This executable in another role.
+// A child process that runs this executable in another role.
 class Child {
  public:
   explicit Child(std::vector<std::string> arguments) {
@@ -71,8 +71,9 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  //   kDeadlineExceeded    it has written none
-  //   kFailedPrecondition  it has ended
+  // Returns the next line of its output.
+  //   kDeadlineExceeded    the child has written no line in time
+  //   kFailedPrecondition  the child has ended
   absl::StatusOr<std::string> ReadLine() {
     const int timeout_milliseconds =
         static_cast<int>(absl::ToInt64Milliseconds(kTestPatience));
@@ -132,7 +133,7 @@ absl::StatusOr<std::unique_ptr<RemoteVariableStore>> OpenStore(
   return RemoteVariableStore::Open(Network::Grpc(), options);
 }
 
-// Adds one to every element of "x", once for each step.
+// A client that adds one to every element of "x" in each step.
 class Counter {
  public:
   Counter(RemoteVariableStore* store, int worker)

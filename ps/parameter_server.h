@@ -31,7 +31,8 @@ class ParameterServer {
     bool shared_memory = true;
     // The folders of checkpoints, and the disk.
     CheckpointHandler::Options checkpoints;
-    // A coordinator with another cluster is rejected. Empty: any is accepted.
+    // A coordinator with another cluster is rejected. If empty, any is
+    // accepted.
     ClusterSpec cluster;
     // How long to wait for a coordinator.
     CoordinatorWait::Options coordinator;
@@ -41,7 +42,7 @@ class ParameterServer {
   };
 
   // Starts to listen. `network` is borrowed and must outlive the server.
-  //   as Network::Listen()
+  //   Fails as Network::Listen() does.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Start(
       Network* network, const Options& options);
 
@@ -54,18 +55,18 @@ class ParameterServer {
 
   ParameterService& service() { return service_; }
 
-  // Blocks until there is a reason to stop. After the loss of a coordinator, or
-  // a job end that asks for a restart, the server keeps listening, and another
-  // coordinator can use it after service().Reset(). In all other cases it shuts
-  // down.
+  // Blocks until there is a reason to stop. If the coordinator was lost, or the
+  // job ended with a request to restart, the server keeps listening, and
+  // another coordinator can use it after service().Reset(). In all other cases
+  // the server shuts down.
   ParameterService::Outcome AwaitEnd();
 
-  // Stops listening and lets pending answers finish. Idempotent.
+  // Stops listening. Waits for pending responses. Idempotent.
   void Shutdown();
 
-  // Make AwaitEnd() return: Stop() at once, BeginEnd() after the coordinator
-  // has saved this server's variables. Called by the thread that handles
-  // signals.
+  // Both make AwaitEnd() return: Stop() immediately, BeginEnd() after the
+  // coordinator has saved the variables of this server. The thread that handles
+  // signals calls them.
   void Stop() { service_.Stop(); }
   void BeginEnd() { service_.BeginEnd(); }
 

@@ -51,9 +51,10 @@ constexpr MetricInfo kExchangeSeconds = {
     "muster_exchange_seconds",
     "Time in which this server processes an exchange."};
 
-// The coordinator sends a message as often.
+// The coordinator sends a message at this interval.
 constexpr absl::Duration kSilenceTick = absl::Milliseconds(500);
-// A connected coordinator may be silent for so long, whatever the grace period.
+// A connected coordinator may be silent for this time, even if the grace period
+// is shorter.
 constexpr absl::Duration kSilenceMin = absl::Seconds(2);
 
 void SetActivity(const ParameterShard& shard, proto::ServerActivity* activity) {
@@ -66,8 +67,8 @@ void SetActivity(const ParameterShard& shard, proto::ServerActivity* activity) {
 
 }  // namespace
 
-// One open Watch stream. It breaks for the client when this process dies, and
-// for this process when the client does.
+// One open Watch stream. If either process ends, the stream breaks in the other
+// one.
 class ParameterService::Watcher final : public StreamObserver {
  public:
   Watcher(ParameterService* service, std::shared_ptr<Stream> stream)
@@ -373,8 +374,8 @@ std::optional<ParameterService::Outcome> ParameterService::AwaitCoordinator(
   return std::nullopt;
 }
 
-// A server runs until it is stopped or loses its coordinator, which the number
-// of ticks bounds.
+// The loop runs until the server is stopped or its coordinator is lost; the
+// number of silent ticks bounds the wait for a lost coordinator.
 ParameterService::Outcome ParameterService::AwaitLoss(
     const std::string& coordinator, absl::Duration coordinator_grace) {
   Clock* const clock = Clock::Real();

@@ -29,8 +29,8 @@ namespace proto {
 class WatchRequest;
 }  // namespace proto
 
-// Implements proto/parameter_server.proto over a ParameterShard. Validates
-// every request; no request can crash the process.
+// Implements proto/parameter_server.proto with a ParameterShard. Validates
+// every request, so that no request can crash the process.
 //
 // The first Create or SetOptimizer binds the server to the job of its sender.
 // Requests of other jobs are rejected until Reset().
@@ -65,26 +65,26 @@ class ParameterService {
   struct Outcome {
     End end = End::kStopped;
     int exit_code = 0;   // For kJobEnd: the exit code from the coordinator.
-    std::string reason;  // For kJobEnd: why the job failed; else empty.
-    absl::Status why;    // For the other ends, but not for kStopped.
+    std::string reason;  // For kJobEnd: why the job failed; empty on success.
+    absl::Status why;    // For the other ends except kStopped.
   };
 
-  // Blocks until there is a reason to stop. While there is no coordinator, logs
-  // which task it waits for, within the limits of `coordinator`. A coordinator
-  // that has sent nothing for `coordinator_grace` is lost, whether it is
-  // connected, but for at least 2 s then, or may still reconnect or be
-  // replaced. Counted in ticks, so the time during which this process was
-  // suspended does not count.
+  // Blocks until there is a reason to stop. While no coordinator is connected,
+  // logs for which task it waits; `coordinator` limits the wait. A coordinator
+  // that has sent nothing for `coordinator_grace` is lost, connected or not; a
+  // connected one only after at least 2 s. Silence is counted in ticks, so the
+  // time during which this process was suspended does not count.
   Outcome AwaitEnd(const CoordinatorWait::Options& coordinator,
                    absl::Duration coordinator_grace)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Stop(), but waits until the coordinator has saved this server's
-  // variables and allows it to end. Stops at once if there is no coordinator.
+  // As Stop(), but first waits until the coordinator has saved the variables of
+  // this server and allows it to end. Stops immediately if no coordinator is
+  // connected.
   void BeginEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Drops the job and its variables, and accepts another job.
+  // Drops the job and its variables, so that another job can use the server.
   void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -102,13 +102,13 @@ class ParameterService {
   absl::StatusOr<Message> SetOptimizer(const ReceivedMessage& message);
   absl::StatusOr<Message> Exchange(const ReceivedMessage& message);
   absl::Status CheckCluster(const proto::WatchRequest& request) const;
-  // Ends a server that has no job, after a coordinator with another TF_CONFIG
+  // Ends the server if it has no job and a coordinator with another TF_CONFIG
   // has connected.
   void NoteDisagreement(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `stream` is one that the coordinator has opened.
+  // Records a message from the coordinator on `stream`.
   void HearCoordinator(const std::shared_ptr<Stream>& stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void CoordinatorWent(const std::shared_ptr<Stream>& stream)
@@ -132,14 +132,16 @@ class ParameterService {
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;  // BeginEnd() was called.
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Outcome outcome_ ABSL_GUARDED_BY(mutex_);
-  // Those that are open; of several, all but one are about to end.
+  // The open streams of coordinators. If there are several, all but one are
+  // about to end.
   std::set<std::shared_ptr<Stream>> coordinators_ ABSL_GUARDED_BY(mutex_);
-  int64_t silent_ticks_ ABSL_GUARDED_BY(mutex_) = 0;  // Of all of them.
+  int64_t silent_ticks_ ABSL_GUARDED_BY(mutex_) = 0;  // Ticks without a message
+                                                      // from any of them.
   bool had_coordinator_ ABSL_GUARDED_BY(mutex_) = false;
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Initial values take long to compute; exchanges continue meanwhile. Declared
-  // after what it uses, so that it stops first.
+  // Computing initial values takes long; exchanges continue meanwhile. Declared
+  // after the members that it uses, so that it stops before they are destroyed.
   ThreadPool create_pool_;
   CheckpointHandler checkpoints_;
 

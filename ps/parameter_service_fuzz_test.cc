@@ -32,7 +32,7 @@ namespace {
 
 constexpr uint64_t kIncarnation = 9;
 
-// The memory that thousands of requests may add to the process.
+// Limit on the memory that thousands of requests may add to the process.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 // Sanitizers quarantine freed memory.
 constexpr size_t kMemoryGrowthBytesMax = size_t{1} << 30;
@@ -250,7 +250,7 @@ class SharedRequests {
   RandomStream& random_;
 };
 
-// Offsets, types and contents of the segment are hostile, and the contents
+// The offsets, types and contents of the segment are hostile, and the contents
 // change during the requests.
 TEST_F(ParameterServiceFuzzTest, AnswersRequestsThatUseSharedMemory) {
   TestShare share(service_.service(), Identity(), SharedRequests::kSegmentId,

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kNameBytesMax = 1024;
 
-// Returns the type of the rows of `spec`.
+// Returns the type of the rows of this shard.
 absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   RETURN_IF_ERROR(ValidateVariableSpec(spec.variable()));
   if (spec.shard_name().empty() || spec.shard_name().size() > kNameBytesMax) {

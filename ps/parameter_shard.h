@@ -37,8 +37,8 @@ class SetOptimizerRequest;
 class ShardSpec;
 }  // namespace proto
 
-// The part of the model that one server owns, and the only code that changes
-// it. Independent of clients and transports.
+// The variables of one server, and the only code that changes them. Independent
+// of clients and transports.
 //
 // Thread-safe. Exchanges run concurrently, also on the same variable. A
 // repeated exchange is applied once.
@@ -47,14 +47,14 @@ class ParameterShard {
   struct Options {
     // Threads that one exchange may use, including the caller's.
     int thread_count = 1;
-    // For variables and slots together; 0 for no limit.
+    // Limit on the bytes of variables and slots together; 0 for no limit.
     size_t memory_bytes_max = 0;
-    // The limit of one answer.
+    // Limit on the bytes of one response.
     size_t answer_bytes_max = (size_t{1} << 31) - (size_t{1} << 24);
     int variable_count_max = 1 << 20;
     size_t remembered_push_count_max = size_t{1} << 22;
-    // The memory for copies of frozen data that training changes before it is
-    // written; 0 for no limit.
+    // Limit on the bytes of copies that snapshots need because training changes
+    // data before it is written; 0 for no limit.
     size_t frozen_bytes_max = 0;
   };
 
@@ -75,23 +75,23 @@ class ParameterShard {
   // As VariableStore::SetOptimizer().
   //   kInvalidArgument     a hyperparameter is out of range
   //   kFailedPrecondition  another rule, or one with other slots, is in use
-  //   kUnimplemented       the rule needs whole variables, of which servers
-  //                        update parts
+  //   kUnimplemented       the optimizer needs whole variables, but a server
+  //                        updates single shards
   //   kResourceExhausted   the memory budget does not allow the slots
   absl::Status SetOptimizer(const proto::Optimizer& optimizer)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
-  // As above, and for the variables that the request names.
+  // As above, for the variables that the request names.
   absl::Status SetOptimizer(const proto::SetOptimizerRequest& request)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // As VariableStore::AssignAverages(). Waits for exchanges in progress.
   void AssignAverages() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Validates the whole request before it applies anything. The updates read
-  // the request's memory in place, and its contents may change meanwhile. The
-  // tensors in `answers` are owned by the caller. `places` has one entry for
-  // each gather and then each pull, or is empty; an answer written to its place
-  // is not in `answers`.
+  // Validates the whole request before it applies any update. Updates read the
+  // memory of the request directly; its contents may change during the call.
+  // The caller owns the tensors in `answers`. `places` is empty, or has one
+  // entry for each gather, followed by one for each pull; an answer that was
+  // written to its place is not in `answers`.
   //   kNotFound            a handle is unknown
   //   kInvalidArgument     the request is inconsistent, an update does not fit
   //                        its variable, or an answer does not fit its place
@@ -106,7 +106,7 @@ class ParameterShard {
                         absl::Span<const AnswerPlace> places = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The updates of this shard since it was created, and its size.
+  // Statistics of this shard since it was created, and its size.
   struct Activity {
     int64_t exchange_count = 0;
     int64_t update_count = 0;  // Exchanges that changed variables.
@@ -138,10 +138,10 @@ class ParameterShard {
   absl::Status Restore(const TensorBundleReader& reader, bool values_only)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for exchanges in progress. From now on rejects exchanges of other
-  // generations and pushes below `low_water_mark`, and forgets which pushes
-  // were applied. Idempotent.
-  //   kFailedPrecondition  `generation` is older than this shard's
+  // Waits for exchanges in progress. Afterwards rejects exchanges of other
+  // generations and ignores pushes below `low_water_mark`. Forgets which pushes
+  // have been applied. Idempotent.
+  //   kFailedPrecondition  the shard is in a higher generation
   absl::Status RollBack(uint64_t generation, uint64_t low_water_mark)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -161,10 +161,11 @@ class ParameterShard {
                                Tensor value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status StartOver(ShardVariable* variable, const proto::ShardSpec& spec)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Enclose every change of variables that is not an update.
+  // Every change of variables that is not an update runs between these calls.
   void BeginRestore() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndRestore() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A variable and the rule that updates it, which may be null.
+  // Returns all variables, each with the rule that updates it, which may be
+  // null.
   std::vector<RestoredVariable> ListContents() const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

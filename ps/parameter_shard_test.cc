@@ -263,8 +263,8 @@ TEST_F(ParameterShardTest, AppliesTheMeanOfAccumulatedGradients) {
       Call()
           .Update(x, proto::APPLY_GRADIENT, Floats({3, 2}, {3, 3, 3, 3, 3, 3}))
           .Run(shard_));
-  // Row 0 has a gradient before the last one only, which applies it all the
-  // same.
+  // Row 0 has a gradient in an earlier push only. The last push of the group
+  // applies it nevertheless.
   ASSERT_OK(
       Call()
           .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {0}, Floats({1, 2}, {6, 9}))

@@ -20,20 +20,20 @@ class ShardVariable;
 struct PreparedUpdate {
   ShardVariable* variable = nullptr;
   UpdateKind kind = UpdateKind::kAssign;
-  // The new value or gradient. Kinds with indices: one row for each entry of
-  // `rows`.
+  // The new value or gradient. For kinds with indices, one row for each entry
+  // of `rows`.
   ReceivedTensor value;
-  // Kinds with indices only. In ascending order; unique for gradients.
+  // For kinds with indices only. In ascending order; unique for gradients.
   std::vector<int64_t> rows;
-  // Gradients only. Begin() sets rule_step.
+  // For gradients only. Begin() sets rule_step.
   std::shared_ptr<const UpdateRule> rule;
   int64_t rule_step = 0;
 };
 
-// Sorts the rows of a sparse update. Repeated rows of a gradient are summed,
-// because an optimizer must see one gradient for each row; those of other kinds
-// keep their order. A row has `row_elements` elements.
-//   errors of ReceivedTensor::ToTensor()
+// Sorts the rows of a sparse update. Sums repeated rows of a gradient, because
+// an optimizer must get one gradient for each row. For other kinds, repeated
+// rows keep their order. A row has `row_elements` elements.
+//   Fails as ReceivedTensor::ToTensor() does.
 absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update);
 
 // Adds or subtracts: target[i] += values[i], or -=. Integers wrap.

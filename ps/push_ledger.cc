@@ -36,7 +36,8 @@ void PushLedger::Finish(const PushId& id) {
   if (id.step_id == 0) return;
   absl::MutexLock lock(&mutex_);
   const auto step = steps_.find(id.step_id);
-  // The mark may have passed the step, or the job may have ended, meanwhile.
+  // The step may be absent: the low-water mark has passed it, or Clear() was
+  // called.
   if (step != steps_.end()) step->second[id.exchange_index] = true;
 }
 

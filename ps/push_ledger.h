@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// Identifies the updates of one exchange. A retried step makes the same
+// Identifies the updates of one exchange. A retried step sends the same
 // exchanges with the same ids. Step 0 is for updates that are never sent again.
 struct PushId {
   uint64_t step_id = 0;
@@ -24,7 +24,7 @@ struct PushId {
 // without being applied twice.
 //
 // The low-water mark bounds the memory: all steps below it have finished, so a
-// push of such a step is late and is never applied.
+// push of such a step is late and is not applied.
 //
 // Thread-safe.
 class PushLedger {
@@ -50,7 +50,8 @@ class PushLedger {
   size_t remembered_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Exchange index -> true if applied, false while it is being applied.
+  // Maps an exchange index to true if the push has been applied, and to false
+  // while it is being applied.
   using Exchanges = absl::flat_hash_map<uint32_t, bool>;
 
   bool IsApplied(const PushId& id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -58,7 +59,7 @@ class PushLedger {
   const size_t remembered_count_max_;
   mutable absl::Mutex mutex_;
   uint64_t low_water_mark_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By step, so that advancing the mark costs only what it removes.
+  // Ordered by step, so that advancing the mark costs only what it removes.
   std::map<uint64_t, Exchanges> steps_ ABSL_GUARDED_BY(mutex_);
   size_t remembered_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -39,7 +39,7 @@ TEST(PushLedgerTest, LowWaterMarkForgetsAndRejectsLatePushes) {
   }
   ledger.AdvanceLowWaterMark(8);
   EXPECT_EQ(ledger.remembered_count(), 3);
-  // Step 3 is forgotten but still not applied again.
+  // The record of step 3 is deleted, but its push is still not applied again.
   EXPECT_THAT(ledger.Claim({3, 0}), IsOkAndHolds(false));
   EXPECT_THAT(ledger.Claim({9, 0}), IsOkAndHolds(false));
   ledger.AdvanceLowWaterMark(2);

@@ -13,7 +13,7 @@ namespace {
 
 absl::Duration ThreadProcessorTime() {
   timespec used = {};
-  // Cannot fail for the calling thread.
+  // This call cannot fail for the calling thread.
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return absl::DurationFromTimespec(used);
 }

@@ -9,10 +9,10 @@
 namespace muster {
 
 // Throttles a save so that it does not slow down training. A low thread
-// priority keeps the save off the processors, but not off the shared memory
-// bandwidth, so the save sleeps after each piece kRestsPerWork times as long as
-// it computed and copied. It does not sleep if there has been no exchange for
-// kQuiet: training then waits for the save, or has ended.
+// priority keeps the save from competing for processors, but not for memory
+// bandwidth. Therefore the save sleeps after each piece, kRestsPerWork times as
+// long as it computed and copied. It does not sleep if there has been no
+// exchange for kQuiet: training then waits for the save, or has ended.
 //
 // Thread-compatible.
 class SavePace {

@@ -26,9 +26,9 @@ class ShareRequest;
 }  // namespace proto
 
 // The segments of memory that clients of this host share with a parameter
-// server. A segment stays from its client's offer until the client disconnects
-// or withdraws it, or the server ends. An exchange keeps the segment that it
-// uses mapped until the exchange has finished.
+// server. A segment stays mapped until the client disconnects or withdraws it,
+// or the server ends. An exchange keeps its segment mapped until it has
+// finished.
 //
 // Thread-safe.
 class SegmentIntake {
@@ -45,13 +45,13 @@ class SegmentIntake {
   // Registers the method with which clients offer segments.
   void AddTo(Service* service);
 
-  // Returns the segment that `caller` has offered under this id. `data` is null
+  // Returns the segment that `caller` has offered with this id. `data` is null
   // if the id is unknown or belongs to another client.
   ClientMemory Find(uint64_t segment_id,
                     const proto::RequestIdentity& caller) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns all segments to their clients and declines further offers.
+  // Releases all segments and declines further offers.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int segment_count() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,7 +68,8 @@ class SegmentIntake {
   };
 
   // Fetches, maps and registers the offered segment. Returns the number at its
-  // beginning, which proves to the client that both map the same memory.
+  // beginning, which proves to the client that both processes map the same
+  // memory.
   absl::StatusOr<uint64_t> Take(const proto::ShareRequest& request,
                                 const proto::RequestIdentity& caller)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,8 +84,8 @@ class SegmentIntake {
   absl::flat_hash_set<Share*> shares_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
 
-  // Fetching a segment waits for its client. Declared last, so that it stops
-  // first.
+  // Fetching a segment blocks until its client responds. Declared last, so that
+  // it stops before the other members are destroyed.
   ThreadPool pool_;
 };
 

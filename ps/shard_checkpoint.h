@@ -60,7 +60,7 @@ absl::Status VerifyStored(const TensorBundleReader& reader,
 // Restores values, slots and update counts, or only values. Slots that the
 // checkpoint lacks are reset to their initial values. Without a rule, the slots
 // of the checkpoint are kept until SetOptimizer().
-//   as VerifyStored(); some variables may then have been restored
+//   Fails as VerifyStored() does; some variables may then have been restored.
 absl::Status RestoreVariables(const TensorBundleReader& reader,
                               absl::Span<const RestoredVariable> variables,
                               bool values_only);

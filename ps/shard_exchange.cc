@@ -160,8 +160,8 @@ void ShardExchange::PlanCopies() {
   if (places_.empty()) return;
   absl::flat_hash_set<const ShardVariable*> updated;
   for (const PreparedUpdate& update : updates_) {
-    // With several updates of a variable only the last could copy. That is rare
-    // and not worth the code.
+    // With several updates of a variable, only the last one could copy the
+    // value. That case is too rare for special code.
     if (!updated.insert(update.variable).second) return;
   }
   for (size_t i = 0; i < pulls_.size(); ++i) {
@@ -198,7 +198,7 @@ void ShardExchange::ApplyUpdates() {
       ForEach(work.size(), group_bytes, [&](int64_t w) {
         const auto [update, stripe, copy] = work[w];
         update->variable->ApplyStripe(*update, stripe);
-        // Copied while the stripe is in the cache.
+        // The copy is made while the stripe is in the cache.
         if (copy != nullptr) update->variable->CopyStripe(stripe, copy);
       });
       for (; group_begin < i; ++group_begin) {
@@ -243,11 +243,12 @@ size_t ShardExchange::Answer(proto::ExchangeResponse* response,
     const Pull& pull = pulls_[i];
     const ShardVariable* variable = pull.variable;
     const size_t place = answer++;
-    // Read before the value, so that concurrent updates are sent again.
+    // Read before the value is copied, so that the next exchange sends the
+    // results of concurrent updates again.
     const int64_t version = variable->version();
     response->add_pull_versions(version);
-    // Copied during the update, and no other update has ended since: the copy
-    // is complete for this version.
+    // The value was copied during the update and no other update has ended
+    // since, so the copy is complete for this version.
     if (pull.copy != nullptr && version == pull.version_before + 1) {
       sent_bytes += variable->size_bytes();
       continue;

@@ -32,9 +32,9 @@ struct AnswerPlace {
   size_t size_bytes = 0;
 };
 
-// One exchange with the variables of a server: updates, and then the rows
-// gathered and the values pulled, as they are after the updates. Check()
-// validates all of it before anything changes.
+// One exchange with the variables of a server: updates, followed by gathers and
+// pulls, which return the updated values. Check() validates the whole request
+// before anything changes.
 //
 //   ShardExchange exchange(shard, request, places);
 //   RETURN_IF_ERROR(exchange.Check(tensors));
@@ -45,23 +45,23 @@ struct AnswerPlace {
 // concurrently.
 class ShardExchange {
  public:
-  // Borrowed, and unchanged meanwhile.
+  // Borrowed; must not change during the exchange.
   struct Shard {
     // By handle. May have null entries.
     absl::Span<const std::shared_ptr<ShardVariable>> variables;
     const ShardRules* rules = nullptr;
-    // The limit of one answer.
+    // Limit on the bytes of one response.
     size_t answer_bytes_max = 0;
     ThreadPool* pool = nullptr;
   };
 
-  // `request` is borrowed. `places` has one entry for each gather and then each
-  // pull, or is empty.
+  // `request` is borrowed. `places` is empty, or has one entry for each gather,
+  // followed by one for each pull.
   ShardExchange(const Shard& shard, const proto::ExchangeRequest& request,
                 absl::Span<const AnswerPlace> places)
       : shard_(shard), request_(request), places_(places) {}
 
-  // The updates read `tensors` in place.
+  // Validates the request. The updates read `tensors` directly, without a copy.
   //   kNotFound            a handle is unknown
   //   kInvalidArgument     the request is inconsistent, an update does not fit
   //                        its variable, or an answer does not fit its place
@@ -71,10 +71,10 @@ class ShardExchange {
 
   bool has_updates() const { return !updates_.empty(); }
 
-  // Once, or not at all if the updates are a repetition.
+  // Call at most once; not at all if the updates are a repetition.
   void ApplyUpdates();
 
-  // Returns how many bytes the answers have. Those without a place are appended
+  // Returns the number of bytes of the answers. Appends answers without a place
   // to `answers`.
   size_t Answer(proto::ExchangeResponse* response,
                 std::vector<Tensor>* answers) const;
@@ -87,14 +87,14 @@ class ShardExchange {
   };
   struct Pull {
     ShardVariable* variable;
-    // Where the value was copied during the update, and the version before it;
-    // null if it was not copied.
+    // Address to which the value is copied during the update, and the version
+    // before the update. Null if the value is not copied during the update.
     uint8_t* copy = nullptr;
     int64_t version_before = 0;
   };
 
   absl::StatusOr<ShardVariable*> Find(uint32_t handle) const;
-  // Both remove what they take from the front of `tensors`.
+  // Both remove the tensors that they use from the front of `tensors`.
   absl::Status CheckUpdates(absl::Span<const ReceivedTensor>* tensors);
   absl::Status CheckQuestions(absl::Span<const ReceivedTensor>* tensors);
   // Selects the pulls whose values can be copied while their variables are
@@ -111,7 +111,7 @@ class ShardExchange {
   std::vector<PreparedUpdate> updates_;
   std::vector<Gather> gathers_;
   std::vector<Pull> pulls_;
-  // Where to copy the value of a variable during its update.
+  // Address to which the value of a variable is copied during its update.
   absl::flat_hash_map<const ShardVariable*, uint8_t*> copies_;
 };
 

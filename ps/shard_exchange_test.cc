@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A server's variables: handle 0 is [1, 2, 3], and nothing has handle 1.
+// The variables of a server: handle 0 is [1, 2, 3]; handle 1 is not in use.
 class ShardExchangeTest : public testing::Test {
  protected:
   ShardExchangeTest() : rules_(/*memory_bytes_max=*/0) {

@@ -61,8 +61,9 @@ absl::Status ShardRules::Set(std::shared_ptr<const UpdateRule> rule,
   }
   VariableRules rules = rules_;
   if (is_default) RETURN_IF_ERROR(rules.SetDefault(rule));
-  // Check() finds the rules that shards of this server cannot leave. Those of
-  // other servers may have started over.
+  // Check() rejects rules that do not fit the slots of shards on this server. A
+  // variable on other servers may have been created again, so its earlier rule
+  // does not matter here.
   rules.Reset(variables);
   RETURN_IF_ERROR(rules.Set(variables, std::move(rule)));
   RETURN_IF_ERROR(Check(rules));

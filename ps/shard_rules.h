@@ -16,37 +16,37 @@
 
 namespace muster {
 
-// Which rule updates which shard of a server, and the memory that the shards
-// and their slots use. The slots of variables that can take gradients count
-// from the start, so that no gradient fails for lack of memory.
+// The rule that updates each shard of a server, and the memory of the shards
+// and their slots. The slots of variables that can have gradients count from
+// the start, so that no gradient fails for lack of memory.
 //
 // Not thread-safe.
 class ShardRules {
  public:
-  // 0: no limit.
+  // If `memory_bytes_max` is 0, there is no limit.
   explicit ShardRules(size_t memory_bytes_max)
       : memory_bytes_max_(memory_bytes_max) {}
 
   //   kResourceExhausted  there is no memory for one more shard of this type
   absl::Status CheckMemory(absl::string_view variable,
                            const TensorType& type) const;
-  // Adds a shard of `variable`. No other shard has the handle.
+  // Adds a shard of `variable`. No other shard may have the handle.
   void Add(uint32_t handle, absl::string_view variable, const TensorType& type);
 
-  // The rule of a shard that was added; null if there is none yet.
+  // Returns the rule of a shard that was added; null if it has none yet.
   const std::shared_ptr<const UpdateRule>& Of(uint32_t handle) const {
     return shards_[handle].rule;
   }
 
-  // Sets the rule of `variables`, and of all that have none of their own if
-  // `is_default`. Variables need not have shards here. After an error nothing
-  // has changed.
+  // Sets the rule of `variables`. If `is_default`, also sets the rule of all
+  // variables without a rule of their own. Variables need not have shards on
+  // this server. After an error nothing has changed.
   //   kUnimplemented       the rule needs whole variables
   //   kFailedPrecondition  a shard has a rule with other slots
   //   kResourceExhausted   there is no memory for the slots
   absl::Status Set(std::shared_ptr<const UpdateRule> rule,
                    absl::Span<const std::string> variables, bool is_default);
-  // The variable has the default again.
+  // Lets the variable use the default rule again.
   void Reset(const std::string& variable);
   // Removes all shards and rules.
   void Clear();
@@ -62,11 +62,11 @@ class ShardRules {
     bool is_present = false;
   };
 
-  // `rules` fit the slots that shards have, and the memory.
+  // Returns OK if `rules` fit the existing slots and the memory.
   absl::Status Check(const VariableRules& rules) const;
   absl::Status CheckBudget(size_t value_bytes, size_t slot_bytes) const;
   void Adopt(VariableRules rules);
-  // The size of the slots of all shards under these rules.
+  // Returns the size of the slots of all shards under these rules.
   size_t SlotBytes(const VariableRules& rules) const;
 
   const size_t memory_bytes_max_;

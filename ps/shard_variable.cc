@@ -22,7 +22,7 @@ namespace {
 // large enough to make the cost of its lock negligible.
 constexpr int64_t kStripeBytes = 256 << 10;
 constexpr int64_t kStripeCountMax = 64;
-// How many bytes a save copies while it holds a lock.
+// Bytes that a save copies while it holds a lock.
 constexpr int64_t kBlockBytes = 1 << 20;
 constexpr size_t kRunBytes = 64 << 10;
 constexpr size_t kRowsAhead = 8;

@@ -32,10 +32,11 @@ class ShardSpec;
 // A *stripe* is a range of rows with its own lock. An update is applied stripe
 // by stripe, so that several pushes can update a large variable concurrently. A
 // concurrent read may see some stripes before an update and others after it,
-// but never a partially updated stripe. Where gradients are accumulated, those
-// of concurrent pushes may change places in some stripes: each is part of one
-// mean, but not of the same mean in all stripes. A gradient ends with the
-// variable's constraint. One that needs all rows makes them one stripe.
+// If gradients are accumulated, concurrent pushes may be accumulated in a
+// different order in some stripes: each gradient is part of exactly one mean,
+// but not of the same mean in all stripes. After each gradient the constraint
+// of the variable is applied. A variable whose constraint needs all rows has
+// only one stripe.
 //
 // Thread-safe.
 class ShardVariable {
@@ -126,8 +127,8 @@ class ShardVariable {
   // ---- Restoring. No training may run meanwhile; concurrent readers see a mix
   // of old and new values.
 
-  // With a rule, creates its slots. Without one, creates the slots `names`,
-  // unless there has been a gradient.
+  // If `rule` is not null, creates its slots. Otherwise creates the slots
+  // `names`, unless a gradient has been applied.
   absl::Status PrepareSlots(const UpdateRule* rule,
                             absl::Span<const std::string> names)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
@@ -192,7 +193,7 @@ class ShardVariable {
   mutable absl::Mutex slots_mutex_;
   // True from the first gradient until DropSlots().
   bool has_slots_ ABSL_GUARDED_BY(slots_mutex_) = false;
-  // By slot. While has_slots_ is false: the restored slots.
+  // By slot. While has_slots_ is false, the restored slots.
   std::vector<SlotSpec> slot_specs_ ABSL_GUARDED_BY(slots_mutex_);
   std::vector<Tensor> slots_;
 

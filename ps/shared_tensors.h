@@ -31,8 +31,8 @@ struct ClientMemory {
 // The limit for the tensors of one exchange, the same as for a message.
 inline constexpr size_t kSharedTensorBytesMax = size_t{1} << 31;
 
-// Returns the tensors of `request` in order: those sent `beside` it and those
-// in `memory`, which they keep mapped.
+// Returns the tensors of `request` in order: the tensors `beside` it in the
+// message, and tensors in `memory`, which keep it mapped.
 //   kInvalidArgument  a type or an offset is invalid, or a tensor exceeds the
 //                     memory; the message says which
 absl::StatusOr<std::vector<ReceivedTensor>> CollectTensors(

@@ -23,7 +23,7 @@ absl::StatusOr<Tensor> AllocateSlab(const TensorType& type) {
   if (size_bytes < kHugePageBytes) {
     return Tensor::Zeros(type.dtype, type.shape);
   }
-  // One huge page more, so that the slab can be aligned to a page.
+  // One additional huge page, so that the slab can be aligned to a huge page.
   const size_t mapped_bytes = size_bytes + kHugePageBytes;
   void* mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

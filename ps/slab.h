@@ -9,8 +9,8 @@
 namespace muster {
 
 // Returns a tensor of zeros in memory for large arrays with random access. Uses
-// huge pages if the machine has them, because each row of a table costs a page
-// walk otherwise. Memory is committed when it is first touched.
+// huge pages if the machine has them: otherwise each access to a row of a table
+// costs a page walk. Memory is committed when it is first touched.
 //   kResourceExhausted  the mapping failed
 absl::StatusOr<Tensor> AllocateSlab(const TensorType& type);
 

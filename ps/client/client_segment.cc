@@ -59,8 +59,9 @@ absl::StatusOr<std::shared_ptr<Buffer>> MapClientSegment(
   struct stat status = {};
   struct statfs system = {};
   const int seals = fcntl(file.get(), F_GET_SEALS);
-  // Touching what a file has lost, or huge pages that are not there, ends a
-  // process.
+  // An access beyond the end of a shrunk file, or to huge pages that cannot be
+  // allocated, kills the process with SIGBUS. Therefore only a tmpfs file that
+  // cannot shrink is mapped.
   if (fstat(file.get(), &status) != 0 || fstatfs(file.get(), &system) != 0 ||
       system.f_type != TMPFS_MAGIC || seals < 0 ||
       (seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_WRITE) != 0) {

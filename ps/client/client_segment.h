@@ -10,26 +10,26 @@
 
 namespace muster {
 
-// Memory that a client shares with the parameter servers of its host: a file
-// without a name, which goes when the last process that has it open or mapped
-// goes, however they end. Its size is fixed for good, so that a process that
-// has mapped it can touch all of it; pages are taken as they are needed, not
-// before.
+// Memory that a client shares with the parameter servers of its host: an
+// anonymous file. The kernel frees it when the last process that has it open or
+// mapped ends, even after a crash. Its size never changes, so a process that
+// has mapped it can access all of it. Pages are allocated when they are first
+// used.
 class ClientSegment {
  public:
-  //   kResourceExhausted  no more memory or files
+  //   kResourceExhausted  no memory or no file descriptor is available
   static absl::StatusOr<std::unique_ptr<ClientSegment>> Create(
       size_t size_bytes);
 
   ClientSegment(const ClientSegment&) = delete;
   ClientSegment& operator=(const ClientSegment&) = delete;
 
-  // Zeroed at first. May outlive the segment.
+  // Contains zeros at first. May outlive the segment.
   const std::shared_ptr<Buffer>& memory() const { return memory_; }
   const FileDescriptor& file() const { return file_; }
 
-  // Takes the pages of a part for this process, so that no access can fail for
-  // want of them later. False when there are none.
+  // Allocates the pages of a part of the segment, so that no later access fails
+  // for lack of memory. Returns false if no pages are available.
   bool TakePages(size_t offset, size_t size_bytes);
 
  private:
@@ -40,11 +40,10 @@ class ClientSegment {
   const std::shared_ptr<Buffer> memory_;
 };
 
-// Maps a segment that came from a client, as a whole, with the contents that it
-// has.
-//   kInvalidArgument    the file could be made smaller, is no memory, or is
-//                       larger than `size_bytes_max`
-//   kResourceExhausted  no room
+// Maps the whole segment of a client, with its current contents.
+//   kInvalidArgument    the file can shrink, is not in memory, or is larger
+//                       than `size_bytes_max`
+//   kResourceExhausted  no memory or address space is available
 absl::StatusOr<std::shared_ptr<Buffer>> MapClientSegment(
     const FileDescriptor& file, size_t size_bytes_max);
 

@@ -20,7 +20,8 @@ Tensor LocalRows(absl::Span<const int64_t> rows, int64_t row_begin) {
   return local;
 }
 
-// Calls visit(shard, begin, end) for every shard with its part of `rows`.
+// Calls visit(shard, begin, end) for every shard. [begin, end) are the
+// positions of the rows of the shard in `rows`.
 template <typename Visitor>
 void VisitShards(const RemoteVariable& variable, absl::Span<const int64_t> rows,
                  Visitor visit) {
@@ -39,8 +40,8 @@ bool LiesAt(const ReceivedTensor& tensor, const uint8_t* place) {
   return tensor.pieces().size() == 1 && tensor.pieces()[0].data == place;
 }
 
-// Smaller values are copied once more: that costs less than memory of their
-// own.
+// Smaller values are received in a buffer and then copied: the copy costs less
+// than a separate allocation of shared memory.
 constexpr size_t kPlacedBytesMin = 64 << 10;
 
 }  // namespace
@@ -64,8 +65,9 @@ void ExchangeBatch::Close(int server, std::optional<uint32_t> exchange_index) {
   if (exchange.IsEmpty()) return;
   exchange.server = server;
   exchange.request.set_step_id(step_id_);
-  // Only updates are numbered: a second attempt at a step makes the same ones,
-  // but may have to ask for values that the first one held.
+  // Only messages with updates are numbered. A second attempt at a step sends
+  // the same updates, but it may also have to request values that the first
+  // attempt had in its cache.
   if (!exchange.request.update_handles().empty()) {
     exchange.request.set_exchange_index(
         exchange_index.has_value() ? *exchange_index : (*exchange_index_)++);
@@ -117,8 +119,9 @@ void ExchangeBatch::AddSparseUpdate(const RemoteVariable& variable,
   shape.set_dim(0, static_cast<int64_t>(rows.size()));
   const Tensor shaped = values.Reshaped(shape);
   VisitShards(variable, rows, [&](int64_t index, size_t begin, size_t end) {
-    // Every shard hears of every gradient, so that all agree on how many there
-    // were: schedules and Adam's bias depend on it.
+    // Every shard receives every gradient, even one without rows, so that all
+    // shards have the same update count. Schedules and Adam's bias correction
+    // depend on that count.
     if (begin == end && kind != UpdateKind::kApplySparseGradient) return;
     const RemoteShard& shard = variable.shards()[index];
     Tensor part = shaped.SliceRows(begin, end);
@@ -192,8 +195,8 @@ void ExchangeBatch::AddPull(RemoteVariable* variable) {
 }
 
 absl::Status ExchangeBatch::Send() {
-  // Read before asking: what is scheduled later may depend on what is applied
-  // later.
+  // Read before the request is sent: steps that are scheduled later may depend
+  // on updates that the servers apply after this pull.
   const uint64_t scheduled = marks_->scheduled.load(std::memory_order_acquire);
   for (size_t server = 0; server < open_.size(); ++server) {
     Close(static_cast<int>(server));

@@ -16,74 +16,76 @@
 
 namespace muster {
 
-// Where a job stands, as far as this process knows.
+// Progress of the job, as far as this process has been told.
 struct StepMarks {
   // The highest step that has been scheduled.
   std::atomic<uint64_t> scheduled{0};
-  // Steps below have finished.
+  // All steps with a lower id have finished.
   std::atomic<uint64_t> low_water_mark{0};
 };
 
-// Gathers what one step has to say to all servers and asks of them, and says it
-// in one message each. Updates come first, in the order added; gathers and
-// pulls see them.
+// Collects the updates, gathers and pulls of one step for all servers, and
+// sends one message to each server. A server applies the updates first, in the
+// order in which they were added; gathers and pulls return the updated values.
 //
-// Everything added stays alive and untouched until Send() returns. Not
-// thread-safe.
+// The caller keeps everything that it adds alive and unchanged until Send()
+// returns. Not thread-safe.
 class ExchangeBatch {
  public:
-  // A larger batch goes in several messages, split where AllowSplit() allows:
-  // then the values of one come back while the gradients of the next go out,
-  // and the server works meanwhile. Counted are both ways together.
+  // A larger batch is sent as several messages, split at the calls of
+  // AllowSplit(). The values of one message are then received while the
+  // gradients of the next one are sent, and the server computes meanwhile. The
+  // limit applies to the bytes of request and response together.
   static constexpr size_t kMessageBytes = size_t{32} << 20;
 
-  // Borrows both. `*exchange_index` is where the step's numbering of messages
-  // stands, and moves on.
+  // `servers`, `marks` and `exchange_index` are borrowed. `*exchange_index` is
+  // the number of the next message of this step; each numbered message
+  // increments it.
   ExchangeBatch(ServerGroup* servers, const StepMarks* marks, uint64_t step_id,
                 uint32_t* exchange_index);
 
   void AddDenseUpdate(const RemoteVariable& variable, UpdateKind kind,
                       const Tensor& value);
 
-  // `rows` rise; one row of `values` for each.
+  // `rows` are in increasing order; `values` has one row for each of them.
   void AddSparseUpdate(const RemoteVariable& variable, UpdateKind kind,
                        absl::Span<const int64_t> rows, const Tensor& values);
 
-  // The rows will lie in `out`, one after another; it has room for them, and
-  // may get other memory. `rows` rise.
+  // Writes the rows to `out`, one after another. `out` must have room for them;
+  // Send() may replace its memory. `rows` are in increasing order.
   void AddGather(const RemoteVariable& variable, absl::Span<const int64_t> rows,
                  Tensor* out);
 
-  // The whole value, as far as it changed, will be in `variable`.
+  // Send() brings the whole value of `variable` up to date. Only shards that
+  // changed are transferred.
   void AddPull(RemoteVariable* variable);
 
-  // The parts before and after this call have no variable in common, so their
-  // order does not matter.
+  // Allows Send() to split the batch here. The parts before and after this call
+  // have no variable in common, so their order does not matter.
   void AllowSplit();
 
-  // What was added since the last message goes in one of its own to each
-  // server, with the number `exchange_index`, which no other message of the
-  // step has.
+  // Closes the current message to each server and gives it the number
+  // `exchange_index`. No other message of the step may have that number.
   void SplitAs(uint32_t exchange_index);
 
-  // As ServerGroup::Exchange().
-  //   kInternal  a server's answer does not fit the question
+  // Sends the messages. Fails as ServerGroup::Exchange() does, and with
+  //   kInternal  the response of a server does not fit its request
   absl::Status Send();
 
  private:
-  // Where what is asked for comes together, from one server or several.
+  // Values that are put together from the responses of one or several servers.
   struct Gathered {
     Tensor* out;
-    // The server may yet write to the memory: it must not be used.
+    // The server may still write to the memory, so it must not be used.
     bool is_spoiled = false;
   };
   struct Pulled {
     RemoteVariable* variable;
-    Tensor incoming;  // Invalid where there is no shared memory.
+    Tensor incoming;  // Invalid without shared memory.
     bool is_spoiled = false;
-    std::vector<int64_t> versions;  // By shard; 0 where nothing came.
+    std::vector<int64_t> versions;  // By shard; 0 if no value was received.
   };
-  // One slot of one message.
+  // One tensor of one response.
   struct Expected {
     AnswerSlot slot;
     size_t target;  // Position in gathered_ or pulled_.
@@ -96,17 +98,18 @@ class ExchangeBatch {
     std::vector<Expected> pulls;
   };
 
-  // The message to `server` that is being put together.
+  // Returns the current message to `server`, and adds `size_bytes` to its size.
   ServerExchange& Open(int server, size_t size_bytes);
-  // Without a number: the next one.
+  // Ends the current message to `server`. Without `exchange_index`, the message
+  // gets the next number.
   void Close(int server, std::optional<uint32_t> exchange_index = {});
-  // Servers write to shared memory by themselves, but not all do, and not
-  // always: copies what came otherwise.
+  // Copies the received values that the servers did not write to shared memory
+  // themselves.
   absl::Status TakeAnswers();
   void TakeGather(const Expected& expected, const ReceivedTensor& answer);
   absl::Status TakePull(const Expected& expected, int64_t version,
                         const ReceivedTensor& answer);
-  // Gives targets that are spoiled other memory.
+  // Gives spoiled targets new memory.
   void ReplaceSpoiled();
 
   ServerGroup* const servers_;

@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// Snapshots that will not be saved any more. The next freeze tells the servers,
-// which release them. Thread-safe.
+// Ids of snapshots that will not be saved. The next freeze sends them to the
+// servers, which release the snapshots. Thread-safe.
 class DroppedSnapshots {
  public:
   void Add(absl::Span<const uint64_t> snapshot_ids)
@@ -33,8 +33,8 @@ class DroppedSnapshots {
   std::vector<uint64_t> snapshot_ids_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The state of all servers between two exchanges, which they keep under this
-// name until it is saved or this object is gone.
+// A snapshot of all servers between two exchanges. The servers keep it under
+// its id until it is saved or this object is destroyed.
 class FrozenSnapshot {
  public:
   using Entries = std::vector<VariableSnapshot::Entry>;
@@ -45,7 +45,7 @@ class FrozenSnapshot {
   ~FrozenSnapshot() {
     if (dropped_ != nullptr) dropped_->Add({id_});
   }
-  FrozenSnapshot(FrozenSnapshot&&) = default;  // Leaves nothing to be dropped.
+  FrozenSnapshot(FrozenSnapshot&&) = default;  // The source drops nothing.
   FrozenSnapshot& operator=(FrozenSnapshot&&) = delete;
 
   uint64_t id() const { return id_; }

@@ -19,8 +19,8 @@ class Partitioner {
  public:
   virtual ~Partitioner() = default;
 
-  // From 1 to the number of rows, except that a variable of no rows or of rank
-  // 0 is always one shard. `shape` is fully known.
+  // Returns a number from 1 to the number of rows. A variable without rows or
+  // of rank 0 is always one shard. `shape` must be fully known.
   int64_t ShardCount(const Shape& shape, DType dtype) const;
 
  private:
@@ -28,7 +28,7 @@ class Partitioner {
   virtual int64_t ShardCountFor(int64_t row_count, int64_t row_bytes) const = 0;
 };
 
-// Always `shard_count`, while there are rows enough.
+// Always `shard_count` shards, or one shard a row if there are fewer rows.
 //   kInvalidArgument  shard_count < 1
 absl::StatusOr<std::unique_ptr<Partitioner>> MakeFixedShardsPartitioner(
     int64_t shard_count);
@@ -37,7 +37,8 @@ struct MinSizePartitionerOptions {
   int64_t min_shard_bytes = 256 << 10;
   int64_t max_shards = 1;  // As in TensorFlow: 1 does not shard.
 };
-// As many shards as hold at least `min_shard_bytes` each.
+// One shard for each `min_shard_bytes` of the variable, rounded up, but at most
+// `max_shards` shards and one shard a row.
 //   kInvalidArgument  an option is below 1
 absl::StatusOr<std::unique_ptr<Partitioner>> MakeMinSizePartitioner(
     const MinSizePartitionerOptions& options);
@@ -46,7 +47,8 @@ struct MaxSizePartitionerOptions {
   int64_t max_shard_bytes = 0;
   int64_t max_shards = 0;  // 0: no limit.
 };
-// As few shards as hold at most `max_shard_bytes` each. A row is never split.
+// The smallest number of shards that hold at most `max_shard_bytes` each,
+// limited by `max_shards`. A row is never split.
 //   kInvalidArgument  max_shard_bytes is below 1, or max_shards below 0
 absl::StatusOr<std::unique_ptr<Partitioner>> MakeMaxSizePartitioner(
     const MaxSizePartitionerOptions& options);

@@ -38,7 +38,7 @@ TEST(PartitionerTest, ScalarsAndEmptyVariablesAreNotCut) {
   EXPECT_EQ(partitioner->ShardCount(Shape({0, 4}), DType::kFloat32), 1);
 }
 
-// The figures of TensorFlow's own sharded_variable_test.
+// The numbers come from TensorFlow's sharded_variable_test.
 TEST(PartitionerTest, MinSizeCutsAsTensorFlowDoes) {
   EXPECT_EQ(MinSize(Shape({2, 1}), 4, 2), 2);
   EXPECT_EQ(MinSize(Shape({6, 1}), 4, 6), 6);

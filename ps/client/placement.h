@@ -7,11 +7,11 @@
 namespace muster {
 
 enum class PlacementPolicy {
-  // Each shard goes to the next server, as under TensorFlow. Where kernels and
-  // biases alternate, two servers hold very different numbers of bytes.
+  // Each shard goes to the next server, as in TensorFlow. If kernels and biases
+  // alternate, two servers hold very different numbers of bytes.
   kRoundRobin,
-  // Each shard goes to the server that holds the fewest bytes, the first of
-  // equals.
+  // Each shard goes to the server that holds the fewest bytes. If several do,
+  // the first of them gets it.
   kGreedyByBytes,
 };
 
@@ -24,10 +24,12 @@ class Placement {
   // server_count >= 1.
   Placement(PlacementPolicy policy, int server_count);
 
-  // Slots lie beside their variable and are not placed.
+  // Returns the server of the next shard. Optimizer slots are stored beside
+  // their variable and are not placed.
   int PlaceNext(int64_t size_bytes);
 
-  // Takes into account what was placed elsewhere, in its order.
+  // Records a shard that another task placed on `server`. Calls must come in
+  // the order in which the shards were placed.
   void NotePlaced(int server, int64_t size_bytes);
 
   // Bytes placed on each server so far.

@@ -20,25 +20,25 @@ namespace proto {
 class VariableSpec;
 }  // namespace proto
 
-// Where one shard of a variable lies.
+// The location of one shard of a variable.
 struct RemoteShard {
   int server = 0;
   uint32_t handle = 0;
 };
 
-// One variable as its users see it: whole, wherever its shards are, with the
-// newest value that came along.
+// A variable as a whole, independent of the servers that hold its shards, with
+// the newest value that this process has received.
 //
 // Thread-safe.
 class RemoteVariable {
  public:
-  // `shards` by position; all of them.
+  // `shards` are all shards, in the order of their rows.
   RemoteVariable(proto::VariableSpec spec, TensorType type, int64_t ordinal,
                  std::vector<RemoteShard> shards);
   ~RemoteVariable();
 
   proto::VariableSpec spec() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // For another initial value; name and type are those of before.
+  // Sets another initial value. Name and type must not change.
   void SetSpec(proto::VariableSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
   const std::string& name() const { return name_; }
   const TensorType& type() const { return type_; }
@@ -48,39 +48,43 @@ class RemoteVariable {
   const ShardLayout& layout() const { return layout_; }
   const std::vector<RemoteShard>& shards() const { return shards_; }
 
-  // `value`, which has this variable's type, as the shard's rows. Shares the
-  // memory.
+  // Returns the rows of `value` that belong to `shard`. `value` has the type of
+  // this variable. The result shares its memory.
   Tensor ShardOf(const Tensor& value, int64_t shard) const;
 
   TensorType ShardType(int64_t shard) const;
 
-  // The version of a shard that is here, to be told to its server.
+  // Returns the version of the value of a shard in this process. Requests to
+  // the server contain it.
   int64_t held_version(int64_t shard) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes in a shard that came with `version`; one that is older than what is
-  // here is dropped. Values handed out are not touched.
+  // Stores the value of a shard that was received with `version`, unless the
+  // stored one is as new. Does not modify tensors that value() has returned.
   //   kInternal  the tensor is not of the shard's type
   absl::Status Store(int64_t shard, int64_t version,
                      const ReceivedTensor& value) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes in several shards at once without a copy: `value` is whole, and
-  // holds those for which `versions` is not 0. What is missing in it, or older
-  // than what is here, is filled in. `value` is not written any more.
-  //   kInternal  a shard has never come
+  // Stores the values of several shards without a copy. `value` is a whole
+  // tensor that contains those shards for which `versions` is not 0. Shards
+  // that are missing or not newer than the stored ones are copied from the
+  // stored value. The caller must not write to `value` afterwards.
+  //   kInternal  no value of a shard has ever been received
   absl::Status Adopt(Tensor value, absl::Span<const int64_t> versions)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The value is as new as when `scheduled` was the last step scheduled.
+  // Records that the value contains every update that had been applied when
+  // `scheduled` was the last step scheduled.
   void MarkFresh(uint64_t scheduled) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The argument of MarkFresh(); 0 while there is no whole value.
+  // Returns the largest argument of MarkFresh(), or 0 if no whole value has
+  // been received since Forget().
   uint64_t fresh_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Discards the value: versions start from the beginning on another server.
-  // Values handed out stay as they are.
+  // Discards the value, because versions start from the beginning on a new
+  // server. Tensors that value() has returned do not change.
   void Forget() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The whole value as far as it came. Shares the memory: it is not written
-  // while the caller holds it.
+  // Returns the newest whole value. Shares the memory, which does not change
+  // while the caller holds the tensor.
   Tensor value() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -93,7 +97,7 @@ class RemoteVariable {
 
   mutable absl::Mutex mutex_;
   std::unique_ptr<const proto::VariableSpec> spec_ ABSL_GUARDED_BY(mutex_);
-  Tensor value_ ABSL_GUARDED_BY(mutex_);  // Invalid until something came.
+  Tensor value_ ABSL_GUARDED_BY(mutex_);  // Invalid before the first value.
   std::vector<int64_t> held_versions_ ABSL_GUARDED_BY(mutex_);
   uint64_t fresh_until_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -13,11 +13,11 @@
 namespace muster {
 namespace {
 
-// Each part of a step numbers its exchanges from a place of its own; no part
-// comes near as many.
+// Each part of a step numbers its exchanges in a range of this size. No part
+// has nearly as many exchanges.
 constexpr uint32_t kExchangesPerPartMax = 1 << 16;
 
-// [indices..., row...]
+// Shape [indices..., row...].
 TensorType RowsType(const RemoteVariable& variable, const Shape& indices) {
   return {variable.type().dtype, ShapeOfRows(variable.type(), indices)};
 }
@@ -96,7 +96,7 @@ absl::Status RemoteVariableSession::Gather(int variable, const Tensor& indices,
     *rows = Tensor(type.dtype, type.shape);
   }
   ExchangeBatch batch(servers_, marks_, step_id_, &exchange_index_);
-  // The plan is used for what is pending, too: first that, then the lookup.
+  // AddPending() uses plan_ too, so it runs before the plan of this lookup.
   if (HasPending(variable)) RETURN_IF_ERROR(AddPending({}, &batch));
   RETURN_IF_ERROR(
       plan_.Compute(remote.name(), indices, remote.layout().row_count()));
@@ -148,7 +148,8 @@ absl::Status RemoteVariableSession::AddSparse(const Pending& update,
     batch->AddSparseUpdate(variable, kind, plan_.rows(), sums);
     return absl::OkStatus();
   }
-  // Rows that repeat are applied one after another: all of them travel.
+  // Updates of a repeated row are applied one after another, so every row is
+  // sent.
   std::vector<int64_t> rows;
   rows.reserve(plan_.row_of().size());
   for (int32_t row : plan_.row_of()) rows.push_back(plan_.rows()[row]);
@@ -177,8 +178,9 @@ absl::Status RemoteVariableSession::AddLossScale(
     batch->AddPull(*pull);
     pulls->erase(pull);
   }
-  // A number that does not depend on how many messages the gradients take: an
-  // attempt that drops them has none. The step would count twice.
+  // The number must not depend on the number of messages with gradients. An
+  // attempt that drops the gradients sends none of them; with another number
+  // the server would count the step twice.
   batch->SplitAs(exchange_index_end_ - 1 - number);
   return absl::OkStatus();
 }
@@ -192,19 +194,20 @@ absl::Status RemoteVariableSession::AddPending(
       });
   for (auto scale = pending.begin(); scale != scales; ++scale) {
     values_[scale->variable] = Tensor();
-    // Every attempt updates all of them, in the same order.
+    // Every attempt updates all loss scales in the same order.
     const auto number = static_cast<uint32_t>(scale - pending.begin());
     RETURN_IF_ERROR(AddLossScale(*scale, number, &pulls, batch));
   }
   pending.erase(pending.begin(), scales);
-  // With one update for each variable, each can be dealt with by itself: its
-  // new value asked for in the message that changes it.
+  // If each variable has only one update, the message with that update can also
+  // pull the new value, and the batch can be split between variables.
   size_t pending_bytes = 0;
   absl::flat_hash_set<int> updated;
   for (const Pending& update : pending) {
     pending_bytes += update.value.size_bytes();
     updated.insert(update.variable);
-    // A later read fetches it, even if another variable is fetched now.
+    // A later Read() fetches the new value, even if this exchange pulls only
+    // other variables.
     values_[update.variable] = Tensor();
   }
   const bool may_split = updated.size() == pending.size() &&
@@ -235,8 +238,8 @@ absl::Status RemoteVariableSession::Exchange(
 }
 
 absl::Status RemoteVariableSession::Commit() {
-  // This step's values are not read any more, so that the new ones can take
-  // their place in memory.
+  // The caller no longer reads the values of this step, so the new values can
+  // reuse their memory.
   std::fill(values_.begin(), values_.end(), Tensor());
   if (pending_.empty()) return absl::OkStatus();
   std::vector<RemoteVariable*> next;

@@ -15,18 +15,19 @@
 
 namespace muster {
 
-// A step's access to variables on parameter servers. Updates are held until
-// Commit(), or until a variable that they change is read.
+// A step's access to variables on parameter servers. Updates are kept in this
+// process until Commit(), or until the step reads a variable that they change.
 //
 // Not thread-safe.
 class RemoteVariableSession final : public VariableSession {
  public:
-  // A variable with its use; all are borrowed.
+  // A variable and its use. The variable is borrowed.
   struct Entry {
     RemoteVariable* variable;
     bool is_read;
-    // Its update tells whether the gradients of the step were applied, which
-    // another attempt at the step may find otherwise: WithLossScale().
+    // True if the variable is a loss scale: its update says whether the
+    // gradients of the step were applied. A second attempt at the step may
+    // decide otherwise. See WithLossScale().
     bool is_loss_scale = false;
   };
 
@@ -39,14 +40,14 @@ class RemoteVariableSession final : public VariableSession {
                       Tensor* rows) override;
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
-  // A worker's gradients are applied as they are.
+  // The servers apply the gradients of a worker without rescaling.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   bool needs_loss_denominator() const override { return true; }
-  // Gather() and Update() have returned it.
+  // Gather() and Update() return such errors directly.
   absl::Status DataError(int) override { return absl::OkStatus(); }
-  // The servers accumulate what they get.
+  // Gradients are accumulated on the servers.
   GradientAccumulator* accumulator() override { return nullptr; }
-  // On the host.
+  // Not supported: gates are for steps on a device.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override;
 
@@ -59,17 +60,17 @@ class RemoteVariableSession final : public VariableSession {
   };
 
   bool HasPending(int variable) const;
-  // Adds what is pending and then whole values to `batch`.
+  // Adds the pending updates and then pulls of `pulls` to `batch`.
   absl::Status AddPending(std::vector<RemoteVariable*> pulls,
                           ExchangeBatch* batch);
   absl::Status AddUpdate(const Pending& update, ExchangeBatch* batch);
-  // Adds the update of a loss scale, of which the step has several: the
-  // `number`-th; and the variable if it is among `pulls`.
+  // Adds the update of a loss scale, and a pull of it if it is among `pulls`.
+  // `number` is the index of the update among those of the step's loss scales.
   absl::Status AddLossScale(const Pending& update, uint32_t number,
                             std::vector<RemoteVariable*>* pulls,
                             ExchangeBatch* batch);
   absl::Status AddSparse(const Pending& update, ExchangeBatch* batch);
-  // Asks for whole values, after what is pending.
+  // Sends the pending updates, then pulls `pulls`.
   absl::Status Exchange(const std::vector<RemoteVariable*>& pulls);
 
   ServerGroup* const servers_;
@@ -78,8 +79,8 @@ class RemoteVariableSession final : public VariableSession {
 
   uint64_t step_id_ = 0;
   uint32_t exchange_index_ = 0;
-  uint32_t exchange_index_end_ = 0;  // Of this part of the step.
-  std::vector<Tensor> values_;       // Of this step, by variable.
+  uint32_t exchange_index_end_ = 0;  // End of the range of this part.
+  std::vector<Tensor> values_;       // Values in this step, by variable.
   std::vector<Pending> pending_;
   RowPlan plan_;
 };

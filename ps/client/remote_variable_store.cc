@@ -56,7 +56,7 @@ class RemoteSnapshot final : public VariableSnapshot {
   const std::vector<Entry>& entries() const override {
     return snapshot_.entries();
   }
-  // The servers have the slots.
+  // The scalar slots are on the servers.
   std::optional<double> ScalarSlot(absl::string_view,
                                    absl::string_view) const override {
     return std::nullopt;
@@ -71,8 +71,9 @@ class RemoteSnapshot final : public VariableSnapshot {
   const FrozenSnapshot snapshot_;
 };
 
-// Removes what another request, for `variables` and perhaps the default,
-// replaces. Returns true if nothing is left.
+// Removes from `request` what a newer request replaces: the optimizer of
+// `variables`, and the default if `replaces_default`. Returns true if nothing
+// is left of `request`.
 bool RemoveReplaced(const absl::flat_hash_set<absl::string_view>& variables,
                     bool replaces_default,
                     proto::SetOptimizerRequest* request) {
@@ -86,7 +87,7 @@ bool RemoveReplaced(const absl::flat_hash_set<absl::string_view>& variables,
   return names.empty() && !request->is_default();
 }
 
-// Servers run in other folders.
+// Servers may have another working directory.
 absl::StatusOr<std::string> AbsolutePrefix(absl::string_view prefix) {
   if (IsObjectUrl(prefix)) return std::string(prefix);
   std::error_code error;
@@ -218,7 +219,8 @@ absl::Status RemoteVariableStore::AssignAverages() {
 
 absl::StatusOr<std::vector<int64_t>> RemoteVariableStore::UpdateCounts(
     absl::Span<const std::string> names) {
-  // Every shard takes every gradient: the first stands for all.
+  // Every shard counts every gradient, so the first shard has the count of the
+  // variable.
   std::vector<const RemoteShard*> first_shards;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(const RemoteVariable* variable, directory_->Find(name));
@@ -259,7 +261,7 @@ absl::StatusOr<FrozenSnapshot> RemoteVariableStore::Freeze(
   const absl::StatusOr<std::vector<proto::FreezeResponse>> frozen =
       servers_->Freeze(snapshot_id, dropped);
   if (!frozen.ok()) {
-    // Some servers may have frozen it.
+    // Some servers may have created the snapshot.
     dropped_snapshots_->Add({snapshot_id});
     dropped_snapshots_->Add(dropped);
     return frozen.status();
@@ -308,7 +310,7 @@ absl::Status RemoteVariableStore::Restore(absl::string_view prefix,
                                           bool values_only) {
   ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
   {
-    // What is wrong with all is better said once than by each server.
+    // An error that all servers would report is reported once, from here.
     ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                      TensorBundleReader::Open(Disk::Real(), path));
     std::vector<VariableRows> variables;

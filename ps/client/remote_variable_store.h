@@ -31,28 +31,29 @@ class SetOptimizerRequest;
 class VariableSpec;
 }  // namespace proto
 
-// The variables of a job, on its parameter servers.
+// The variables of a job on its parameter servers.
 //
-// Every process of a job opens its own store over the same servers. Variables
-// are created by one of them, the coordinator; the others find what exists
-// (OpenSession() and Read() ask the servers for names not seen before). All
-// work out the same sharding and placement from what the servers say they hold.
+// Every process of a job opens its own store for the same servers. One process,
+// the coordinator, creates the variables. OpenSession() and Read() in the other
+// processes ask the servers for variables with unknown names. All processes
+// derive the same sharding and placement from the descriptions of the servers.
 //
-// A step talks to each server once: its updates go out with Commit(), and the
-// answer brings the values that the next step reads, as far as they changed.
-// Servers are talked to at the same time. Over gRPC tensors go out from the
-// caller's memory and are not copied on the way. Between processes of one host
-// they go through shared memory, where both ends allow it, and values that are
-// read lie in it; a step cannot tell.
+// A step sends one request to each server: Commit() sends the updates, and the
+// response brings the values that the next step reads, if they changed. The
+// requests to different servers run concurrently. Over gRPC, tensors are sent
+// from the caller's memory without a copy. Between processes on one host they
+// are passed through shared memory if both processes support it; the values
+// that a step reads then lie in shared memory. A step sees no difference.
 //
-// Staleness: values that came with the last Commit() serve the next step only
-// if that step was scheduled before they were asked for, so that a step always
-// sees what had been applied when it was scheduled. NoteScheduled() is how the
-// store knows; without it every step asks again.
+// Staleness: the next step may use the values of the last Commit() only if it
+// was scheduled before they were requested. A step therefore always sees every
+// update that had been applied when it was scheduled. NoteScheduled() tells the
+// store which steps have been scheduled; without it every step pulls its values
+// again.
 //
 // Errors carry a TaskFailure naming the server and its incarnation.
 //   kUnavailable         a server cannot be reached
-//   kFailedPrecondition  a server was restarted: what it held is gone; or
+//   kFailedPrecondition  a server was restarted and has lost its variables, or
 //                        training was rolled back after this store was opened
 //
 // Thread-safe; sessions are not.
@@ -61,24 +62,24 @@ class RemoteVariableStore final : public VariableStore {
   struct Options {
     // The servers, by index. Each channel leads to the server of that index.
     std::vector<ChannelOptions> servers;
-    // Null does not shard.
+    // If null, variables are not sharded.
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kRoundRobin;
     // How long one exchange with a server may take.
     absl::Duration timeout = absl::Seconds(60);
-    // How long a server that cannot be reached is tried again.
+    // How long to retry if a server cannot be reached.
     absl::Duration retry_for = absl::Seconds(2);
     // True if tensors may go through shared memory to servers of this host.
     bool shared_memory = true;
-    // How much of it there may be; 0 for a quarter of the machine's. What does
-    // not fit goes beside messages.
+    // Limit on the shared memory; 0 stands for a quarter of the memory of the
+    // machine. Tensors that do not fit are sent over gRPC.
     size_t shared_memory_bytes_max = 0;
-    // The generation of exchanges; servers refuse those of another generation
-    // than theirs. Rises when training is rolled back.
+    // The generation of exchanges. A server rejects exchanges of another
+    // generation. Each rollback increases it.
     uint64_t generation = 0;
   };
 
-  // Learns the servers' identities and what they hold. `network` is borrowed.
+  // Requests the identity and the shards of each server. `network` is borrowed.
   //   kInvalidArgument  no servers are given
   static absl::StatusOr<std::unique_ptr<RemoteVariableStore>> Open(
       Network* network, Options options);
@@ -90,18 +91,18 @@ class RemoteVariableStore final : public VariableStore {
   std::vector<proto::VariableSpec> List() const override;
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
-  //   kUnimplemented  the rule needs whole variables, of which servers update
-  //                   parts
+  //   kUnimplemented  the optimizer needs whole variables, but a server
+  //                   updates single shards
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
   absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
                               const Optimizer& optimizer) override;
   absl::Status AssignAverages() override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
-  // Every server saves and restores its own part, all at the same time. Each
-  // must see the folder of `prefix` as this process does.
+  // Every server saves and restores its own shards, all servers at the same
+  // time. Each server must see the same folder at `prefix` as this process.
   int checkpoint_shard_count() const override;
-  //   kFailedPrecondition  a server wrote where this process does not see it
+  //   kFailedPrecondition  this process does not see the files of a server
   //   kPermissionDenied    a server may not write there
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   absl::Status Restore(absl::string_view prefix, bool values_only) override;
@@ -114,55 +115,59 @@ class RemoteVariableStore final : public VariableStore {
     return nullptr;
   }
 
-  // Each server freezes its state between two exchanges.
+  // Each server creates its part of the snapshot between two exchanges.
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
 
-  // TakeSnapshot() under a name of the caller's: random, not 0.
+  // As TakeSnapshot(), with an id that the caller chooses: random, not 0.
   absl::StatusOr<FrozenSnapshot> Freeze(uint64_t snapshot_id);
   // Asks the servers whether they may write to `prefix`. Writes nothing.
-  //   kPermissionDenied  it is outside of a server's folders; names both
-  //   kInvalidArgument   it is no prefix of a checkpoint
-  //   kUnavailable       a server was lost; names it
+  //   kPermissionDenied  `prefix` is outside of the folders of a server; the
+  //                      message names both
+  //   kInvalidArgument   `prefix` is not a valid prefix of a checkpoint
+  //   kUnavailable       a server was lost; the message names it
   absl::Status CheckCanSave(absl::string_view prefix);
-  // Once for each snapshot.
+  // Writes a snapshot to files. A snapshot can be saved once.
   absl::Status SaveFrozen(absl::string_view prefix, int shard_count,
                           const FrozenSnapshot& snapshot);
 
-  // ---- After the loss of servers. The store is not used meanwhile, except
-  // that exchanges may come and fail.
+  // ---- After the loss of servers. Until recovery ends the store must not be
+  // used; exchanges that still run fail.
 
-  // Servers that were lost, and the processes that are in their places now.
+  // The index of a server that was lost, and the process that replaces it.
   struct ReturnedServer {
     int server = 0;
     uint64_t incarnation = 0;
   };
-  // Speaks to these, begins a generation on all servers, and makes the shards
-  // on the new ones again. Those are zero until Restore(), or, with
-  // `starts_over`, all variables of all servers take their first values.
+  // Connects to the replacements, begins a new generation on all servers and
+  // creates the shards of the replacements again. Their values are zero until
+  // Restore(). If `starts_over`, all variables of all servers get their initial
+  // values instead.
   absl::Status BringBack(absl::Span<const ReturnedServer> returned,
                          uint64_t generation, uint64_t low_water_mark,
                          bool starts_over);
 
-  // Discards all values that are held.
+  // Discards the cached values of all variables.
   void ForgetValues();
 
-  // Steps up to `step_id` have been scheduled. Ids rise in the order of
-  // scheduling.
+  // Records that steps up to `step_id` have been scheduled. Steps are scheduled
+  // in the order of their ids.
   void NoteScheduled(uint64_t step_id);
 
-  // Every step with a lower id has finished for good; servers may forget what
-  // they remember of them. Sent along with the next exchange.
+  // Records that every step with a lower id has finished and will not run
+  // again. The next exchange sends the mark to the servers, which may then
+  // delete their records of those steps.
   void SetLowWaterMark(uint64_t step_id);
 
   // Calls `on_lost` once for each server whose connection breaks, on a thread
-  // of the transport; the callee must not destroy the store. Servers take the
-  // one who watches as coordinator for lost when it is.
-  // Returns when the servers know. Once.
+  // of the transport. `on_lost` must not destroy the store. If
+  // `as_coordinator`, the servers report the coordinator as lost when the
+  // connection to this process breaks. Returns when the servers have registered
+  // the watch. Call it at most once.
   void Watch(bool as_coordinator,
              std::function<void(int server, const absl::Status&)> on_lost);
 
-  // Tells every server that the job is over and what to exit with. Tries all,
-  // and returns the first error.
+  // Tells every server that the job has ended and with which code to exit.
+  // Contacts all servers, then returns the first error.
   absl::Status ShutdownServers(int exit_code);
 
  private:
@@ -174,8 +179,9 @@ class RemoteVariableStore final : public VariableStore {
   const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
       std::make_shared<DroppedSnapshots>();
 
-  // Sends a request and keeps it for BringBack(). Sends nothing if servers have
-  // carried it out already: one may be lost, and BringBack() tells the next.
+  // Sends a request and keeps it for BringBack(). If the servers have carried
+  // out the same request, sends nothing: a server may be lost at present, and
+  // BringBack() sends the request to its replacement.
   absl::Status SetOptimizer(proto::SetOptimizerRequest request)
       ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
 
@@ -183,8 +189,8 @@ class RemoteVariableStore final : public VariableStore {
       ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
 
   absl::Mutex optimizer_mutex_;
-  // In the order in which servers carried them out, without what later ones
-  // replaced.
+  // In the order in which the servers carried them out, without what later
+  // requests replaced.
   std::vector<proto::SetOptimizerRequest> optimizers_
       ABSL_GUARDED_BY(optimizer_mutex_);
 };

@@ -62,7 +62,7 @@ std::vector<float> Flat(const Tensor& tensor) {
   return std::vector<float>(flat.begin(), flat.end());
 }
 
-// How tensors travel.
+// The transport of tensors.
 enum class TransportKind { kGrpc, kSharedMemory };
 
 class RemoteVariableStoreTest
@@ -73,8 +73,8 @@ class RemoteVariableStoreTest
       : StoreFixture(GetParam() == TransportKind::kSharedMemory) {}
 };
 
-// The values that one server would draw and the bits that one process would
-// compute: sharding changes nothing.
+// Sharded variables have the same initial values on several servers as in one
+// process, and the same bits after training.
 TEST_P(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
   LocalVariableStore local;
   std::vector<VariableStore*> stores = {store_.get(), &local};
@@ -97,7 +97,8 @@ TEST_P(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
                                 Tensor::Scalar(0.5f * step), Tensor()));
       ASSERT_OK(session->Commit());
     }
-    // A dense gradient after sparse ones: the shards agree on the step.
+    // A dense gradient after sparse ones: it uses the same step count on all
+    // shards.
     ASSERT_OK_AND_ASSIGN(const Tensor value, store->Read("table"));
     ASSERT_OK(session->Begin(6));
     ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient, value, Tensor()));
@@ -113,8 +114,9 @@ TEST_P(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
   }
 }
 
-// Constraints on norms of columns keep a variable in one piece; the others are
-// applied shard by shard. The large variable has several stripes.
+// A variable whose constraint needs the norms of columns is not sharded. Other
+// constraints are applied to each shard. The large variable has several
+// stripes.
 TEST_P(RemoteVariableStoreTest, ConstraintsAreThoseOfOneProcess) {
   const std::vector<Shape> shapes = {{7, 3}, {50000, 3}};
   int64_t last_step = 0;
@@ -175,7 +177,7 @@ TEST_P(RemoteVariableStoreTest, EveryUpdateKindReachesEveryShard) {
                             Rows({4, 0, 4, 2})));
   ASSERT_OK(session->Update(0, UpdateKind::kScatterSub, Floats({1, 1}, {5}),
                             Rows({3})));
-  // The later of two wins.
+  // The last update of a repeated row wins.
   ASSERT_OK(session->Update(0, UpdateKind::kScatterUpdate,
                             Floats({2, 1}, {8, 9}), Rows({1, 1})));
   ASSERT_OK(session->Commit());
@@ -200,7 +202,7 @@ TEST_P(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
   ASSERT_OK(session->Gather(0, Rows({2, 2}), &rows));
   EXPECT_THAT(Flat(rows), ElementsAre(2, 2));
   ASSERT_OK(session->Commit());
-  // A second attempt sees and changes nothing new.
+  // A second attempt reads the same values and changes nothing.
   ASSERT_OK(session->Begin(1));
   ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
   ASSERT_OK_AND_ASSIGN(read, session->Read(0));
@@ -208,8 +210,8 @@ TEST_P(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
   ASSERT_OK(session->Commit());
 }
 
-// One attempt finds a gradient infinite, the other does not, in either order:
-// the loss scale takes one update, the weights one or none.
+// One attempt finds an infinite gradient, the other does not, in either order:
+// the loss scale is updated once, the weights at most once.
 TEST_P(RemoteVariableStoreTest, AttemptsThatDifferInAppliedGradientsCountOnce) {
   ASSERT_OK(store_->SetOptimizer(Sgd(1)));
   const std::vector<std::string> names = {"w", "v", "scale"};
@@ -250,7 +252,7 @@ TEST_P(RemoteVariableStoreTest, AttemptsThatDifferInAppliedGradientsCountOnce) {
   EXPECT_THAT(store_->UpdateCounts(names), IsOkAndHolds(ElementsAre(2, 2, 3)));
 }
 
-// A read of x also sends what is pending for y.
+// A read of x also sends the pending updates of y.
 TEST_P(RemoteVariableStoreTest, AReadSeesUpdatesSentByAnotherRead) {
   for (const char* const name : {"x", "y"}) {
     ASSERT_OK(store_->Create(Spec(name, DType::kFloat32, Shape({3, 1}))));
@@ -313,7 +315,7 @@ TEST_P(RemoteVariableStoreTest, AnotherProcessFindsWhatWasCreated) {
   EXPECT_EQ(specs[1].name(), "y");
   EXPECT_THAT(other->Read("z"), StatusIs(absl::StatusCode::kNotFound,
                                          HasSubstr("no variable \"z\"")));
-  // And continues placing where the first left off.
+  // The other process continues the placement of the first one.
   ASSERT_OK(other->Create(Spec("z", DType::kFloat32, Shape())));
   EXPECT_EQ(servers_[1]->service().shard().Describe().shards_size(), 2);
 }
@@ -330,11 +332,12 @@ TEST_P(RemoteVariableStoreTest, AStepSeesWhatWasAppliedBeforeItWasScheduled) {
   ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, one, Tensor()));
   ASSERT_OK(session->Commit());
   ASSERT_OK(other->Assign("x", Tensor::Scalar(10.0f)));
-  // Step 2 was scheduled before step 1 committed, and takes what came with it.
+  // Step 2 was scheduled before step 1 committed, so it uses the values that
+  // the response to that commit contained.
   ASSERT_OK(session->Begin(2));
   EXPECT_EQ(session->Read(0)->scalar<float>(), 1);
   ASSERT_OK(session->Commit());
-  // Step 3 was not.
+  // Step 3 is scheduled later, so it requests the value again.
   store_->NoteScheduled(3);
   ASSERT_OK(session->Begin(3));
   EXPECT_EQ(session->Read(0)->scalar<float>(), 10);
@@ -362,8 +365,8 @@ TEST_P(RemoteVariableStoreTest, MistakesAreFoundBeforeAnythingIsSent) {
                        HasSubstr("takes a value float32[1,2]")));
 }
 
-// Three workers push whole numbers, each step from two of them, while servers
-// lose requests before and acknowledgements after they take effect.
+// Three workers push whole numbers, and two of them run each step. Servers lose
+// requests before they are applied and acknowledgements afterwards.
 TEST_P(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
   constexpr int kSteps = 40;
   ASSERT_OK(store_->Create(Spec("dense", DType::kFloat32, Shape({300, 5}))));
@@ -409,8 +412,8 @@ TEST_P(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
   EXPECT_EQ(table.flat<float>()[2], 0);
 }
 
-// One worker holds new values when it begins, the other has to ask: their
-// updates are the same ones nevertheless.
+// At the beginning of the step one worker has the newest values and the other
+// has to request them. Both send the same updates.
 TEST_P(RemoteVariableStoreTest, AnotherAttemptMayNeedValuesThatTheFirstHeld) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   auto other = OpenStore("worker");
@@ -513,7 +516,7 @@ TEST_P(RemoteVariableStoreTest, ARestartedServerIsNotTakenForTheOldOne) {
   servers_[0].reset();
   servers_[0] = StartServer(0, 555, address);
   absl::Status status;
-  do {  // The connection to the one before may not have ended yet.
+  do {  // The connection to the old server may not have ended yet.
     status = store_->Assign("x", Tensor::Zeros(DType::kFloat32, {4}));
   } while (absl::IsUnavailable(status));
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,

@@ -18,7 +18,7 @@ namespace {
 constexpr int kDigitBits = 11;
 constexpr size_t kDigitCount = size_t{1} << kDigitBits;
 
-// Rows as one vector of 64-bit numbers, whatever they came as.
+// Copies int32 or int64 row numbers to a vector of int64.
 void CopyIndices(const Tensor& indices, std::vector<int64_t>* out) {
   if (indices.dtype() == DType::kInt32) {
     const auto flat = indices.flat<int32_t>();
@@ -73,8 +73,8 @@ absl::Status RowPlan::Compute(absl::string_view variable, const Tensor& indices,
   return absl::OkStatus();
 }
 
-// By digits, from the lowest: stable, and several times as fast as comparing
-// for the thousands of rows of a batch.
+// A radix sort from the lowest digit. It is stable and, for the thousands of
+// rows of a batch, several times as fast as a comparison sort.
 void RowPlan::Sort() {
   const int64_t highest = *std::max_element(indices_.begin(), indices_.end());
   order_spare_.resize(order_.size());

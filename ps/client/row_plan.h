@@ -11,11 +11,11 @@
 
 namespace muster {
 
-// The rows that a lookup or a sparse update names, put in order: so that each
-// travels once, shards are runs, and servers walk through memory in one
-// direction.
+// The rows of a lookup or a sparse update, sorted and without duplicates. Each
+// row is then sent once, the rows of a shard are contiguous, and servers access
+// memory in one direction.
 //
-// Keeps its memory between calls. Not thread-safe.
+// Reuses its memory from call to call. Not thread-safe.
 class RowPlan {
  public:
   // `indices` is int32 or int64 of any shape.
@@ -24,29 +24,30 @@ class RowPlan {
   absl::Status Compute(absl::string_view variable, const Tensor& indices,
                        int64_t row_count);
 
-  // The indices rose already and none repeated: rows() is the input, and
-  // nothing has to move.
+  // True if the indices were in increasing order without duplicates: rows() is
+  // then the input, and no row has to move.
   bool is_in_order() const { return is_in_order_; }
 
-  // Each row once, rising.
+  // The distinct rows in increasing order.
   absl::Span<const int64_t> rows() const { return rows_; }
 
-  // All positions of the input, by row and then by position...
+  // All positions of the input, sorted by row and then by position.
   absl::Span<const int32_t> order() const { return order_; }
-  // ... and for each of those its row's position in rows().
+  // For each entry of order(), the position of its row in rows().
   absl::Span<const int32_t> row_of() const { return row_of_; }
 
-  // out[position] = fetched[its row], for all positions of the input. `fetched`
-  // has one row for each of rows().
+  // Sets out[p] = fetched[r] for each position p of the input, where r is the
+  // position of its row in rows(). `fetched` has one row for each entry of
+  // rows().
   void Spread(const uint8_t* fetched, size_t row_bytes, uint8_t* out) const;
 
-  // `sums` gets one row for each of rows(), for which it has room: the sum of
-  // the rows of `values` (float32 or float64) that belong to it, added in the
-  // order in which they came.
+  // Writes one row to `sums` for each entry of rows(): the sum of the rows of
+  // `values` (float32 or float64) with that index, added in the order of the
+  // input. `sums` must have room for them.
   void Sum(const Tensor& values, int64_t row_elements, Tensor* sums) const;
 
-  // `permuted`, of the same size, gets the rows of `values`, which is `count`
-  // rows of `row_bytes`, by order().
+  // Copies the rows of `values` to `permuted` in the order of order(). Each row
+  // has `row_bytes`; both tensors have the same size.
   void Permute(const Tensor& values, size_t row_bytes, Tensor* permuted) const;
 
  private:
@@ -56,8 +57,8 @@ class RowPlan {
   std::vector<int64_t> rows_;
   std::vector<int32_t> order_;
   std::vector<int32_t> row_of_;
-  std::vector<int64_t> indices_;      // The input.
-  std::vector<int32_t> order_spare_;  // For sorting.
+  std::vector<int64_t> indices_;      // The input as int64.
+  std::vector<int32_t> order_spare_;  // Scratch memory of Sort().
 };
 
 }  // namespace muster

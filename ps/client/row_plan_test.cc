@@ -37,7 +37,7 @@ TEST(RowPlanTest, RowsOutsideTheVariableAreNamed) {
                        HasSubstr("named by int32 or int64")));
 }
 
-// Against a map, for tables small and huge.
+// Compares with a map, for small and huge tables.
 TEST(RowPlanTest, SumsAndSpreadsWhatAMapWould) {
   RandomStream random(11);
   RowPlan plan;

@@ -26,7 +26,7 @@
 namespace muster {
 namespace {
 
-// A server that is there answers within a millisecond.
+// A healthy server answers within a millisecond.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(2);
 constexpr size_t kNamedServersMax = 8;
 
@@ -42,28 +42,29 @@ std::string Names(const std::vector<std::string>& names) {
 
 }  // namespace
 
-// What one server says to the offer.
+// Receives the response of one server to the offer.
 class SegmentOffer::Taker final : public StreamObserver {
  public:
-  // Calls `on_heard` once.
+  // Calls `on_heard` once, when the server has accepted or refused.
   Taker(uint64_t id, uint64_t proof, std::function<void()> on_heard)
       : offered_id_(id), proof_(proof), on_heard_(std::move(on_heard)) {}
 
   void Start(Channel* channel, const proto::ShareRequest& request,
              const std::shared_ptr<Taker>& self) {
     stream_ = channel->OpenStream(kShareMethod, self);
-    // A stream that has broken already says so to OnDone().
+    // If the stream is broken already, OnDone() is called.
     stream_->Send(Message{request.SerializeAsString(), {}}).IgnoreError();
   }
 
-  // Returns when nothing more is heard.
+  // Ends the stream and blocks until OnDone() has returned.
   void Stop() {
     stream_->Cancel();
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&is_done_));
   }
 
-  // Returns why the server does not take the segment; empty when it does.
+  // Returns the reason why the server refused the segment, or "" if it
+  // accepted.
   std::string AwaitAnswer(absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
     if (!Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_heard_),
@@ -99,7 +100,7 @@ class SegmentOffer::Taker final : public StreamObserver {
   }
 
  private:
-  // The first word counts.
+  // Keeps the first result; later ones are ignored.
   void Hear(std::string why_not) {
     {
       absl::MutexLock lock(&mutex_);

@@ -13,20 +13,20 @@
 
 namespace muster {
 
-// A segment of this process, and the servers that have taken it. Each server is
-// asked over a stream, which tells either side at once when the other has gone.
+// Offers a shared segment of this process to parameter servers and tracks which
+// of them have accepted it. The offer to each server is a stream, so that
+// either side notices immediately when the other one ends.
 //
 // Thread-safe.
 class SegmentOffer {
  public:
-  // Offers a segment of `segment_bytes`, 0 for none, to the servers at the
-  // other ends of `channels`, which are borrowed. Waits a moment for their
-  // answers and says in the log which servers have taken it. Null when none
-  // has.
+  // Offers a segment of `segment_bytes` (0: none) to the servers at the other
+  // ends of `channels`, which are borrowed. Waits briefly for their responses
+  // and logs which servers have accepted the segment. Returns null if none has.
   static std::unique_ptr<SegmentOffer> Make(
       const std::vector<Channel*>& channels, size_t segment_bytes);
 
-  // Takes the segment back. Memory that is still held in this process stays.
+  // Withdraws the segment. Buffers that this process still holds remain valid.
   ~SegmentOffer();
 
   SegmentOffer(const SegmentOffer&) = delete;
@@ -35,7 +35,8 @@ class SegmentOffer {
   const std::shared_ptr<SegmentPool>& pool() const { return pool_; }
 
   bool IsTaken(int server) const;
-  // By which the server knows the segment; 0 when it has it no more.
+  // Returns the id of the segment on that server; 0 if the server has not
+  // accepted the segment or has released it.
   std::shared_ptr<std::atomic<uint64_t>> segment_id(int server) const;
 
  private:

@@ -9,10 +9,10 @@
 namespace muster {
 namespace {
 
-// Pages are taken by so many bytes at a time.
+// Granularity in which pages are allocated.
 constexpr size_t kGrowthBytes = size_t{2} << 20;
 
-// The bytes that a buffer of the size takes.
+// Returns the number of bytes that a buffer of this size occupies.
 size_t TakenBytes(size_t size_bytes) {
   return SegmentPool::RoundedUp(std::max<size_t>(size_bytes, 1));
 }
@@ -55,7 +55,8 @@ bool SegmentPool::HasPages(size_t end_bytes) {
 
 size_t SegmentPool::State::TakeFirstGap(size_t size_bytes) {
   absl::MutexLock lock(&mutex);
-  // What lies low is used again and again, and pages above are never touched.
+  // First fit at the lowest offset: low addresses are reused, and pages at high
+  // offsets are allocated only if needed.
   const auto found = std::find_if(
       free.begin(), free.end(),
       [size_bytes](const auto& gap) { return gap.second >= size_bytes; });

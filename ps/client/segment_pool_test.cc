@@ -52,7 +52,7 @@ TEST(SegmentPoolTest, BuffersDoNotOverlapAndEverythingComesBack) {
   EXPECT_GT(refused_count, 0);
   held.clear();
   EXPECT_EQ(pool.used_bytes(), 0);
-  // In one piece again.
+  // The free ranges were merged.
   EXPECT_NE(pool.Allocate(kDealtBytes), nullptr);
 }
 

@@ -22,10 +22,10 @@
 namespace muster {
 namespace {
 
-// For a process that has connected and sends nothing.
+// Limits the wait for a process that has connected and sends nothing.
 constexpr absl::Duration kTokenTimeout = absl::Milliseconds(200);
 
-// True if something can be read before `deadline`.
+// Blocks until `file` is readable. Returns false if `deadline` passes first.
 bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - Clock::Real()->Now();
@@ -35,7 +35,7 @@ bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
   }
 }
 
-// One byte and an open file beside it.
+// A message of one byte that carries an open file as ancillary data.
 struct FileMessage {
   FileMessage() {
     message.msg_iov = &data;
@@ -57,7 +57,7 @@ void SendFile(const FileDescriptor& socket, const FileDescriptor& file) {
   header->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = file.get();
   std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  // A process that cannot be told has ended.
+  // An error is ignored: it means that the receiver has ended.
   sendmsg(socket.get(), &parcel.message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -145,7 +145,8 @@ absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
     return absl::UnavailableError(
         absl::StrCat("its socket cannot be reached: ", std::strerror(errno)));
   }
-  // Before the token is shown: a name whose owner has gone is free for all.
+  // Checked before the token is sent: after the client has ended, any process
+  // can listen under the same socket name.
   if (!IsOfThisUser(client.get())) {
     return absl::UnavailableError("it runs as another user");
   }

@@ -10,14 +10,15 @@
 #include "common/core/system/file_descriptor.h"
 #include "common/net/rpc/local_endpoint.h"
 
-// How an open file gets from a client to servers of its host: they come to a
-// Unix socket of the client and show a token that it told them.
+// Passes an open file from a client to servers of its host. A server connects
+// to a Unix socket of the client and presents a token that the client has sent
+// to it.
 namespace muster {
 
 class FileHandOut {
  public:
   // `file` is borrowed.
-  //   as LocalEndpoint::Listen()
+  //   Fails as LocalEndpoint::Listen() does.
   static absl::StatusOr<std::unique_ptr<FileHandOut>> Open(
       const FileDescriptor* file);
 
@@ -27,10 +28,10 @@ class FileHandOut {
   const std::string& endpoint() const { return endpoint_->address(); }
   const std::string& token() const { return token_; }
 
-  // Gives the file to a process that shows the token, until Stop() or
+  // Sends the file to each process that presents the token, until Stop() or
   // `deadline`.
   void Serve(absl::Time deadline);
-  // Ends Serve(), this call or the next. Thread-safe.
+  // Ends the current or the next call of Serve(). Thread-safe.
   void Stop();
 
  private:
@@ -42,14 +43,15 @@ class FileHandOut {
   const FileDescriptor* const file_;
   const std::unique_ptr<LocalEndpoint> endpoint_;
   const std::string token_;
-  const FileDescriptor stop_;  // Readable once stopped.
+  const FileDescriptor stop_;  // Readable after Stop().
 };
 
-// Gets the file from the hand-out at `endpoint`.
+// Fetches the file from the FileHandOut at `endpoint`.
 //   kFailedPrecondition  the endpoint is on another host
 //   kInvalidArgument     `endpoint` or `token` is invalid
-//   kUnavailable         no process answers, or another one does
-//   kDeadlineExceeded    nothing came
+//   kUnavailable         no process listens there, or it runs as another
+//                        user, or it sent no file
+//   kDeadlineExceeded    no file was received before `deadline`
 absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
                                          absl::string_view token,
                                          absl::Time deadline);

@@ -100,7 +100,7 @@ FileDescriptor MemoryFile(int seals) {
   return file;
 }
 
-// Touching memory whose file has become shorter ends a process.
+// An access beyond the end of a shrunk file kills the process.
 TEST(ClientSegmentTest, AFileThatCanShrinkIsNotMapped) {
   const auto is_no_segment = StatusIs(absl::StatusCode::kInvalidArgument,
                                       HasSubstr("no memory of a fixed size"));

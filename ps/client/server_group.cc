@@ -42,7 +42,8 @@ bool IsUnreachable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable;
 }
 
-// The first report of a wait. The next ones follow at twice the time.
+// Time until a wait is logged first. Each further report comes after twice the
+// time of the last one.
 constexpr absl::Duration kFirstReportAfter = absl::Seconds(2);
 
 void WaitFor(absl::Duration duration) {
@@ -58,7 +59,7 @@ absl::string_view NameOf(absl::string_view method) {
   return method.substr(method.rfind('/') + 1);
 }
 
-// Collects how calls ended that run at the same time.
+// Collects the results of calls that run concurrently.
 class Ends {
  public:
   explicit Ends(size_t count) : pending_(count), ends_(count) {}
@@ -69,8 +70,9 @@ class Ends {
     --pending_;
   }
 
-  // Blocks until all calls have ended; every call has a timeout. Logs which
-  // servers a long wait is for: `peer_of(index)`, to answer `what`.
+  // Blocks until all calls have ended; every call has a timeout. Logs a long
+  // wait with `what`, the name of the method, and the servers that have not
+  // answered, as named by `peer_of(index)`.
   std::vector<absl::Status> Await(
       absl::string_view what,
       absl::FunctionRef<std::string(size_t index)> peer_of) {
@@ -114,8 +116,8 @@ absl::Status TakeResponse(const absl::StatusOr<ReceivedMessage>& message,
   return absl::OkStatus();
 }
 
-// Lets a few exchanges with one server be under way at once, and starts the
-// next when one is done.
+// Limits the number of concurrent exchanges with one server. Starts the next
+// exchange when one finishes.
 class Window {
  public:
   void Start(absl::AnyInvocable<void()> start) {
@@ -145,7 +147,7 @@ class Window {
   }
 
  private:
-  // One whose bytes go out, one whose answer comes in.
+  // One exchange is being sent while the response to another is being received.
   static constexpr int kInFlightCountMax = 2;
 
   absl::Mutex mutex_;
@@ -166,11 +168,11 @@ class ServerGroup::Watcher final : public StreamObserver {
     proto::WatchRequest request;
     request.set_is_coordinator(as_coordinator);
     stream_ = channel->OpenStream(kWatchMethod, self);
-    // A stream that has broken already says so to OnDone().
+    // If the stream is broken already, OnDone() is called.
     stream_->Send(Message{request.SerializeAsString(), {}}).IgnoreError();
   }
 
-  // Nothing is reported from now on; returns when nothing is being reported.
+  // Stops reporting. Blocks until OnDone() has returned.
   void Stop() {
     {
       absl::MutexLock lock(&mutex_);
@@ -181,7 +183,8 @@ class ServerGroup::Watcher final : public StreamObserver {
     mutex_.Await(absl::Condition(&is_done_));
   }
 
-  // True if the server knows that it is watched, or never will.
+  // Blocks until the server has confirmed the watch or the stream has ended.
+  // Returns false if `timeout` passes first.
   bool AwaitHeard(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     const auto is_heard = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -430,7 +433,7 @@ absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
     request.set_snapshot_id(snapshot_id);
     bodies.push_back(request.SerializeAsString());
   }
-  // What was frozen is gone after the first attempt.
+  // The first attempt consumes the snapshot, so a retry would not find it.
   ASSIGN_OR_RETURN(
       const std::vector<proto::SaveResponse> responses,
       AskAll<proto::SaveResponse>(

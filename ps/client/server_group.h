@@ -26,44 +26,48 @@
 
 namespace muster {
 
-// One message to one server, and what came back.
+// One request to one server, and its response.
 struct ServerExchange {
   int server = 0;
   proto::ExchangeRequest request;
   std::vector<Tensor> tensors;
   std::vector<AnswerSlot> slots;  // For gathers, then for pulls.
-  size_t size_bytes = 0;          // Of the tensors, and of the values pulled.
+  size_t size_bytes = 0;          // Bytes of the tensors and of the pulled
+                                  // values.
 
   ExchangeAnswer answer;
-  // How often it was sent. A server may be at work on all but the last yet.
+  // The number of attempts. After several attempts the server may still be
+  // processing any but the last.
   int attempt_count = 0;
 
   bool IsEmpty() const {
     return request.update_handles().empty() &&
            request.gather_handles().empty() && request.pull_handles().empty();
   }
-  // True if the server would notice that it has had this one before, or does
-  // not mind.
+  // True if the request can be sent again: the server detects a repetition, or
+  // the request changes nothing.
   bool IsRepeatable() const {
     return request.step_id() != 0 || request.update_handles().empty();
   }
 };
 
-// The parameter servers of a job, each reached over a connection of its own.
+// The parameter servers of a job. Each has its own connection.
 //
-// Requests that can be repeated are, while a server cannot be reached, for
-// `retry_for`; a server that was restarted in the meantime is not asked again.
+// While a server cannot be reached, repeatable requests are retried for
+// `retry_for`. A server that was restarted in the meantime rejects them, and
+// they are not retried.
 //
-// Thread-safe. Calls wait, so they are not for the transport's threads.
+// Thread-safe. Calls block, so they must not run on threads of the transport.
 class ServerGroup {
  public:
   struct Options {
     std::vector<ChannelOptions> servers;  // By index.
-    absl::Duration timeout;               // Of one call.
+    absl::Duration timeout;               // Timeout of one call.
     absl::Duration retry_for;
-    // Of a call that writes or reads a checkpoint.
+    // Timeout of a call that writes or reads a checkpoint.
     absl::Duration checkpoint_timeout = absl::Minutes(30);
-    // The memory that may be shared with servers of this host; 0 for none.
+    // Size of the memory that may be shared with servers of this host; 0 for
+    // none.
     size_t segment_bytes = 0;
   };
 
@@ -74,29 +78,29 @@ class ServerGroup {
 
   int size() const { return static_cast<int>(servers_.size()); }
 
-  // Asks every server for its identity and what it holds. From the first answer
-  // on, a server is addressed by that incarnation only.
+  // Requests the identity and the shards of every server. After its first
+  // response, a server is addressed by the incarnation in that response.
   absl::StatusOr<std::vector<proto::DescribeResponse>> Describe();
 
-  // Offers servers of this host memory for what is exchanged with them, and
-  // says in the log which servers take it. Once, after Describe(). No failure
-  // matters: tensors then go beside messages.
+  // Offers shared memory to the servers of this host and logs which servers
+  // accept it. Call it once, after Describe(). A failure is no error: tensors
+  // are then sent over gRPC.
   void ShareMemory();
 
-  // Memory in which servers can read and write; null where there is none.
+  // Returns memory that servers can read and write; null if there is none.
   std::shared_ptr<Buffer> AllocateShared(size_t size_bytes);
-  // True if `data` lies in such memory.
+  // True if `data` is in such memory.
   bool IsShared(const void* data) const;
-  // A tensor in such memory where there is some, else in any.
+  // Returns a tensor in such memory if possible, otherwise in ordinary memory.
   Tensor AllocateTensor(DType dtype, const Shape& shape);
 
-  // All servers at the same time, and to each what is for it in order, a few
-  // on the way at once, so that replies overlap with the next requests. A
-  // server may apply those on the way in any order. The first of several errors
-  // is returned; the other exchanges took place.
+  // Sends all exchanges, to all servers at the same time. The exchanges with
+  // one server start in order, a few at a time, so that responses overlap with
+  // the next requests; the server may apply concurrent ones in any order.
+  // Returns the first error; the other exchanges have taken place.
   absl::Status Exchange(std::vector<ServerExchange>* exchanges);
 
-  // Each of `requests` on its server; returns their handles.
+  // Sends each of `requests` to its server and returns the handles.
   absl::StatusOr<std::vector<uint32_t>> Create(
       const std::vector<proto::CreateRequest>& requests,
       const std::vector<int>& servers);
@@ -104,38 +108,39 @@ class ServerGroup {
   absl::Status SetOptimizer(const proto::SetOptimizerRequest& request);
   absl::Status AssignAverages();
 
-  // ---- Checkpoints and what follows a loss, of all servers at the same time;
-  // see the messages in proto/parameter_server.proto. Prefixes are absolute.
+  // ---- Checkpoints and recovery. Each call goes to all servers at the same
+  // time; see the messages in proto/parameter_server.proto. Prefixes are
+  // absolute.
 
   absl::StatusOr<std::vector<proto::FreezeResponse>> Freeze(
       uint64_t snapshot_id, absl::Span<const uint64_t> dropped_snapshot_ids);
 
   // Server i writes shard i of `shard_count`.
-  //   kFailedPrecondition  a server wrote where this process does not see it
+  //   kFailedPrecondition  this process does not see the files of a server
   absl::Status Save(absl::string_view prefix, int shard_count,
                     uint64_t snapshot_id);
-  // Whether the servers write to this prefix at all.
+  // Asks the servers whether they may write to this prefix.
   absl::Status CheckCanSave(absl::string_view prefix);
 
   absl::Status Restore(absl::string_view prefix, bool values_only,
                        bool only_verifies);
 
-  // Exchanges say this generation from now on.
+  // Begins a generation on all servers. Later exchanges carry it.
   absl::Status RollBack(uint64_t generation, uint64_t low_water_mark);
   void SetGeneration(uint64_t generation) { generation_.store(generation); }
   uint64_t generation() const { return generation_.load(); }
 
-  // From now on the server of this index is this process.
+  // Sets the incarnation of the process that now runs as this server.
   void SetIncarnation(int server, uint64_t incarnation);
 
-  // Tells every server to end with `exit_code`. Tries all, and returns the
-  // first error.
+  // Tells every server to exit with `exit_code`. Contacts all servers, then
+  // returns the first error.
   absl::Status Shutdown(int exit_code);
 
   // Calls `on_lost` once for each server whose connection breaks, on a thread
-  // of the transport. Servers take the one who watches as coordinator for
-  // lost when it is.
-  // Returns when the servers know. Once.
+  // of the transport. If `as_coordinator`, the servers report the coordinator
+  // as lost when the connection to this process breaks. Returns when the
+  // servers have registered the watch. Call it at most once.
   void Watch(bool as_coordinator,
              std::function<void(int server, const absl::Status&)> on_lost);
 
@@ -144,10 +149,10 @@ class ServerGroup {
 
   using CallDone = absl::AnyInvocable<void(absl::Status)>;
 
-  // Starts every call by start(call, attempt, done), and again those that
-  // failed as unreachable and may be repeated, until they succeed or
-  // `retry_for` is over. Attempts count from 1. Logs a long wait with `what`
-  // and the servers that it is for.
+  // Starts every call with start(call, attempt, done). Repeats those that fail
+  // because the server cannot be reached and that are repeatable, until they
+  // succeed or `retry_for` has passed. Attempts count from 1. Logs a long wait
+  // with `what` and the servers that have not answered.
   absl::Status RunAll(
       absl::string_view what, int call_count,
       absl::FunctionRef<int(int call)> server_of,
@@ -162,7 +167,7 @@ class ServerGroup {
   absl::StatusOr<std::vector<Response>> AskAll(
       absl::string_view method, const std::vector<int>& servers,
       const std::vector<std::string>& bodies, const AskOptions& options);
-  // The same question to every server.
+  // Sends the same request to every server.
   template <typename Response, typename Request>
   absl::StatusOr<std::vector<Response>> AskEach(absl::string_view method,
                                                 const Request& request,
@@ -173,13 +178,15 @@ class ServerGroup {
   const absl::Duration checkpoint_timeout_;
   std::atomic<uint64_t> generation_{0};
   const size_t segment_bytes_;
-  std::vector<std::unique_ptr<Channel>> servers_;  // Bulk.
-  std::unique_ptr<SegmentOffer> offer_;            // Null until there is one.
+  std::vector<std::unique_ptr<Channel>> servers_;  // For bulk data.
+  std::unique_ptr<SegmentOffer> offer_;            // Null without shared
+                                                   // memory.
   std::vector<std::unique_ptr<ServerTransport>> transports_;
-  // Of exchanges, by server: those that only read, and those that update.
+  // Round-trip times by server, of exchanges that only read and of those that
+  // update.
   std::vector<DurationMetric*> pull_seconds_;
   std::vector<DurationMetric*> push_seconds_;
-  // Watches share no connection with bulk, so that they are heard at once.
+  // Watches have separate connections, so that bulk data does not delay them.
   std::vector<std::unique_ptr<Channel>> watch_channels_;
   std::vector<std::shared_ptr<Watcher>> watchers_;
 };

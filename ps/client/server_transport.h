@@ -19,38 +19,39 @@ namespace muster {
 // The expected response to one gather or pull.
 struct AnswerSlot {
   TensorType type;
-  // Where the caller would have it: in memory of ServerGroup::AllocateShared(),
-  // which `place_owner` keeps. Null where the caller has no wish. A transport
-  // may ignore it; the address of the answer shows whether it did.
+  // The preferred address of the response, in memory of
+  // ServerGroup::AllocateShared() that `place_owner` keeps alive. Null for no
+  // preference. A transport may ignore it; the address of the response tells
+  // whether it did.
   uint8_t* place = nullptr;
   std::shared_ptr<Buffer> place_owner;
 };
 
-// One exchange, as it goes out. All is borrowed and stays untouched until the
-// answer is there.
+// An exchange to be sent. Everything is borrowed and must not change until the
+// response has been received.
 struct OutgoingExchange {
-  // Without offsets; those are the transport's.
+  // Without offsets; the transport adds them.
   const proto::ExchangeRequest* request = nullptr;
-  // As proto::ExchangeRequest says.
+  // The tensors as proto::ExchangeRequest defines them.
   const std::vector<Tensor>* tensors = nullptr;
   // One for each gather, then one for each pull.
   const std::vector<AnswerSlot>* slots = nullptr;
   absl::Duration timeout;
-  // False for another attempt at an exchange of which it is unknown whether its
-  // server is still at it.
+  // False if this is a repetition and the server may still be processing an
+  // earlier attempt.
   bool may_share_memory = true;
 };
 
 struct ExchangeAnswer {
   proto::ExchangeResponse response;
-  // One for each slot; none for a pull whose value has not changed. They keep
+  // One for each slot; absent for a pull whose value has not changed. They own
   // their memory.
   std::vector<std::optional<ReceivedTensor>> tensors;
 };
 
-// How the bytes of an exchange get to one server and back: beside messages, or
-// through memory that client and server share. The request itself, and with it
-// the admission check, deadlines and errors, is an ordinary call either way.
+// Passes the tensors of an exchange to a server and back: inside gRPC messages
+// or through memory that client and server share. The request itself is an
+// ordinary call in both cases, with its admission check, deadline and errors.
 //
 // Thread-safe.
 class ServerTransport {
@@ -59,19 +60,19 @@ class ServerTransport {
 
   virtual ~ServerTransport() = default;
 
-  // `done` runs once and must not wait.
-  //   kInternal  the answer does not fit the question
-  //   others     as Channel's
+  // Calls `done` once; `done` must not block.
+  //   kInternal  the response does not fit the request
+  //   others     as in Channel
   virtual void StartExchange(const OutgoingExchange& exchange, Done done) = 0;
 };
 
 // `channel` is borrowed.
 std::unique_ptr<ServerTransport> MakeChannelTransport(Channel* channel);
 
-// Puts an answer's tensors into the slots of `exchange`. `in_segment` has one
-// for each slot that the server was to write to, and is empty when it was to
-// write to none.
-//   kInternal  they are too few, too many or of other types
+// Assigns the tensors of a response to the slots of `exchange`. `in_segment`
+// has an entry for each slot that the server was asked to write to the segment;
+// it is empty if there was none.
+//   kInternal  there are too few or too many tensors, or their types differ
 absl::StatusOr<ExchangeAnswer> SortAnswer(
     const OutgoingExchange& exchange, const ReceivedMessage& message,
     std::vector<std::optional<ReceivedTensor>> in_segment);

@@ -8,14 +8,14 @@
 
 namespace muster {
 
-// Where the rows of a variable lie when it is split into shards, in
-// TensorFlow's "div" layout: shards are runs of rows, and the first `row_count
-// % shard_count` of them hold one row more than the rest.
+// The rows of each shard of a variable, in TensorFlow's "div" layout: each
+// shard is a contiguous range of rows, and the first `row_count % shard_count`
+// shards have one row more than the others.
 //
 // Pure arithmetic. Thread-safe: immutable.
 class ShardLayout {
  public:
-  // 1 <= shard_count, and shard_count <= row_count unless it is 1.
+  // Requires shard_count >= 1, and shard_count <= row_count unless it is 1.
   ShardLayout(int64_t row_count, int64_t shard_count);
 
   int64_t row_count() const { return row_count_; }
@@ -29,9 +29,9 @@ class ShardLayout {
     return base_ + (shard < extra_ ? 1 : 0);
   }
 
-  // The shard that holds `row`, which must exist.
+  // Returns the shard that holds `row`, which must exist.
   int64_t ShardOf(int64_t row) const {
-    // Rows before `boundary` lie in the longer shards.
+    // The longer shards hold the rows before `boundary`.
     const int64_t boundary = extra_ * (base_ + 1);
     return row < boundary ? row / (base_ + 1)
                           : extra_ + (row - boundary) / base_;
@@ -40,11 +40,11 @@ class ShardLayout {
  private:
   int64_t row_count_;
   int64_t shard_count_;
-  int64_t base_;   // Rows in each of the shorter shards.
-  int64_t extra_;  // How many shards hold one row more.
+  int64_t base_;   // Number of rows in a shorter shard.
+  int64_t extra_;  // Number of shards with one row more.
 };
 
-// "<name>/part_<i>"; a variable without shards keeps its name.
+// Returns "<name>/part_<i>", or the name itself if there is only one shard.
 std::string ShardName(absl::string_view variable, int64_t shard,
                       int64_t shard_count);
 

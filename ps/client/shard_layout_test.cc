@@ -8,8 +8,7 @@
 namespace muster {
 namespace {
 
-// Every layout of up to 40 rows, against the formulas as TensorFlow states
-// them.
+// Compares all layouts of up to 40 rows with TensorFlow's formulas.
 TEST(ShardLayoutTest, EveryRowLiesWhereTensorFlowPutsIt) {
   for (int64_t row_count = 1; row_count <= 40; ++row_count) {
     for (int64_t shard_count = 1; shard_count <= row_count; ++shard_count) {

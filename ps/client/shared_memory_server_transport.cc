@@ -12,7 +12,8 @@
 namespace muster {
 namespace {
 
-// Below this a copy beside the message costs no more than the offsets.
+// Smaller tensors are copied into the message, which costs no more than their
+// offsets.
 constexpr size_t kSharedBytesMin = 4 << 10;
 
 size_t SizeBytes(const TensorType& type) {
@@ -23,8 +24,8 @@ bool CanBeShared(const Tensor& tensor) {
   return tensor.dtype() != DType::kString && tensor.size_bytes() > 0;
 }
 
-// After these it is unknown whether the server is still at work. Everything
-// else is what the server itself said when it was done.
+// True if the server may still be processing the exchange. All other errors are
+// sent by the server itself, after it has finished.
 bool IsEndUnknown(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -38,13 +39,14 @@ bool IsEndUnknown(const absl::Status& status) {
   }
 }
 
-// The memory that one exchange has in the segment.
+// The memory of one exchange in the segment.
 struct Lease {
-  // Updates that were copied, then answers that have no place of their own.
+  // Copies of updates, followed by responses for which the caller gave no
+  // address.
   std::shared_ptr<Buffer> staging;
-  // Of the caller: updates made in the segment, and places of answers.
+  // Buffers of the caller in the segment: updates, and addresses of responses.
   std::vector<std::shared_ptr<Buffer>> lent;
-  // By slot.
+  // Responses by slot.
   std::vector<std::optional<ReceivedTensor>> answers;
 };
 
@@ -61,19 +63,19 @@ class SharedMemoryServerTransport final : public ServerTransport {
   void StartExchange(const OutgoingExchange& exchange, Done done) override;
 
  private:
-  // What of an exchange goes through the segment.
+  // Which tensors of an exchange go through the segment.
   struct Plan {
     bool shares_tensors = false;
     bool shares_answers = false;
     size_t staged_bytes = 0;
   };
 
-  // True if the server can use it where it lies.
+  // True if the server can access `data` in the segment, without a copy.
   bool IsInSegment(const uint8_t* data) const {
     return data != nullptr && pool_->Holds(data);
   }
   Plan MakePlan(const OutgoingExchange& exchange) const;
-  // Writes updates and offsets. Returns what goes beside the message.
+  // Writes updates and offsets. Returns the tensors that go into the message.
   std::vector<Tensor> Stage(const OutgoingExchange& exchange, uint8_t* staging,
                             uint8_t** staging_end,
                             proto::ExchangeRequest* request, Lease* lease);

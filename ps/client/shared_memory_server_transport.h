@@ -11,18 +11,19 @@
 
 namespace muster {
 
-// A transport whose tensors lie in a segment that the server has mapped too.
-// Updates are copied into it, unless they were made there; the server applies
-// them where they lie, and writes answers to where the caller reads them.
+// A transport that passes tensors in a segment that the server has mapped as
+// well. Updates are copied to the segment unless they were created there. The
+// server applies them from the segment, and writes responses to the addresses
+// from which the caller reads them.
 //
-// Small tensors go beside the message, and so does everything while
-// `segment_id`, under which the server knows the segment, is 0, and when the
-// segment is full. A server that says that it does not know the segment has
-// done nothing, so the exchange is sent again with all bytes beside it, and
-// `segment_id` becomes 0.
+// Small tensors are sent in the message. All tensors are sent in the message
+// while the segment is full, and while `segment_id`, the id of the segment on
+// the server, is 0. If a server responds that the id is unknown, it has
+// processed nothing: the exchange is sent again with all tensors in the
+// message, and `segment_id` becomes 0.
 //
-// Memory of an exchange whose end is unknown is abandoned: its server may
-// still be reading and writing there.
+// After an exchange whose outcome is unknown, its memory is abandoned: the
+// server may still read and write there.
 //
 // `channel` is borrowed.
 std::unique_ptr<ServerTransport> MakeSharedMemoryServerTransport(

@@ -23,8 +23,8 @@ namespace {
 
 using ::testing::Each;
 
-// remote_variable_store_test.cc shows that a step cannot tell one transport
-// from another; this is about the rest.
+// remote_variable_store_test.cc shows that steps give the same results with all
+// transports. These tests cover the properties of shared memory.
 class SharedMemoryServerTransportTest : public StoreFixture {
  protected:
   SharedMemoryServerTransportTest() : StoreFixture(/*shared_memory=*/true) {}
@@ -57,7 +57,7 @@ TEST_F(SharedMemoryServerTransportTest, ValuesOutliveTheStoreTheyLieIn) {
   EXPECT_TRUE(BitwiseEqual(value, copy));
 }
 
-// A value that a step holds stays as it is while newer ones come in.
+// A value that a step holds does not change when newer values are received.
 TEST_F(SharedMemoryServerTransportTest, AHeldValueIsNotWrittenTo) {
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
@@ -78,7 +78,7 @@ TEST_F(SharedMemoryServerTransportTest, AServerThatDeclinesIsReachedOverGrpc) {
   store_ = OpenStore("chief");
   EXPECT_TRUE(segments(0).AwaitSegmentCount(1, kLong));
   EXPECT_EQ(segments(1).segment_count(), 0);
-  // Half of it comes through shared memory.
+  // One of the two shards is received through shared memory.
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
   ASSERT_OK(store_->Assign("x", Tensor::Full(DType::kFloat32, shape, 3)));
@@ -132,8 +132,8 @@ TEST_F(SharedMemoryServerTransportTest, ASegmentThatIsFullIsNoHindrance) {
   }
 }
 
-// A server that is late applies what was sent, not what came to lie in its
-// place. Each step adds to a decimal digit of its own.
+// A server that is late applies the data that was sent to it, not later
+// contents of the same memory. Each step adds to another decimal digit.
 TEST_F(SharedMemoryServerTransportTest, MemoryOfALateExchangeIsNotUsedAgain) {
   const Shape shape({400, 100});
   ASSERT_OK(store_->Create(Spec("x", DType::kInt32, shape)));
@@ -141,7 +141,7 @@ TEST_F(SharedMemoryServerTransportTest, MemoryOfALateExchangeIsNotUsedAgain) {
                          /*timeout=*/absl::Milliseconds(200));
   ASSERT_OK_AND_ASSIGN(
       auto session, hasty->OpenSession({{{.name = "x", .is_updated = true}}}));
-  // Both shards of the first step wait, and are given up.
+  // Both shards of the first step are delayed, and the exchange times out.
   SetFaults({{"ps.before_apply", 1, FaultAction::kDelay, absl::Seconds(1)},
              {"ps.before_apply", 2, FaultAction::kDelay, absl::Seconds(1)}});
   int digit = 1;

@@ -5,9 +5,9 @@
 
 namespace muster {
 
-// The tensor of a checkpoint that says which moment of which job it holds: an
-// int64 scalar, random. Two checkpoints that were written under one name, one
-// after the other, differ in it.
+// The name of the tensor that identifies the snapshot in a checkpoint: a random
+// int64 scalar. Its values differ in two checkpoints that were written to the
+// same path one after the other.
 inline constexpr absl::string_view kSnapshotIdName =
     "parameter_server_cut/.ATTRIBUTES/VARIABLE_VALUE";
 

@@ -31,7 +31,7 @@ struct HeldShard {
   int server;
 };
 
-// True if `shards`, by row, are all of a variable.
+// True if `shards`, which are sorted by row, cover all rows of a variable.
 bool IsComplete(const std::vector<HeldShard>& shards, int64_t row_count) {
   int64_t next_row = 0;
   for (const HeldShard& shard : shards) {
@@ -60,7 +60,8 @@ void VariableDirectory::Add(std::unique_ptr<RemoteVariable> variable) {
 absl::Status VariableDirectory::Refresh() {
   ASSIGN_OR_RETURN(const std::vector<proto::DescribeResponse> descriptions,
                    servers_->Describe());
-  // In the order of creation, so that placement is as if made here.
+  // In the order of creation, so that `placement_` records the shards as if
+  // this process had placed them.
   std::map<std::pair<int64_t, std::string>, std::vector<HeldShard>> held;
   for (int server = 0; server < servers_->size(); ++server) {
     for (const auto& shard : descriptions[server].shards()) {
@@ -192,7 +193,8 @@ absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
   }
   ASSIGN_OR_RETURN(const std::vector<uint32_t> handles,
                    servers_->Create(requests, places));
-  // A variable that could not be made takes no turn.
+  // A variable whose creation failed does not affect the placement of later
+  // ones.
   placement_ = placement;
   std::vector<RemoteShard> shards;
   for (int64_t shard = 0; shard < shard_count; ++shard) {
@@ -217,7 +219,8 @@ absl::StatusOr<RemoteVariable*> VariableDirectory::Find(
     variable = FindKnown(name);
   }
   if (variable != nullptr) return variable;
-  // A server that has just taken the place of another holds nothing yet.
+  // A server that was just restarted has no variables yet. A TaskFailure marks
+  // the error, so that the caller can try again.
   proto::TaskFailure failure;
   failure.set_task_type("ps");
   failure.set_task_index(-1);

@@ -27,20 +27,20 @@ class ShardSpec;
 class VariableSpec;
 }  // namespace proto
 
-// Which variables there are and where their shards lie. Variables live as long
-// as the directory.
+// The variables of a job and the locations of their shards. A variable lives as
+// long as the directory.
 //
-// Thread-safe. Calls that ask servers wait.
+// Thread-safe. Calls that send requests to servers block.
 class VariableDirectory {
  public:
-  // `servers` is borrowed. Without a partitioner variables are not sharded.
+  // `servers` is borrowed. If `partitioner` is null, variables are not sharded.
   VariableDirectory(ServerGroup* servers,
                     std::shared_ptr<const Partitioner> partitioner,
                     PlacementPolicy placement);
 
-  // Learns what the servers hold. Variables of which a shard is still missing
-  // are left out: they are being created.
-  //   kInternal  servers contradict each other
+  // Asks the servers which shards they hold. Ignores variables with missing
+  // shards: they are being created.
+  //   kInternal  the descriptions of the servers contradict each other
   absl::Status Refresh() ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // As VariableStore::Create().
@@ -51,20 +51,20 @@ class VariableDirectory {
   absl::Status StartOver(const proto::VariableSpec& spec)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
-  // Makes the shards of these servers again, in the place of those that are
-  // gone, under the handles that they had. With `starts_over` they take their
-  // first values, also those that are there; without, they are zero.
+  // Creates the shards of these servers again, with the handles that they had.
+  // If `starts_over`, they get their initial values, including shards that
+  // exist. Otherwise the values of new shards are zero.
   absl::Status Recreate(absl::Span<const int> servers, bool starts_over)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
-  // Asks the servers when the name is new here.
+  // Returns a variable. Asks the servers if the name is unknown here.
   //   kNotFound  no such variable
   absl::StatusOr<RemoteVariable*> Find(absl::string_view name)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // In the order of creation.
   std::vector<proto::VariableSpec> List() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // They live as long as this.
+  // The variables live as long as the directory.
   std::vector<RemoteVariable*> variables() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -10,10 +10,11 @@ namespace proto {
 enum UpdateKind : int;
 }  // namespace proto
 
-// The kinds of updates as messages name them.
+// Converts a kind of update to its number in messages.
 proto::UpdateKind WireKind(UpdateKind kind);
 
-// Absent for a number that names no kind.
+// Converts a number in a message to a kind of update; absent if the number is
+// unknown.
 std::optional<UpdateKind> UpdateKindOf(proto::UpdateKind kind);
 
 }  // namespace muster

@@ -38,7 +38,7 @@ class StoreFixture : public testing::Test {
 
   static proto::VariableSpec Spec(const std::string& name, DType dtype,
                                   const Shape& shape);
-  // Standard normal values.
+  // The initial values have a standard normal distribution.
   static proto::VariableSpec RandomSpec(const std::string& name,
                                         const Shape& shape, uint64_t seed);
 

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Keeps the answer and stops the FileHandOut when it arrives.
+// A stream that keeps the answer and stops the FileHandOut when it arrives.
 class TestShare::FakeStream final : public Stream {
  public:
   explicit FakeStream(FileHandOut* hand_out) : hand_out_(hand_out) {}
