@@ -18,12 +18,13 @@ ObjectPath Under(ObjectPath root, absl::string_view variable) {
   return root;
 }
 
-// What object_graph.h makes of a name.
+// Reverses the escaping of a name that object_graph.h describes.
 std::string Unescape(absl::string_view name) {
   return absl::StrReplaceAll(name, {{"..", "."}, {".S", "/"}});
 }
 
-// Whatever stands between the two; none where they do not frame `key`.
+// Returns the part of `key` between `before` and `after`; nothing if `key` does
+// not begin and end with them.
 std::optional<std::string> Between(absl::string_view before,
                                    absl::string_view key,
                                    absl::string_view after) {
@@ -71,7 +72,7 @@ std::string UpdateCountKey(absl::string_view variable) {
 
 std::optional<std::string> SlotNameOf(absl::string_view variable,
                                       absl::string_view key) {
-  // Where a slot without a name would be, to find what frames the name.
+  // The key of a slot with an empty name: the text before and after the name.
   const std::string frame = VariableSlotKey(variable, "");
   const absl::string_view before = absl::StripSuffix(frame, kValueSuffix);
   std::optional<std::string> name = Between(before, key, kValueSuffix);

@@ -9,21 +9,21 @@
 
 namespace muster {
 
-// The names of variables' state in a checkpoint. Names of variables are taken
-// apart at their slashes, so "dense/kernel" is what TensorFlow restores by
+// The names of variables' state in a checkpoint. Names of variables are split
+// at their slashes, so TensorFlow restores "dense/kernel" with
 //
 //   tf.train.Checkpoint(model=m, optimizer=o)    with m.dense.kernel
 //
-// and tf.train.load_checkpoint() reads by these names. Partitioned variables
-// are one tensor, of which each part brings its slice.
+// and tf.train.load_checkpoint() reads it under the names below. A partitioned
+// variable is one tensor; each part of it writes a slice.
 //
 //   the variable           model/dense/kernel
 //   a slot                 its slot "momentum" of the object optimizer
 //   gradients taken        optimizer/update_counts/dense/kernel     int64
-//   the most of those      optimizer/iterations                     int64
+//   their maximum          optimizer/iterations                     int64
 //   the learning rate      optimizer/learning_rate                  float32
 //   Nadam's U(t)           optimizer/momentum_product               float32
-//   where training stands  training_state       string: proto TrainingState
+//   progress of training   training_state       string: proto TrainingState
 //   the number in its name save_counter                             int64
 
 // {"model"}.
@@ -36,27 +36,31 @@ ObjectPath OptimizerPath();
 ObjectPath UpdateCountPath(absl::string_view variable);
 ObjectPath IterationsPath();
 ObjectPath LearningRatePath();
-// The state that Keras' Nadam keeps for all variables; Muster computes it.
+// The state that Keras' Nadam keeps for all variables. Muster computes it for
+// checkpoints.
 ObjectPath MomentumProductPath();
 ObjectPath TrainingStatePath();
 ObjectPath SaveCounterPath();
 
-// The tensor that holds the variable "dense/kernel" itself, of the shape of the
-// whole variable.
+// The key of the value of the variable "dense/kernel": a tensor with the shape
+// of the whole variable.
 std::string VariableValueKey(absl::string_view variable);
 
-// A slot of the optimizer; of the variable's type, and split as it is.
+// The key of an optimizer slot. The slot has the variable's type and is split
+// like the variable.
 std::string VariableSlotKey(absl::string_view variable, absl::string_view slot);
 
-// The number of gradients it has taken: an int64 scalar. Of a partitioned
-// variable it is written by the shard that holds row 0.
+// The key of the number of gradients that the variable has taken: an int64
+// scalar. For a partitioned variable, the shard with row 0 writes it.
 std::string UpdateCountKey(absl::string_view variable);
 
-// The slot that `key` is of this variable; none for keys of anything else.
+// Returns the name of the slot of this variable that `key` holds; nothing for
+// other keys.
 std::optional<std::string> SlotNameOf(absl::string_view variable,
                                       absl::string_view key);
 
-// The variable whose value is under `key`; none for keys of anything else.
+// Returns the name of the variable whose value `key` holds; nothing for other
+// keys.
 std::optional<std::string> VariableNameOf(absl::string_view key);
 
 }  // namespace muster

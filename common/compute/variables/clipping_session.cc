@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-// True if there is a row for each index; if not, the store says so.
+// True if there is a row for each index. If not, the store returns the error.
 bool HasRows(const Tensor& value, const Tensor& indices) {
   const absl::Span<const int64_t> dims = value.shape().dims();
   const absl::Span<const int64_t> outer = indices.shape().dims();
@@ -42,8 +42,8 @@ void VisitGradientType(DType dtype, Visitor&& visitor) {
   }
 }
 
-// Each block in the gradient's own precision, which vectorizes; blocks in
-// double, so that large gradients lose nothing.
+// Sums each block in the gradient's own precision, which vectorizes, and the
+// blocks in double, so that large gradients lose no precision.
 template <typename T>
 double SumOfSquares(absl::Span<const T> values) {
   constexpr size_t kLanes = 16;
@@ -84,10 +84,10 @@ class ClippingSession final : public HoldingSession {
     return HoldingSession::BeginPart(step_id, part);
   }
 
-  // The mean of accumulated gradients is clipped here.
+  // This session clips the mean of accumulated gradients itself.
   GradientAccumulator* accumulator() override { return nullptr; }
 
-  // The host computes the norms, and waits for the gradients.
+  // No gate: the host computes the norms and waits for the gradients.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
 
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
@@ -97,7 +97,7 @@ class ClippingSession final : public HoldingSession {
  private:
   // Sums rows that repeat, in place.
   void SumRows(Held* gradient);
-  // A tensor of our own to clip into.
+  // Returns a tensor of this session for a clipped gradient.
   Tensor& Scratch(const TensorType& type);
   void ClipValues(double limit, Held* gradient);
   void Scale(double factor, Held* gradient);
@@ -106,7 +106,7 @@ class ClippingSession final : public HoldingSession {
   // Sums of squares, by norm_group.
   absl::flat_hash_map<int64_t, double> squares_;
   RowSums row_sums_;
-  // Used again from step to step, where no tensor holds them any more.
+  // Reused in later steps when no other tensor holds them.
   std::vector<Tensor> scratch_;
   size_t scratch_used_ = 0;
 };
@@ -117,7 +117,8 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
   const GradientClipping& clipping = clipping_[variable];
   const bool is_float =
       value.dtype() == DType::kFloat32 || value.dtype() == DType::kFloat64;
-  // What is no gradient after all is for the store to refuse.
+  // An update that is not a float gradient goes to the store, which rejects
+  // what is invalid.
   if (!IsGradient(kind) || !clipping.is_set() || !is_float) {
     return PassOn(variable, kind, value, indices);
   }

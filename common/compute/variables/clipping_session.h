@@ -10,17 +10,18 @@
 
 namespace muster {
 
-// Returns how the gradients of each use are clipped. Those with a global norm
-// have the greatest limit of their norm_group; the others have norm_group 0.
+// Returns how the gradients of each use are clipped. Uses with a global norm
+// carry the greatest limit in their norm_group; the others have norm_group 0.
 std::vector<GradientClipping> ClippingOf(absl::Span<const VariableUse> uses);
 
-// A session that clips gradients before `inner` sees them, as the updates of
-// `uses` say; `inner` itself where they say nothing.
+// Returns a session that clips gradients before `inner` receives them, as the
+// updates in `uses` specify. Returns `inner` itself if no update specifies
+// clipping.
 //
-// Rows of a sparse gradient that repeat are summed first: the norm is that of
-// the gradient, however it is written. With a global norm the step's gradients
-// are handed on when it commits, each norm_group scaled by its own norm; to
-// read a variable behind its gradient is then
+// Repeated rows of a sparse gradient are summed first, so that the norm does
+// not depend on how the gradient is written. With a global norm, the session
+// passes the step's gradients on in Commit(), each norm_group scaled by its own
+// norm. Reading a variable after its gradient in the same step then returns
 //   kUnimplemented  names the variable
 // A norm that is not finite makes the gradients NaN, as Keras does. Where
 // `inner` accumulates gradients, their mean is clipped when it is applied.

@@ -31,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Variables "a" float32[2] and "b" float32[3, 1] that start at zero, and an
-// optimizer that subtracts each gradient as it comes.
+// optimizer that subtracts each gradient unchanged.
 class ClippingSessionTest : public ::testing::Test {
  protected:
   ClippingSessionTest() {
@@ -50,7 +50,7 @@ class ClippingSessionTest : public ::testing::Test {
     ASSERT_OK(store_.Create(spec));
   }
 
-  // One that applies a dense gradient to "a" and one of rows to "b".
+  // A session that applies a dense gradient to "a" and a sparse one to "b".
   std::unique_ptr<VariableSession> Open(const GradientClipping& clipping) {
     const std::vector<VariableUse> uses = {
         {.name = "a",
@@ -65,7 +65,7 @@ class ClippingSessionTest : public ::testing::Test {
     return *std::move(session);
   }
 
-  // Gradients {3, 0} of "a", and of "b" {0, 0, 4} in two parts.
+  // Passes gradients {3, 0} of "a", and of "b" {0, 0, 4} in two parts.
   void Step(VariableSession& session) {
     ASSERT_OK(session.Begin(0));
     ASSERT_OK(session.Update(0, UpdateKind::kApplyGradient,
@@ -101,7 +101,7 @@ TEST_F(ClippingSessionTest, ScalesEachGradientToItsNorm) {
 
 TEST_F(ClippingSessionTest, ScalesAllGradientsToOneNorm) {
   const auto session = Open({.global_clipnorm = 2.5});
-  Step(*session);  // The norm is 5: rows that repeat count as their sum.
+  Step(*session);  // The norm is 5: repeated rows count as their sum.
   EXPECT_THAT(Value("a"), ElementsAre(-1.5, 0));
   EXPECT_THAT(Value("b"), ElementsAre(0, 0, -2));
   Step(*session);
@@ -177,7 +177,7 @@ TEST_F(ClippingSessionTest, MistakesInGradientsAreTheStoresToReport) {
   }
 }
 
-// Records what reaches it.
+// Records the calls that it receives.
 class RecordingSession final : public VariableSession {
  public:
   explicit RecordingSession(std::vector<std::string>* calls) : calls_(calls) {}
@@ -209,8 +209,8 @@ class RecordingSession final : public VariableSession {
   std::vector<std::string>* const calls_;
 };
 
-// A device finds errors in indices later, and is asked for them by the number
-// of the call, which the inner session gets in another order.
+// A device detects errors in indices later. The caller asks for them by call
+// number, which differs from the number of the same call in the inner session.
 TEST(WithClippingTest, DataErrorsAreThoseOfTheSameCall) {
   std::vector<std::string> calls;
   const std::vector<VariableUse> uses = {
@@ -226,7 +226,7 @@ TEST(WithClippingTest, DataErrorsAreThoseOfTheSameCall) {
   Tensor rows;
   for (int step = 0; step < 2; ++step) {
     ASSERT_OK(session->Begin(0));
-    // Held until the end of the step.
+    // This gradient is held until the end of the step.
     ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient, value, Tensor()));
     ASSERT_OK(session->Gather(1, indices, &rows));
     ASSERT_OK(session->Update(1, UpdateKind::kScatterAdd, value, indices));

@@ -69,7 +69,7 @@ absl::Status CheckMinMaxNorm(const proto::Constraint& constraint) {
   return absl::OkStatus();
 }
 
-// By axis of the variable: is a norm computed along it?
+// For each axis of the variable: true if a norm is computed along it.
 std::vector<bool> ReducedAxes(const Axes& axes, int rank) {
   std::vector<bool> is_reduced(rank, axes.empty());
   for (const int64_t axis : axes) {
@@ -78,10 +78,10 @@ std::vector<bool> ReducedAxes(const Axes& axes, int rank) {
   return is_reduced;
 }
 
-// The elements of a variable as `block_count` equal blocks, each of which has
-// the elements of whole norms. Within a block, `extents` are those of the axes
-// from the first one of a norm on, and a step along an axis goes `steps` norms
-// further: 0 along an axis of a norm.
+// Splits the elements of a variable into `block_count` equal blocks; no norm
+// spans two blocks. Within a block, `extents` are the extents of the axes from
+// the first reduced axis on. A step along an axis advances the norm's index by
+// `steps`, which is 0 for a reduced axis.
 struct NormLayout {
   int64_t block_count = 1;
   int64_t block_elements = 1;
@@ -107,7 +107,7 @@ NormLayout LayoutOf(const Shape& shape, const std::vector<bool>& is_reduced) {
   for (axis = first; axis < shape.rank(); ++axis) {
     layout.extents.push_back(shape.dim(axis));
   }
-  // A scalar is a norm of one element.
+  // A scalar is one norm of one element.
   if (layout.extents.empty()) {
     layout.extents.push_back(1);
     layout.steps.push_back(0);
@@ -115,8 +115,8 @@ NormLayout LayoutOf(const Shape& shape, const std::vector<bool>& is_reduced) {
   return layout;
 }
 
-// Calls visit(element, norm, count, step) for runs along the last axis: its
-// elements are of the norms `norm`, `norm + step` and so on.
+// Calls visit(element, norm, count, step) for runs along the last axis. The
+// elements of a run belong to the norms `norm`, `norm + step` and so on.
 template <typename Visit>
 void ForEachRun(const NormLayout& layout, const Visit& visit) {
   const int outer = static_cast<int>(layout.extents.size()) - 1;
@@ -173,7 +173,7 @@ void Apply(const proto::Constraint& constraint, const Shape& shape,
     ApplyToNorms(*norms, shape, variable);
   } else if (constraint.has_non_neg()) {
     const int64_t count = shape.element_count();
-    // NaN stays, so that it is noticed.
+    // NaN stays, so that it is detected.
     for (int64_t i = 0; i < count; ++i) {
       if (variable[i] < 0) variable[i] = 0;
     }

@@ -19,8 +19,8 @@ class VariableSpec;
 
 // The set that a variable is projected onto after each update by a gradient,
 // wherever it is stored. The functions in common/learn/nn/constraints.h make
-// them. Values that are assigned, and first values, stay as they are. A value:
-// cheap to copy, immutable.
+// them. Assigned values and initial values are not projected. A value: cheap to
+// copy, immutable.
 //
 // Equivalent to: keras.constraints.Constraint.
 class Constraint {
@@ -52,22 +52,23 @@ absl::Status CheckConstraint(const proto::Constraint& constraint,
 absl::Status CheckSameConstraint(const proto::VariableSpec& existing,
                                  const proto::VariableSpec& wanted);
 
-// Returns true if a norm has elements of several rows, so that the constraint
-// cannot be applied to some rows alone. The constraint fits the rank.
+// Returns true if a norm has elements in several rows, so that the constraint
+// cannot be applied to a subset of the rows. The constraint fits the rank.
 bool NeedsAllRows(const proto::Constraint& constraint, int rank);
 
-// A constraint on norms as kernels compute it, of a variable that it fits.
+// A constraint on norms in the form that kernels use, for a variable that it
+// fits.
 struct NormConstraint {
   NormBounds bounds;
-  std::vector<bool> is_reduced;  // By axis: is a norm computed along it?
+  std::vector<bool> is_reduced;  // By axis: true if reduced.
 };
-// Nothing if the constraint is not one on norms.
+// Returns nothing if the constraint is not one on norms.
 std::optional<NormConstraint> NormConstraintOf(
     const proto::Constraint& constraint, int rank);
 
 // Applies a constraint that CheckConstraint() accepts to a variable of `shape`,
-// or to some of its rows if it does not need all. Sums are made in float64 in
-// one order, so that all machines compute the same bits.
+// or to some of its rows unless NeedsAllRows(). Adds in float64 in a fixed
+// order, so that all machines compute the same bits.
 //
 //   max_norm      w * clip(norm, 0, max_value) / (1e-7 + norm)
 //   non_neg       max(w, 0)

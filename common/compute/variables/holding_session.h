@@ -16,9 +16,10 @@
 
 namespace muster {
 
-// The part that sessions share which hold gradients of another session until
-// Commit(): passes everything on, refuses to read a variable whose gradient is
-// held, and maps the numbers of its calls to those of the other one.
+// Base of sessions that hold gradients back from an inner session until
+// Commit(). Passes all other calls on, refuses to read a variable whose
+// gradient is held, and maps its own call numbers to those of the inner
+// session.
 class HoldingSession : public VariableSession {
  public:
   absl::Status BeginPart(uint64_t step_id, int part) override;
@@ -31,7 +32,7 @@ class HoldingSession : public VariableSession {
   bool needs_loss_denominator() const override {
     return inner_->needs_loss_denominator();
   }
-  // OK for gradients that are held: their errors come out of Commit().
+  // OK for gradients that are held: Commit() returns their errors.
   absl::Status DataError(int call) override;
 
  protected:
@@ -40,27 +41,28 @@ class HoldingSession : public VariableSession {
     UpdateKind kind;
     Tensor value;
     Tensor indices;
-    size_t call;  // Of this session.
+    size_t call;  // Call number in this session.
     // The value is the mean of accumulated gradients.
     bool is_mean = false;
   };
 
-  // `cause` is what holds gradients, for errors: "a loss scale".
+  // `cause` names the reason for holding gradients, for error messages: "a loss
+  // scale".
   HoldingSession(std::unique_ptr<VariableSession> inner,
                  absl::Span<const VariableUse> uses, absl::string_view cause);
 
   VariableSession& inner() const { return *inner_; }
-  // To be emptied by Commit().
+  // Commit() must clear it.
   std::vector<Held>& held() { return held_; }
 
-  // Calls Update() of the other session.
+  // Calls Update() of the inner session.
   absl::Status PassOn(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices);
-  // Counts a call of Update() which HandOn() may make later.
+  // Assigns a call number to an Update() that HandOn() may pass on later.
   Held HoldCall(int variable, UpdateKind kind, const Tensor& value,
                 const Tensor& indices);
   absl::Status HandOn(const Held& gradient);
-  // A call of the other session that is none of this one's.
+  // Counts a call of the inner session that corresponds to no call of this one.
   void SkipInnerCall() { ++inner_call_count_; }
 
  private:
@@ -70,7 +72,7 @@ class HoldingSession : public VariableSession {
   std::vector<std::string> names_;
   const std::string cause_;
   std::vector<Held> held_;
-  // By Gather() and Update() since BeginPart(): the number of the call of
+  // For each Gather() and Update() since BeginPart(): the number of the call of
   // inner_, or kNone.
   static constexpr int kNone = -1;
   std::vector<int> inner_calls_;

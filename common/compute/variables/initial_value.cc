@@ -27,9 +27,9 @@
 namespace muster {
 namespace {
 
-// Standard deviation of a standard normal cut off at two.
+// Standard deviation of a standard normal distribution truncated at two.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
-// More than any machine has; what it excludes would overflow sizes in bytes.
+// More than any machine has. Larger sizes in bytes would overflow.
 constexpr int64_t kVariableBytesMax = int64_t{1} << 48;
 constexpr int kLanes = 4;  // Numbers of one Philox block.
 
@@ -39,7 +39,7 @@ absl::Status SpecError(const proto::VariableSpec& spec,
       absl::StrCat("variable \"", spec.name(), "\": ", message));
 }
 
-// A distribution with its parameters worked out.
+// A distribution with resolved parameters.
 struct Draw {
   enum class Kind {
     kConstant,
@@ -113,8 +113,7 @@ absl::StatusOr<Draw> ScaledDraw(
   }
 }
 
-// `initializer` is of any kind but `value`, and no concatenation of a whole
-// variable.
+// Accepts every kind of `initializer` but `value` and a concatenation.
 absl::StatusOr<Draw> ResolveDraw(const proto::Initializer& initializer,
                                  const Shape& shape) {
   switch (initializer.kind_case()) {
@@ -161,8 +160,8 @@ absl::StatusOr<Draw> ResolveDraw(const proto::Initializer& initializer,
   return Draw{};
 }
 
-// Converting a number that does not fit into an integer is undefined, so this
-// comes first.
+// Converting a number to an integer type that cannot represent it is undefined,
+// so callers check first.
 absl::Status CheckDrawSuits(const Draw& draw, DType dtype) {
   if (IsFloating(dtype)) return absl::OkStatus();
   if (draw.kind != Draw::Kind::kConstant) {
@@ -208,7 +207,7 @@ absl::StatusOr<TensorType> TypeOf(const proto::VariableSpec& spec) {
   return type;
 }
 
-// `spec` has no concatenation.
+// Requires that `spec` has no concatenation.
 absl::StatusOr<ResolvedSpec> Resolve(const proto::VariableSpec& spec) {
   ResolvedSpec resolved;
   ASSIGN_OR_RETURN(resolved.type, TypeOf(spec));
@@ -237,8 +236,8 @@ std::array<float, kLanes> NormalBlock(uint64_t key, uint64_t block,
 
 std::array<float, kLanes> TruncatedBlock(uint64_t key, uint64_t block) {
   std::array<float, kLanes> numbers = NormalBlock(key, block);
-  // A lane is redrawn from its own place in the next attempt's block, so it
-  // does not matter which others were.
+  // A lane is redrawn from the same lane of the next attempt's block, so its
+  // number does not depend on which other lanes are redrawn.
   for (int lane = 0; lane < kLanes; ++lane) {
     for (uint64_t attempt = 1; std::abs(numbers[lane]) > 2; ++attempt) {
       numbers[lane] = NormalBlock(key, block, attempt)[lane];
@@ -262,7 +261,7 @@ void DrawNormals(bool is_truncated, uint64_t key, int64_t begin,
   }
 }
 
-// Elements [begin, begin + count) of the whole variable.
+// Fills elements [begin, begin + count) of the whole variable.
 template <typename T>
 void FillRandom(const Draw& draw, uint64_t key, int64_t begin, int64_t count,
                 T* out) {
@@ -331,14 +330,15 @@ absl::Status CheckRowRange(const Shape& shape, int64_t row_begin,
                    rows, " rows"));
 }
 
-// Rows of a variable that are initialized like a variable of their own.
+// Rows of a variable that are initialized like a separate variable.
 struct Part {
   int64_t row_begin = 0;
   int64_t row_end = 0;
   proto::VariableSpec spec;
 };
 
-// Returns the parts of a concatenation in their order, or the whole variable.
+// Returns the parts of a concatenation in order, or the whole variable as one
+// part.
 absl::StatusOr<std::vector<Part>> PartsOf(const proto::VariableSpec& spec) {
   ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
   const int64_t row_count = type.shape.rank() == 0 ? 1 : type.shape.dim(0);
@@ -375,7 +375,7 @@ absl::StatusOr<std::vector<Part>> PartsOf(const proto::VariableSpec& spec) {
                    row_count, " rows of ", type.ToString()));
 }
 
-// `spec` has no concatenation.
+// Requires that `spec` has no concatenation.
 absl::Status FillPart(const proto::VariableSpec& spec, int64_t row_begin,
                       int64_t row_end, Tensor* slice) {
   ASSIGN_OR_RETURN(const ResolvedSpec resolved, Resolve(spec));

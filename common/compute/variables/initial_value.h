@@ -12,14 +12,14 @@ namespace proto {
 class VariableSpec;
 }  // namespace proto
 
-// The first value of a variable. Each element is a pure function of the
+// The initial value of a variable. Each element is a pure function of the
 // initializer with its seed and of the element's position in the whole
-// variable: shards fill just their own rows, in any number, and hold what the
-// unsharded variable would.
+// variable. A shard therefore fills only its own rows and, for any number of
+// shards, holds the values of the unsharded variable.
 
-// True if `spec` describes a variable that can be made: a name, a known dtype
-// of numbers, a fully known shape, and an initializer and a constraint that
-// suit them. A spec with no initializer starts at zero.
+// True if `spec` describes a valid variable: a name, a known dtype of numbers,
+// a fully known shape, and an initializer and a constraint that fit the dtype
+// and shape. A spec with no initializer starts at zero.
 //   kInvalidArgument  names the variable and what is wrong with it
 absl::Status ValidateVariableSpec(const proto::VariableSpec& spec);
 

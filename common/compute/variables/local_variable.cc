@@ -27,7 +27,7 @@ enum class Arithmetic { kReplace, kAdd, kSubtract };
 template <typename T>
 void Change(Arithmetic arithmetic, int64_t count, const T* operand, T* target) {
   if constexpr (std::is_same_v<T, bool>) {
-    std::copy(operand, operand + count, target);  // All a bool can take.
+    std::copy(operand, operand + count, target);  // A bool can only be set.
   } else if constexpr (!std::is_arithmetic_v<T>) {
     for (int64_t i = 0; i < count; ++i) {
       const float a = static_cast<float>(target[i]);
@@ -39,7 +39,7 @@ void Change(Arithmetic arithmetic, int64_t count, const T* operand, T* target) {
   } else if (arithmetic == Arithmetic::kReplace) {
     std::copy(operand, operand + count, target);
   } else if constexpr (std::is_integral_v<T>) {
-    // Integers wrap around; signed ones may only do so unsigned.
+    // Integers wrap around. In C++ only unsigned integers may overflow.
     using Bits = std::make_unsigned_t<T>;
     for (int64_t i = 0; i < count; ++i) {
       const Bits a = static_cast<Bits>(target[i]);
@@ -67,7 +67,7 @@ Arithmetic ArithmeticOf(UpdateKind kind) {
   }
 }
 
-// Calls visit(position, index) for each.
+// Calls visit(position, index) for each index.
 template <typename Visit>
 void ForEachIndex(const Tensor& indices, Visit visit) {
   const int64_t count = indices.element_count();
@@ -80,7 +80,8 @@ void ForEachIndex(const Tensor& indices, Visit visit) {
   }
 }
 
-// Everything that goes through no optimizer. Types and indices were checked.
+// Applies an update without the optimizer. The caller has checked types and
+// indices.
 void ChangeByValue(UpdateKind kind, const Tensor& value, const Tensor& indices,
                    Tensor* variable) {
   const Arithmetic arithmetic = ArithmeticOf(kind);

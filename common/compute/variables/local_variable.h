@@ -22,12 +22,12 @@ namespace proto {
 class VariableSpec;
 }  // namespace proto
 
-// One variable in this process, with what its optimizer keeps beside it.
+// One variable in this process, with its optimizer state.
 //
-// Values that were handed out never change: an update writes in place while
-// no other tensor holds the value, and otherwise writes a copy. Two buffers
-// take turns then, so readers that release their copy in time cost no
-// allocation.
+// A returned value never changes: an update writes in place if no other tensor
+// holds the value, and otherwise writes a copy. The variable then alternates
+// between two buffers, so a reader that releases its value before the next
+// update causes no allocation.
 //
 // Thread-safe. Every call is atomic.
 class LocalVariable {
@@ -55,7 +55,7 @@ class LocalVariable {
   // is null when there is no optimizer. `row_sums` is working memory.
   //   kInvalidArgument     types do not fit, also those of restored slots, or
   //                        an index is out of range
-  //   kFailedPrecondition  a gradient came and there is no optimizer
+  //   kFailedPrecondition  the update is a gradient and there is no optimizer
   absl::Status Update(UpdateKind kind, const Tensor& value,
                       const Tensor& indices,
                       const std::shared_ptr<const UpdateRule>& rule,
@@ -70,21 +70,22 @@ class LocalVariable {
                          const std::shared_ptr<const UpdateRule>& rule)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gradients taken so far.
+  // Number of gradients taken so far.
   int64_t update_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The slots made so far; they share memory with the variable as Read() does.
+  // The slots created so far; they share memory with the variable as Read()
+  // does.
   std::vector<Slot> ReadSlots() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // All of it as of one moment; shares memory as Read() does.
+  // The state as of one moment; shares memory as Read() does.
   VariableState ReadState() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Becomes what an earlier variable of this type was, in one step.
+  // Replaces value, slots and count atomically.
   //   kInvalidArgument  the value has another type, a slot has another dtype,
   //                     or the count is negative
   absl::Status Restore(VariableState state) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The same without the value.
+  // As above, but keeps the value.
   //   kInvalidArgument  a slot has another dtype, or the count is negative
   absl::Status Restore(int64_t update_count, std::vector<Slot> slots)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,20 +101,20 @@ class LocalVariable {
                           const std::vector<Slot>& slots) const;
   absl::Status Error(absl::string_view message) const;
 
-  // Makes value_ ours alone, with its content or without.
+  // Makes this variable the only owner of value_, with or without its content.
   void MakeWritable(bool keep_content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   //   kInvalidArgument  a restored slot has not the shape that `rule` needs
   absl::Status MakeSlots(const std::shared_ptr<const UpdateRule>& rule)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Applies a gradient whose type and indices were checked. `row_sums` has the
-  // rows of a sparse one, and is null if it is dense.
+  // Applies a gradient whose type and indices have been checked. `row_sums`
+  // holds the rows of a sparse gradient; null for a dense one.
   void TakeGradient(const Tensor& gradient, const RowSums* row_sums)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies the variable's constraint, if it has one.
   void Constrain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the mean of the gradients taken, which count as applied then.
+  // Returns the mean of the accumulated gradients and counts them as applied.
   Tensor TakeMean() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the gradient of the whole variable.
+  // Returns a dense gradient of the whole variable.
   Tensor Dense(const RowSums& row_sums) const;
   template <typename T>
   void ApplyGradient(const UpdateRule& rule, const Tensor& gradient)
@@ -132,10 +133,10 @@ class LocalVariable {
 
   mutable absl::Mutex mutex_;
   Tensor value_ ABSL_GUARDED_BY(mutex_);
-  Tensor spare_ ABSL_GUARDED_BY(mutex_);  // The value before, or invalid.
+  Tensor spare_ ABSL_GUARDED_BY(mutex_);  // The previous value, or invalid.
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
-  // The rule whose slots slots_ begins with, and UpdateRuleFor() of it and this
-  // variable.
+  // The rule that the first slots of slots_ belong to, and UpdateRuleFor() of
+  // that rule and this variable.
   std::shared_ptr<const UpdateRule> slots_rule_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const UpdateRule> own_rule_ ABSL_GUARDED_BY(mutex_);
   int64_t update_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -23,7 +23,7 @@ class LocalVariableStore::Session final : public VariableSession,
           absl::Span<const VariableUse> uses)
       : store_(store), variables_(std::move(variables)), rules_(uses) {}
 
-  // Nothing is retried.
+  // The step id is not needed: no step is retried.
   absl::Status BeginPart(uint64_t, int) override {
     rules_.Update(store_->rules());
     return absl::OkStatus();
@@ -59,12 +59,12 @@ class LocalVariableStore::Session final : public VariableSession,
     return Find(variable).ApplyMean(mean, rules_[variable]);
   }
 
-  // One replica: its means are applied as they are.
+  // There is one replica, so its means are applied unchanged.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   bool needs_loss_denominator() const override { return true; }
-  // Gather() and Update() have returned it.
+  // Gather() and Update() return data errors at once.
   absl::Status DataError(int) override { return absl::OkStatus(); }
-  // On the host.
+  // No gate: updates are applied on the host.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
 
   absl::Status Commit() override { return absl::OkStatus(); }
@@ -83,8 +83,8 @@ class LocalVariableStore::Session final : public VariableSession,
 };
 
 absl::Status LocalVariableStore::Create(const proto::VariableSpec& spec) {
-  // Filling takes long and is done outside the lock; a variable of that name
-  // that was made before or meanwhile stays.
+  // Filling takes long, so it happens outside the lock. If another thread has
+  // created the variable, that one is kept.
   ASSIGN_OR_RETURN(std::unique_ptr<LocalVariable> variable,
                    LocalVariable::Create(spec));
   absl::MutexLock lock(&mutex_);

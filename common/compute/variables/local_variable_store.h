@@ -27,11 +27,10 @@ class VariableSpec;
 
 // Variables in the memory of this process.
 //
-// Updates are applied when they are made, so Commit() has nothing left to do,
-// and nothing is retried: step ids mean nothing here. Steps of several sessions
-// may interleave; each single update is atomic. A step that repeats allocates
-// nothing, provided that reads are released before Commit() as the interface
-// asks.
+// Update() applies updates at once, so Commit() does nothing. No step is
+// retried, so step ids are ignored. Steps of several sessions may interleave;
+// each single update is atomic. A step that repeats allocates nothing, provided
+// that reads are released before Commit() as the interface asks.
 class LocalVariableStore final : public ReplicaVariables {
  public:
   LocalVariableStore() = default;
@@ -69,7 +68,7 @@ class LocalVariableStore final : public ReplicaVariables {
     return nullptr;
   }
 
-  // For checkpoints. The variable lives as long as the store.
+  // Returns a variable, for checkpoints. It lives as long as the store.
   //   kNotFound  no such variable
   absl::StatusOr<LocalVariable*> Find(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -136,7 +136,8 @@ TEST(LocalVariableStore, AStepThatRepeatsAllocatesNothing) {
   for (int step = 0; step < 10; ++step) {
     if (step == 3) before = AllocationCount();
     ASSERT_TRUE(session->Begin(step).ok());
-    // Held over the update on purpose: then two buffers take turns.
+    // Holds the value over the update on purpose: the variable then alternates
+    // between two buffers.
     const auto w = session->Read(0);
     ASSERT_TRUE(session->Gather(1, indices, &rows).ok());
     ASSERT_TRUE(

@@ -155,7 +155,7 @@ TEST(LocalVariable, Float64Trains) {
 }
 
 TEST(LocalVariable, RowsThatRepeatInAGradientAreOneUpdate) {
-  // Adagrad tells (1 + 1)^2 from 1^2 + 1^2.
+  // Adagrad distinguishes (1 + 1)^2 from 1^2 + 1^2.
   const auto rule =
       Rule(Adagrad({.learning_rate = 1.0, .initial_accumulator_value = 0}));
   const auto sparse = Make(Floats({2, 1}, {0, 0}));
@@ -195,7 +195,7 @@ TEST(LocalVariable, RestoreContinuesWhereAnotherStopped) {
   EXPECT_THAT(
       copy->Restore(0, {{"momentum", Tensor::Scalar<int64_t>(3)}}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int64[]")));
-  // The shape is the rule's.
+  // The slot must have the shape that the rule expects.
   ASSERT_OK(copy->Restore(0, {{"momentum", Floats({3}, {1, 2, 3})}}));
   const Tensor before = copy->Read().Clone();
   EXPECT_THAT(

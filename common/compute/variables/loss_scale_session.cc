@@ -21,7 +21,8 @@
 namespace muster {
 namespace {
 
-// By the bits, so that the loops vectorize: an exponent of ones is no number.
+// Tests bits, so that the loops vectorize: an exponent of all ones means NaN or
+// infinity.
 MUSTER_MULTIVERSION bool AreFiniteFloats(int64_t count, const uint8_t* data) {
   uint32_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -76,14 +77,14 @@ class LossScaleSession final : public HoldingSession, public GatedSteps {
  private:
   static constexpr int kNone = -1;
 
-  // Applies or drops the gradients that name this variable.
+  // Applies or drops the gradients that name the variable `loss_scale`.
   absl::Status Decide(int loss_scale);
   absl::Status HandOnHeld(int loss_scale);
 
   const std::unique_ptr<GradientReader> reader_;
-  std::vector<int> loss_scale_of_;     // By variable: in uses, or kNone.
-  std::vector<int> loss_scales_;       // All that are named.
-  GatedSteps* inner_gated_ = nullptr;  // Null: without a gate.
+  std::vector<int> loss_scale_of_;     // By variable: in `uses`, or kNone.
+  std::vector<int> loss_scales_;       // All loss scales that updates name.
+  GatedSteps* inner_gated_ = nullptr;  // Null without a gate.
   std::vector<Tensor> gradients_;      // Kept for its memory.
 };
 
@@ -117,7 +118,8 @@ absl::Status LossScaleSession::Update(int variable, UpdateKind kind,
                                       const Tensor& indices) {
   const bool is_float =
       value.dtype() == DType::kFloat32 || value.dtype() == DType::kFloat64;
-  // What is no gradient after all is for the store to refuse.
+  // An update that is not a float gradient goes to the store, which rejects
+  // what is invalid.
   if (IsGradient(kind) && is_float && loss_scale_of_[variable] != kNone) {
     held().push_back(HoldCall(variable, kind, value, indices));
     return absl::OkStatus();
@@ -139,7 +141,7 @@ absl::Status LossScaleSession::Decide(int loss_scale) {
     if (loss_scale_of_[gradient.variable] != loss_scale) continue;
     gradients_.push_back(gradient.value);
   }
-  // A replica that does not apply updates has none.
+  // A replica that does not apply updates has no gradients.
   if (gradients_.empty()) return absl::OkStatus();
   if (inner_gated_ != nullptr) {
     ASSIGN_OR_RETURN(const Tensor of_scale,

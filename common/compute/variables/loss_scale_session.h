@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Looks at gradients where they are. Not thread-safe.
+// Inspects gradients in the memory where they are. Not thread-safe.
 class GradientReader {
  public:
   virtual ~GradientReader() = default;
@@ -23,19 +23,20 @@ class GradientReader {
   virtual absl::StatusOr<float> ReadScalar(const Tensor& scalar);
 };
 
-// A session that applies gradients only if they are finite, as the updates of
-// `uses` say that name a loss_scale; `inner` itself if none does. Gradients
-// that name one variable are applied together when the step commits, or not at
-// all if an element of one is not finite. Then the variable takes a gradient of
-// its own, through MakeLossScaleRule(): its value, negated if the gradients
-// were not applied. To read a variable behind its gradient is
+// Returns a session that applies gradients only if they are finite, for the
+// updates in `uses` that name a loss_scale. Returns `inner` itself if no update
+// does. All gradients that name the same loss_scale are applied when the step
+// commits, or none of them if an element is not finite. Then the loss_scale
+// variable itself takes a gradient, which MakeLossScaleRule() interprets: its
+// value, negated if the gradients were dropped. Reading a variable after its
+// gradient in the same step returns
 //   kUnimplemented  names the variable
 //
-// With a gate, the device decides, and the host does not wait for it:
-// DropUnlessFinite().
+// With a gate, the device decides through DropUnlessFinite(), and the host does
+// not wait.
 //
-// Where replicas train in sync, `inner` takes the combined gradients, so that
-// all replicas decide alike. `reader`: null for gradients on the host.
+// In synchronous training `inner` takes the combined gradients, so that all
+// replicas make the same decision. `reader` is null for gradients on the host.
 std::unique_ptr<VariableSession> WithLossScale(
     std::unique_ptr<VariableSession> inner, absl::Span<const VariableUse> uses,
     std::unique_ptr<GradientReader> reader = nullptr);

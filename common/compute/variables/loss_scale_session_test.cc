@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The variables of CreateThree() and a loss scale, on the host and on a
-// simulated GPU. After each test both are the same.
+// simulated GPU. Each test ends with equal states on both.
 class LossScaleSessionTest : public DeviceStoreTest {
  protected:
   void CreateAll(const Optimizer& optimizer, double scale,
@@ -57,7 +57,7 @@ class LossScaleSessionTest : public DeviceStoreTest {
     }
   }
 
-  // Gradients, one element of which is `value`.
+  // Returns gradients in which one element is `value`.
   std::vector<Change> GradientsWith(int variable, double value) {
     std::vector<Change> changes = ThreeGradients();
     Tensor& gradient = changes[variable].value;
@@ -118,7 +118,7 @@ TEST_P(LossScaleSessionTest, OneElementSkipsTheStepAndHalvesTheScale) {
       }
     }
   }
-  // The optimizer takes this for its second step.
+  // This is the optimizer's second step.
   RunBoth(ThreeGradients());
   EXPECT_EQ(StateOf("matrix").update_count, 2);
   ExpectSameStates(1e-6);
@@ -211,8 +211,8 @@ TEST_P(LossScaleSessionTest, RefusesToReadBehindAGradient) {
   ASSERT_OK(session->Read(1).status());
 }
 
-// The host does not know whether the step before was skipped, but the count of
-// each update is right: rates and bias corrections depend on it.
+// The host cannot tell whether the previous step was skipped, but the count of
+// each update is right. Rates and bias corrections depend on it.
 TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
   const Optimizer optimizers[] = {
       Adam({.learning_rate = ExponentialDecay({.initial_learning_rate = 0.1,

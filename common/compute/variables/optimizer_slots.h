@@ -20,16 +20,16 @@ inline TensorType SlotType(const SlotSpec& slot,
   return {variable_type.dtype, slot.shape.value_or(variable_type.shape)};
 }
 
-// Checks that the slots of `rule`, which is bound to the variable, have its
-// types where they are there already.
+// Checks that the slots which exist have the types that `rule`, which is bound
+// to the variable, requires.
 //   kInvalidArgument  names the variable, the slot and both types
 absl::Status CheckSlotTypes(const UpdateRule& rule, absl::string_view variable,
                             const TensorType& variable_type,
                             absl::Span<const VariableState::Slot> slots);
 
-// Lets `slots` begin with the slots of `rule`, in its order. One that is
-// missing is made by `make`, a Tensor(const SlotSpec&). Others follow, and stay
-// for a rule that needs them.
+// Moves the slots of `rule` to the front of `slots`, in the rule's order.
+// Creates missing ones with `make`, a Tensor(const SlotSpec&). Keeps the others
+// behind them for a rule that needs them.
 template <typename Make>
 void ArrangeSlots(const UpdateRule& rule,
                   std::vector<VariableState::Slot>* slots, Make make) {

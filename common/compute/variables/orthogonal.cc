@@ -16,7 +16,8 @@
 namespace muster {
 namespace {
 
-// A compiler may not reorder a sum; eight of them side by side fill vectors.
+// The compiler may not reorder a floating-point sum; eight separate sums fill a
+// vector register.
 constexpr int64_t kPartialSums = 8;
 
 double Dot(const double* a, const double* b, int64_t count) {
@@ -31,9 +32,9 @@ double Dot(const double* a, const double* b, int64_t count) {
   return total;
 }
 
-// `vectors` of `length`, one after the other, made orthonormal in their order
-// (Gram and Schmidt, modified). Each keeps a positive part of what it was, so
-// that the result is the Q that a positive diagonal of R makes unique.
+// Makes `count` consecutive vectors of `length` orthonormal, in order (modified
+// Gram-Schmidt). Each vector keeps a positive component along its original
+// direction, so the result is the unique Q for an R with a positive diagonal.
 void Orthonormalize(int64_t count, int64_t length, double* vectors) {
   for (int64_t i = 0; i < count; ++i) {
     double* const unit = vectors + i * length;

@@ -10,18 +10,18 @@
 
 namespace muster {
 
-// The larger ones would take minutes.
+// Larger ones would take minutes.
 inline constexpr int64_t kOrthogonalElementsMax = int64_t{1} << 26;
 
 //   kInvalidArgument  `shape` has less than two axes or more elements than
 //                     kOrthogonalElementsMax, or `gain` is not finite
 absl::Status CheckOrthogonal(const Shape& shape, double gain);
 
-// A random matrix whose rows, or columns if there are fewer of them, are
-// orthogonal and `gain` long: the last axis of `shape` is the columns, the
-// others are the rows. Its values are the Q of a decomposition of normal
-// numbers, uniform among all such matrices (Mezzadri, "How to generate random
-// matrices from the classical compact groups", 2007).
+// Returns a random matrix whose rows, or columns if there are fewer of them,
+// are orthogonal vectors of length `gain`. The last axis of `shape` is the
+// columns, the other axes are the rows. The values are the Q of a QR
+// decomposition of normal numbers, uniform among all such matrices (Mezzadri,
+// "How to generate random matrices from the classical compact groups", 2007).
 //
 // Errors are those of CheckOrthogonal().
 //

@@ -15,7 +15,8 @@
 namespace muster {
 namespace {
 
-// The product of vectors `i` and `j`: rows, or columns if there are fewer.
+// Returns the product of vectors `i` and `j`: rows, or columns if there are
+// fewer.
 double Product(const std::vector<float>& values, int64_t rows, int64_t columns,
                int64_t i, int64_t j) {
   double product = 0;

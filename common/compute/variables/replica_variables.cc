@@ -59,7 +59,8 @@ absl::Status ReplicaVariables::RestoreFrom(const TensorBundleReader& reader,
     rows.push_back(VariableRows::All(spec.name(), variable.type));
   }
   RETURN_IF_ERROR(CheckVariables(reader, rows));
-  // All is read before anything changes: the files may be damaged.
+  // Reads everything before it changes a variable, because the files may be
+  // damaged.
   std::vector<VariableState> states;
   for (const VariableRows& variable : rows) {
     ASSIGN_OR_RETURN(VariableState state,

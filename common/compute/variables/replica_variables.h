@@ -18,7 +18,7 @@ class VariableSpec;
 class TensorBundleReader;
 
 // The whole variables of one replica in this process: on the host
-// (LocalVariableStore), or in the memory of a GPU (DeviceVariableStore).
+// (LocalVariableStore) or in the memory of a GPU (DeviceVariableStore).
 //
 // Values and states that are passed in and returned are on the host.
 //
@@ -34,12 +34,12 @@ class ReplicaVariables : public VariableStore {
   virtual absl::StatusOr<Description> Describe(
       absl::string_view name) const = 0;
 
-  // Returns the value, the slots made so far, and the count, of one moment.
-  // Does not change when the variable does.
+  // Returns the value, the slots created so far, and the count, all as of one
+  // moment. Later updates do not change the result.
   //   kNotFound  no such variable
   virtual absl::StatusOr<VariableState> ReadState(absl::string_view name) = 0;
 
-  // Replaces the value, the slots and the count in one step.
+  // Replaces the value, the slots and the count atomically.
   //   kNotFound         no such variable
   //   kInvalidArgument  the value or a slot has another type than the variable,
   //                     or the count is negative
@@ -52,7 +52,7 @@ class ReplicaVariables : public VariableStore {
   absl::Status AssignAverages() override;
 
   int checkpoint_shard_count() const override { return 1; }
-  // Writes one shard, of one moment if no steps run.
+  // Writes one shard; as of one moment if no steps run.
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
   absl::Status Restore(absl::string_view prefix, bool values_only) override;

@@ -54,7 +54,7 @@ void RowSums::Sum(const Tensor& values, int64_t row_elements) {
   int32_t seen = 0;
   for (const int32_t row : row_of_) {
     T* const sum = sums + row * row_elements;
-    if (row == seen) {  // Rows are numbered in the order in which they come.
+    if (row == seen) {  // Rows are numbered in order of first occurrence.
       std::copy(value, value + row_elements, sum);
       ++seen;
     } else {

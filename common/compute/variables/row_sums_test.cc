@@ -44,7 +44,7 @@ TEST(RowSums, NothingSumsToNothing) {
 
 TEST(RowSums, AgreesWithAMapForAnyIndices) {
   RandomStream random(5);
-  RowSums sums;  // One for all, as in a session.
+  RowSums sums;  // One object for all cases, as in a session.
   for (int round = 0; round < 50; ++round) {
     const int64_t count = static_cast<int64_t>(random.Below(200));
     const uint64_t bound = 1 + random.Below(300);

@@ -17,8 +17,8 @@ class SessionRules {
  public:
   explicit SessionRules(absl::Span<const VariableUse> uses);
 
-  // Takes the rules of the variables from `all`. Does nothing if these are the
-  // rules of the call before.
+  // Takes the rules of the session's variables from `all`. Does nothing if
+  // `all` has not changed since the last call.
   void Update(const VariableRules& all);
 
   // Returns null if the variable has no rule.

@@ -40,7 +40,7 @@ absl::Status StateSnapshot::WriteShards(Disk* disk, absl::string_view prefix,
                        disk, prefix, {.index = 0, .count = shard_count}));
   for (size_t i = 0; i < states_.size(); ++i) {
     RETURN_IF_ERROR(WriteVariableState(rows_[i], states_[i], writer.get()));
-    // Steps that continue need not copy what has been written.
+    // Releases what has been written, so that running steps need not copy it.
     states_[i] = {};
   }
   return writer->Finish();

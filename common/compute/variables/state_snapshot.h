@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// Whole variables of this process, which share their memory with the snapshot
-// until a step changes them. Goes into one shard.
+// Whole variables of this process. They share their memory with the snapshot
+// until a step changes them. Writes one shard.
 class StateSnapshot final : public VariableSnapshot {
  public:
   void Add(VariableRows rows, VariableState state);

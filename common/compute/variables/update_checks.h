@@ -12,8 +12,8 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// The checks of variables of the host and of devices before an update, with the
-// same messages.
+// Checks before an update, shared by the variables of the host and of devices
+// so that both return the same messages.
 namespace muster {
 
 // The variable that is checked. Borrows both.
@@ -22,8 +22,8 @@ struct CheckedVariable {
   const TensorType& type;
 };
 
-// The shape of the rows of a variable that indices of shape `indices` name.
-// The variable is not a scalar.
+// Returns the shape of the rows that indices of shape `indices` select. The
+// variable is not a scalar.
 Shape ShapeOfRows(const TensorType& variable, const Shape& indices);
 bool HasShapeOfRows(const TensorType& variable, const Shape& indices,
                     const Shape& rows);
@@ -31,19 +31,20 @@ bool HasShapeOfRows(const TensorType& variable, const Shape& indices,
 //   kInvalidArgument  the variable has no rows, or indices are no integers
 absl::Status CheckIndexType(const CheckedVariable& variable, DType indices);
 
-// For a variable that was made before and is asked for again.
+// For a variable that exists and is created again.
 //   kAlreadyExists  it has another type
 absl::Status CheckSameType(absl::string_view variable, const TensorType& type,
                            const TensorType& wanted);
 
-// Checks types, not the indices themselves. `has_rule`: there is an optimizer.
+// Checks types, not the values of the indices. `has_rule` means that there is
+// an optimizer.
 //   kInvalidArgument     types do not fit
-//   kFailedPrecondition  a gradient came and there is no optimizer
+//   kFailedPrecondition  the update is a gradient and there is no optimizer
 absl::Status CheckUpdate(const CheckedVariable& variable, UpdateKind kind,
                          const Tensor& value, const Tensor& indices,
                          bool has_rule);
 
-// The error of an index that names no row.
+// Returns the error for an index outside of the variable's rows.
 absl::Status IndexOutOfRange(const CheckedVariable& variable, int64_t index,
                              int64_t position);
 

@@ -8,11 +8,12 @@ enum class UpdateKind {
   kAssign,
   kAssignAdd,
   kAssignSub,
-  // Rows named by indices; rows that repeat are applied one after another.
+  // Changes the rows that indices name. Repeated rows are applied one after
+  // another.
   kScatterUpdate,
   kScatterAdd,
   kScatterSub,
-  // Through the optimizer; rows that repeat are summed first.
+  // Passes through the optimizer. Repeated rows are summed first.
   kApplyGradient,
   kApplySparseGradient,
 };

@@ -6,10 +6,10 @@
 
 namespace muster {
 
-// Checks the name of a variable, or of a layer, which becomes a part of those
-// of its variables. Checkpoints take names apart at their slashes, so that no
-// part may be empty: "a//b", "/a" and "a/" cannot be saved. An empty name is
-// one that is still to be given.
+// Checks the name of a variable, or of a layer whose name becomes part of its
+// variables' names. Checkpoints split names at their slashes, so no part may be
+// empty: "a//b", "/a" and "a/" are invalid. An empty name is valid and means
+// that the name is not set yet.
 //   kInvalidArgument  a part is empty; quotes the name
 absl::Status CheckVariableName(absl::string_view name);
 

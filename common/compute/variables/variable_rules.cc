@@ -8,7 +8,8 @@
 namespace muster {
 namespace {
 
-// `old` is null before the first rule. `whose`: "of variable \"x\"", or empty.
+// `old` is null before the first rule. `whose` is "of variable \"x\"", or
+// empty.
 absl::Status CheckSameRule(const UpdateRule* old, const UpdateRule& rule,
                            absl::string_view whose) {
   if (old == nullptr || old->name() == rule.name()) return absl::OkStatus();

@@ -12,28 +12,28 @@
 
 namespace muster {
 
-// Which rule updates which variable of a store: a default, and the rules of
-// single variables. A value: a change does not reach the copies made before it.
-// A copy costs one pointer. Not thread-safe.
+// Which rule updates which variable of a store: a default, and rules of
+// individual variables. A value: a change does not affect earlier copies. A
+// copy costs one pointer. Not thread-safe.
 class VariableRules {
  public:
-  // Sets the rule of the variables that have none of their own.
+  // Sets the rule of the variables that have no individual one.
   //   kFailedPrecondition  the default is a rule of another name
   absl::Status SetDefault(std::shared_ptr<const UpdateRule> rule);
 
-  // Changes nothing unless all of `variables` can have this rule.
+  // Changes nothing unless all of `variables` can use this rule.
   //   kFailedPrecondition  a variable has a rule of another name, whose slots
   //                        this one cannot use
   absl::Status Set(absl::Span<const std::string> variables,
                    std::shared_ptr<const UpdateRule> rule);
 
-  // The variables have the default again.
+  // Makes the variables use the default again.
   void Reset(absl::Span<const std::string> variables);
 
   // Returns null if there is none.
   const std::shared_ptr<const UpdateRule>& Of(absl::string_view variable) const;
 
-  // Returns whether one is a copy of the other, and neither has changed since.
+  // Returns true if one is a copy of the other and neither has changed since.
   bool IsCopyOf(const VariableRules& other) const {
     return rules_ == other.rules_;
   }
@@ -45,7 +45,7 @@ class VariableRules {
         by_variable;
   };
 
-  // Shared with copies, so replaced and never changed.
+  // Shared with copies, so it is replaced and never changed.
   std::shared_ptr<const Rules> rules_ = std::make_shared<Rules>();
 };
 

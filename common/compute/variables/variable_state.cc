@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// Of the variables that are wrong, so many are named.
+// Errors name at most this many of the invalid variables.
 constexpr size_t kNamedCountMax = 5;
 
 absl::StatusOr<TensorSlice> SliceOf(const VariableRows& rows) {
@@ -58,7 +58,7 @@ absl::Status CheckType(const TensorBundleReader& reader,
       type.ToString(), " there and ", variable.full_type.ToString(), " here"));
 }
 
-// All slots of the variable, and perhaps more.
+// Returns all slots of the variable, and possibly other tensors.
 absl::Span<const StoredTensor> SlotsOf(const TensorBundleReader& reader,
                                        absl::string_view variable) {
   const std::string no_slot = VariableSlotKey(variable, "");
@@ -77,15 +77,15 @@ absl::Span<const StoredTensor> SlotsOf(const TensorBundleReader& reader,
   return absl::MakeConstSpan(all).subspan(begin - all.begin(), end - begin);
 }
 
-// True if this is a weight and not what training keeps besides.
+// True if this is a weight and not other training state.
 bool IsWeight(const ObjectGraph::Variable& variable) {
   const std::string& root = variable.path.front();
   const std::string optimizer = OptimizerPath().front();
-  // A compiled model of Keras has its optimizer.
+  // A compiled Keras model contains its optimizer.
   const bool is_of_model =
       variable.path.size() > 1 && variable.path[1] == optimizer;
   if (root == optimizer || is_of_model) {
-    // The optimizer leads to the weights that it trains.
+    // The optimizer refers to the weights that it trains.
     return absl::StrContains(variable.key, "/_trainable_variables/") ||
            VariableNameOf(variable.key).has_value();
   }
@@ -93,7 +93,8 @@ bool IsWeight(const ObjectGraph::Variable& variable) {
          root != TrainingStatePath().front();
 }
 
-// As people call them. A shard, or a checkpoint of names alone, has no graph.
+// Returns names as users write them. A shard, or a checkpoint that has only
+// names, has no object graph.
 std::vector<std::string> VariablesOf(const TensorBundleReader& reader) {
   std::vector<std::string> names;
   const absl::StatusOr<ObjectGraph> graph = ObjectGraph::ReadFrom(reader);
@@ -110,8 +111,8 @@ std::vector<std::string> VariablesOf(const TensorBundleReader& reader) {
   return names;
 }
 
-// How many names stand ahead of `name` in `full_name`; none where it does not
-// end with it.
+// Returns the number of path components before `name` in `full_name`; nothing
+// if `full_name` does not end with `name`.
 std::optional<int> NamesAhead(absl::string_view full_name,
                               absl::string_view name) {
   if (!absl::ConsumeSuffix(&full_name, name)) return std::nullopt;
@@ -121,7 +122,8 @@ std::optional<int> NamesAhead(absl::string_view full_name,
   return static_cast<int>(std::count(full_name.begin(), full_name.end(), '/'));
 }
 
-// By the path of objects; an attribute may begin with an underscore.
+// Finds a variable by its object path. The last attribute may begin with an
+// underscore.
 absl::StatusOr<std::string> FindByPath(const ObjectGraph& graph,
                                        absl::string_view variable) {
   ObjectPath path = VariablePath(variable);
@@ -131,8 +133,9 @@ absl::StatusOr<std::string> FindByPath(const ObjectGraph& graph,
   return graph.FindVariable(path);
 }
 
-// By the name that the program gave the variable: of those that end alike the
-// one with the fewest names ahead, which are the model's.
+// Finds a variable by the name that the program gave it. Of several names that
+// end with `variable`, the one with the fewest components before it is the
+// model's.
 absl::StatusOr<std::string> FindByName(const TensorBundleReader& reader,
                                        const ObjectGraph& graph,
                                        absl::string_view variable) {
@@ -156,7 +159,7 @@ absl::StatusOr<std::string> FindByName(const TensorBundleReader& reader,
       "); give the layers of the saved model names of their own"));
 }
 
-// Null where the checkpoint lacks it.
+// Returns null if the checkpoint lacks the variable.
 absl::StatusOr<const StoredTensor*> FindStored(const TensorBundleReader& reader,
                                                absl::string_view variable) {
   const absl::StatusOr<std::string> key = FindVariableValue(reader, variable);
@@ -174,7 +177,7 @@ std::string FirstOf(const std::vector<std::string>& all) {
   return text;
 }
 
-// Of several variables; `there` are those of the checkpoint.
+// Returns one error about several variables.
 absl::Status Misfit(const TensorBundleReader& reader,
                     const std::vector<std::string>& missing,
                     const std::vector<std::string>& retyped) {

@@ -22,7 +22,7 @@ class TensorBundleWriter;
 // Rows of a variable: [begin, end) of the outermost
 // dimension. A scalar has one.
 struct VariableRows {
-  std::string variable;  // The whole one's name.
+  std::string variable;  // Name of the whole variable.
   TensorType full_type;
   int64_t begin = 0;
   int64_t end = 0;
@@ -36,7 +36,7 @@ struct VariableState {
   struct Slot {
     std::string name;
     // Of the dtype and shape of the rows. A slot of a whole variable may have
-    // a shape of its own.
+    // another shape.
     Tensor value;
   };
 
@@ -46,7 +46,7 @@ struct VariableState {
 };
 
 // Adds the state of `rows` to a checkpoint, under the names of
-// checkpoint_names.h. All parts of a variable are to be written, in any shards.
+// checkpoint_names.h. The caller writes all parts of a variable, in any shards.
 //   kInvalidArgument  the rows are not in the variable, or a tensor has another
 //                     type than they have
 //   others            as TensorBundleWriter
@@ -54,10 +54,10 @@ absl::Status WriteVariableState(const VariableRows& rows,
                                 const VariableState& state,
                                 TensorBundleWriter* writer);
 
-// The tensor that holds the value of `variable`: the one that
-// checkpoint_names.h says or, where TensorFlow wrote the checkpoint, the one
-// that its object graph gives a Keras model for this variable. There, in this
-// order:
+// Returns the key of the tensor with the value of `variable`: the key of
+// checkpoint_names.h or, if TensorFlow wrote the checkpoint, the key that its
+// object graph gives to this variable of a Keras model. In an object graph, the
+// lookup tries in this order:
 //   - the object at model/<name>, as of a subclassed model; an attribute may
 //     begin with an underscore ("dense/kernel" is model/dense/_kernel)
 //   - the variable that was called <name> or <model>/<name>, as of functional
@@ -68,25 +68,25 @@ absl::Status WriteVariableState(const VariableRows& rows,
 absl::StatusOr<std::string> FindVariableValue(const TensorBundleReader& reader,
                                               absl::string_view variable);
 
-// The state of `rows`, however the variable was sharded when it was written.
-// With `values_only`, or from a checkpoint that holds no more, there are no
-// slots and the count is 0.
-//   kInvalidArgument  it has another type there
+// Returns the state of `rows`, for any sharding of the checkpoint. With
+// `values_only`, or if the checkpoint has only values, there are no slots and
+// the count is 0.
+//   kInvalidArgument  it has another type in the checkpoint
 //   others            as FindVariableValue() and TensorBundleReader
 absl::StatusOr<VariableState> ReadVariableState(
     const TensorBundleReader& reader, const VariableRows& rows,
     bool values_only);
 
-// Returns false if a variable stays as it is when the checkpoint is restored:
-// the state of an optimizer (VariableSpec::is_optimizer_state) that is not
-// there, or with `values_only`.
+// Returns false if restoring the checkpoint leaves a variable unchanged: the
+// state of an optimizer (VariableSpec::is_optimizer_state) that the checkpoint
+// lacks, or with `values_only`.
 bool IsRestored(const TensorBundleReader& reader,
                 const proto::VariableSpec& spec, bool values_only);
 
-// True if the checkpoint has all of these variables, of these types. One error
-// tells what is wrong with all, the first few by name.
-//   kNotFound         variables are missing; names what is spelled alike
-//   kInvalidArgument  none is, but some have another type
+// Checks that the checkpoint has all of these variables, with these types. One
+// error covers all problems and names the first few variables.
+//   kNotFound         variables are missing; suggests similar names
+//   kInvalidArgument  no variable is missing, but some have another type
 //   others            as FindVariableValue()
 absl::Status CheckVariables(const TensorBundleReader& reader,
                             absl::Span<const VariableRows> variables);

@@ -67,7 +67,7 @@ absl::Status DeviceGradientReader::CopyToHost(const void* from, void* to,
                                               size_t size_bytes) {
   RETURN_IF_ERROR(stream_.Drain(Clock::Real()->Now() + kStepTimeout,
                                 "the gradients of a step"));
-  // Pageable memory: the bytes are there when the call returns.
+  // Pageable memory: the copy is complete when the call returns.
   return stream_.Copy(from, to, size_bytes);
 }
 

@@ -14,19 +14,19 @@
 
 namespace muster {
 
-// Enqueues a look at a gradient in the memory of the device: *found becomes 1
-// if an element is not finite, and stays as it is otherwise.
+// Enqueues a check of a gradient in the memory of the device. Sets *found to 1
+// if an element is not finite, and leaves it unchanged otherwise.
 //   errors  of the device
 absl::Status FindNonFinite(const Tensor& gradient, Device* device,
                            DeviceStream* stream, int32_t* found);
 
-// Reads gradients in the memory of a device, and of the host. Each call waits
-// for the work of the stream.
+// Reads gradients in the memory of a device or of the host. Each call waits for
+// the work of the stream.
 //
 // Errors are those of the device. Not thread-safe.
 class DeviceGradientReader final : public GradientReader {
  public:
-  // Both are borrowed.
+  // Borrows `device` and `stream`.
   DeviceGradientReader(Device* device, DeviceStream* stream)
       : device_(*device), stream_(*stream) {}
 

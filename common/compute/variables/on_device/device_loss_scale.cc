@@ -46,12 +46,12 @@ absl::StatusOr<DeviceLossScale::Decision> DeviceLossScale::TakeDecision() {
 
 absl::Status DeviceLossScale::Decide(absl::Span<const Tensor> gradients,
                                      const Tensor& scale) {
-  // The state knows of one step before.
+  // LossScaleState records only one step before this one.
   MUSTER_CHECK(unsettled_count() <= 1);
   ASSIGN_OR_RETURN(uint8_t* const memory,
                    found_.Get(&device_, &stream_, sizeof(int32_t)));
   auto* const found = reinterpret_cast<int32_t*>(memory);
-  bool are_finite = true;  // Those of the host.
+  bool are_finite = true;  // Of the gradients on the host.
   for (const Tensor& gradient : gradients) {
     if (!gradient.is_on_host() || !are_finite) continue;
     ASSIGN_OR_RETURN(are_finite, GradientReader().AreFinite({&gradient, 1}));

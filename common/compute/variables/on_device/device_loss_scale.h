@@ -18,40 +18,41 @@
 
 namespace muster {
 
-// Lets a device decide whether the gradients of a scaled loss are applied: not
-// if an element of one is not finite. The step counts of variables depend on
-// the decisions before, which the host may not know yet. It enqueues the
-// updates of a step for each number of steps that may have been skipped, and
-// variant() selects the right ones (LossScaleState).
+// Lets a device decide whether to apply the gradients of a scaled loss: it
+// drops them if an element of one is not finite. The step counts of variables
+// depend on earlier decisions, which may not have reached the host. So the host
+// enqueues the updates of a step once for each number of earlier steps that may
+// have been skipped, and variant() selects the right ones (LossScaleState).
 //
 // Errors are those of the device. Not thread-safe.
 class DeviceLossScale {
  public:
-  // Both are borrowed.
+  // Borrows `device` and `stream`.
   static absl::StatusOr<std::unique_ptr<DeviceLossScale>> Create(
       Device* device, DeviceStream* stream);
 
   // Enqueues the decision about a step with these gradients. `scale` is the
-  // float32 scalar, in the memory of the device, with which it was computed.
+  // loss scale of the step: a float32 scalar in the memory of the device.
   absl::Status Decide(absl::Span<const Tensor> gradients, const Tensor& scale);
-  // Of the last step that was decided, for the work that is enqueued next.
+  // The variant that the last decision selects, for the work that is enqueued
+  // next.
   const int32_t* variant() const { return &state()->variant; }
   const Tensor& gradient() const { return gradient_; }
 
-  // The number of steps that were decided and not settled.
+  // Number of decisions that are not settled.
   int unsettled_count() const { return static_cast<int>(unsettled_.size()); }
-  // Blocks until the first of them is decided on the device, and returns
-  // whether it was skipped.
+  // Blocks until the device has made the oldest unsettled decision. Returns
+  // true if the step was skipped.
   absl::StatusOr<bool> Settle();
-  // The same, for a step whose outcome is not read.
+  // As Settle(), without waiting for the outcome.
   void Forget();
-  // Forgets the last decision, of a step that has failed on the host.
+  // Discards the last decision, because its step has failed on the host.
   void ForgetLast();
 
  private:
-  // A decision.
+  // One decision of the device.
   struct Decision {
-    std::shared_ptr<Buffer> was_skipped;  // Pinned: an int32.
+    std::shared_ptr<Buffer> was_skipped;  // Pinned memory: an int32.
     std::unique_ptr<Event> done;
   };
 
@@ -66,7 +67,7 @@ class DeviceLossScale {
   Device& device_;
   DeviceStream& stream_;
   std::shared_ptr<Buffer> state_;  // A LossScaleState.
-  Tensor gradient_;                // In it.
+  Tensor gradient_;                // In state_.
   DeviceScratch found_;
   std::deque<Decision> unsettled_;
   std::vector<Decision> free_;

@@ -1,5 +1,5 @@
-// Optimizers update variables of a GPU as they update variables of the host: on
-// simulated GPUs.
+// Optimizers give the same results for variables on a simulated GPU as for
+// variables on the host.
 
 #include <cmath>
 #include <cstdint>
@@ -49,7 +49,7 @@ std::vector<OptimizerOptions> AllStages() {
            .ema_overwrite_frequency = 2}};
 }
 
-// Each optimizer with its defaults, and with every function that it has.
+// Each optimizer with its defaults, and with each of its options.
 std::vector<Optimizer> AllRules() {
   const OptimizerOptions decay = {.weight_decay = 0.01};
   std::vector<Optimizer> rules = {
@@ -90,14 +90,15 @@ std::vector<Optimizer> AllRules() {
   return rules;
 }
 
-// The device adds norms up in another order. All others give the same bits.
+// The device adds norms in another order. All other optimizers give the same
+// bits.
 double ToleranceOf(const Optimizer& optimizer) {
   const auto rule = UpdateRule::Create(optimizer);
   EXPECT_OK(rule.status());
   return (*rule)->needs_whole_variables() ? 1e-6 : 0;
 }
 
-// Norms are added up in another order than on the host.
+// The device adds norms in another order than the host.
 TEST_P(DeviceOptimizerTest, AppliesConstraintsAsTheHost) {
   for (const char* const text :
        {"max_norm { max_value: 1 axis: 0 }", "unit_norm { axis: [0, -1] }",
@@ -146,8 +147,8 @@ TEST_P(DeviceOptimizerTest, GivesTheBitsOfTheHost) {
   }
 }
 
-// Shapes that the kernels divide in several blocks, stacks of matrices among
-// them.
+// Shapes that the kernels split into several blocks, including stacks of
+// matrices.
 TEST_P(DeviceOptimizerTest, UpdatesVariablesOfManyBlocksByWholeRules) {
   for (const Optimizer& rule :
        {Adafactor({.learning_rate = 0.1}), Muon({.learning_rate = 0.1})}) {
@@ -189,7 +190,7 @@ TEST_P(DeviceOptimizerTest, SlotsRestoredWithAnotherShapeAreRefused) {
                                  "adafactor needs float32[5]")));
 }
 
-// Norms are those of the means.
+// Norms are those of the mean gradients.
 TEST_P(DeviceOptimizerTest, ClipsMeansOfAccumulatedGradients) {
   for (const GradientClipping& clipping :
        {GradientClipping{.clipvalue = 0.1}, GradientClipping{.clipnorm = 0.5},
@@ -213,7 +214,7 @@ TEST_P(DeviceOptimizerTest, ClipsMeansOfAccumulatedGradients) {
   }
 }
 
-// A batch without words still applies the sums of the batches before.
+// A batch without rows still applies the sums of the earlier batches.
 TEST_P(DeviceOptimizerTest, GradientOfNoRowsEndsAnUpdate) {
   Create("table", DType::kFloat32, {9, 4});
   SetOptimizer(Sgd({.learning_rate = 0.1},
@@ -234,7 +235,7 @@ TEST_P(DeviceOptimizerTest, GradientOfNoRowsIsConstrainedAsOnTheHost) {
   ExpectSameStates();
 }
 
-// In the middle of an update, to a store that has done nothing yet.
+// Restores in the middle of an update, into a store that has taken no step.
 TEST_P(DeviceOptimizerTest, RestoredSumsAndAveragesContinueEqually) {
   const Optimizer optimizer =
       Lamb({.learning_rate = 0.1},
@@ -260,8 +261,8 @@ TEST_P(DeviceOptimizerTest, RestoredSumsAndAveragesContinueEqually) {
   ExpectSameStates(1e-6);
 }
 
-// A step with invalid data, and the step that was enqueued behind it, change
-// neither variables nor sums nor averages.
+// A step with invalid data, and the step enqueued after it, change neither
+// variables nor sums nor averages.
 TEST_P(DeviceOptimizerTest, StagesDoNothingBehindAClosedGate) {
   for (const Optimizer& optimizer : {Lamb(), Adafactor(), Muon(),
                                      Adam({}, {.gradient_accumulation_steps = 2,
@@ -393,7 +394,7 @@ TEST_P(DeviceOptimizerTest, SteadyStepIsOneLaunchForEachDTypeAndPass) {
     for (const auto& [function, count] : counts) {
       if (function != "cuCtxSetCurrent") call_count += count;
     }
-    // No copy, no allocation, no wait.
+    // No copies, allocations or waits.
     EXPECT_EQ(call_count, launch_count + 2);
   }
 }

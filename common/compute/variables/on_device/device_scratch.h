@@ -12,11 +12,11 @@
 
 namespace muster {
 
-// Memory of a device for the work of one stream. Grows, and is kept from step
-// to step.
+// Memory of a device for the work of one stream. Grows as needed and is reused
+// in later steps.
 class DeviceScratch {
  public:
-  // Returns at least `size_bytes` bytes. What was there is lost.
+  // Returns at least `size_bytes` bytes, with undefined content.
   //   as DeviceMemory::Allocate()
   absl::StatusOr<uint8_t*> Get(Device* device, DeviceStream* stream,
                                size_t size_bytes);

@@ -39,7 +39,7 @@ class SessionOverHost final : public VariableSession {
     if (value.is_current) return value.tensor;
     RETURN_IF_ERROR(DeliverAll());
     ASSIGN_OR_RETURN(const Tensor on_host, host_->Read(variable));
-    // An earlier value of the step may still be in use.
+    // An earlier value of this step may still be in use.
     if (!IsReusable(value.tensor, on_host.type())) {
       value.tensor = Tensor();
       ASSIGN_OR_RETURN(value.tensor,
@@ -61,7 +61,7 @@ class SessionOverHost final : public VariableSession {
     Tensor rows_on_host(rows->dtype(), rows->shape());
     RETURN_IF_ERROR(host_->Gather(variable, indices_on_host, &rows_on_host));
     if (rows_on_host.type() != rows->type()) {
-      *rows = rows_on_host;  // The caller adds what it expected.
+      *rows = rows_on_host;  // The caller reports the mismatch.
       return absl::OkStatus();
     }
     return stream_.Copy(rows_on_host, rows);
@@ -91,10 +91,10 @@ class SessionOverHost final : public VariableSession {
     return host_->needs_loss_denominator();
   }
 
-  // Gather() and Update() of the host have returned it.
+  // Gather() and Update() of the host return data errors at once.
   absl::Status DataError(int) override { return absl::OkStatus(); }
 
-  // Its sessions get gradients of the device, and accumulate those of the host.
+  // The sessions within `host_` accumulate the copied gradients.
   GradientAccumulator* accumulator() override { return nullptr; }
 
   // The host applies the updates.
@@ -103,7 +103,8 @@ class SessionOverHost final : public VariableSession {
   absl::Status Commit() override {
     RETURN_IF_ERROR(DeliverAll());
     RETURN_IF_ERROR(host_->Commit());
-    // Memory of the caller, which may release it.
+    // Releases the caller's host tensors; tensors in pinned memory are kept for
+    // reuse.
     for (PendingUpdate& update : updates_) {
       for (Tensor* tensor : {&update.value, &update.indices}) {
         if (tensor->place().kind == PlaceKind::kHost) *tensor = Tensor();
@@ -117,7 +118,7 @@ class SessionOverHost final : public VariableSession {
     Tensor tensor;
     bool is_current = false;
   };
-  // Kept from step to step for its memory.
+  // Kept between steps to reuse its memory.
   struct PendingUpdate {
     int variable = -1;
     UpdateKind kind = UpdateKind::kAssign;

@@ -9,15 +9,16 @@
 
 namespace muster {
 
-// Lets a step on a device use any store of the host: a LocalVariableStore,
-// parameter servers. The result is a session over `host`, whose Read() and
-// Gather() give values in the memory of the device, and whose updates take
-// values and indices of both places.
+// Lets a step on a device use any store of the host, such as a
+// LocalVariableStore or parameter servers. Returns a session over `host`. Its
+// Read() and Gather() return values in the memory of the device. Its Update()
+// takes values and indices in the memory of the device or of the host.
 //
-// Work is enqueued on `stream`, which is that of the step. Gradients are copied
-// to pinned memory behind the step, and passed on in their order: when a later
-// update finds them copied, before a read of the variable, and by Commit().
-// So pushes to parameter servers begin while the device computes.
+// Enqueues work on `stream`, the stream of the step. Copies gradients to pinned
+// memory after the work enqueued so far, and passes them on in order: in a
+// later Update() that finds the copy complete, before a read of the variable,
+// or in Commit(). So pushes to parameter servers begin while the device
+// computes.
 //
 // `device` and `stream` are borrowed and outlive the session. Errors are also
 // those of DeviceStream; kDeadlineExceeded if the device does not finish the

@@ -30,7 +30,7 @@ using internal::SquaresParameters;
 using internal::UpdateItem;
 using internal::UpdateParameters;
 
-// The numbers are the same; launch.cc checks that they are.
+// Both enums have the same numbers; launch.cc checks it.
 ElementType ElementTypeOf(DType dtype) {
   return static_cast<ElementType>(dtype);
 }
@@ -240,7 +240,7 @@ void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
   if (count == 0) return;
   const auto slot = [&](int i) { return variable.slots[i].value.address(); };
   UpdateItem& item = pass->items.emplace_back();
-  // Items are compared as bytes.
+  // Clears padding: UploadItems() compares items as bytes.
   std::memset(static_cast<void*>(&item), 0, sizeof(item));
   item.variable = update.target_slot < 0 ? variable.value.address()
                                          : slot(update.target_slot);
@@ -264,7 +264,7 @@ void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
     item.row_elements = variable.row_elements();
   }
   item.type = ElementTypeOf(pass->dtype);
-  // Sums of gradients are not limited: their means are.
+  // Clipping applies to the mean of accumulated gradients, not to their sum.
   if (takes_mean || (takes_gradient && update.target_slot < 0)) {
     SetClipping(clipping, &item);
   }
@@ -272,7 +272,8 @@ void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
   pass->block_count += (count + kElements - 1) / kElements;
 }
 
-// The addresses are those of an earlier step, as a rule.
+// Usually the addresses are those of an earlier step, and the table of that
+// step is still on the device.
 absl::StatusOr<const UpdateItem*> DeviceUpdate::UploadItems() {
   const size_t size_bytes = items_.size() * sizeof(UpdateItem);
   for (int i = 0; i < kTables; ++i) {
@@ -396,7 +397,8 @@ absl::Status DeviceUpdate::ApplyPasses() {
   }
   if (items_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const UpdateItem* const items, UploadItems());
-  // Norms are those of the sums that this step completes.
+  // The norms are of the sums that this step completes, so the passes that add
+  // to sums come first.
   const UpdateItem* of_pass = items;
   for (const Pass& pass : passes) {
     if (pass.update.target_slot >= 0) {

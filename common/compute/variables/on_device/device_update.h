@@ -24,24 +24,24 @@
 
 namespace muster {
 
-// Rows that an update or a gather names by indices, on the device.
+// The rows that the indices of an update or a gather name, on the device.
 struct DeviceRows {
   internal::DeviceElements indices = {};
   const internal::RowLink* links = nullptr;
 };
 
-// Enqueues what changes variables, on one stream. Errors are those of the
-// device. Not thread-safe.
+// Enqueues changes of variables on one stream. Errors are those of the device.
+// Not thread-safe.
 class DeviceUpdate {
  public:
   DeviceUpdate(Device* device, DeviceStream* stream)
       : device_(*device), stream_(*stream), whole_update_(device, stream) {}
 
-  // Variables stay as they are where `gate` is closed.
+  // Leaves variables unchanged while `gate` is closed.
   void UseGate(internal::DeviceGate* gate) { condition_.gate = gate; }
 
-  // The next Apply() changes something only if *variant is `wanted`. Null: it
-  // always does.
+  // The next Apply() takes effect only if *variant is `wanted`. Null: it always
+  // takes effect.
   void UseVariant(const int32_t* variant, int wanted) {
     condition_.variant = variant;
     condition_.wanted_variant = wanted;
@@ -51,8 +51,8 @@ class DeviceUpdate {
   absl::Status Gather(const DeviceVariable& variable, const Tensor& indices,
                       internal::FaultRecord* fault, Tensor* rows);
 
-  // Prepares the use of rows by the functions below. `links` is memory of
-  // LinkBytes() of the number of indices.
+  // Prepares rows for the functions below. `links` is memory of
+  // LinkBytes(number of indices) bytes.
   static size_t LinkBytes(int64_t index_count) {
     return index_count * (sizeof(internal::RowLink) + 2 * sizeof(int32_t));
   }
@@ -60,29 +60,31 @@ class DeviceUpdate {
                         uint8_t* links, internal::FaultRecord* fault,
                         DeviceRows* rows);
 
-  // Adds rows that repeat, into `sums`, which has the size of `gradient`.
+  // Sums repeated rows into `sums`, which has the size of `gradient`.
   absl::Status SumRows(const DeviceVariable& variable, const Tensor& gradient,
                        const DeviceRows& rows, uint8_t* sums);
 
-  // Assigns to, adds to or subtracts from the variable, which is writable;
-  // `rows` is empty if all of it.
+  // Assigns to, adds to or subtracts from the variable, which is writable. An
+  // empty `rows` means the whole variable.
   absl::Status Change(UpdateKind kind, const Tensor& value,
                       const DeviceRows& rows, DeviceVariable* variable);
 
-  // Makes a gradient of the whole variable, at `dense`, from one of rows.
+  // Converts a sparse gradient to a dense one of the whole variable, at
+  // `dense`.
   absl::Status MakeDense(const DeviceVariable& variable, const Tensor& gradient,
                          const DeviceRows& rows, uint8_t* dense);
 
-  // Adds a gradient to those that Apply() applies, as the variable's `step`-th
-  // from 0. The variable is writable and has the slots of the rule. `count`
-  // elements at `gradient`: of the whole variable, or the sums of `rows`.
+  // Adds a gradient to those that Apply() applies. It is gradient number
+  // `step`, from 0, of the variable, which is writable and has the slots of the
+  // rule. `gradient` points to `count` elements: of the whole variable, or the
+  // sums of `rows`.
   void AddGradient(const UpdateRule& rule, uint8_t* gradient, int64_t count,
                    const DeviceRows& rows, const GradientClipping& clipping,
                    const DeviceVariable& variable, int64_t step);
-  // Applies them: for each pass of a rule, one launch for all of its variables
-  // of one dtype and one update count, or DeviceWholeUpdate for each of them;
-  // then the constraints, each of which is a launch. The rules and the
-  // variables must live until then.
+  // Applies the added gradients. Each pass of a rule takes one launch for all
+  // variables of the same dtype and update count, or a DeviceWholeUpdate for
+  // each of them. Then applies the constraints with one launch each. The rules
+  // and the variables must stay valid until Apply() returns.
   absl::Status Apply();
 
  private:
@@ -95,7 +97,7 @@ class DeviceUpdate {
     std::vector<internal::UpdateItem> items;
     int64_t block_count = 0;
   };
-  // Items of all passes, as they are on the device.
+  // Items of all passes, as uploaded to the device.
   struct ItemTable {
     std::vector<internal::UpdateItem> items;
     DeviceScratch memory;
@@ -104,20 +106,21 @@ class DeviceUpdate {
   template <typename Parameter>
   absl::Status Launch(const KernelImage& image, absl::string_view kernel,
                       const LaunchShape& shape, Parameter parameter);
-  // The passes of the rule over variables of `dtype` at `step`, in their order.
+  // Returns the passes of the rule over variables of `dtype` at `step`, in
+  // order.
   absl::Span<Pass> FindPasses(const UpdateRule& rule, DType dtype,
                               int64_t step);
   static void AddItem(const UpdateRule& rule, uint8_t* gradient, int64_t count,
                       const DeviceRows& rows, const GradientClipping& clipping,
                       const DeviceVariable& variable, Pass* pass);
   absl::StatusOr<const internal::UpdateItem*> UploadItems();
-  // Null if no gradient is limited by a norm.
+  // Returns null if no gradient is limited by a norm.
   absl::StatusOr<const double*> ClipFactors(const internal::UpdateItem* items);
   absl::StatusOr<const double*> LambRatios(const Pass& pass,
                                            const internal::UpdateItem* items);
   absl::Status ApplyPasses();
   absl::Status Constrain(const DeviceVariable& variable);
-  // `items` are those of the pass, and `factors` theirs, or null.
+  // `items` are the items of the pass; `factors` are their factors, or null.
   absl::Status LaunchPass(const Pass& pass, const internal::UpdateItem* items,
                           const double* factors);
   absl::Status ApplyWhole(const Pass& pass, const internal::UpdateItem* items,
@@ -127,14 +130,15 @@ class DeviceUpdate {
   DeviceStream& stream_;
   DeviceWholeUpdate whole_update_;
   internal::UpdateCondition condition_ = {};
-  // Of the next Apply(); the vectors keep their memory.
+  // State of the next Apply(); the vectors keep their memory.
   std::vector<const DeviceVariable*> constrained_;
   std::vector<Pass> passes_;
   size_t pass_count_ = 0;
   std::vector<UpdatePass> rule_passes_;
   std::vector<internal::UpdateItem> items_;
-  // Steps that add gradients up and steps that apply them take turns, and so do
-  // those of a loss scale and its gradients.
+  // Steps that accumulate gradients alternate with steps that apply them, and
+  // the items of a loss scale alternate with those of its gradients. One table
+  // each avoids uploads.
   static constexpr int kTables = 4;
   ItemTable tables_[kTables];
   int last_table_ = 0;

@@ -23,12 +23,13 @@ struct DeviceVariable {
   proto::VariableSpec spec;
   TensorType type;
   Tensor value;
-  Tensor spare;  // The value before, or invalid.
+  Tensor spare;  // The previous value, or invalid.
   std::vector<VariableState::Slot> slots;
-  // `slots` begins with the slots of `own_rule`, UpdateRuleFor() `slots_rule`.
+  // `slots` begins with the slots of `own_rule`, which is UpdateRuleFor() of
+  // `slots_rule` and this variable.
   std::shared_ptr<const UpdateRule> slots_rule;
   std::shared_ptr<const UpdateRule> own_rule;
-  int64_t update_count = 0;  // Gradients taken, applied or enqueued.
+  int64_t update_count = 0;  // Gradients whose updates are enqueued or done.
 
   int64_t row_count() const { return type.shape.dim(0); }
   int64_t row_elements() const {
@@ -42,14 +43,14 @@ absl::StatusOr<Tensor> AllocateOnDevice(Device* device, const TensorType& type,
                                         absl::string_view what,
                                         absl::string_view variable);
 
-// Lets `variable` own its value alone, so that work on `stream` may change it:
-// a step that has read the value keeps the old one.
+// Makes `variable` the only owner of its value, so that work on `stream` may
+// change it. A step that has read the value keeps the old one.
 //   as DeviceMemory::Allocate()
 absl::Status MakeWritable(Device* device, DeviceStream* stream,
                           DeviceVariable* variable);
 
-// Lets `rule` update the variable from now on: binds it, and makes its slots on
-// `stream` where they are missing.
+// Binds `rule` to the variable for the updates to come, and creates missing
+// slots on `stream`.
 //   kInvalidArgument  a slot was restored with another shape
 //   else              as DeviceMemory::Allocate()
 absl::Status MakeSlots(Device* device, DeviceStream* stream,

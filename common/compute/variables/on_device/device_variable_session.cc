@@ -34,7 +34,7 @@
 
 namespace muster {
 
-// Keeps updates until the step commits, or reads the variable again.
+// Keeps updates until the step commits or reads the variable again.
 class DeviceVariableStore::Session final : public VariableSession,
                                            public GatedSteps {
  public:
@@ -48,13 +48,13 @@ class DeviceVariableStore::Session final : public VariableSession,
                       Tensor* rows) override;
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
-  // One replica: its means are applied as they are.
+  // There is one replica, so its means are applied unchanged.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   bool needs_loss_denominator() const override { return false; }
   absl::Status SetLossDenominatorOnDevice(const Tensor&) override {
     return absl::OkStatus();
   }
-  // The device clips the mean of accumulated gradients.
+  // The session clips the mean of accumulated gradients itself.
   GradientAccumulator* accumulator() override { return nullptr; }
   absl::Status DataError(int call) override;
   absl::StatusOr<Tensor> DropUnlessFinite(
@@ -66,25 +66,25 @@ class DeviceVariableStore::Session final : public VariableSession,
  private:
   static constexpr int kNoScale = -1;
 
-  // Of a variable that takes gradients if they are finite.
+  // A loss scale: a variable that decides whether gradients are applied.
   struct LossScale {
     int variable = -1;
     std::unique_ptr<DeviceLossScale> on_device;
   };
-  // A count that a step has raised.
+  // A variable whose update count a step has raised by one.
   struct Counted {
     DeviceVariable* variable = nullptr;
     int loss_scale = kNoScale;
   };
-  // Kept from step to step for its memory.
+  // Kept between steps to reuse its memory.
   struct PendingUpdate {
     int variable = -1;
     UpdateKind kind = UpdateKind::kAssign;
     bool is_applied = false;
-    int loss_scale = kNoScale;  // In loss_scales_, of a gradient.
+    int loss_scale = kNoScale;  // Of a gradient: index in loss_scales_.
     Tensor value;
     Tensor indices;
-    // Of the whole variable, or the sums of `rows`.
+    // The gradient of the whole variable, or the sums of `rows`.
     uint8_t* gradient = nullptr;
     int64_t gradient_count = 0;
     DeviceRows rows;
@@ -102,7 +102,7 @@ class DeviceVariableStore::Session final : public VariableSession,
   absl::Span<PendingUpdate> pending() {
     return absl::MakeSpan(updates_).subspan(0, pending_count_);
   }
-  // Replaces a tensor of the host by one of the device, in `memory`.
+  // Replaces a host tensor by a copy in `memory` on the device.
   absl::Status ToDevice(DeviceScratch* memory, Tensor* tensor);
   absl::Status PrepareRows(const DeviceVariable& variable,
                            PendingUpdate* update);
@@ -112,10 +112,11 @@ class DeviceVariableStore::Session final : public VariableSession,
   absl::Status ApplyBeforeRead(int variable);
   // Applies the updates of `variable`, or of all if it is negative.
   absl::Status Apply(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
-  // What is applied together: gradients with one norm and one loss scale, if so
-  // many steps before that are not settled have been skipped.
+  // The updates that are applied together: those with one norm group and one
+  // loss scale, under the assumption that `variant` unsettled earlier steps
+  // have been skipped.
   struct Selection {
-    int variable = -1;  // As of Apply().
+    int variable = -1;  // As the parameter of Apply().
     int64_t norm_group = 0;
     int loss_scale = kNoScale;
     int variant = 0;
@@ -124,7 +125,8 @@ class DeviceVariableStore::Session final : public VariableSession,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
   absl::Status ApplyOne(int variant, PendingUpdate* update)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
-  // The count of a variable before an update, in a variant.
+  // Returns the update count of a variable before an update of this step, if
+  // `variant` unsettled earlier steps have been skipped.
   int64_t CountBefore(const DeviceVariable& variable, int loss_scale,
                       int variant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
@@ -133,26 +135,27 @@ class DeviceVariableStore::Session final : public VariableSession,
   DeviceStream& stream_;
   const std::vector<DeviceVariable*> variables_;
   const std::vector<GradientClipping> clipping_;  // By variable.
-  std::vector<int64_t> norm_groups_;              // All there are.
+  std::vector<int64_t> norm_groups_;              // Without duplicates.
   DeviceUpdate device_update_;
   SessionRules rules_;
   std::vector<PendingUpdate> updates_;
   size_t pending_count_ = 0;
-  // Variables whose gradients device_update_ has and has not applied.
+  // Variables whose gradients device_update_ holds and has not applied yet.
   std::vector<const DeviceVariable*> updated_;
-  // Values that the step reads: they do not change while they are here.
+  // Values that the step has read. The references keep them unchanged until
+  // Commit().
   std::vector<Tensor> reads_;
   StepFaults faults_;
   internal::DeviceGate* gate_ = nullptr;
-  // Those that DropUnlessFinite() has named, and the one it named last in this
-  // step.
+  // The loss scales that DropUnlessFinite() has named, and the index of the
+  // last one that it named in this step.
   std::vector<LossScale> loss_scales_;
   int loss_scale_ = kNoScale;
   std::vector<DeviceLossScale*> decided_;  // In this step.
-  // Whose counts ApplySelected() has raised for a variant above 0.
+  // Variables whose counts ApplySelected() has raised for a variant above 0.
   std::vector<DeviceVariable*> tried_;
-  // With a gate: the counts that the step that runs has raised, one by one, and
-  // those of the steps that are not settled.
+  // With a gate: the counts that the current step has raised, one entry for
+  // each increment, and those of the unsettled steps.
   std::vector<Counted> counted_;
   std::deque<std::vector<Counted>> unsettled_;
 };
@@ -178,7 +181,7 @@ DeviceVariableStore::Session::Session(DeviceVariableStore* store,
 absl::Status DeviceVariableStore::Session::BeginPart(uint64_t, int) {
   pending_count_ = 0;
   loss_scale_ = kNoScale;
-  // Of a step that has not been committed.
+  // The previous step was not committed if decisions are left.
   for (DeviceLossScale* const decided : decided_) decided->ForgetLast();
   decided_.clear();
   faults_.Clear();
@@ -204,7 +207,7 @@ absl::Status DeviceVariableStore::Session::Gather(int variable,
       CheckIndexType({found.spec.name(), found.type}, indices.dtype()));
   if (rows->dtype() != found.type.dtype ||
       !HasShapeOfRows(found.type, indices.shape(), rows->shape())) {
-    // The caller adds what it expected.
+    // The caller reports the mismatch.
     *rows = Tensor(found.type.dtype, ShapeOfRows(found.type, indices.shape()));
     return absl::OkStatus();
   }
@@ -222,7 +225,7 @@ absl::Status DeviceVariableStore::Session::ToDevice(DeviceScratch* memory,
   ASSIGN_OR_RETURN(uint8_t* const to, memory->Get(&store_.device_, &stream_,
                                                   tensor->size_bytes()));
   RETURN_IF_ERROR(stream_.Copy(tensor->address(), to, tensor->size_bytes()));
-  // The session's memory, which outlives the work.
+  // Wraps the session's memory, which outlives the work, without owning it.
   *tensor = Tensor(tensor->dtype(), tensor->shape(),
                    Buffer::Wrap(to, tensor->size_bytes(), [] {},
                                 {.kind = PlaceKind::kDevice}));
@@ -329,14 +332,15 @@ absl::Status DeviceVariableStore::Session::ApplyBeforeRead(int variable) {
 }
 
 absl::Status DeviceVariableStore::Session::Apply(int variable) {
-  // Gradients that are applied together have a norm together.
+  // Each norm covers gradients that are applied together, so there is one pass
+  // for each norm group.
   const int scale_count = static_cast<int>(loss_scales_.size());
   for (const int64_t norm_group : norm_groups_) {
     Selection selection{.variable = variable, .norm_group = norm_group};
     RETURN_IF_ERROR(ApplySelected(selection));
     for (int scale = 0; scale < scale_count; ++scale) {
       selection.loss_scale = scale;
-      // Without this step.
+      // Excludes the decision about this step.
       const int unsettled =
           loss_scales_[scale].on_device->unsettled_count() - 1;
       for (selection.variant = unsettled; selection.variant >= 0;
@@ -383,14 +387,14 @@ int64_t DeviceVariableStore::Session::CountBefore(
 absl::Status DeviceVariableStore::Session::ApplyOne(int variant,
                                                     PendingUpdate* update) {
   DeviceVariable& variable = Find(update->variable);
-  // Updates of one variable stay in order.
+  // Updates of the same variable are applied in order.
   if (std::find(updated_.begin(), updated_.end(), &variable) !=
       updated_.end()) {
     RETURN_IF_ERROR(device_update_.Apply());
     updated_.clear();
   }
   RETURN_IF_ERROR(MakeWritable(&store_.device_, &stream_, &variable));
-  update->is_applied = variant == 0;  // The last one.
+  update->is_applied = variant == 0;  // Variant 0 is the last one.
   if (!IsGradient(update->kind)) {
     return device_update_.Change(update->kind, update->value, update->rows,
                                  &variable);
@@ -436,7 +440,7 @@ absl::Status DeviceVariableStore::Session::Commit() {
   reads_.clear();
   RETURN_IF_ERROR(store_.BeginUse(&stream_));
   RETURN_IF_ERROR(Apply(/*variable=*/-1));
-  // Memory of the caller, which may release it.
+  // Releases the caller's tensors.
   for (PendingUpdate& update : pending()) {
     update.value = Tensor();
     update.indices = Tensor();
@@ -484,7 +488,7 @@ absl::Status DeviceVariableStore::Session::Settle(bool was_applied) {
     const absl::MutexLock lock(&store_.mutex_);
     for (const Counted& one : counted) --one.variable->update_count;
   }
-  // Its memory serves the step that comes next.
+  // The next step reuses the memory.
   counted.clear();
   if (counted_.capacity() == 0) counted_ = std::move(counted);
   return status;

@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// A step that takes longer is hanging.
+// A longer wait means that the device hangs.
 constexpr absl::Duration kTransferTimeout = absl::Minutes(10);
 
 absl::Status TypeError(const DeviceVariable& variable, absl::string_view what,
@@ -41,7 +41,7 @@ absl::Status CheckState(const DeviceVariable& variable,
   if (!state.value.IsValid() || state.value.type() != variable.type) {
     return TypeError(variable, "the value", state.value);
   }
-  // MakeSlots() checks the shapes, for which it knows the rule.
+  // MakeSlots() checks the shapes when it has the rule.
   for (const VariableState::Slot& slot : state.slots) {
     if (slot.value.IsValid() && slot.value.dtype() == variable.type.dtype) {
       continue;
@@ -94,7 +94,7 @@ absl::Status DeviceVariableStore::BeginUse(DeviceStream* stream) {
 }
 
 absl::Status DeviceVariableStore::EndUse(DeviceStream* stream) {
-  // Work of the last user is before this event, too.
+  // The event also covers the work of the previous user.
   RETURN_IF_ERROR(BeginUse(stream));
   last_user_ = stream;
   return stream->Record(used_.get());
@@ -120,7 +120,7 @@ absl::Status DeviceVariableStore::Download(std::vector<Tensor*> tensors) {
                               tensor->size_bytes());
     if (!status.ok()) break;
   }
-  // Also after an error: pinned memory is in use until then.
+  // Waits after an error, too: the copies use the pinned memory.
   status.Update(AwaitTransfers());
   RETURN_IF_ERROR(status);
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -211,7 +211,7 @@ absl::Status DeviceVariableStore::Assign(absl::string_view name,
                               UpdateKind::kAssign, value, Tensor(),
                               /*has_rule=*/false));
   ASSIGN_OR_RETURN(Tensor uploaded, Upload(value, "variable", name));
-  // The old value may be in use until then.
+  // Steps may use the old value until the wait ends.
   RETURN_IF_ERROR(BeginUse(transfers_.get()));
   RETURN_IF_ERROR(AwaitTransfers());
   variable->value = std::move(uploaded);
@@ -277,7 +277,7 @@ absl::Status DeviceVariableStore::RestoreState(absl::string_view name,
     ASSIGN_OR_RETURN(slot.value,
                      Upload(slot.value, "optimizer slot of variable", name));
   }
-  // The old state may be in use until then.
+  // Steps may use the old state until the wait ends.
   RETURN_IF_ERROR(BeginUse(transfers_.get()));
   RETURN_IF_ERROR(AwaitTransfers());
   variable->value = std::move(state.value);

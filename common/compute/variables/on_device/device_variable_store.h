@@ -30,17 +30,17 @@ class VariableSpec;
 
 // Variables in the memory of one GPU, with the slots of their optimizer.
 //
-// A step on the GPU reads values where they are, and its updates are kernels
-// that run behind it: no copies, and the host does not wait. All gradients of a
-// step are applied by one launch for each dtype and each pass of the rule. The
-// results are those of LocalVariableStore; norms, for clipping and for Lamb,
-// are equal within rounding.
+// A step on the GPU reads values in place, and its updates are kernels that run
+// after it on the stream. There are no copies, and the host does not wait. All
+// gradients of a step are applied by one launch for each dtype and each pass of
+// the rule. The results are those of LocalVariableStore; norms, for clipping
+// and for Lamb, are equal within rounding.
 //
-// Calls from outside of a step wait for the updates of the steps committed
-// before, and copy through pinned memory. What they return does not change.
+// Calls outside of a step wait for the updates of all committed steps, and copy
+// through pinned memory. Later steps do not change the returned tensors.
 //
-// Steps of several sessions may interleave. A value that a step reads does not
-// change until the step ends: an update writes a copy then.
+// Steps of several sessions may interleave. A value that a step has read does
+// not change until the step ends: another step's update writes a copy.
 //
 // Errors of all functions are also those of the device.
 class DeviceVariableStore final : public ReplicaVariables {
@@ -75,7 +75,7 @@ class DeviceVariableStore final : public ReplicaVariables {
                             VariableState state) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For steps on the host: values are copied at each read.
+  // For steps on the host: each read copies the value.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
@@ -90,11 +90,11 @@ class DeviceVariableStore final : public ReplicaVariables {
 
   absl::StatusOr<DeviceVariable*> Find(absl::string_view name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Lets `stream` continue after the work of all other streams on the
+  // Makes later work of `stream` wait for the work of all other streams on the
   // variables.
   absl::Status BeginUse(DeviceStream* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Later uses begin after what is enqueued on `stream`.
+  // Makes later uses wait for the work enqueued on `stream`.
   absl::Status EndUse(DeviceStream* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitTransfers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -108,9 +108,10 @@ class DeviceVariableStore final : public ReplicaVariables {
 
   Device& device_;
   mutable absl::Mutex mutex_;
-  // Of copies from outside of steps; nothing is enqueued between calls.
+  // For copies outside of steps. Nothing is enqueued between calls.
   const std::unique_ptr<DeviceStream> transfers_ ABSL_PT_GUARDED_BY(mutex_);
-  // The end of all uses so far, on the last stream that used the variables.
+  // Recorded on the last stream that used the variables; follows all uses so
+  // far.
   const std::unique_ptr<Event> used_ ABSL_PT_GUARDED_BY(mutex_);
   const DeviceStream* last_user_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<std::unique_ptr<DeviceVariable>> variables_

@@ -1,5 +1,5 @@
-// Variables of a GPU take the updates that variables of the host take: on
-// simulated GPUs.
+// The same updates give the same results for variables on a simulated GPU as
+// for variables on the host.
 
 #include "common/compute/variables/on_device/device_variable_store.h"
 
@@ -60,7 +60,7 @@ TEST_P(DeviceVariableStoreTest, AssignsAddsAndSubtracts) {
   ExpectSameStates();
 }
 
-// More rows than are sorted at once, in numbers that are no powers of two.
+// More rows than one sort handles, in counts that are not powers of two.
 TEST_P(DeviceVariableStoreTest, ManyRowsAreCombinedInTheOrderOfPositions) {
   Create("table", DType::kFloat32, {40, 3});
   SetOptimizer(Adam({.learning_rate = 0.1}));
@@ -135,7 +135,7 @@ TEST_P(DeviceVariableStoreTest, IndexOutOfRangeChangesNothing) {
                        on_device_->ReadState("matrix"));
   EXPECT_EQ(after.update_count, before.update_count);
   ExpectSame(after.value, before.value, 0);
-  // The next step is not affected.
+  // The error does not affect the next step.
   changes[3].indices.mutable_flat<int64_t>()[2] = 8;
   EXPECT_OK(RunStep(*device_session_, changes, /*on_device=*/true));
 }
@@ -198,7 +198,7 @@ TEST_P(DeviceVariableStoreTest, RestoredStateContinuesEqually) {
   RunBoth(ThreeGradients());
   for (const VariableUse& use : uses_) {
     ASSERT_OK_AND_ASSIGN(VariableState state, on_device_->ReadState(use.name));
-    // Slots are found by name.
+    // Restoring finds slots by name.
     std::swap(state.slots[0], state.slots[1]);
     ASSERT_OK(on_device_->Assign(
         use.name, Tensor::Zeros(state.value.dtype(), state.value.shape())));

@@ -16,16 +16,16 @@
 
 namespace muster {
 
-// Enqueues passes of update rules that see whole variables, on one stream: for
-// each variable several launches. Errors are those of the device. Not
-// thread-safe.
+// Enqueues the passes of update rules that need the whole variable at once, on
+// one stream. Each variable takes several launches. Errors are those of the
+// device. Not thread-safe.
 class DeviceWholeUpdate {
  public:
   DeviceWholeUpdate(Device* device, DeviceStream* stream)
       : device_(*device), stream_(*stream) {}
 
-  // Makes `pass`, one with sees_whole_variable, on a variable of `dtype` and
-  // `count` elements.
+  // Applies `pass`, which has sees_whole_variable, to a variable of `dtype`
+  // with `count` elements.
   absl::Status Apply(const UpdatePass& pass, DType dtype, int64_t count,
                      const internal::WholeItem& item);
 
@@ -34,8 +34,8 @@ class DeviceWholeUpdate {
                               int64_t count, const internal::WholeItem& item);
   absl::Status ApplyMuon(const MuonCoefficients& coefficients, int64_t count,
                          const internal::WholeItem& item);
-  // Lets *matrix, [rows, columns] with rows <= columns, have singular values
-  // near 1. *spare is a matrix of the same size; they change places.
+  // Makes the singular values of *matrix, [rows, columns] with rows <= columns,
+  // close to 1. *spare is a matrix of the same size; the call may swap the two.
   absl::Status Orthogonalize(const MuonCoefficients& coefficients, int64_t rows,
                              int64_t columns, uint8_t** matrix, uint8_t** spare,
                              uint8_t* squares);
@@ -50,7 +50,7 @@ class DeviceWholeUpdate {
 
   Device& device_;
   DeviceStream& stream_;
-  DType dtype_ = DType::kInvalid;  // Of the present pass.
+  DType dtype_ = DType::kInvalid;  // Of the current pass.
   DeviceScratch scratch_;
 };
 

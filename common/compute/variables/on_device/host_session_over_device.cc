@@ -48,7 +48,7 @@ class SessionOverDevice final : public VariableSession {
   GradientAccumulator* accumulator() override {
     return on_device_->accumulator();
   }
-  // Its caller's steps are on the host.
+  // No gate: the caller's steps run on the host.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override {
     RETURN_IF_ERROR(on_device_->Commit());
@@ -72,7 +72,7 @@ class SessionOverDevice final : public VariableSession {
 
   Device& device_;
   const std::unique_ptr<DeviceStream> stream_;
-  const std::unique_ptr<VariableSession> on_device_;  // On stream_.
+  const std::unique_ptr<VariableSession> on_device_;  // Uses stream_.
 };
 
 absl::Status SessionOverDevice::Gather(int variable, const Tensor& indices,
@@ -83,7 +83,7 @@ absl::Status SessionOverDevice::Gather(int variable, const Tensor& indices,
   RETURN_IF_ERROR(
       on_device_->Gather(variable, indices_on_device, &rows_on_device));
   if (rows_on_device.type() != rows->type()) {
-    *rows = rows_on_device;  // Told by the caller, who knows what it expects.
+    *rows = rows_on_device;  // The caller reports the mismatch.
     return absl::OkStatus();
   }
   return CopyToHost(rows_on_device, rows);

@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// A session for steps on the host over `on_device`, a session of `device` for
-// steps on `stream`: values are copied, and each call waits for the device
-// where its caller may look at the result. The opposite of
+// Returns a session for steps on the host over `on_device`, a session of
+// `device` for steps on `stream`. Copies values, and waits for the device in
+// each call whose result the caller may read. The opposite of
 // DeviceSessionOverHost(). `device` is borrowed.
 std::unique_ptr<VariableSession> HostSessionOverDevice(
     Device* device, std::unique_ptr<DeviceStream> stream,

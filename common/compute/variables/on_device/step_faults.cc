@@ -27,7 +27,8 @@ absl::StatusOr<internal::FaultRecord*> StepFaults::Add(
   auto* const record = reinterpret_cast<internal::FaultRecord*>(
                            blocks_[place / kRecordsPerBlock]->data()) +
                        place % kRecordsPerBlock;
-  // With a gate, the step before may not be done: what it finds stays.
+  // With a gate, the previous step may still run, so its fault must not be
+  // cleared.
   if (gate == nullptr) *record = internal::FaultRecord();
   if (record->gate != gate) record->gate = gate;
   calls_.push_back({variable, record});

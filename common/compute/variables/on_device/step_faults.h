@@ -12,17 +12,18 @@
 
 namespace muster {
 
-// The data errors that the kernels of one step find, in memory that the device
-// writes. Each call of a session has a place. Not thread-safe.
+// The data errors that the kernels of one step report, in memory that the
+// device writes. There is one record for each call of a session. Not
+// thread-safe.
 class StepFaults {
  public:
   void Clear() { calls_.clear(); }
 
-  // Adds a call that has no errors.
+  // Adds a call that cannot have data errors.
   void AddNone() { calls_.push_back({}); }
 
-  // Adds a call about rows of `variable`, and returns its record, which is
-  // clear unless an earlier step behind `gate` has found an error.
+  // Adds a call with indices into `variable` and returns its record. The record
+  // is clear unless an earlier step behind `gate` has found an error.
   //   as PinnedMemory::Allocate()
   absl::StatusOr<internal::FaultRecord*> Add(Device* device, int variable,
                                              internal::DeviceGate* gate);
@@ -30,7 +31,7 @@ class StepFaults {
   int call_count() const { return static_cast<int>(calls_.size()); }
   bool IsUnread() const;
 
-  // Returns what the record of a call says, and clears and forgets it.
+  // Returns the record of a call, then clears and releases it.
   internal::FaultRecord Take(int call, int* variable);
 
  private:

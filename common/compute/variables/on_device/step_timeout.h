@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// A step that takes longer is hanging.
+// A step that takes longer counts as hanging.
 inline constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 }  // namespace muster

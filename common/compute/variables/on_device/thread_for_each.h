@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// The shape of a launch of one thread for each of `count` elements, with
-// `parts` rows of blocks.
+// Returns the shape of a launch with one thread for each of `count` elements
+// and `parts` rows of blocks.
 inline LaunchShape ThreadForEach(int64_t count, uint32_t parts = 1) {
   constexpr int64_t kThreads = 256;
   return {.grid = {static_cast<uint32_t>((count + kThreads - 1) / kThreads),

@@ -56,7 +56,7 @@ class DeviceStoreTest : public ::testing::TestWithParam<uint64_t> {
     on_device_ = *std::move(store);
   }
 
-  // Begins again without variables.
+  // Starts over without variables.
   void Reset() {
     device_session_ = nullptr;
     host_session_ = nullptr;
@@ -97,7 +97,7 @@ class DeviceStoreTest : public ::testing::TestWithParam<uint64_t> {
     return {on_host_.get(), on_device_.get()};
   }
 
-  // Small numbers of both signs.
+  // Returns small numbers of both signs.
   Tensor Random(DType dtype, const Shape& shape) {
     Tensor tensor(dtype, shape);
     VisitNumber(dtype, [&]<typename T>() {
@@ -143,7 +143,7 @@ class DeviceStoreTest : public ::testing::TestWithParam<uint64_t> {
     return session.Commit();
   }
 
-  // A step with these updates, on the device and on the host.
+  // Runs a step with these updates on the device and on the host.
   void RunBoth(const std::vector<Change>& changes) {
     if (device_session_ == nullptr) {
       ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
@@ -166,7 +166,7 @@ class DeviceStoreTest : public ::testing::TestWithParam<uint64_t> {
     }
   }
 
-  // 0: the same bits.
+  // A tolerance of 0 requires the same bits.
   void ExpectSameStates(double tolerance = 0) {
     for (const VariableUse& use : uses_) {
       SCOPED_TRACE(use.name);
@@ -184,7 +184,8 @@ class DeviceStoreTest : public ::testing::TestWithParam<uint64_t> {
     }
   }
 
-  // More elements than a block of threads updates, and fewer.
+  // Creates variables with more and with fewer elements than one block of
+  // threads updates.
   void CreateThree() {
     Create("matrix", DType::kFloat32, {5, 7});
     Create("vector", DType::kFloat32, {1300});
