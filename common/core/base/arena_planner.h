@@ -24,13 +24,14 @@ class ArenaPlanner {
   explicit ArenaPlanner(size_t alignment_bytes = kCacheLineBytes)
       : alignment_bytes_(alignment_bytes) {}
 
-  // Returns the smallest gap that is large enough, otherwise the end.
+  // Places the block in the smallest hole that is large enough, otherwise at
+  // the end.
   Block Allocate(size_t size_bytes);
 
   // `block` was returned by Allocate() and is not free.
   void Free(const Block& block);
 
-  // The size that contains all blocks so far.
+  // The size of the memory that contains all blocks so far.
   size_t size_bytes() const { return size_bytes_; }
 
  private:
@@ -38,7 +39,7 @@ class ArenaPlanner {
   void RemoveHole(size_t offset_bytes);
 
   const size_t alignment_bytes_;
-  std::map<size_t, size_t> holes_;  // Size by offset; no two touch.
+  std::map<size_t, size_t> holes_;  // Size by offset; no two are adjacent.
   std::set<std::pair<size_t, size_t>> holes_by_size_;  // (size, offset)
   size_t size_bytes_ = 0;
 };

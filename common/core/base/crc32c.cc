@@ -41,7 +41,8 @@ uint64_t LoadWord(const uint8_t* data) {
   return word;
 }
 
-// Both of these work on the plain remainder: neither end is inverted.
+// RemainderByTable() and RemainderByInstruction() compute the plain remainder.
+// ExtendCrc32c() inverts the checksum before and after.
 uint32_t RemainderByTable(uint32_t crc, const uint8_t* data, size_t size) {
   for (; size >= 8; data += 8, size -= 8) {
     const uint64_t word = LoadWord(data) ^ crc;

@@ -9,12 +9,12 @@
 // buckets of categories in trained models depend on them.
 namespace muster {
 
-// FarmHash's Fingerprint64. Not secure against chosen bytes.
+// FarmHash's Fingerprint64. Anyone can choose bytes with equal fingerprints.
 //
 // Equivalent to: the hash of tf.strings.to_hash_bucket_fast.
 uint64_t Fingerprint64(absl::string_view bytes);
 
-// A fingerprint of two fingerprints, whose order counts.
+// Returns the fingerprint of two fingerprints. Their order matters.
 //
 // Equivalent to: FingerprintCat64 of TensorFlow, which crosses categories.
 uint64_t CombinedFingerprint(uint64_t first, uint64_t second);
@@ -26,7 +26,7 @@ struct SipHashKey {
 };
 
 // SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
-// 2012). Without the key, bytes that collide cannot be chosen.
+// 2012). A party without the key cannot choose bytes whose hashes collide.
 //
 // Equivalent to: the hash of tf.strings.to_hash_bucket_strong.
 uint64_t SipHash(const SipHashKey& key, absl::string_view bytes);

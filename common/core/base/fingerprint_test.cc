@@ -10,9 +10,10 @@
 namespace muster {
 namespace {
 
-// What TensorFlow's to_hash_bucket_fast and to_hash_bucket_strong (with the key
-// {1, 2}) give for 2^63 - 1 buckets and the first `size` bytes of the text. The
-// sizes cover each branch of the hashes, and both of its ends.
+// Results of TensorFlow's to_hash_bucket_fast and to_hash_bucket_strong (with
+// the key {1, 2}) for 2^63 - 1 buckets and the first `size` bytes of the text.
+// The sizes include the smallest and the largest size of each branch of the
+// hashes.
 struct Golden {
   size_t size;
   uint64_t fingerprint;

@@ -2,9 +2,9 @@
 #define COMMON_CORE_BASE_HOST_DEVICE_H_
 
 // For headers whose functions run on the host and in device kernels. Such
-// headers include no standard C++ header, which makes device code slow to
-// compile. Integers of fixed size and the functions of <math.h>, overloaded for
-// float and double, come from here.
+// headers include no standard C++ header, because those make device code slow
+// to compile. Integers of fixed size and the functions of <math.h>, overloaded
+// for float and double, come from here.
 
 #include <math.h>
 #include <stdint.h>

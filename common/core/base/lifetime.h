@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// A member of objects that others point to: tells whether the object still
-// exists at its address. Ends when the object is destroyed or moved from.
+// A member of an object that other objects point to. Records whether the object
+// still exists at its address. Ends when the object is destroyed or moved from.
 //
 // Not thread-safe, except for token().
 class Lifetime {
@@ -33,7 +33,7 @@ class Lifetime {
   std::shared_ptr<const char> token_ = std::make_shared<const char>();
 };
 
-// A pointer to an object of a program that the program may destroy before the
+// A pointer to an object that the program owns and may destroy before the
 // pointer. A value, cheap to copy.
 //
 // Destroying the object while another thread uses it is a data race, as with
@@ -48,13 +48,14 @@ class Borrowed {
 
   // Null if there is no object, or it is destroyed.
   T* get() const { return token_.expired() ? nullptr : object_; }
-  // The object exists.
+  // Requires that the object exists.
   T& operator*() const { return *get(); }
   bool is_destroyed() const { return object_ != nullptr && token_.expired(); }
   const std::string& name() const { return name_; }
 
   // Checks that `user`, named as in `model "sequential"`, may use the object.
-  //   kFailedPrecondition  it is destroyed; names both, and says what to do
+  //   kFailedPrecondition  the object is destroyed; the message names both
+  //                        objects and says what to do
   absl::Status Check(
       absl::string_view user,
       absl::string_view advice = "keep it at least as long") const {

@@ -7,8 +7,8 @@
 // each vector width; the first call selects the widest that the machine has.
 // For plain loops over arrays that the compiler vectorizes:
 //
-//   MUSTER_MULTIVERSION void AddFloats(int64_t count, const float* a, float*
-//   b);
+//   MUSTER_MULTIVERSION void AddFloats(int64_t count, const float* a,
+//                                      float* b);
 //
 // The function is neither a template nor inline, and its name is unique in the
 // program, even in an unnamed namespace: clang exports the resolver. Functions
@@ -19,8 +19,9 @@
 // If results must be bit-identical between machines, compile with
 // -ffp-contract=off.
 //
-// Empty where the loader cannot select a version (other processors), and under
-// sanitizers, whose runtime is not initialized yet at that time.
+// Expands to nothing where the loader cannot select a version (other
+// processors), and under sanitizers, whose runtime is not initialized yet when
+// the loader selects it.
 #if defined(__x86_64__) && defined(__linux__) && \
     !defined(ABSL_HAVE_ADDRESS_SANITIZER) &&     \
     !defined(ABSL_HAVE_MEMORY_SANITIZER) &&      \

@@ -5,25 +5,28 @@
 
 namespace muster {
 
-// Limits of nesting in text and files from outside. Readers refuse what is
-// nested deeper. graph_verifier.h has the limit of graphs inside each other.
+// Limits of nesting in text and files from outside the process. Readers reject
+// deeper nesting. graph_verifier.h has the limit of graphs inside each other.
 
-// Brackets of a text: JSON, or a text-format protobuf. No valid file of Muster,
-// Keras or TensorFlow needs half of it, and code that recurses over what was
-// parsed needs a few hundred bytes of stack for each level.
+// Maximum depth of brackets in a text: JSON, or a text-format protobuf. No
+// valid file of Muster, Keras or TensorFlow needs half of it. Code that
+// recurses over the parsed text needs a few hundred bytes of stack for each
+// level.
 inline constexpr int kNestingDepthMax = 256;
 
-// Messages of a job. Jobs are sent in protobuf's binary format, whose decoder
-// reads no more.
+// Maximum depth of messages inside each other in a job. Jobs are sent in
+// protobuf's binary format, whose decoder has the same limit.
 inline constexpr int kMessageDepthMax = 100;
 
-// Models and layers inside each other. Every pass over a model recurses through
-// its levels, with far larger frames than those of a parser.
+// Maximum depth of models and layers inside each other. Every pass over a model
+// recurses through its levels, with far larger stack frames than those of a
+// parser.
 inline constexpr int kModelDepthMax = 32;
 
-// Returns how many brackets, of "{}" and "[]", are open at the deepest place of
-// a JSON text. Those in texts do not count. Takes linear time and no memory, so
-// that a hostile text can be refused before it is parsed.
+// Returns the largest number of brackets, "{}" and "[]", that are open at one
+// place of a JSON text. Brackets inside strings do not count. Takes linear time
+// and allocates no memory, so that a hostile text can be rejected before it is
+// parsed.
 int JsonNestingDepth(absl::string_view text);
 
 }  // namespace muster

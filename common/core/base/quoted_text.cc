@@ -31,7 +31,8 @@ bool IsControl(uint32_t code) {
   return is_c0_or_c1 || separates_lines || changes_direction;
 }
 
-// Appends the character at the beginning of `text`. Returns its bytes.
+// Appends the character at the beginning of `text`. Returns its length in
+// bytes.
 size_t AppendPrintable(absl::string_view text, std::string* printable) {
   const size_t length = Utf8SequenceLength(text);
   if (length == 0) {
@@ -65,7 +66,7 @@ size_t Utf8SequenceLength(absl::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and what lies beyond Unicode.
+  // Overlong forms, surrogates, and values above U+10FFFF.
   const bool is_invalid =
       (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
       (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);

@@ -26,9 +26,9 @@ std::string Standardized(absl::string_view text, Standardize how) {
   return out;
 }
 
-// The bytes of a character of UTF-8 that may follow a first byte.
+// The UTF-8 sequences that can begin with one first byte.
 struct Sequence {
-  size_t size = 0;  // With the first byte; 0: no character begins with it.
+  size_t size = 0;  // Including the first byte; 0: no sequence begins with it.
   uint8_t second_min = 0x80;
   uint8_t second_max = 0xbf;
 };

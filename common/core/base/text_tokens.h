@@ -30,8 +30,9 @@ inline constexpr absl::string_view kSplitNames[] = {"none", "whitespace",
 
 // Returns the tokens of one row of texts. Lower case and punctuation are those
 // of ASCII; characters are those of UTF-8, and an invalid sequence of bytes is
-// one U+FFFD. N-grams of each length follow those of the length before, with a
-// space between their tokens; a row shorter than a length has none of it.
+// one U+FFFD. The n-grams of each length follow those of the previous length in
+// `ngrams`, with a space between their tokens. A row with fewer tokens than a
+// length has no n-grams of that length.
 //
 // Equivalent to: the preprocessing of keras.layers.TextVectorization.
 std::vector<std::string> TokensOf(absl::Span<const std::string> texts,

@@ -43,7 +43,8 @@ TEST(TextTokensTest, ReplacesInvalidSequences) {
   const TokenOptions options = {.standardize = Standardize::kNone,
                                 .split = Split::kCharacter};
   const std::string bad = "\xef\xbf\xbd";
-  // A lone continuation, an overlong form, a surrogate, a character cut off.
+  // A lone continuation byte, an overlong form, a surrogate, a truncated
+  // character.
   EXPECT_THAT(Tokenize("\x80"
                        "a",
                        options),

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// Positions that vector instructions compute together.
+// Number of positions that vector instructions compute together.
 constexpr int64_t kBlock = 16;
 
 // Philox() of kBlock consecutive positions, word by word: the compiler
@@ -47,7 +47,7 @@ struct Rounds {
   }
 };
 
-// Draws kBlock * 4 numbers for each of `count` blocks, from a position on.
+// Draws kBlock * 4 numbers for each of `count` blocks, beginning at `position`.
 MUSTER_MULTIVERSION void FillUniformBlocks(uint64_t key, uint64_t position,
                                            int64_t count, float* numbers) {
   Rounds rounds;
@@ -64,7 +64,7 @@ MUSTER_MULTIVERSION void FillUniformBlocks(uint64_t key, uint64_t position,
   }
 }
 
-// Draws fewer numbers than a position has, or than a block.
+// Draws the numbers that do not fill a position or a block.
 void FillOneByOne(uint64_t key, uint64_t first, absl::Span<float> numbers) {
   std::array<uint32_t, 4> words = {};
   for (size_t i = 0; i < numbers.size(); ++i) {

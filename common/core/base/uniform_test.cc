@@ -13,7 +13,8 @@ namespace {
 
 TEST(FillUniformTest, DrawsTheNumbersOfTheStream) {
   constexpr uint64_t kKey = 0x123456789abcdef;
-  // From every place in a position, and across 2^32 positions.
+  // Begins at each of the four numbers of a position, and crosses 2^32
+  // positions.
   for (const uint64_t first : {0, 1, 2, 3, 4, 61}) {
     for (const uint64_t base : {uint64_t{0}, (uint64_t{1} << 34) - 64}) {
       for (const size_t count : {0, 1, 2, 5, 63, 64, 65, 200}) {

@@ -22,12 +22,12 @@ absl::StatusOr<std::unique_ptr<CapturedGraph>> CapturedGraph::Capture(
     const WorkList& work, DeviceStream* stream) {
   auto captured = absl::WrapUnique(new CapturedGraph(stream));
   const driver::DriverApi& api = captured->context_.api();
-  // Other threads may wait for events meanwhile.
+  // With kThreadLocal, other threads may wait for events during the capture.
   RETURN_IF_ERROR(captured->Call("cuStreamBeginCapture",
                                  api.cuStreamBeginCapture_v2, stream->handle(),
                                  driver::CaptureMode::kThreadLocal));
   absl::Status status = captured->AddNodes(work);
-  // Also after an error: the stream leaves the capture.
+  // Ends the capture after an error, too, so that the stream leaves it.
   status.Update(captured->Call("cuStreamEndCapture", api.cuStreamEndCapture,
                                stream->handle(), &captured->graph_));
   if (!status.ok()) return absl::FailedPreconditionError(status.message());
@@ -74,7 +74,8 @@ absl::Status CapturedGraph::NoteNode(const WorkList& work, size_t i) {
 }
 
 absl::Status CapturedGraph::ReadCopies(const WorkList& work) {
-  // The driver says how it describes the memory of a copy.
+  // Update() changes only the addresses in the driver's own description of a
+  // copy.
   for (size_t i = 0; i < work.size(); ++i) {
     if (work.kind(i) != WorkList::Kind::kCopy) continue;
     RETURN_IF_ERROR(Call("cuGraphMemcpyNodeGetParams",

@@ -16,29 +16,29 @@
 
 namespace muster {
 
-// Work that the driver has captured: one call enqueues all of it.
+// Work that the driver has captured as a graph: one call enqueues all of it.
 //
-// Errors are kFailedPrecondition, with the words of the driver: the work has
-// not been enqueued, and can be, one item after the other. They never say that
-// the device is lost; that enqueueing does.
+// Errors are kFailedPrecondition, with the driver's message. After an error the
+// work has not been enqueued, and the caller can enqueue its items one by one.
+// An error never says that the device is lost; enqueueing the items does.
 //
 // Not thread-safe.
 // Equivalent to: CUgraphExec.
 class CapturedGraph {
  public:
-  // Captures all items of `work` on `stream`, which has nothing to do with
-  // another capture. The driver must have graphs. What the work uses outlives
-  // the result.
+  // Captures all items of `work` on `stream`, which takes part in no other
+  // capture. The driver must have graphs. All objects that the work uses
+  // outlive the result.
   static absl::StatusOr<std::unique_ptr<CapturedGraph>> Capture(
       const WorkList& work, DeviceStream* stream);
 
-  // The work of earlier launches is done.
+  // Requires that the work of earlier launches is done.
   ~CapturedGraph();
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
-  // Later launches do item i as `work` has it, which is like that of the
-  // capture: WorkList::IsLike().
+  // Makes later launches execute item i of `work` in place of the captured one.
+  // The two items are alike: WorkList::IsLike().
   absl::Status Update(size_t i, const WorkList& work);
 
   // Enqueues the work on the stream of the capture.
@@ -52,13 +52,14 @@ class CapturedGraph {
   absl::Status Call(absl::string_view function,
                     driver::Result (*pointer)(Parameters...),
                     Arguments... arguments);
-  // Enqueues the work in the capture.
+  // Enqueues the work on the capturing stream.
   absl::Status AddNodes(const WorkList& work);
   absl::Status NoteNode(const WorkList& work, size_t i);
   absl::Status ReadCopies(const WorkList& work);
 
   struct Node {
-    driver::GraphNodeHandle* handle = nullptr;  // Null: cannot be changed.
+    // Null if the node cannot be changed.
+    driver::GraphNodeHandle* handle = nullptr;
     driver::CopyNodeParameters copy;
   };
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Programmatic dependent launch needs it.
+// Required by programmatic dependent launch.
 constexpr int kOverlappingComputeCapability = 90;
 
 absl::Status CheckQuery(const driver::DriverApi& api, driver::Result result,
@@ -26,8 +26,9 @@ absl::Status CheckQuery(const driver::DriverApi& api, driver::Result result,
                                           : absl::InternalError(message);
 }
 
-// What cuLibraryLoadData() takes: code for the GPU, or under a simulated driver
-// the image itself, whose kernels are functions of this process.
+// Returns the argument of cuLibraryLoadData(): code for the GPU or, under a
+// simulated driver, the image itself, whose kernels are functions of this
+// process.
 const void* CodeOf(const KernelImage& image, const driver::DriverApi& api) {
   if (api.is_simulated) return &image;
   return image.fatbin.empty() ? nullptr : image.fatbin.data();
@@ -106,7 +107,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Create(
 }
 
 Device::~Device() {
-  // The driver is asked to release everything; no caller could act on an error.
+  // Releases everything. Errors are ignored: no caller could act on them.
   if (context_ == nullptr) return;
   const driver::DriverApi& api = context_->api();
   memory_ = nullptr;

@@ -24,16 +24,16 @@
 
 namespace muster {
 
-// What became of the work of steps: StepGraphs.
+// Counters of StepGraphs.
 struct GraphCounters {
   std::atomic<int64_t> captures = 0;
-  std::atomic<int64_t> launches = 0;  // Of graphs.
-  std::atomic<int64_t> updates = 0;   // Of nodes, between launches.
+  std::atomic<int64_t> launches = 0;  // Graph launches.
+  std::atomic<int64_t> updates = 0;   // Node updates between launches.
   // Graphs that could not be captured, changed or launched.
   std::atomic<int64_t> refusals = 0;
-  // Steps in which the host has a part, so that nothing is captured.
+  // Steps that include work of the host, so that nothing is captured.
   std::atomic<int64_t> host_steps = 0;
-  // Segments that are done in too many ways.
+  // Segments with more than StepGraphs::kVariantsMax variants.
   std::atomic<int64_t> unsteady_segments = 0;
 };
 
@@ -53,15 +53,15 @@ struct DeviceDescription {
   std::string ToString() const;
 };
 
-// Returns what the driver says of a GPU. DeviceDescription::name is empty.
+// Returns the driver's description of a GPU. DeviceDescription::name is empty.
 //   kInternal  an error of the driver
 absl::StatusOr<DeviceDescription> DescribePhysicalDevice(
     const driver::DriverApi& api, int ordinal);
 
-// One logical GPU of this process: a share of a physical one, with a memory
-// limit of its own. DeviceSet makes those of a program.
+// One logical GPU of this process: a share of a physical one, with a separate
+// memory limit. DeviceSet creates the devices of a program.
 //
-// Outlives everything that it makes. Thread-safe.
+// Outlives everything that it creates. Thread-safe.
 // Equivalent to: se::StreamExecutor, iree_hal_device_t,
 // tf.config.LogicalDevice.
 class Device {
@@ -89,12 +89,12 @@ class Device {
   // True if products and convolutions of float32 may round their operands to
   // TF32, which has 10 bits of mantissa, to be computed by tensor cores.
   bool tensor_float_32() const { return tensor_float_32_; }
-  // Whether steps may be captured as graphs: it is wanted, and the driver has
-  // the functions.
+  // True if steps may be captured as graphs: the program enables it, and the
+  // driver has the functions.
   bool captures_steps() const {
     return captures_steps_.load() && context_->api().has_graphs;
   }
-  // For steps that are prepared from now on.
+  // Applies to steps that are prepared from now on.
   void CaptureSteps(bool enabled) { captures_steps_ = enabled; }
   GraphCounters& graph_counters() { return graph_counters_; }
   DeviceMemory& memory() { return *memory_; }
@@ -102,7 +102,7 @@ class Device {
 
   absl::StatusOr<std::unique_ptr<DeviceStream>> CreateStream();
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent();
-  // One that knows when it was reached: Event::TimeSince().
+  // Creates an event that records when it is reached: Event::TimeSince().
   absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent();
 
   // Returns the kernel with this name, as `extern "C"` declares it. Loads the

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// After these, the driver answers every call of the process with the same.
+// True for errors that the driver then returns from every call of the process.
 bool LosesDevice(driver::Result result) {
   switch (result) {
     case driver::kDeviceUnavailable:

@@ -15,15 +15,15 @@ namespace muster {
 // Its content is the device's name.
 inline constexpr char kDeviceLostUrl[] = "type.muster/DeviceLost";
 
-// Calls of the driver for one device, with errors as statuses. Shared by the
-// classes of this room. Thread-safe.
+// Calls the driver for one device, and returns its errors as statuses. Shared
+// by the classes of this room. Thread-safe.
 class DeviceContext {
  public:
   struct Properties {
     int ordinal = 0;
     std::string name;
-    // The device can launch a kernel while the one before it runs: compute
-    // capability 9.
+    // True if the device can launch a kernel while the previous one runs:
+    // compute capability 9.
     bool overlaps_launches = false;
   };
 
@@ -40,7 +40,7 @@ class DeviceContext {
 
   // Calls a function in the device's context: Call("cuMemUnmap",
   // api().cuMemUnmap, address, size).
-  //   kResourceExhausted  no memory
+  //   kResourceExhausted  out of memory
   //   kUnavailable        the device is lost, with the payload kDeviceLostUrl
   //   kInternal           any other error of the driver
   // All name the device, the function and the driver's error.
@@ -72,7 +72,7 @@ class DeviceContext {
   }
 
   absl::Status ToStatus(driver::Result result, absl::string_view function);
-  // The message of that status. Does not note that the device is lost.
+  // Returns the message of that status. Does not mark the device as lost.
   std::string Describe(driver::Result result, absl::string_view function) const;
 
   // OK, or why the device is lost.

@@ -3,7 +3,7 @@
 
 #include "common/core/base/host_device.h"
 
-// The first include of a .cu file. nvcc knows the language of device
+// The first include of a .cu file. nvcc provides the language of device
 // kernels; for other compilers, the simulated GPU declares the part of it that
 // kernels may use.
 //
@@ -21,11 +21,11 @@
 
 #define MUSTER_SIMULATED_KERNELS(...)
 
-// Returns when the kernel ahead in the stream is done and its writes are
+// Returns when the previous kernel in the stream is done and its writes are
 // visible. The blocks of a kernel may be launched before that, so that
 // launching takes no time between two short kernels: "programmatic dependent
 // launch" in the CUDA C++ Programming Guide. A kernel that did not wait could
-// end before the one ahead of it, and the next one would begin too early.
+// end before the previous one, and the next kernel would begin too early.
 __device__ inline void AwaitPrecedingKernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

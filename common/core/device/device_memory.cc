@@ -15,7 +15,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kHoldersInErrorsMax = 5;
-// For freed memory, when there is no other. A step takes milliseconds.
+// Timeout of a wait for freed memory, when no other is left. A step takes
+// milliseconds.
 constexpr absl::Duration kFreedTimeout = absl::Seconds(30);
 constexpr uint8_t kPoison = 0xff;  // NaN in every floating-point format.
 
@@ -74,7 +75,7 @@ absl::Status DeviceMemory::Reserve() {
 DeviceMemory::~DeviceMemory() {
   const absl::MutexLock lock(&mutex_);
   MUSTER_CHECK(blocks_.empty());
-  // Nothing is left that an error could harm.
+  // Errors are ignored: no buffer is left that they could affect.
   const driver::DriverApi& api = context_.api();
   AwaitFreedBlocks();
   if (mapped_bytes_ > 0) {
@@ -180,8 +181,8 @@ void DeviceMemory::Free(uint8_t* data) {
       status = stream->Record(freed.events.back().get());
     }
     if (status.ok()) continue;
-    // Without an event it is unknown when the work ends. Only a lost device
-    // gets here, and nothing will be allocated on it.
+    // Without an event, the end of the work is unknown. This happens only on a
+    // lost device, and nothing will be allocated on it.
     freed.events.clear();
     break;
   }
@@ -192,7 +193,7 @@ void DeviceMemory::Free(uint8_t* data) {
 }
 
 void DeviceMemory::CollectFreedBlocks() {
-  // The work of a lost device has ended, too.
+  // On a lost device IsReached() fails. Its work has ended, too.
   const auto is_reached = [](const std::unique_ptr<Event>& event) {
     return event->IsReached().value_or(true);
   };

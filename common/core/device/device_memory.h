@@ -22,37 +22,37 @@ namespace muster {
 
 class DeviceContext;
 
-// For whom memory is allocated: {"arena of graph", "train_step"}.
+// The purpose of an allocation: {"arena of graph", "train_step"}.
 struct MemoryTag {
   absl::string_view what;
   absl::string_view name;
 };
 
-// Equivalent to: tf.config.experimental.get_memory_info, and the holders of
-// memory.
+// Equivalent to: tf.config.experimental.get_memory_info, with the holders of
+// memory in addition.
 struct MemoryReport {
   struct Holder {
     std::string tag;  // "arena of graph \"train_step\"".
     size_t size_bytes = 0;
   };
 
-  size_t current_bytes = 0;     // In blocks.
+  size_t current_bytes = 0;     // In allocated blocks.
   size_t peak_bytes = 0;        // The largest value of current_bytes.
   size_t mapped_bytes = 0;      // Taken from the GPU; grows, never shrinks.
-  size_t limit_bytes = 0;       // Of mapped_bytes.
+  size_t limit_bytes = 0;       // Maximum of mapped_bytes.
   std::vector<Holder> holders;  // By tag, the largest first.
 };
 
 // The memory of one logical device: a range of addresses, reserved once, to
-// which the GPU's memory is mapped in pieces as it is needed. There is one heap
-// without borders inside, so a large block fits however late it is requested.
+// which the GPU's memory is mapped in pieces as it is needed. The heap is
+// contiguous, so a large block fits however late it is requested.
 //
 // Thread-safe. Outlives its buffers.
 class DeviceMemory {
  public:
   struct Options {
     size_t limit_bytes = 0;
-    // Maps the limit at once. Otherwise the memory grows.
+    // If true, maps the limit at once. Otherwise the memory grows.
     bool maps_all = false;
     // Memory is mapped in multiples of this.
     size_t piece_bytes = 32 << 20;
@@ -71,19 +71,20 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   // Allocates uninitialized memory; under a simulated driver, all floats are
-  // NaN. Dropping the last reference frees it: at once, or when the work is
-  // done of which NoteUse() knows.
+  // NaN. Dropping the last reference frees it, once the work is done that
+  // NoteUse() has recorded.
   //   kResourceExhausted  the limit, or the memory of the GPU, is used up;
   //                       names the tag, the sizes, the limit and the largest
   //                       holders
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size_bytes,
                                                    const MemoryTag& tag);
 
-  // Work that is on `stream` when `buffer` is freed may use it. `buffer` is of
-  // this memory, and is freed before the stream ends.
+  // Records that work on `stream` may use `buffer`. When `buffer` is freed, its
+  // memory is not reused before the work on `stream` at that time is done.
+  // `buffer` is of this memory, and is freed before the stream is destroyed.
   void NoteUse(const Buffer& buffer, DeviceStream* stream);
 
-  // Whether the address is in the range of this memory.
+  // True if the address is in the range of this memory.
   bool Contains(const void* address) const {
     return reinterpret_cast<driver::Address>(address) - base_ <
            options_.limit_bytes;
@@ -99,7 +100,7 @@ class DeviceMemory {
     size_t size_bytes = 0;
     std::vector<DeviceStream*> streams;
   };
-  // A freed block, and the end of the work that uses it.
+  // A freed block, and the events that end the work that uses it.
   struct FreedBlock {
     ArenaPlanner::Block place;
     std::vector<std::unique_ptr<Event>> events;

@@ -76,7 +76,7 @@ DeviceSet& DeviceSet::OfProcess() {
 }
 
 DeviceSet::~DeviceSet() {
-  // Before the machine that simulates them.
+  // Destroys the devices before the machine that simulates them.
   const absl::MutexLock lock(&mutex_);
   logical_.clear();
 }

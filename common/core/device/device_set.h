@@ -28,8 +28,8 @@ struct LogicalDeviceOptions {
 };
 
 // The GPUs of a process: which physical ones it uses, into which logical ones
-// they are divided, and how their memory grows. Settings come first: the first
-// FindDevice() fixes them.
+// they are divided, and how their memory grows. The first FindDevice() fixes
+// these settings.
 //
 // By default all physical devices are visible, each is one logical device, and
 // memory grows as it is needed. (TensorFlow takes all memory at once;
@@ -38,28 +38,28 @@ struct LogicalDeviceOptions {
 // Thread-safe. Equivalent to: tf.config.
 class DeviceSet {
  public:
-  // Returns the driver, or why there is none.
+  // Returns the driver, or the reason why there is none.
   using FindDriver = std::function<absl::StatusOr<const driver::DriverApi*>()>;
 
-  // The devices of this process. Uses the machine's GPUs, unless
-  // UseSimulatedDevices() comes first. Lives as long as the process.
+  // Returns the devices of this process: the machine's GPUs, unless
+  // UseSimulatedDevices() is called first. Lives as long as the process.
   static DeviceSet& OfProcess();
 
-  // `find_driver` is called at the first need.
+  // `find_driver` is called when a driver is needed for the first time.
   explicit DeviceSet(FindDriver find_driver)
       : find_driver_(std::move(find_driver)) {}
   ~DeviceSet();
   DeviceSet(const DeviceSet&) = delete;
   DeviceSet& operator=(const DeviceSet&) = delete;
 
-  // Puts `count` simulated GPUs in the place of those of the machine.
+  // Uses `count` simulated GPUs in place of those of the machine.
   //   kInvalidArgument     count is less than 1
   //   kFailedPrecondition  the driver is in use
   absl::Status UseSimulatedDevices(int count);
 
-  // Lets the `occurrence`-th call of a function of the driver
-  // ("cuLaunchKernelEx"), and all later ones, fail with an uncorrectable error
-  // of memory, which loses the GPU. For tests.
+  // Makes the `occurrence`-th call of a function of the driver
+  // ("cuLaunchKernelEx"), and all later ones, fail with an uncorrectable memory
+  // error, which loses the GPU. For tests.
   //   kFailedPrecondition  no GPUs are simulated
   absl::Status FailSimulatedDevices(absl::string_view function,
                                     int64_t occurrence);
@@ -68,13 +68,13 @@ class DeviceSet {
   //   kUnavailable  there is none; says why
   absl::StatusOr<std::vector<DeviceDescription>> ListPhysicalDevices();
 
-  // The setters name physical devices by their position in that list. Errors of
-  // each:
+  // The setters name physical devices by their index in ListPhysicalDevices().
+  // Errors of each:
   //   kInvalidArgument     no such physical device
-  //   kFailedPrecondition  a device is in use: settings come first
+  //   kFailedPrecondition  a device is in use already
   //   kUnavailable         as ListPhysicalDevices()
 
-  // Logical devices are made of these, in this order.
+  // Sets the devices of which logical devices are made, in this order.
   //   kInvalidArgument  also: a device is named twice
   absl::Status SetVisibleDevices(absl::Span<const int> physical_indices);
   absl::Status SetMemoryGrowth(int physical_index, bool grows);
@@ -87,14 +87,14 @@ class DeviceSet {
   // True if products and convolutions of float32 may round their operands to
   // TF32, which has 10 bits of mantissa, to be computed by tensor cores. False
   // by default; TensorFlow's default is true.
-  //   kFailedPrecondition  a device is in use: settings come first
+  //   kFailedPrecondition  a device is in use already
   //
   // Equivalent to: tf.config.experimental.enable_tensor_float_32_execution().
   absl::Status EnableTensorFloat32(bool enabled);
 
-  // Whether steps that repeat their work are captured as CUDA graphs, where
-  // that is possible: StepGraphs. True by default. Also while devices are in
-  // use, for steps that are prepared from now on.
+  // Sets whether steps that repeat their work are captured as CUDA graphs, if
+  // that is possible: StepGraphs. True by default. May be called while devices
+  // are in use, and applies to steps that are prepared from then on.
   void CaptureSteps(bool enabled);
 
   // Returns the number of logical devices.
@@ -107,7 +107,7 @@ class DeviceSet {
   //   others            as Device::Create()
   absl::StatusOr<Device*> FindDevice(int index);
 
-  // As FindDevice().
+  // Errors are those of FindDevice().
   absl::StatusOr<MemoryReport> GetMemoryInfo(int index);
   absl::Status ResetPeakMemory(int index);
 
@@ -124,7 +124,7 @@ class DeviceSet {
     std::unique_ptr<MetricSource> metrics;  // Of the device.
   };
 
-  // Asks the driver once.
+  // Finds the driver and its devices, on the first call.
   absl::Status Discover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Physical*> FindPhysical(int index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,7 +142,8 @@ class DeviceSet {
   bool tensor_float_32_ ABSL_GUARDED_BY(mutex_) = false;
   bool captures_steps_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Logical> logical_ ABSL_GUARDED_BY(mutex_);  // When in use.
+  // Set once a device is in use.
+  std::vector<Logical> logical_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -87,7 +87,7 @@ TEST_F(DeviceSetTest, LogicalDevicesShareAPhysicalOne) {
   EXPECT_OK(devices_.ResetPeakMemory(1));
 }
 
-// The values of a gauge by the device in its labels.
+// Returns the values of the gauge `name` by the device in its labels.
 std::map<std::string, double> ValuesOf(absl::string_view name) {
   std::map<std::string, double> values;
   for (const MetricFamily& family : ReadMetrics()) {

@@ -15,9 +15,8 @@ namespace muster {
 
 class DeviceContext;
 
-// Memory of the host that a device reads and writes by itself, so that copies
-// do not block the host. Pinning takes milliseconds: freed memory is kept and
-// handed out again.
+// Host memory that a device reads and writes directly, so that copies do not
+// block the host. Pinning takes milliseconds: freed memory is kept and reused.
 //
 // Thread-safe. Outlives its buffers.
 class PinnedMemory {
@@ -27,18 +26,19 @@ class PinnedMemory {
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
-  // Allocates uninitialized memory. The caller drops it only after the work
-  // that uses it.
+  // Allocates uninitialized memory. The caller keeps it until the work that
+  // uses it is done.
   //   others  as DeviceContext::Call()
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size_bytes);
 
-  // Pins memory of another owner until the result is dropped, which comes
-  // before the memory goes. No other memory is on its pages.
+  // Pins memory of another owner until the result is dropped, which must happen
+  // before the memory is freed. The pages of the memory contain no other
+  // memory.
   //   kInvalidArgument  the memory does not begin at a page
   //   others            as DeviceContext::Call()
   absl::StatusOr<std::shared_ptr<void>> Pin(void* data, size_t size_bytes);
 
-  // Whether the address is in memory that was allocated or pinned here.
+  // True if the address is in memory that was allocated or pinned here.
   bool Contains(const void* address) const;
 
  private:
@@ -46,7 +46,8 @@ class PinnedMemory {
   mutable absl::Mutex mutex_;
   // Free blocks by size, which is a power of two.
   std::multimap<size_t, void*> free_ ABSL_GUARDED_BY(mutex_);
-  // The size of each block, free or not, or pinned, by its address.
+  // The size of each allocated block, free or in use, and of each pinned range,
+  // by address.
   std::map<const void*, size_t, std::less<>> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -11,10 +11,10 @@
 namespace muster {
 namespace {
 
-// A graph of less saves nothing.
+// A graph with fewer launches saves nothing.
 constexpr int kLaunchesMin = 2;
 
-// Lets the stream call the driver while this lives.
+// While this object exists, the stream calls the driver and not the recorder.
 class Bypass {
  public:
   Bypass(DeviceStream* stream, WorkRecorder* recorder)
@@ -54,7 +54,7 @@ absl::Status StepGraphs::EndStep() {
 }
 
 StepGraphs::Segment& StepGraphs::segment() {
-  // Earlier ones may have too little work to be noted.
+  // Earlier segments may be absent: they had too little work to be noted.
   if (segment_ >= segments_.size()) segments_.resize(segment_ + 1);
   return segments_[segment_];
 }
@@ -97,7 +97,7 @@ absl::Status StepGraphs::AddCopy(const void* from, void* to,
     current_.AddCopy(from, *from_memory, to, *to_memory, size_bytes);
     return TakeLast();
   }
-  // The bytes of pageable memory are read, or written, when the call returns.
+  // Pageable memory must have been read or written when the call returns.
   RETURN_IF_ERROR(Flush());
   const Bypass bypass(&stream_, this);
   return stream_.Copy(from, to, size_bytes);
@@ -166,7 +166,8 @@ void StepGraphs::Note() {
     }
   }
   if (variants.size() == kVariantsMax) {
-    // Work that was seen once, of a step unlike others.
+    // Replaces a variant that is not expected: it was seen in too few steps, or
+    // its graph failed.
     const auto unused = std::find_if(
         variants.begin(), variants.end(),
         [&](const auto& variant) { return !IsExpected(*variant); });

@@ -17,49 +17,49 @@
 
 namespace muster {
 
-// Enqueues the work of steps by few calls of the driver: work that steps repeat
-// is captured as a graph, and one call launches it.
+// Enqueues the work of steps with few calls of the driver: work that steps
+// repeat is captured as a graph, and one call launches it.
 //
 // The host computes what a step enqueues as it always does; between BeginStep()
 // and EndStep() the stream passes its work on to this class in place of the
-// driver. A step is divided into segments: events, waits of the host, and
-// copies of pageable memory are calls of the driver at once, and end a segment.
+// driver. A step is divided into segments: an event, a wait of the host, or a
+// copy of pageable memory calls the driver at once, and ends a segment.
 //
 // * A segment whose work is new is enqueued at once, and noted.
 // * Work that a segment had in kStepsBeforeCapture steps is expected again: it
 //   is held back until the segment ends, then captured, and launched.
-// * Later steps compare their work with it. What differs - arguments of
-//   kernels, addresses of copies - is changed in the graph before its launch.
-// * Work that is not as expected is enqueued at once, with all that was held
-//   back. So no step depends on a graph, and the device does the same work in
-//   the same order with and without graphs.
+// * Later steps compare their work with it. Differences - arguments of kernels,
+//   addresses of copies - are applied to the graph before its launch.
+// * Unexpected work is enqueued at once, after the work that was held back. So
+//   no step depends on a graph, and the device does the same work in the same
+//   order with and without graphs.
 // * A capture, a change or a launch that fails is logged once, and its work is
 //   never captured again.
 //
-// Segments that steps do in several ways, such as adding up gradients and
-// applying them, have a graph for each of them.
+// A segment with several variants, such as adding up gradients and applying
+// them, has a graph for each of them.
 //
 // Not thread-safe; one thread makes all calls of a step. Errors are those of
-// DeviceStream, of work that was held back, too.
+// DeviceStream, including errors of work that was held back.
 // Equivalent to: torch.cuda.CUDAGraph; the command buffers of XLA.
 class StepGraphs final : public WorkRecorder {
  public:
-  // How many steps do the same before it is captured.
+  // How many steps must do the same work before it is captured.
   static constexpr int kStepsBeforeCapture = 2;
-  // In how many ways a segment may be done.
+  // Maximum number of variants of a segment.
   static constexpr size_t kVariantsMax = 4;
 
-  // Both are borrowed. device->captures_steps().
+  // Both are borrowed. Requires device->captures_steps().
   StepGraphs(Device* device, DeviceStream* stream)
       : device_(*device), stream_(*stream) {}
-  // The work of steps is done if has_launched().
+  // If has_launched(), the work of the steps must be done.
   ~StepGraphs() override = default;
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
-  // The stream takes work of this thread only, until EndStep().
+  // Until EndStep(), the stream takes work of this thread only.
   void BeginStep();
-  // Enqueues what is held back. Also after an error.
+  // Enqueues the work that is held back. Call it after an error, too.
   absl::Status EndStep();
 
   // True if a graph has ever been launched.
@@ -74,9 +74,9 @@ class StepGraphs final : public WorkRecorder {
   absl::Status Flush() override;
 
  private:
-  // One way in which a segment is done.
+  // One way in which steps do a segment.
   struct Variant {
-    WorkList work;  // That of the graph if there is one.
+    WorkList work;  // The work of the graph if there is one.
     int step_count = 0;
     bool is_refused = false;
     std::unique_ptr<CapturedGraph> graph;
@@ -90,11 +90,11 @@ class StepGraphs final : public WorkRecorder {
   // Returns a variant that is expected and begins with `current_`, or kNone.
   int FindExpected() const;
   bool BeginsLike(const Variant& variant) const;
-  // Called behind each addition to `current_`.
+  // Called after each addition to `current_`.
   absl::Status TakeLast();
   // Enqueues `current_` from the item `first` on.
   absl::Status Enqueue(size_t first);
-  // Notes that the segment was done in the way of `current_`.
+  // Counts the work of `current_` as a variant of the segment.
   void Note();
   absl::Status LaunchGraph(Variant* variant);
   absl::Status UpdateAndLaunch(Variant* variant);
@@ -104,8 +104,9 @@ class StepGraphs final : public WorkRecorder {
   DeviceStream& stream_;
   std::vector<Segment> segments_;
   size_t segment_ = 0;
-  WorkList current_;  // Of the segment so far.
-  // The variant with which it is compared, while it is held back.
+  WorkList current_;  // The work of the segment so far.
+  // Index of the variant with which `current_` is compared while it is held
+  // back.
   int expected_ = kNone;
   bool has_launched_ = false;
   bool has_refused_ = false;

@@ -16,8 +16,8 @@
 namespace muster {
 namespace {
 
-// A thread that pauses wakes up late, by more than the step of a small model
-// takes; so short waits do not pause, and pauses are a part of the wait so far.
+// A paused thread wakes up late, by more than the step of a small model takes.
+// So short waits do not pause, and a pause lasts a fraction of the wait so far.
 constexpr absl::Duration kSpinTime = absl::Milliseconds(1);
 constexpr int kWaitsPerPause = 16;
 constexpr absl::Duration kPauseMax = absl::Milliseconds(1);
@@ -37,7 +37,7 @@ driver::Address AddressOf(const void* pointer) {
 }  // namespace
 
 Event::~Event() {
-  // There is no caller to tell, and nothing to lose.
+  // No caller can act on an error.
   (void)context_.TryCall(context_.api().cuEventDestroy_v2, handle_);
 }
 
@@ -58,8 +58,8 @@ absl::StatusOr<absl::Duration> Event::TimeSince(const Event& earlier) const {
 }
 
 DeviceStream::~DeviceStream() {
-  // Memory that the work uses may be freed next. The driver answers at once
-  // when the device is lost.
+  // The caller may free memory that the work uses. If the device is lost, the
+  // driver returns at once.
   (void)context_.TryCall(context_.api().cuStreamSynchronize, handle_);
   (void)context_.TryCall(context_.api().cuStreamDestroy_v2, handle_);
 }

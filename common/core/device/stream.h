@@ -73,12 +73,12 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   // Returns whether the work before the last Record() is done. Does not block.
-  // Polling ends in true, or in the error of the work.
+  // Repeated calls eventually return true, or the error of the work.
   absl::StatusOr<bool> IsReached() const;
 
-  // Returns the time from `earlier` to this one on the device. Both are of
-  // Device::CreateTimedEvent(), and are reached.
-  //   kInternal  one is not
+  // Returns the time from `earlier` to this event on the device. Both were
+  // created by Device::CreateTimedEvent(), and are reached.
+  //   kInternal  one of them is not
   absl::StatusOr<absl::Duration> TimeSince(const Event& earlier) const;
 
   driver::EventHandle* handle() const { return handle_; }
@@ -115,11 +115,11 @@ class DeviceStream {
   DeviceStream& operator=(const DeviceStream&) = delete;
 
   // Copies between any two places. Pinned host memory and device memory must
-  // stay unchanged, and must not be read, until the copy is done. From pageable
-  // memory of the host, the call returns when the bytes have been read; into
-  // it, when they have been written.
+  // stay unchanged, and must not be read, until the copy is done. A copy from
+  // pageable host memory returns when the bytes have been read; a copy to it
+  // returns when they have been written.
   absl::Status Copy(const void* from, void* to, size_t size_bytes);
-  // Copies elements. `to` has the type of `from`; neither is of strings.
+  // Copies elements. `to` has the type of `from`; strings are not supported.
   absl::Status Copy(const Tensor& from, Tensor* to);
 
   // Copies from memory of another device to memory of this one.
@@ -133,10 +133,10 @@ class DeviceStream {
                       absl::Span<const KernelArgument> arguments);
 
   // Lets a library enqueue work: `enqueue` gets the driver's stream and returns
-  // a status. It is called at once or, if the stream has a recorder, perhaps
-  // later and again, as long as the step's plan lives. Calls with the same
-  // addresses in `identity` enqueue the same work. Allocates nothing without a
-  // recorder.
+  // a status. It is called at once. If the stream has a recorder, it may be
+  // called later and again, as long as the step's plan lives. Calls with the
+  // same addresses in `identity` enqueue the same work. Allocates nothing
+  // without a recorder.
   template <typename Enqueue>
   absl::Status Call(std::initializer_list<const void*> identity,
                     Enqueue enqueue) {
@@ -159,7 +159,7 @@ class DeviceStream {
   // As AwaitEvent().
   absl::Status Drain(absl::Time deadline, absl::string_view what);
 
-  // Lets `recorder` take the work of this thread; null: the driver does.
+  // Passes the work of this thread to `recorder`; null: to the driver.
   void SetRecorder(WorkRecorder* recorder) {
     recorder_ = recorder;
     recording_thread_ =
@@ -167,12 +167,12 @@ class DeviceStream {
   }
 
   DeviceContext& context() const { return context_; }
-  // For work that no recorder takes.
+  // For work that bypasses the recorder.
   driver::StreamHandle* handle() const { return handle_; }
 
  private:
-  // That of this thread, or null. Memory that another thread frees records
-  // events.
+  // Returns the recorder if this is its thread, otherwise null. Another thread
+  // uses the stream when it frees memory: that records events.
   WorkRecorder* recorder() const {
     return recording_thread_.load(std::memory_order_relaxed) ==
                    std::this_thread::get_id()
@@ -181,18 +181,18 @@ class DeviceStream {
   }
   // Requires a recorder.
   absl::Status AddToRecorder(LibraryCall call);
-  // Enqueues what a recorder holds back.
+  // Enqueues the work that a recorder holds back.
   absl::Status Flush();
 
   DeviceContext& context_;
   driver::StreamHandle* const handle_;
   const std::unique_ptr<Event> drained_;
   std::atomic<std::thread::id> recording_thread_ = std::thread::id();
-  WorkRecorder* recorder_ = nullptr;  // Of that thread.
+  WorkRecorder* recorder_ = nullptr;  // For recording_thread_ only.
 };
 
 // Takes the work of a stream in place of the driver. All functions are called
-// by the thread that set it; errors are those of DeviceStream.
+// by the thread that called SetRecorder(). Errors are those of DeviceStream.
 class WorkRecorder {
  public:
   virtual ~WorkRecorder() = default;
@@ -205,7 +205,7 @@ class WorkRecorder {
   virtual absl::Status AddFill(void* to, uint8_t byte, size_t size_bytes) = 0;
   virtual absl::Status AddLibraryCall(LibraryCall call) = 0;
 
-  // When this returns, the driver has all work that was added.
+  // Enqueues all work that was added and is held back.
   virtual absl::Status Flush() = 0;
 };
 

@@ -77,7 +77,7 @@ void WorkList::ListAddresses(const Item& item,
   addresses->clear();
   size_t byte = item.first_byte;
   for (size_t i = 0; i < item.size_count; ++i) {
-    // The driver reads arguments only.
+    // The driver only reads arguments.
     addresses->push_back(const_cast<uint8_t*>(bytes_.data() + byte));
     byte += sizes_[item.first_size + i];
   }

@@ -15,8 +15,8 @@
 namespace muster {
 
 // Work of a stream in the order in which it was enqueued, with the bytes of all
-// arguments: it can be enqueued later, and compared with other work. Keeps its
-// memory from use to use. Not thread-safe.
+// arguments: it can be enqueued later, and compared with other work. Clear()
+// keeps the memory for reuse. Not thread-safe.
 class WorkList {
  public:
   // Memory that copies use.
@@ -36,20 +36,20 @@ class WorkList {
   Kind kind(size_t i) const { return items_[i].kind; }
   int launch_count() const { return launch_count_; }
 
-  // Enqueues item i. Errors as the function of DeviceStream.
+  // Enqueues item i. Errors are those of the DeviceStream function.
   absl::Status Enqueue(size_t i, DeviceStream* stream) const;
 
-  // True if item i of both differs in no more than what a node of a graph can
-  // take: the arguments of a kernel, the addresses of a copy.
+  // True if item i of both lists differs only in what a graph node can change:
+  // the arguments of a kernel, the addresses of a copy.
   bool IsLike(size_t i, const WorkList& other) const;
-  // True if, moreover, it is the same work.
+  // True if item i of both lists is the same work.
   bool IsSame(size_t i, const WorkList& other) const;
 
-  // The parameters of a node for item i, a launch. `addresses` holds what the
-  // result points to.
+  // Returns the parameters of a node for item i, a launch. `addresses` holds
+  // the array that the result points to.
   driver::KernelNodeParameters NodeParameters(
       size_t i, std::vector<void*>* addresses) const;
-  // Of item i, a copy.
+  // Return the addresses of item i, a copy.
   driver::Address CopyFrom(size_t i) const;
   driver::Address CopyTo(size_t i) const;
 
@@ -59,12 +59,12 @@ class WorkList {
     KernelFunction kernel;
     LaunchShape shape;
     // Arguments of a launch, or the identity of a library call: sizes in
-    // sizes_, bytes in bytes_, one behind the other.
+    // sizes_, bytes in bytes_, both consecutive.
     size_t first_size = 0;
     size_t size_count = 0;
     size_t first_byte = 0;
     size_t byte_count = 0;
-    // Of a copy or a fill.
+    // For a copy or a fill.
     const void* from = nullptr;
     void* to = nullptr;
     Memory from_memory = Memory::kDevice;
@@ -80,7 +80,7 @@ class WorkList {
   bool HaveSameBytes(const Item& item, const WorkList& other,
                      const Item& other_item) const;
 
-  std::vector<Item> items_;  // Of which size_ are in use.
+  std::vector<Item> items_;  // The first size_ are in use.
   size_t size_ = 0;
   int launch_count_ = 0;
   std::vector<size_t> sizes_;

@@ -8,10 +8,10 @@
 
 namespace muster {
 
-// Checks that this process can map `bytes` more, before a library is called
-// that does not check it. `what` needs them: "oneDNN". Costs nothing where
-// address space is not limited (`ulimit -v`).
-//   kResourceExhausted  names the limit, and how to raise it
+// Checks that this process can map `bytes` more bytes. Call it before a library
+// that does not check its allocations. `what` names the library in the error:
+// "oneDNN". Costs nothing if the address space is not limited (`ulimit -v`).
+//   kResourceExhausted  names the limit, and says how to raise it
 absl::Status CheckAddressSpace(size_t bytes, absl::string_view what);
 
 }  // namespace muster

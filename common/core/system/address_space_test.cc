@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// More than any process has mapped under ThreadSanitizer, which reserves
+// More bytes than any process maps, even under ThreadSanitizer, which reserves
 // terabytes.
 constexpr size_t kHuge = size_t{1} << 46;
 

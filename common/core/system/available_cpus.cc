@@ -20,13 +20,13 @@ namespace {
 
 constexpr double kUnlimitedCpus = std::numeric_limits<double>::infinity();
 
-// Empty if it cannot be read.
+// Returns the content of a kernel file; empty if it cannot be read.
 std::string TextIn(const std::string& path) {
   return ReadKernelFile(path).value_or("");
 }
 
-// Processors for "200000 100000": a quota and a period. kUnlimitedCpus for
-// "max", for -1, and for what is not understood.
+// Returns the number of processors for a quota and a period: 2 for "200000
+// 100000". kUnlimitedCpus for "max", for -1, and for text in another format.
 double Bandwidth(absl::string_view text) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
@@ -48,7 +48,7 @@ double BandwidthOfVersion1(const std::string& folder) {
                                 TextIn(folder + "/cpu.cfs_period_us")));
 }
 
-// The least bandwidth of `group` ("/a/b") and of the groups above it.
+// Returns the lowest bandwidth of `group` ("/a/b") and its ancestors.
 double LeastBandwidth(const std::string& hierarchy, std::string group,
                       double (*bandwidth)(const std::string& folder)) {
   double least = kUnlimitedCpus;
@@ -60,7 +60,8 @@ double LeastBandwidth(const std::string& hierarchy, std::string group,
   }
 }
 
-// Many sites let Slurm count processors without binding tasks to them.
+// At many sites Slurm counts processors without binding tasks to them, so the
+// affinity mask does not contain this limit.
 double SlurmCpuLimit() {
   const char* const step = getenv("SLURM_STEP_ID");
   const char* const granted = getenv("SLURM_CPUS_PER_TASK");

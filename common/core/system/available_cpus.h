@@ -5,10 +5,9 @@
 
 namespace muster {
 
-// Returns how many processors this process may use at once: those of its
-// affinity mask, or the CPU bandwidth of its control groups (version 1 and 2),
-// rounded up, or what Slurm grants a task of its step, if that is less. At
-// least 1.
+// Returns how many processors this process may use at once: the smallest of its
+// affinity mask, the CPU bandwidth of its control groups (version 1 and 2),
+// rounded up, and what Slurm grants to a task of its step. At least 1.
 //
 // Sources: sched_getaffinity(2); Linux' Documentation/admin-guide/cgroup-v2.rst
 // and Documentation/scheduler/sched-bwc.rst; srun(1), "Output environment
@@ -17,8 +16,8 @@ int AvailableCpus();
 
 namespace internal {
 
-// The least bandwidth, in processors, of the control groups that
-// `root`/proc/self/cgroup names, and of those above them, read from
+// Returns the lowest CPU bandwidth, in processors, of the control groups that
+// `root`/proc/self/cgroup names and of their ancestors, read from
 // `root`/sys/fs/cgroup. Infinite if there is no limit.
 double ControlGroupCpuLimit(const std::string& root);
 

@@ -79,7 +79,8 @@ TEST(AvailableCpusTest, WhatSlurmGrantsATaskCounts) {
   setenv("SLURM_CPUS_PER_TASK", "1", /*overwrite=*/1);
   const int cpus = AvailableCpus();
   if (CPU_COUNT(&mask) == 1) GTEST_SKIP() << "There is one processor.";
-  // Of the batch script, which may start several tasks itself.
+  // Outside of a step, the limit is that of the batch script, which may start
+  // several tasks itself. It is ignored.
   EXPECT_GT(cpus, 1);
   setenv("SLURM_STEP_ID", "0", /*overwrite=*/1);
   EXPECT_EQ(AvailableCpus(), 1);

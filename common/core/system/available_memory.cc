@@ -13,16 +13,16 @@
 namespace muster {
 namespace {
 
-// The number in an environment variable; 0 if it has none, and if it is too
-// large for a number of MiB.
+// Returns the number in an environment variable; 0 if the variable has none, or
+// one that is too large for a number of MiB.
 size_t NumberIn(const char* variable) {
   const char* const text = getenv(variable);
   uint32_t number = 0;
   return text != nullptr && absl::SimpleAtoi(text, &number) ? number : 0;
 }
 
-// Many sites let Slurm count memory without limiting that of tasks. It counts
-// by node or by processor. Memory "0" is all of the node.
+// At many sites Slurm counts memory without limiting that of tasks. It counts
+// by node or by processor. Memory "0" means all memory of the node.
 size_t SlurmMemoryBytes() {
   size_t mebibytes = NumberIn("SLURM_MEM_PER_NODE");
   if (mebibytes == 0) {

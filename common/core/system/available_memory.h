@@ -5,10 +5,10 @@
 
 namespace muster {
 
-// Returns the number of bytes that this process may use at most: the least of
-// the machine's memory, the limits of its control groups (version 1 and 2),
+// Returns the maximum number of bytes that this process may use: the smallest
+// of the machine's memory, the limits of its control groups (version 1 and 2),
 // what Slurm grants its job on this node, and its limit of address space
-// (`ulimit -v`). Does not consider what is in use.
+// (`ulimit -v`). Memory in use is not subtracted.
 //
 // Sources: getrlimit(2); sbatch(1), "Output environment variables".
 size_t AvailableMemoryBytes();

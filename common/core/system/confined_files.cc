@@ -21,14 +21,14 @@ namespace {
 
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
-// Empty: no confinement.
+// Unset if reads are not confined.
 std::optional<std::vector<std::string>>& Folders() {
   static auto* const folders = new std::optional<std::vector<std::string>>;
   return *folders;
 }
 
-// `path` without symbolic links, as far as it exists; empty if that cannot be
-// found out.
+// Returns `path` with symbolic links resolved, as far as it exists; empty if
+// resolving fails.
 std::string Canonical(const std::string& path) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);
@@ -38,8 +38,8 @@ std::string Canonical(const std::string& path) {
   return error ? "" : canonical.string();
 }
 
-// Opens a file below `root`. A link that takes the place of a folder after its
-// path was resolved is not followed.
+// Opens a file below `root`. Does not follow a link that replaced a folder
+// after its path was resolved.
 int OpenBelow(const std::string& root, const std::string& relative) {
   const int folder = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return -1;
@@ -48,7 +48,7 @@ int OpenBelow(const std::string& root, const std::string& relative) {
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   int file = static_cast<int>(
       syscall(SYS_openat2, folder, relative.c_str(), &how, sizeof(how)));
-  // Linux before 5.6, and sandboxes that do not know the call.
+  // Linux before 5.6 and some sandboxes lack the call.
   if (file < 0 && (errno == ENOSYS || errno == EPERM)) {
     file = openat(folder, relative.c_str(), kFlags | O_NOFOLLOW);
   }

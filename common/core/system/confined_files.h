@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 
 // Confines the files that input pipelines read to a few folders. A worker runs
-// the pipelines that another process sends, and must not open whatever they
-// name.
+// pipelines that another process sends, and must not open arbitrary files for
+// them.
 namespace muster {
 
 // From now on OpenToRead() opens only files below `folders`: absolute paths,
@@ -19,21 +19,22 @@ namespace muster {
 // opens every file.
 void ConfineReads(std::vector<std::string> folders);
 
-// Returns a descriptor as open(2) does with O_RDONLY, O_CLOEXEC and O_NONBLOCK,
-// which avoids waiting for a writer if `path` is a pipe: -1 with errno set if
-// the file cannot be opened.
+// Opens a file as open(2) does with O_RDONLY, O_CLOEXEC and O_NONBLOCK, which
+// avoids waiting for a writer if `path` is a pipe. Returns the descriptor, or
+// -1 with errno set if the file cannot be opened.
 //
-// Symbolic links are followed first, and it is the file at their end that must
-// be below the folders.
-//   kPermissionDenied  it is not; the message lists the folders and names the
-//                      flag --data_root, and is the same whether or not the
-//                      file exists
+// Symbolic links are followed first: the file at their end must be below the
+// folders.
+//   kPermissionDenied  the file is not below the folders; the message lists
+//                      them and names the flag --data_root, and is the same
+//                      whether or not the file exists
 absl::StatusOr<int> OpenToRead(const std::string& path);
 
-// Returns what ConfineReads() was given; unset if it was not called.
+// Returns the argument of ConfineReads(); unset if it was not called.
 const std::optional<std::vector<std::string>>& ConfinedFolders();
 
-// The error for a file or a URL that is not below them: kPermissionDenied.
+// Returns the error for a file or a URL that is not below the folders:
+// kPermissionDenied.
 absl::Status OutsideOfConfinedFolders(const std::string& path);
 
 }  // namespace muster

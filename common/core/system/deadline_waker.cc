@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Until the next attempt to end a wait whose mutex another thread holds.
+// Time until the next attempt to end a wait whose mutex another thread holds.
 constexpr std::chrono::milliseconds kRetryInterval(1);
 
 std::atomic<DeadlineWaker*> process_waker{nullptr};
@@ -20,7 +20,8 @@ std::atomic<DeadlineWaker*> process_waker{nullptr};
 }  // namespace
 
 DeadlineWaker::DeadlineWaker() {
-  // Signals are for the threads of the program.
+  // Blocks all signals in the new thread: they are for the threads of the
+  // program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -35,7 +36,8 @@ DeadlineWaker* DeadlineWaker::Start() {
 }
 
 DeadlineWaker& DeadlineWaker::Get() {
-  // A forked child has the memory of the waker and not its thread.
+  // A forked child inherits the memory of the waker but not its thread, so it
+  // starts its own.
   static const bool is_started = [] {
     Start();
     pthread_atfork(nullptr, nullptr, [] { process_waker = nullptr; });
@@ -95,9 +97,10 @@ DeadlineWaker::TimePoint DeadlineWaker::EndDueWaits() {
   for (auto it = waits_.begin(); it != waits_.end();) {
     const auto [deadline, wait] = *it;
     if (deadline > now) return std::min(next_look, deadline);
-    // Await() locks this object's mutex while it holds the wait's.
+    // Await() locks `mutex_` while it holds the mutex of the wait, so this
+    // thread only tries to lock the latter.
     if (TryToEnd(wait)) {
-      // The wait lasts until its thread has locked this object's mutex.
+      // `wait` stays valid: Await() must lock `mutex_` before it returns.
       it = waits_.erase(it);
     } else {
       next_look = now + kRetryInterval;

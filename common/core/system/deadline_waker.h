@@ -14,18 +14,19 @@ namespace muster {
 
 // Ends waits on absl::Mutex at deadlines of the monotonic clock.
 //
-// Abseil's own timed waits sleep on the realtime clock: when that is set back
-// by an hour, they last an hour longer. Here one thread of the process sleeps
-// until the earliest deadline, by the monotonic clock, and then makes the
-// condition true on which the waiting thread waits without a timeout.
+// Abseil's own timed waits sleep on the realtime clock: if that clock is set
+// back by an hour, they last an hour longer. Here the waiting threads wait
+// without a timeout. One thread of the process sleeps until the earliest
+// deadline by the monotonic clock, and then makes the condition of that wait
+// true.
 //
 // Thread-safe.
 class DeadlineWaker {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // The one of this process; starts its thread. A forked child gets its own.
-  // Lives as long as the process.
+  // Returns the waker of this process, and starts its thread on first use. A
+  // forked child gets its own. Lives as long as the process.
   static DeadlineWaker& Get();
 
   DeadlineWaker(const DeadlineWaker&) = delete;
@@ -54,10 +55,11 @@ class DeadlineWaker {
   void RunLoop();
   // False if another thread holds the mutex of the wait.
   static bool TryToEnd(Wait* wait);
-  // Ends the waits whose deadline is reached. Returns when to look again.
+  // Ends the waits whose deadline is reached. Returns the time of the next
+  // check.
   TimePoint EndDueWaits();
 
-  // Locked after the mutexes of waits, except by TryLock().
+  // Locked after the mutexes of waits, unless those are locked by TryLock().
   std::mutex mutex_;
   std::condition_variable earlier_deadline_;
   std::set<std::pair<TimePoint, Wait*>> waits_;

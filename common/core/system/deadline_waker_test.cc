@@ -24,9 +24,9 @@ std::atomic<int> realtime_wait_count{0};
 
 }  // namespace
 
-// Abseil makes its futex calls through this function of the C library. To a
-// wait until a time of the realtime clock, a clock that was set back by an hour
-// is a deadline that is an hour later.
+// Replaces the function of the C library through which Abseil makes its futex
+// calls. Adds an hour to the deadline of each wait on the realtime clock, as if
+// that clock had been set back by an hour.
 extern "C" long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

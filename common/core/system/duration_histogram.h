@@ -8,9 +8,10 @@
 
 namespace muster {
 
-// Percentiles of any number of durations in a fixed amount of memory. Buckets
-// grow by 2%, so a percentile is right within 1%. From 100 ns to a day; what
-// lies outside counts as the end it lies behind. Not thread-safe.
+// Computes percentiles of any number of durations in a fixed amount of memory.
+// Buckets grow by 2%, so a percentile is accurate to 1%. Durations below 100 ns
+// count as 100 ns, and those above the last bucket, about 30 hours, count in
+// that bucket. Not thread-safe.
 class DurationHistogram {
  public:
   // Adds `duration` `count` times.
@@ -18,7 +19,8 @@ class DurationHistogram {
 
   int64_t count() const { return count_; }
   absl::Duration total() const { return total_; }
-  // The duration that `percent` of them do not exceed; zero when empty.
+  // Returns the duration that `percent` of the durations do not exceed; zero if
+  // there are none.
   absl::Duration Percentile(double percent) const;
 
  private:

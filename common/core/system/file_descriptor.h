@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// Owns an open file and closes it. -1 is none.
+// Owns an open file and closes it. -1 stands for no file.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -25,7 +25,7 @@ class FileDescriptor {
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
 
-  // Leaves the file to the caller, which closes it.
+  // Transfers the file to the caller, which closes it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

@@ -27,10 +27,10 @@
 namespace muster {
 namespace {
 
-// A longer message is kept in part for ReadRecentProblems().
+// ReadRecentProblems() returns longer messages truncated.
 constexpr size_t kKeptMessageBytesMax = 2000;
 constexpr size_t kDefaultTerminalWidth = 80;
-// Of lines that wait for the file.
+// Limit of the lines that wait to be written to the file.
 constexpr size_t kPendingBytesMax = size_t{64} << 10;
 
 struct Sink {
@@ -41,7 +41,8 @@ struct Sink {
   int64_t error_count ABSL_GUARDED_BY(mutex) = 0;
 
   absl::Mutex file_mutex;
-  // Null: none is named yet. Used by the thread that has set `is_writing`.
+  // Null until WriteLogToFile() opens it. Written by the thread that has set
+  // `is_writing`, without the mutex.
   std::unique_ptr<RotatingLog> file ABSL_GUARDED_BY(file_mutex);
   std::string pending_lines ABSL_GUARDED_BY(file_mutex);
   bool is_writing ABSL_GUARDED_BY(file_mutex) = false;
@@ -55,7 +56,8 @@ Sink& GlobalSink() {
 
 std::atomic<LogSeverity> minimum_severity{LogSeverity::kInfo};
 std::atomic<LogFormat> format{LogFormat::kText};
-// The newest line of a wait stands at the cursor of the terminal.
+// True if the last line on the terminal is a line of a WaitLine, which the next
+// one replaces.
 std::atomic<bool> terminal_has_open_line{false};
 
 void WriteToStderr(absl::string_view text) {
@@ -66,8 +68,8 @@ void WriteToStderr(absl::string_view text) {
   }
 }
 
-// Writes the lines that wait, unless another thread does. A disk that stands
-// still holds up one thread and no other that logs.
+// Writes the pending lines, unless another thread is writing. A disk that does
+// not respond blocks that thread only, and no other thread that logs.
 void WritePendingLines(Sink& sink) {
   std::string lines;
   for (bool is_first = true;; is_first = false) {
@@ -95,7 +97,7 @@ void WriteToFile(absl::string_view line) {
   WritePendingLines(sink);
 }
 
-// Ends the line of a wait that stands on the terminal.
+// Writes `line`. First ends the line of a WaitLine on the terminal.
 void WriteLine(absl::string_view line) {
   const bool ends_another =
       terminal_has_open_line.exchange(false, std::memory_order_relaxed);
@@ -103,9 +105,9 @@ void WriteLine(absl::string_view line) {
   WriteToFile(line);
 }
 
-// The columns of the terminal to which this process may write a line that it
-// replaces later; 0 if there is none. Several processes in its background would
-// replace each other's lines.
+// Returns the number of columns of the terminal to which this process may write
+// a line that it replaces later; 0 if there is none. Background processes get
+// 0, because they would replace each other's lines.
 size_t TerminalWidth() {
   winsize size = {};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return 0;
@@ -113,8 +115,9 @@ size_t TerminalWidth() {
   return size.ws_col == 0 ? kDefaultTerminalWidth : size.ws_col;
 }
 
-// `line` is for the file, and for a terminal that the shorter `text` does not
-// fit.
+// Writes `text` over the previous line of the wait on the terminal, and appends
+// `line` to the file. Writes `line` to both if `text` does not fit on the
+// terminal.
 void WriteWaitLine(absl::string_view text, absl::string_view line) {
   if (text.size() >= TerminalWidth()) {
     WriteLine(line);
@@ -153,8 +156,8 @@ std::string JsonString(absl::string_view text) {
   return json;
 }
 
-// The message as text: what it quotes cannot change a terminal, and its further
-// lines do not look like those of other messages.
+// Returns the message as text. Characters in it cannot change a terminal, and
+// its further lines are indented, so that they do not look like other messages.
 std::string TextOf(absl::string_view message) {
   return absl::StrReplaceAll(PrintableText(message), {{"\n", "\n  "}});
 }
@@ -171,7 +174,7 @@ absl::string_view NameOf(LogSeverity severity) {
   return "ERROR";
 }
 
-// `file` is empty for a line of no LOG().
+// `file` is empty for a line of WriteLogLine().
 std::string JsonLine(LogSeverity severity, absl::Time time,
                      absl::string_view task, absl::string_view file, int line,
                      absl::string_view message) {

@@ -9,12 +9,13 @@
 #include "absl/time/time.h"
 #include "common/core/system/log.h"
 
-// How LOG() writes, and what it has written. All functions are thread-safe.
+// The format of LOG(), and the latest problems that it has logged. All
+// functions are thread-safe.
 namespace muster {
 
 enum class LogFormat {
-  // "W1123 04:31:46.123] worker 1: ps 0 is lost". Names no source line: users
-  // read it. A failed MUSTER_CHECK names its own.
+  // "W1123 04:31:46.123] worker 1: ps 0 is lost". Contains no source line,
+  // because users read it. A failed MUSTER_CHECK prints its own source line.
   kText,
   // One JSON object a line: {"time":"2026-11-23T04:31:46.123Z",
   // "severity":"WARNING","task":"worker 1","file":"coordinator/x.cc","line":7,
@@ -36,8 +37,8 @@ struct LogRecord {
   std::string message;
 };
 
-// The latest warnings and errors of this process, oldest first, and how many
-// there have been in total.
+// The latest warnings and errors of this process, oldest first, and the total
+// number of each.
 struct RecentProblems {
   static constexpr size_t kRecordsMax = 50;
 

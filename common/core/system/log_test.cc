@@ -76,7 +76,8 @@ TEST_F(LogTest, EscapesJson) {
             "\"one\\ntwo\\u0009\\u0001\\u007f\"}\n");
   EXPECT_EQ(message("\xC3\xBC \xE2\x82\xAC \xF0\x9F\x98\x80"),
             "\"\xC3\xBC \xE2\x82\xAC \xF0\x9F\x98\x80\"}\n");
-  // Not UTF-8: a lone byte, an overlong slash, a surrogate, an end in between.
+  // Not UTF-8: a lone byte, an overlong slash, a surrogate, a truncated
+  // sequence.
   EXPECT_EQ(message("\xFF"), "\"\\ufffd\"}\n");
   EXPECT_EQ(message("\xC0\xAF"), "\"\\ufffd\\ufffd\"}\n");
   EXPECT_EQ(message("\xED\xA0\x80"), "\"\\ufffd\\ufffd\\ufffd\"}\n");
@@ -135,11 +136,11 @@ TEST_F(LogTest, AFileGetsWhatWasLoggedBeforeItWasNamed) {
   EXPECT_FALSE(std::ifstream(path + ".second").good());
 }
 
-// In a process of its own, because the log has one file.
+// Runs in a separate process, because the log has one file.
 void LogToAFullPipe() {
   const std::string path = testing::TempDir() + "/full_pipe";
   if (mkfifo(path.c_str(), 0600) != 0) std::_Exit(2);
-  // A reader, so that the pipe can be opened.
+  // Opens the pipe for reading too, so that it can be opened for writing.
   const int pipe = open(path.c_str(), O_RDWR | O_NONBLOCK);
   if (pipe < 0 || fcntl(pipe, F_SETPIPE_SZ, 4096) < 0) std::_Exit(3);
   if (!WriteLogToFile(path, 0).ok()) std::_Exit(4);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kUnlimitedBytes = std::numeric_limits<size_t>::max();
 
-// The number in the first line of a file; kUnlimitedBytes for "max" and for a
-// file that cannot be read.
+// Returns the number in the first line of a file; kUnlimitedBytes for "max" and
+// for a file that cannot be read.
 size_t LimitIn(const std::string& path) {
   const std::string text = ReadKernelFile(path).value_or("");
   uint64_t limit = 0;
@@ -26,7 +26,7 @@ size_t LimitIn(const std::string& path) {
   return absl::SimpleAtoi(line, &limit) ? limit : kUnlimitedBytes;
 }
 
-// The number after "oom_kill " in a file.
+// Returns the number after "oom_kill " in a file.
 std::optional<int64_t> KillCountIn(const std::string& path) {
   const std::string lines = ReadKernelFile(path).value_or("");
   for (absl::string_view text : absl::StrSplit(lines, '\n')) {
@@ -83,8 +83,8 @@ size_t MemoryGroup::LimitBytes() const {
 }
 
 int64_t MemoryGroup::KillCount() const {
-  // A container may have the host's name of its group, whose folder it sees as
-  // the top.
+  // In a container, /proc/self/cgroup may contain the host's name of the group,
+  // while the folder of the group is mounted at the top.
   for (const std::string& folder : Folders()) {
     if (const auto count = KillCountIn(folder + event_file_)) return *count;
   }

@@ -17,19 +17,20 @@ class MemoryGroup {
  public:
   explicit MemoryGroup(const std::string& root = "");
 
-  // The least limit of the group and those above it; SIZE_MAX if there is none.
+  // Returns the lowest limit of the group and its ancestors; SIZE_MAX if there
+  // is none.
   size_t LimitBytes() const;
 
-  // How many processes of the group the kernel has killed because memory was
-  // exhausted: that of the group, or of the whole machine. 0 if the kernel does
-  // not say.
+  // Returns the number of processes of the group that the kernel has killed
+  // because the memory of the group or of the machine was exhausted. 0 if the
+  // kernel does not report it.
   int64_t KillCount() const;
 
   // "/pod/container"; "" for the top of the hierarchy, or if there is none.
   const std::string& name() const { return name_; }
 
  private:
-  // The folders of the group and of those above it.
+  // Returns the folders of the group and its ancestors.
   std::vector<std::string> Folders() const;
 
   std::string hierarchy_;  // Where it is mounted.

@@ -58,7 +58,7 @@ TEST_F(MemoryGroupTest, KillsAreThoseOfTheInnermostGroup) {
 }
 
 TEST_F(MemoryGroupTest, KillsOfVersionOneAreReadFromAContainersTop) {
-  // The container has the host's names, and its own folder at the top.
+  // /proc has the host's name of the group, but its folder is at the top.
   Write("/proc/self/cgroup", "4:memory:/docker/0a1b\n");
   Write("/sys/fs/cgroup/memory/memory.oom_control",
         "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");

@@ -26,7 +26,7 @@ struct Family {
 struct Registry {
   absl::Mutex mutex;
   std::map<std::string, Family> families ABSL_GUARDED_BY(mutex);
-  // Held while sources are read, so that none is destroyed meanwhile.
+  // Held while sources are read, so that no source is destroyed meanwhile.
   absl::Mutex sources_mutex ABSL_ACQUIRED_BEFORE(mutex);
   std::vector<const std::function<void(MetricSink*)>*> sources
       ABSL_GUARDED_BY(sources_mutex);
@@ -89,7 +89,7 @@ class Collector final : public MetricSink {
   }
 
   std::map<std::string, MetricFamily>* const families_;
-  // Of each sample in its family.
+  // Index of each sample in its family.
   std::map<std::pair<absl::string_view, MetricLabels>, size_t> positions_;
 };
 

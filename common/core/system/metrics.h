@@ -29,8 +29,8 @@ struct MetricInfo {
   absl::string_view help;  // One sentence.
 };
 
-// Name and value. Values must come from a small set: each combination is a time
-// series of its own.
+// Name and value. Values must come from a small set: each combination is a
+// separate time series.
 using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 
 // A count that only grows.
@@ -83,7 +83,8 @@ class alignas(64) DurationMetric {
 };
 
 // Return the cell of this name and these labels, which lives as long as the
-// process. Takes a lock: call once and keep the result. A name has one kind.
+// process. Takes a lock: call once and keep the result. A name has one kind of
+// metric.
 Counter* GetCounter(const MetricInfo& info, const MetricLabels& labels = {});
 Gauge* GetGauge(const MetricInfo& info, const MetricLabels& labels = {});
 DurationMetric* GetDurationMetric(const MetricInfo& info,
@@ -95,8 +96,8 @@ enum class CellKind { kCounter, kGauge, kDuration };
 struct MetricFamily {
   struct Sample {
     MetricLabels labels;
-    double value = 0;  // Of counters and gauges.
-    // Of durations: by bucket, not cumulative.
+    double value = 0;  // For counters and gauges.
+    // For durations: by bucket, not cumulative.
     std::array<int64_t, DurationMetric::kBoundCount + 1> counts{};
     absl::Duration sum;
   };

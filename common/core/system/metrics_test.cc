@@ -64,7 +64,7 @@ TEST(MetricsTest, DurationsFallIntoBuckets) {
 
   DurationMetric* const metric =
       GetDurationMetric({"muster_buckets_test_seconds", "A test."});
-  metric->Observe(-absl::Seconds(1));  // A clock that was set back.
+  metric->Observe(-absl::Seconds(1));  // As if the clock was set back.
   metric->Observe(absl::Microseconds(1));
   metric->Observe(absl::Microseconds(1) + absl::Nanoseconds(1));
   metric->Observe(absl::Hours(1));

@@ -5,15 +5,15 @@
 
 namespace muster {
 
-// Counts events that would each write the same line, and says which of them
-// write one: the first, the 10th, the 100th and so on.
+// Counts events that would each log the same line, and selects those that do:
+// the first, the 10th, the 100th and so on.
 //
 //   if (skipped.Add()) LOG(WARNING) << "skipped, time " << skipped.count();
 //
 // Not thread-safe.
 class RepeatCount {
  public:
-  // Counts one more. Returns true if it is to be logged.
+  // Counts one event. Returns true if it should be logged.
   bool Add() {
     ++count_;
     if (count_ < next_logged_) return false;

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// When a wait says again what it waits for: at intervals that grow with the
-// wait, up to a minute.
+// Decides when a long wait logs its next line: at intervals that grow with the
+// duration of the wait, up to a minute.
 //
 //   ReportPace pace(clock->Now(), absl::Seconds(5));
 //   while (...) {
@@ -19,7 +19,8 @@ namespace muster {
 // Not thread-safe.
 class ReportPace {
  public:
-  // The interval to the next line of a wait that has lasted for `waited`.
+  // Returns the interval to the next line of a wait that has lasted for
+  // `waited`.
   static absl::Duration IntervalAfter(absl::Duration waited,
                                       absl::Duration first_interval) {
     return std::max(first_interval, std::min(waited, kIntervalMax));

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The seconds at which lines are due in a wait that is looked at each second.
+// Returns the seconds at which lines are due if IsDue() is called each second.
 std::vector<int> DueSeconds(absl::Duration interval, int count) {
   const absl::Time start = absl::UnixEpoch();
   ReportPace pace(start, interval);

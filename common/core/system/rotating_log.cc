@@ -34,7 +34,7 @@ void RotatingLog::Write(absl::string_view bytes) {
 }
 
 void RotatingLog::Rotate() {
-  // Without a new file the old one is written on.
+  // If rotation fails, later lines are appended to the old file.
   if (rename(path_.c_str(), absl::StrCat(path_, ".1").c_str()) != 0) return;
   const int next =
       open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

@@ -11,13 +11,14 @@
 namespace muster {
 
 // A log file of bounded size. When it would grow beyond `bytes_max`, it is
-// renamed to "PATH.1", in place of an earlier one, and a new file is begun. So
-// the newest `bytes_max` bytes are always there, in at most twice the space.
+// renamed to "PATH.1", in place of an earlier one, and a new file is created.
+// The two files contain at least the newest `bytes_max` bytes, and at most
+// twice as many.
 //
 // Not thread-safe.
 class RotatingLog {
  public:
-  // `bytes_max` 0 is no bound.
+  // `bytes_max` 0 means no limit.
   RotatingLog(std::string path, int64_t bytes_max)
       : path_(std::move(path)), bytes_max_(bytes_max) {}
   ~RotatingLog();
@@ -25,7 +26,7 @@ class RotatingLog {
   RotatingLog(const RotatingLog&) = delete;
   RotatingLog& operator=(const RotatingLog&) = delete;
 
-  // Opens the file, to append to what it has. Does nothing if it is open.
+  // Opens the file for appending. Does nothing if it is open.
   //   any  the file cannot be opened
   absl::Status Open();
 

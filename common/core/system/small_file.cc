@@ -66,14 +66,15 @@ absl::StatusOr<std::string> ReadNow(const std::string& path,
   }
 }
 
-// What the thread that reads and the one that waits have in common.
+// State shared by the reading thread and the waiting thread.
 struct Reading {
   absl::Mutex mutex;
   bool has_ended ABSL_GUARDED_BY(mutex) = false;
   absl::StatusOr<std::string> content ABSL_GUARDED_BY(mutex);
 };
 
-// Signals are for the threads of the program.
+// Reads in a new thread. Blocks all signals there: they are for the threads of
+// the program.
 void StartReading(std::shared_ptr<Reading> reading, std::string path,
                   int64_t bytes_max) {
   sigset_t all;

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// Files that are read as a whole: what people write by hand (jobs, flags,
-// tokens, certificates, vocabularies), and what the kernel says. Data and
+// Files that are read as a whole: files that people write by hand (jobs, flags,
+// tokens, certificates, vocabularies), and files of the kernel. Data and
 // checkpoints are read by common/io/storage.
 
 struct SmallFileLimits {
@@ -18,22 +18,21 @@ struct SmallFileLimits {
   absl::Duration timeout = absl::Seconds(10);
 };
 
-// Reads a file, a pipe or a device to its end. The file system may stand still:
-// after the timeout the call returns, and a thread stays with the file. Errors
-// name the path.
+// Reads a file, a pipe or a device to its end. If the file system does not
+// respond, the call returns after the timeout, and a thread remains blocked.
+// Errors name the path.
 //   kNotFound          no such file
-//   kPermissionDenied  it may not be read
+//   kPermissionDenied  the process may not read it
 //   kInvalidArgument   it is a folder, or has more than bytes_max bytes
-//   kDeadlineExceeded  it does not end within the timeout, as a pipe to which
-//   no
-//                      process writes
-//   others             the system's error at opening or reading it
+//   kDeadlineExceeded  reading does not end within the timeout, as for a pipe
+//                      to which no process writes
+//   others             the system's error when opening or reading it
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
                                           const SmallFileLimits& limits = {});
 
-// Reads a file of /proc or /sys, which the kernel makes at once, in this
-// thread.
-//   as ReadSmallFile(), but for the timeout
+// Reads a file of /proc or /sys in the calling thread: the kernel provides its
+// content without delay.
+//   as ReadSmallFile(), except kDeadlineExceeded
 absl::StatusOr<std::string> ReadKernelFile(const std::string& path);
 
 }  // namespace muster

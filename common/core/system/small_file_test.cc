@@ -44,7 +44,7 @@ TEST(SmallFileTest, RefusesWhatIsTooLarge) {
   EXPECT_THAT(ReadSmallFile(path, {.bytes_max = 9}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr(path), HasSubstr("more than 9 bytes"))));
-  // Without end, and with 20 GB that are never read.
+  // A file without end, and a file of 20 GB that is never read.
   EXPECT_THAT(
       ReadSmallFile("/dev/zero"),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/dev/zero")));
@@ -75,7 +75,7 @@ TEST(SmallFileTest, APipeWithoutAWriterEndsTheWait) {
   EXPECT_THAT(ReadSmallFile(pipe, {.timeout = absl::Milliseconds(20)}),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        AllOf(HasSubstr(pipe), HasSubstr("within 20ms"))));
-  // Lets the thread that still opens it end.
+  // Opens the pipe for writing, so that the reading thread can end.
   std::ofstream(pipe) << "text";
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kNameCountMax = 4096;
 
-// The newest spans of one thread. Only a reader contends for the mutex.
+// The newest spans of one thread. Only ReadTrace() contends for the mutex.
 struct ThreadRing {
   absl::Mutex mutex;
   std::vector<TraceEvent> events ABSL_GUARDED_BY(mutex);
@@ -25,7 +25,7 @@ struct ThreadRing {
 
 struct Recorder {
   absl::Mutex mutex;
-  // Those of threads that have ended remain until the next StartTrace().
+  // The rings of threads that have ended remain until the next StartTrace().
   std::vector<std::shared_ptr<ThreadRing>> rings ABSL_GUARDED_BY(mutex);
   std::set<std::string> names ABSL_GUARDED_BY(mutex);
   std::atomic<int64_t> generation{0};
@@ -119,7 +119,7 @@ TraceRecording ReadTrace(int64_t count_max) {
   }
   std::sort(recording.events.begin(), recording.events.end(),
             [](const TraceEvent& a, const TraceEvent& b) {
-              // An outer span before those within it.
+              // An outer span precedes the spans within it.
               return a.start_ns != b.start_ns ? a.start_ns < b.start_ns
                                               : a.duration_ns > b.duration_ns;
             });

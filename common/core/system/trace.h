@@ -22,22 +22,25 @@ struct TraceEvent {
   const char* name = nullptr;
   int64_t start_ns = 0;  // As TraceClockNanos().
   int64_t duration_ns = 0;
-  // Small numbers in the order in which threads recorded their first span.
+  // Number of the thread, in the order in which threads recorded their first
+  // span.
   int thread = 0;
-  // Spans of one thread nest, except those that overlap: an exchange that waits
-  // for its answer while the thread continues.
+  // True for a span that may overlap other spans of its thread, such as a
+  // request that waits for its reply while the thread continues. All other
+  // spans of one thread nest.
   bool overlaps = false;
 };
 
-// Spans that each thread keeps.
+// Number of spans that each thread keeps.
 inline constexpr int kTraceEventsPerThread = 1 << 14;
-// Further threads are not recorded.
+// Number of threads that are recorded. The spans of further threads are not
+// kept.
 inline constexpr int kTraceThreadsMax = 128;
 
 // A steady clock of this process, in nanoseconds.
 int64_t TraceClockNanos();
 
-// Forgets earlier spans and begins to record. No effect if tracing is on.
+// Discards earlier spans and begins to record. No effect if tracing is on.
 void StartTrace();
 // Ends recording. The spans are kept for ReadTrace().
 void StopTrace();

@@ -7,16 +7,16 @@
 
 namespace muster {
 
-// Marks the log lines of one wait. On a terminal the newest replaces the one
-// before it, until this process logs something else. Where standard error is no
-// terminal, where the process is not in its foreground, and where a line is
-// longer than the terminal is wide, each is a line of its own.
+// Marks the log lines of one wait. On a terminal, each line replaces the
+// previous one, until this process logs something else. If standard error is
+// not a terminal, if the process is not in the foreground, or if a line is
+// longer than the terminal is wide, the lines do not replace each other.
 //
 //   WaitLine line;
 //   while (...) LOG(INFO) << line << "waiting for " << ...;
 //
-// A message that begins with a carriage return replaces the previous one; one
-// that has nothing else ends the line.
+// In the log, a message that begins with a carriage return replaces the
+// previous one. A message of a carriage return alone ends the line.
 //
 // Not thread-safe.
 class WaitLine {

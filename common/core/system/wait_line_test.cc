@@ -17,8 +17,9 @@ namespace {
 
 using testing::MatchesRegex;
 
-// Returns what a process that runs `write` in the foreground of a terminal of
-// so many columns writes to it. The terminal turns "\n" into "\r\n".
+// Runs `write` in a process in the foreground of a terminal with `columns`
+// columns. Returns the bytes that the process writes to the terminal, which
+// turns "\n" into "\r\n".
 std::string OnTerminal(uint16_t columns, absl::FunctionRef<void()> write) {
   winsize size = {.ws_row = 25, .ws_col = columns};
   int terminal = -1;
@@ -47,7 +48,7 @@ std::string OnPipe(absl::FunctionRef<void()> write) {
   return testing::internal::GetCapturedStderr();
 }
 
-// Two lines of a wait.
+// Logs two lines of a wait.
 void Wait() {
   WaitLine line;
   LOG(INFO) << line << "waiting, 5 s";

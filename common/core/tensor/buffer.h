@@ -35,7 +35,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // The address at place(). Only device work may use that of a device.
+  // The address at place(). Only device work may use the address of device
+  // memory.
   uint8_t* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
   Place place() const { return place_; }

@@ -6,9 +6,9 @@
 
 namespace muster {
 
-// True if steps of this process end with the first value that is NaN or
-// infinite (Executable::Run()). Off at first. To be set before the first graph
-// is compiled; thread-safe.
+// Sets whether a step of this process fails at the first value that is NaN or
+// infinite (Executable::Run()). Off by default. Set it before the first graph
+// is compiled. Thread-safe.
 //
 // Equivalent to: tf.debugging.enable_check_numerics.
 void EnableCheckNumerics(bool enable);
@@ -16,7 +16,8 @@ bool ChecksNumerics();
 
 // Returns an error if an element of `value`, in memory of the host, is NaN or
 // infinite. Integers, bools and strings are always fine. Thread-safe.
-//   kInvalidArgument  says how many elements are, and which is the first
+//   kInvalidArgument  the message gives the number of such elements and the
+//                     first of them
 //
 // Equivalent to: tf.debugging.check_numerics.
 absl::Status CheckFinite(const Tensor& value);

@@ -89,8 +89,8 @@ constexpr DType DTypeOf<std::string>() {
   return DType::kString;
 }
 
-// Calls visitor.operator()<T>() with the C++ type of `dtype`, which must be a
-// number or bool:
+// Calls visitor.operator()<T>() with the C++ type of `dtype`, which must be
+// numeric or bool:
 //   VisitNumber(dtype, [&]<typename T>() { ... });
 template <typename Visitor>
 decltype(auto) VisitNumber(DType dtype, Visitor&& visitor) {

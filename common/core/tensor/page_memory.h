@@ -9,8 +9,8 @@
 namespace muster {
 
 // Allocates memory that begins at a page and shares no page with other memory,
-// so that it can be pinned. Filled with zeros. Terminates the process if there
-// is no memory.
+// so that it can be pinned. Filled with zeros. Terminates the process if the
+// machine is out of memory.
 std::shared_ptr<Buffer> AllocatePages(size_t size_bytes);
 
 }  // namespace muster

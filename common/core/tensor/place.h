@@ -7,7 +7,7 @@ namespace muster {
 
 enum class PlaceKind : uint8_t {
   kHost,        // Memory of this process.
-  kPinnedHost,  // The same, and devices read and write it by themselves.
+  kPinnedHost,  // Host memory that devices access directly.
   kDevice,      // Memory of a GPU. The host passes its address on, and must not
                 // read or write it.
 };
@@ -15,8 +15,8 @@ enum class PlaceKind : uint8_t {
 // Where memory lies.
 struct Place {
   PlaceKind kind = PlaceKind::kHost;
-  // Of kDevice: the number of the physical device in this process. -1
-  // otherwise.
+  // For kDevice, the number of the physical device in this process; otherwise
+  // -1.
   int16_t device = -1;
 
   // True if the host may read and write the memory.

@@ -10,15 +10,15 @@
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/recurrent_cell.h"
 
-// The attributes of the ops Recurrence and RecurrenceGrad, and which
-// operands follow from it (common/compute/ops/recurrence_ops.h).
+// The attributes of the ops Recurrence and RecurrenceGrad, and the operands
+// that follow from them (common/compute/ops/recurrence_ops.h).
 namespace muster {
 
 struct RecurrenceOptions : RecurrenceForm {
   int64_t units = 0;
   std::string activation;
   std::string recurrent_activation;
-  // The forward op also returns what its gradient needs.
+  // True if the forward op also returns the values that its gradient needs.
   bool keep_steps = false;
   bool has_scale = false;
   bool has_mask = false;
@@ -37,7 +37,7 @@ absl::Span<const absl::string_view> RecurrenceActivations();
 
 // Reads and checks the attributes.
 //   kInvalidArgument  an attribute is absent, units are not in [1, 2^31), or
-//                     there is no such cell or activation
+//                     the cell or the activation is unknown
 absl::StatusOr<RecurrenceOptions> ReadRecurrenceOptions(
     const Attributes& attributes);
 

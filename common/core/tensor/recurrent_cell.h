@@ -17,18 +17,18 @@ struct RecurrenceForm {
   MUSTER_HOST_DEVICE int state_count() const {
     return cell == RecurrentCell::kLstm ? 2 : 1;
   }
-  // The widths of a step, in units: of the projected inputs ...
+  // The width of the projected inputs of a step, in units.
   MUSTER_HOST_DEVICE int64_t gate_count() const {
     return cell == RecurrentCell::kSimpleRnn ? 1
            : cell == RecurrentCell::kLstm    ? 4
                                              : 3;
   }
-  // ... and of what the forward op keeps of it.
+  // The width of the values of a step that the forward op keeps, in units.
   MUSTER_HOST_DEVICE int64_t kept_count() const {
     return cell == RecurrentCell::kGruResetAfter ? 4 : gate_count();
   }
-  // The gates whose products with the recurrent kernel see the output of the
-  // step before. The other one of kGruResetBefore sees r * h.
+  // The number of gates that multiply the recurrent kernel by the output of the
+  // previous step, h. The other gate of kGruResetBefore multiplies it by r * h.
   MUSTER_HOST_DEVICE int64_t product_gate_count() const {
     return cell == RecurrentCell::kGruResetBefore ? 2 : gate_count();
   }

@@ -108,7 +108,8 @@ void ImageResizer::ResizeBilinear(const PixelView& input, float* output) {
     BlendImageRows(input_size, input.pixels + tap.lower * input.row_bytes,
                    input.pixels + tap.upper * input.row_bytes, tap.upper_weight,
                    scale_, blended_row_.data());
-    // Only the last row has nothing after it.
+    // ResizeRow() may write one element past the row. The last row is therefore
+    // computed in `last_row_` and copied.
     const bool is_last = y + 1 == output_height_;
     float* const place = output + y * output_size;
     ResizeRow(input.channels, is_last ? last_row_.data() : place);

@@ -45,7 +45,7 @@ TEST(ResizeTest, OneResizerTakesImagesOfAnySizeAndPartsOfThem) {
   ImageResizer resizer(Interpolation::kBilinear, 2, 2, 1);
   std::vector<float> first(2 * 2 * 3);
   resizer.Resize({pixels.data(), 4, 5, 3, 15}, absl::MakeSpan(first));
-  // Its center: rows 1 and 2, columns 1 and 2.
+  // The center of the image: rows 1 and 2, columns 1 and 2.
   std::vector<float> part(2 * 2 * 3);
   resizer.Resize({pixels.data() + 15 + 3, 2, 2, 3, 15}, absl::MakeSpan(part));
   EXPECT_THAT(part,

@@ -27,7 +27,7 @@ class Shape {
   explicit Shape(absl::Span<const int64_t> dims)
       : dims_(dims.begin(), dims.end()) {}
 
-  // For dimensions that come from outside.
+  // Checks dimensions that come from outside the process.
   //   kInvalidArgument  more than kRankMax dimensions, one below -1 (or below
   //                     0 when `allow_unknown` is false), or a product that
   //                     does not fit in 63 bits

@@ -21,7 +21,7 @@ void PrintElement(std::ostream& out, const Tensor& tensor, int64_t index) {
     case DType::kBool:
       out << (tensor.flat<bool>()[index] ? "true" : "false");
       break;
-    case DType::kInt64:  // Some are no double.
+    case DType::kInt64:  // A double cannot represent all values.
       out << tensor.flat<int64_t>()[index];
       break;
     default:
@@ -29,8 +29,8 @@ void PrintElement(std::ostream& out, const Tensor& tensor, int64_t index) {
   }
 }
 
-// Prints `element_count` elements from `first_element` on: all that share their
-// indices in the dimensions before `dim`.
+// Prints `element_count` elements from `first_element` on: those that have the
+// same indices in the dimensions before `dim`.
 void PrintDimension(std::ostream& out, const Tensor& tensor, int dim,
                     int64_t first_element, int64_t element_count) {
   const int rank = tensor.shape().rank();
@@ -42,7 +42,7 @@ void PrintDimension(std::ostream& out, const Tensor& tensor, int dim,
   const int64_t stride = extent > 0 ? element_count / extent : 0;
   const bool is_summary =
       tensor.element_count() > kPrintedElementsMax && extent > 2 * kPrintedEdge;
-  // NumPy's: a line for each row, a blank line between matrices, and so on.
+  // As in NumPy: a line for each row, a blank line between matrices, and so on.
   const std::string separator =
       dim + 1 == rank ? ", "
                       : absl::StrCat(",", std::string(rank - dim - 1, '\n'),
@@ -62,7 +62,7 @@ void PrintDimension(std::ostream& out, const Tensor& tensor, int dim,
 }  // namespace
 namespace {
 
-// Strings are objects: the buffer keeps the vector that contains them.
+// Strings are objects: the buffer owns the vector that contains them.
 std::shared_ptr<Buffer> AllocateStrings(int64_t count) {
   auto strings = std::make_shared<std::vector<std::string>>(count);
   void* data = strings->data();

@@ -30,9 +30,9 @@ struct TensorType {
 // A dense, row-major array. Copies share the memory: a Tensor is a handle. Call
 // Clone() before writing if another handle may read the memory.
 //
-// The memory is the host's, or that of a device (place()). Everything that
-// reads or writes elements on the host terminates the process if the memory is
-// a device's: DeviceStream::Copy() moves elements between places.
+// The memory belongs to the host or to a device (place()). Functions that read
+// or write elements on the host terminate the process if the memory belongs to
+// a device. DeviceStream::Copy() copies elements between places.
 //
 // Thread-compatible; the reference count is thread-safe.
 class Tensor {
@@ -114,10 +114,10 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
   // Rows [begin, end) of the outermost dimension; shares the memory.
   Tensor SliceRows(int64_t begin, int64_t end) const;
-  Tensor Clone() const;  // Of elements on the host.
+  Tensor Clone() const;  // For tensors on the host.
 
-  // True if no other handle refers to the memory. In that case, everything that
-  // other threads did through dropped handles happened before.
+  // True if no other handle refers to the memory. In that case, all accesses
+  // that other threads made through dropped handles happened before this call.
   bool IsSoleOwner() const {
     if (buffer_.use_count() != 1) return false;
     // use_count() does not order memory accesses; dropping a second reference
@@ -133,8 +133,7 @@ class Tensor {
 
  private:
   DType dtype_ = DType::kInvalid;
-  bool is_on_host_ =
-      true;  // Kept here to be checked without a look at buffer_.
+  bool is_on_host_ = true;  // Cached: checks need not read buffer_.
   Shape shape_;
   int64_t element_count_ = 0;
   std::shared_ptr<Buffer> buffer_;
@@ -142,8 +141,8 @@ class Tensor {
 };
 
 // Prints the type and the elements, one bracket for each dimension, as NumPy
-// does: "float32[2,2] [[1, 2],\n [3, 4]]". Of a tensor of more than 1,000
-// elements, each dimension shows the first and the last three.
+// does: "float32[2,2] [[1, 2],\n [3, 4]]". If the tensor has more than 1,000
+// elements, prints only the first three and the last three of each dimension.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 // True if dtype, shape and bytes are equal; a NaN equals the same NaN.

@@ -18,8 +18,8 @@
 
 namespace absl {
 
-// What GoogleTest prints of a StatusOr: its status, or a value that has a text.
-// Without this it prints the bytes of the object.
+// Prints the status of a StatusOr, or its value if that is printable. Without
+// this function, GoogleTest prints the bytes of the object.
 template <typename T>
 void PrintTo(const StatusOr<T>& status_or, std::ostream* stream) {
   if (!status_or.ok()) {

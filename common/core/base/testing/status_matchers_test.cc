@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::PrintToString;
 
-// Without a text of its own.
+// A type that GoogleTest can print only as bytes.
 struct Large {
   char bytes[11680] = {};
 };

@@ -1,5 +1,6 @@
-// What devices, streams, events and memory promise, checked with every driver:
-// simulated GPUs in both orders, and the GPUs of this machine if it has any.
+// Checks the contracts of devices, streams, events and memory with every
+// driver: simulated GPUs with each Order, and the GPUs of this machine if it
+// has any.
 
 #include <algorithm>
 #include <cstdint>
@@ -138,7 +139,7 @@ TEST_P(DeviceConformanceTest, PageableMemoryMayChangeAfterTheCopyReturns) {
 }
 
 TEST_P(DeviceConformanceTest, MemoryOfAnotherOwnerCanBePinned) {
-  // No multiple of a page.
+  // The size is not a multiple of a page.
   constexpr int kCount = 3001;
   const Tensor device = Upload(Tensor::Full(DType::kFloat32, {kCount}, 7));
   const auto pages = AllocatePages(kCount * sizeof(float));
@@ -274,7 +275,7 @@ TEST_P(DeviceConformanceTest, ExhaustedMemoryNamesItsHolders) {
                              HasSubstr("at most 16777216"),
                              HasSubstr("held by tensor \"large\": 8388608, "
                                        "tensor \"small\": 4194304"))));
-  // And continues.
+  // The device works after the error.
   EXPECT_OK(stream_->Fill(small.address(), 0, small.size_bytes()));
   EXPECT_OK(device_->memory().Allocate(1 << 20, {"after", "it"}));
   EXPECT_OK(stream_->Drain(Soon(), "the fill"));
@@ -289,7 +290,7 @@ TEST_P(DeviceConformanceTest, FreedMemoryWaitsForTheWorkThatUsesIt) {
     EXPECT_OK(stream_->Copy(source, &middle));
     EXPECT_OK(stream_->Copy(middle, &result));
   }
-  // The limit leaves room for one more of this size: the one just freed.
+  // Only the memory that was just freed has room for this buffer.
   const Tensor next = OnDevice(2 << 20);
   ASSERT_OK_AND_ASSIGN(const auto other, device_->CreateStream());
   EXPECT_OK(other->Fill(next.address(), 0, next.size_bytes()));

@@ -9,7 +9,7 @@ extern "C" __global__ void scale_add(const float* x, float* y, float factor,
   if (i < count) y[i] += factor * x[i];
 }
 
-// Half of the threads wait for the others.
+// Deadlocks: half of the threads wait for the others, which reach no barrier.
 extern "C" __global__ void deadlock() {
   AwaitPrecedingKernel();
   if (threadIdx.x % 2 == 0) __syncthreads();

@@ -21,7 +21,7 @@ MUSTER_DRIVER_GRAPH_FUNCTIONS(MUSTER_COMPARE)
 #endif
 #undef MUSTER_COMPARE
 
-// A pointer where the driver takes a number would be found.
+// The comparison detects a pointer where the driver takes a number.
 static_assert(!kHaveSameShape<Result(void*), decltype(::cuInit)>);
 static_assert(!kHaveSameShape<Result(unsigned, int), decltype(::cuInit)>);
 static_assert(!kHaveSameShape<Result(int64_t*), decltype(::cuDeviceGetCount)>);

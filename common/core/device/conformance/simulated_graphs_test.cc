@@ -1,5 +1,6 @@
-// How simulated GPUs capture graphs: what is recorded, what is forbidden
-// meanwhile, and the order in which a launch runs its nodes.
+// Tests how simulated GPUs capture graphs: which work is recorded, which calls
+// are forbidden during a capture, and the order in which a launch runs its
+// nodes.
 
 #include <cstddef>
 #include <cstdint>
@@ -69,7 +70,7 @@ class SimulatedGraphsTest : public ::testing::TestWithParam<uint64_t> {
   driver::Result Launch() {
     return api_.cuGraphLaunch(exec_, stream_->handle());
   }
-  // The last node that `stream_` has captured.
+  // Returns the last node that `stream_` has captured.
   driver::GraphNodeHandle* LastNode() {
     driver::CaptureStatus status = driver::CaptureStatus::kNone;
     driver::GraphNodeHandle* const* nodes = nullptr;
@@ -110,7 +111,7 @@ TEST_P(SimulatedGraphsTest, WhatIsCapturedRunsWhenItIsLaunched) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_OK(stream_->Fill(cell(0), 0, kCells));
     ASSERT_EQ(Launch(), driver::kSuccess);
-    // Not yet.
+    // The enqueued work has not run yet.
     *pinned(0) = 9;
     EXPECT_OK(stream_->Copy(cell(1), pinned(0), 1));
     EXPECT_EQ(*pinned(0), 9);
@@ -209,7 +210,7 @@ TEST_P(SimulatedGraphsTest, TheModeSaysWhichThreadsMustNotWait) {
   EXPECT_EQ(End(), driver::kStreamCaptureInvalidated);
   ASSERT_EQ(Begin(CaptureMode::kRelaxed), driver::kSuccess);
   EXPECT_EQ(api_.cuEventQuery(second_event_->handle()), driver::kSuccess);
-  // But not an event of the capture.
+  // Events of the capture cannot be queried in any mode.
   EXPECT_OK(stream_->Record(event_.get()));
   EXPECT_EQ(api_.cuEventQuery(event_->handle()), driver::kCapturedEvent);
   EXPECT_EQ(End(), driver::kStreamCaptureInvalidated);
@@ -248,7 +249,7 @@ TEST_P(SimulatedGraphsTest, NodesChangeForLaterLaunches) {
   ASSERT_EQ(api_.cuGraphExecMemcpyNodeSetParams(exec_, node, &copy,
                                                 device_->context().handle()),
             driver::kSuccess);
-  // The first launch has not run, and is not changed.
+  // The first launch has not run yet. The change does not affect it.
   EXPECT_EQ(Cells(), (std::vector<int>{3, 3, 0, 0}));
   ASSERT_EQ(Launch(), driver::kSuccess);
   EXPECT_EQ(Cells(), (std::vector<int>{3, 3, 3, 0}));

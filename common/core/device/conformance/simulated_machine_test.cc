@@ -1,5 +1,5 @@
-// What only simulated GPUs show: errors on demand, reads that come too early,
-// and access of the host to memory of a device.
+// Tests properties that only simulated GPUs have: errors on demand, and
+// detection of early reads and of host access to device memory.
 
 #include <cmath>
 #include <memory>
@@ -87,7 +87,7 @@ TEST_F(SimulatedMachineTest, WorkWaitsUntilTheHostWaits) {
   EXPECT_OK(stream_->Record(event.get()));
   EXPECT_THAT(event->IsReached(), IsOkAndHolds(false));
   EXPECT_EQ(pinned.flat<float>()[0], 5);
-  // A second look is a wait, so that polling ends.
+  // The second query waits for the work, so that polling ends.
   EXPECT_THAT(event->IsReached(), IsOkAndHolds(true));
   EXPECT_EQ(pinned.flat<float>()[0], 0);
 }

@@ -1,6 +1,6 @@
-// Work of steps as graphs: the device does the same as without them, whatever
-// steps do and whatever fails. On simulated GPUs, and with one call of the
-// driver for many kernels on the GPUs of this machine if it has any.
+// Tests that steps have the same results with graphs as without, whatever they
+// enqueue and whichever calls fail. Runs on simulated GPUs, and on the GPUs of
+// this machine if it has any.
 
 #include "common/core/device/step_graphs.h"
 
@@ -92,7 +92,7 @@ class StepGraphsTest : public ::testing::TestWithParam<Backend> {
     return stream_->Launch(kernel, {.block = {128, 1, 1}}, arguments);
   }
 
-  // Adds `value` times (1 + factor) to memory 1, through memory 0.
+  // Adds `value` * (1 + factor) to memory 1, through memories 0 and 2.
   absl::Status AddStep(int slot, float value, float factor) {
     for (int i = 0; i < kCount; ++i) pinned(slot)[i] = value;
     RETURN_IF_ERROR(stream_->Copy(pinned(slot), memory(0), kBytes));
@@ -109,15 +109,15 @@ class StepGraphsTest : public ::testing::TestWithParam<Backend> {
     return status;
   }
 
-  // Steps `begin` to `end` of a run, in two memories of the host by turns. Each
-  // adds step * (1 + step / 4).
+  // Runs steps `begin` to `end` - 1, which alternate between two host buffers.
+  // Step i adds i * (1 + i / 4).
   void RunSteps(int begin, int end) {
     for (int i = begin; i < end; ++i) {
       ASSERT_OK(Step([&] {
         return AddStep(i % 2, static_cast<float>(i), static_cast<float>(i) / 4);
       }));
       wanted_ += static_cast<float>(i) * (1 + static_cast<float>(i) / 4);
-      // Two steps are under way.
+      // At most two steps are in flight.
       if (i % 2 == 1) {
         ASSERT_OK(Await());
       }
@@ -166,7 +166,8 @@ TEST_P(StepGraphsTest, StepsThatRepeatAreOneLaunchWithTheirOwnValues) {
   EXPECT_EQ(captures(), 1);
   EXPECT_EQ(launches(), 12 - StepGraphs::kStepsBeforeCapture);
   EXPECT_EQ(refusals(), 0);
-  // The address of the host's memory, and the factor.
+  // Each later launch updates two nodes: the host address of the copy, and the
+  // factor of a kernel.
   EXPECT_EQ(device_->graph_counters().updates, 2 * (launches() - 1));
 }
 
@@ -190,7 +191,7 @@ TEST_P(StepGraphsTest, AStepUnlikeTheOthersIsEnqueuedAsItIs) {
   Reset();
   RunSteps(0, 5);
   const int64_t before = launches();
-  // Other at its end, in the middle, and shorter.
+  // One step differs at its end, one in the middle, and one is shorter.
   ASSERT_OK(Step([&]() -> absl::Status {
     RETURN_IF_ERROR(AddStep(0, 1, 1));
     return ScaleAdd(2, 1, 1);
@@ -230,7 +231,7 @@ TEST_P(StepGraphsTest, EventsAndPageableMemoryDivideASegment) {
   Reset();
   for (int i = 0; i < 6; ++i) {
     ASSERT_OK(Step([&]() -> absl::Status {
-      // A single launch is no graph.
+      // A segment with a single launch is not captured.
       RETURN_IF_ERROR(ScaleAdd(1, 0, 1));
       RETURN_IF_ERROR(stream_->Record(event_.get()));
       RETURN_IF_ERROR(AddStep(0, 1, 1));
@@ -248,7 +249,7 @@ TEST_P(StepGraphsTest, EventsAndPageableMemoryDivideASegment) {
     wanted_ += 2 + 3 * static_cast<float>(i);
   }
   ExpectSum();
-  // The last launch is alone.
+  // The last launch of a step is alone in its segment, which is not captured.
   EXPECT_EQ(captures(), 2);
   EXPECT_EQ(launches(), 2 * (6 - StepGraphs::kStepsBeforeCapture));
 }
@@ -269,11 +270,12 @@ TEST_P(StepGraphsTest, NoStepIsLostWhenTheDriverRefuses) {
       machine_->Fail(function, driver::kOutOfMemory, after);
       RunSteps(0, 10);
       ExpectSum();
-      // What a graph is captured by is called once.
+      // Functions that capture a graph are called only once, so they do not
+      // fail if `after` is 1.
       EXPECT_LE(refusals() - before, 1);
       EXPECT_TRUE(refusals() > before || after > 0);
       EXPECT_OK(device_->health());
-      // What has not failed yet.
+      // Removes a fault that has not been returned.
       machine_->Fail(function, driver::kSuccess);
     }
   }

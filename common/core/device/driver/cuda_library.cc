@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kToolkits[] = {"/usr/local/cuda", "/opt/cuda",
                                      "/usr/lib/nvidia-cuda-toolkit"};
 
-// Python's folders of packages, below a prefix.
+// Folders of Python packages, below a prefix.
 constexpr const char* kPackages[] = {"/lib/python3*/site-packages",
                                      "/lib/python3*/dist-packages",
                                      "/lib/python3/dist-packages"};
@@ -26,7 +26,7 @@ std::string Environment(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-// The folders that the user chose, as patterns of glob().
+// Returns the folders that the user chose, as patterns of glob().
 std::vector<std::string> ChosenFolders() {
   const std::string chosen = Environment("MUSTER_CUDA_PATH");
   if (chosen.empty()) return {};

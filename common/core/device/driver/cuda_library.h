@@ -19,8 +19,8 @@ namespace muster {
 //   4. NVIDIA's Python packages: nvidia/*/lib of the active virtual or Conda
 //      environment, of the user, and of the system
 //
-// A name with a slash is a path, and the only place. Libraries are never
-// unloaded. Thread-safe.
+// A name with a slash is a path: no other place is searched. Libraries are
+// never unloaded. Thread-safe.
 //   kUnavailable  no place has it, or the first that has it cannot load it;
 //                 names the library, the reason and the places
 absl::StatusOr<void*> LoadCudaLibrary(const std::string& name);

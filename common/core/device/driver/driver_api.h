@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// The part of the CUDA driver that Muster calls, in declarations of its own, so
-// that no CUDA header is needed: to build, to test, or to run without a GPU.
-// Names, types and meanings are the driver's; "_v2" is a part of some names.
+// Declares the part of the CUDA driver that Muster calls, so that no CUDA
+// header is needed to build, to test, or to run without a GPU. Names, types and
+// meanings are the driver's; "_v2" is a part of some names.
 //
 // Source: CUDA Driver API Reference, 12.0 and later.
 namespace muster::driver {
@@ -24,7 +24,7 @@ struct KernelHandle;
 struct LibraryHandle;
 struct StreamHandle;
 
-// The results with a meaning of their own here. cuGetErrorName() knows all.
+// The results that Muster distinguishes. cuGetErrorName() has the names of all.
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kInvalidValue = 1;
 inline constexpr Result kOutOfMemory = 2;
@@ -95,7 +95,7 @@ enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 
 // CUDA_KERNEL_NODE_PARAMS_v2.
 struct KernelNodeParameters {
-  void* function = nullptr;  // Null: `kernel`.
+  void* function = nullptr;  // Null: use `kernel`.
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};
   unsigned shared_bytes = 0;
@@ -127,8 +127,8 @@ struct CopyNodeParameters {
   size_t depth = 1;
 };
 
-// CUlaunchAttribute, as a kernel's that may begin before the kernel ahead of it
-// in the stream is done.
+// CUlaunchAttribute of a kernel that may begin before the previous kernel in
+// the stream is done.
 struct LaunchAttribute {
   int id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
   char padding[4] = {};
@@ -202,7 +202,7 @@ inline constexpr unsigned kEventDisableTiming = 2;
   F(cuLaunchKernelEx,                                                          \
     Result(const LaunchConfiguration*, KernelHandle*, void**, void**))
 
-// Functions that drivers before CUDA 12.3 do not have all of.
+// Functions of which drivers before CUDA 12.3 lack some.
 #define MUSTER_DRIVER_GRAPH_FUNCTIONS(F)                                       \
   F(cuStreamBeginCapture_v2, Result(StreamHandle*, CaptureMode))               \
   F(cuStreamEndCapture, Result(StreamHandle*, GraphHandle**))                  \

@@ -10,7 +10,7 @@ namespace muster {
 // call. Programs are not linked with it, so they start on machines without one.
 // It lives as long as the process. Thread-safe.
 //   kUnavailable  there is no driver, it is older than CUDA 12.0, or it finds
-//                 no GPU; says what was looked for and what came back
+//                 no GPU; says what was searched for and what was found
 absl::StatusOr<const driver::DriverApi*> RealDriver();
 
 }  // namespace muster

@@ -1,10 +1,10 @@
 #ifndef COMMON_CORE_DEVICE_SIMULATED_DRIVER_FUNCTION_H_
 #define COMMON_CORE_DEVICE_SIMULATED_DRIVER_FUNCTION_H_
 
-// How the functions of a simulated driver begin.
+// The beginning of each function of a simulated driver.
 
-// Counts the call, and returns from the function if it is to fail. Defines
-// `machine`.
+// Counts the call, and returns from the function if an error is injected.
+// Defines `machine`.
 #define MUSTER_ENTER(function)                                     \
   simulated::MachineState* const machine = simulated::the_machine; \
   if (machine == nullptr) return driver::kNotInitialized;          \

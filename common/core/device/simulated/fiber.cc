@@ -147,7 +147,7 @@ void Fiber::Prepare() {
 }
 
 void Fiber::Start(Body body, void* argument) {
-  // A body that has returned left the fiber in Enter()'s loop.
+  // After a body returns, Enter() loops and can take the next body.
   if (!is_prepared_ || !is_done()) Prepare();
   body_ = body;
   argument_ = argument;

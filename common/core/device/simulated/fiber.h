@@ -5,9 +5,9 @@
 
 namespace muster::simulated {
 
-// A function that can be suspended: it has a stack of its own, and switching to
+// A function that can be suspended: it has a separate stack, and switching to
 // it costs about as much as a call. Equivalent to: swapcontext(), without its
-// system calls. The sanitizers are told of every switch.
+// system calls. Every switch is reported to the sanitizers.
 //
 // A fiber belongs to one operating-system thread at a time. Exceptions must not
 // leave its body.

@@ -38,7 +38,7 @@ void SetCaptureFunctions(driver::DriverApi* api) {
     simulated::MachineState* const machine = the_machine;
     MUSTER_REQUIRE(machine != nullptr, kNotInitialized);
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
-    // The stream leaves the capture also if this fails.
+    // The stream leaves the capture even if this call fails.
     SimulatedGraph captured;
     const Result ended = machine->captures_.End(stream, &captured);
     const Result entered = machine->Enter("cuStreamEndCapture");
@@ -130,7 +130,7 @@ void SetLaunchFunctions(driver::DriverApi* api) {
     MUSTER_ENTER("cuGraphLaunch");
     MUSTER_REQUIRE(machine->graph_exec_handles_.Contains(exec), kInvalidHandle);
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
-    // A capture of it would be a node of another kind.
+    // Capturing a launch would need a child graph node, which is not simulated.
     MUSTER_REQUIRE(machine->captures_.MayWait(stream), kNotSupported);
     for (GraphWork& work : exec->graph.WorkOfLaunch()) {
       const Result result = machine->Submit(stream, std::move(work));

@@ -11,8 +11,8 @@
 
 namespace muster::simulated {
 
-// The handles of one kind that a driver has given out: a pointer that is not
-// among them is invalid. Thread-safe.
+// The handles of one kind that a driver has returned. Any other pointer is
+// invalid. Thread-safe.
 template <typename T>
 class Handles {
  public:

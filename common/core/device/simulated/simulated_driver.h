@@ -17,19 +17,20 @@ namespace simulated {
 class MachineState;
 }  // namespace simulated
 
-// GPUs that exist in this process only, behind the functions of the driver: all
-// that uses a driver runs without a GPU, and errors that a GPU hides are found.
+// GPUs that exist only in this process, behind the functions of the driver.
+// Code that uses a driver runs without a GPU, and errors that a GPU hides are
+// detected.
 //
 // * Work runs as late as possible (Order::kAtWait) or on threads.
-// * Fresh memory is NaN. With kAtWait, device memory cannot be touched by the
-//   host: a program that does ends by SIGSEGV.
+// * Fresh memory is NaN. With kAtWait, a program ends by SIGSEGV if the host
+//   accesses device memory.
 // * Kernels are the functions of KernelImage::simulated. A kernel whose threads
 //   deadlock is logged and loses the device, as on a GPU.
-// * Results of functions are those of the driver of an H100; time is not.
+// * Functions return the results of an H100's driver. Time is not simulated.
 //
 // At most one machine exists at a time, because the driver's functions have no
 // argument that tells machines apart. Everything made with driver() must be
-// gone before it. Thread-safe.
+// destroyed before it. Thread-safe.
 class SimulatedMachine {
  public:
   struct Options {
@@ -48,15 +49,14 @@ class SimulatedMachine {
 
   const driver::DriverApi& driver() const;
 
-  // Appends work of the host to a stream of the machine that exists: for
-  // libraries that enqueue work of their own. The results of
-  // cuLaunchKernelEx().
+  // Appends host work to a stream of the machine that exists, for libraries
+  // that enqueue work themselves. Returns the results of cuLaunchKernelEx().
   static driver::Result Enqueue(driver::StreamHandle* stream,
                                 std::function<driver::Result()> work);
 
-  // Returns whether this is memory of the device whose context is current on
-  // this thread, as work of the device may use it. For libraries that check
-  // their arguments.
+  // True if this is memory of the device whose context is current on this
+  // thread, as work of the device may use it. For libraries that check their
+  // arguments.
   static bool IsDeviceMemory(const void* address, size_t size_bytes);
 
   // Makes a call of `function` ("cuLaunchKernelEx") return `result` and do
@@ -71,7 +71,7 @@ class SimulatedMachine {
 
   // The bytes that copies have moved from or to memory of the host.
   int64_t host_copy_bytes() const;
-  // The number of copies from or to pageable memory of the host: there the
+  // The number of copies from or to pageable memory of the host, for which the
   // driver of a GPU may block.
   int64_t pageable_copy_count() const;
 

@@ -23,7 +23,7 @@ void AddTo(const std::vector<GraphNodeHandle*>& more,
   }
 }
 
-// Returns these nodes, and those that they depend on.
+// Returns these nodes, and all nodes that they depend on.
 std::set<const GraphNodeHandle*> Reachable(
     std::vector<GraphNodeHandle*> nodes) {
   std::set<const GraphNodeHandle*> reached;

@@ -24,14 +24,14 @@ struct GraphWork {
   Kind kind = Kind::kOther;
   // Runs the work; a graph may run it again.
   std::function<driver::Result()> run;
-  // Of a copy.
+  // For copies.
   driver::Address to = 0;
   driver::Address from = 0;
   size_t size_bytes = 0;
   size_t host_bytes = 0;  // Of size_bytes, from or to memory of the host.
 };
 
-// Nodes in an order in which each is behind its dependencies.
+// Nodes in an order in which each follows its dependencies.
 struct SimulatedGraph {
   std::vector<std::unique_ptr<driver::GraphNodeHandle>> nodes;
 };
@@ -48,7 +48,7 @@ struct GraphNodeHandle {
 namespace simulated {
 
 // An instance of a graph, whose work can be changed. The graph outlives the
-// changes, as the driver demands.
+// changes, as the driver requires.
 class ExecutableGraph {
  public:
   ExecutableGraph(const SimulatedGraph& graph, uint64_t seed);
@@ -57,7 +57,7 @@ class ExecutableGraph {
   GraphWork* FindWork(const driver::GraphNodeHandle* node);
 
   // Returns all work as it is now, in one of the orders that dependencies
-  // allow: each launch may have another.
+  // allow. Launches may use different orders.
   std::vector<GraphWork> WorkOfLaunch();
 
  private:
@@ -68,9 +68,9 @@ class ExecutableGraph {
 };
 
 // Streams that capture their work as graphs. A stream joins a capture when it
-// waits for an event of it, and all work must have been joined by the first
-// stream when it ends. What the driver forbids during a capture makes the
-// capture invalid. Thread-safe.
+// waits for an event of the capture. When the capture ends, its first stream
+// must have waited for the work of all other streams. A call that the driver
+// forbids during a capture makes the capture invalid. Thread-safe.
 //
 // Source: CUDA C++ Programming Guide, "Creating a Graph Using Stream Capture";
 // CUDA Driver API Reference, cuStreamBeginCapture,
@@ -90,7 +90,8 @@ class SimulatedCaptures {
                                  driver::GraphNodeHandle* const** tails,
                                  size_t* tail_count) const;
 
-  // Work, events and waits of a stream. Absent: the stream does not capture.
+  // Capture work, events and waits of a stream. Return no value if the stream
+  // does not capture.
   std::optional<driver::Result> Add(driver::StreamHandle* stream,
                                     GraphWork* work);
   std::optional<driver::Result> Record(driver::StreamHandle* stream,
@@ -98,14 +99,14 @@ class SimulatedCaptures {
   std::optional<driver::Result> Wait(driver::StreamHandle* stream,
                                      driver::EventHandle* event);
 
-  // Whether the call is allowed; otherwise the captures that forbid it are
-  // invalid now. To wait for a stream, to look at an event, and to make any
-  // other call that is unsafe in a thread that captures.
+  // Return whether a call is allowed: to wait for a stream, to query an event,
+  // and to make any other call that is unsafe in a thread that captures. If it
+  // is not allowed, the captures that forbid it become invalid.
   bool MayWait(driver::StreamHandle* stream);
   bool MayQuery(driver::EventHandle* event);
   bool MayCallUnsafe();
 
-  // The stream or the event is destroyed.
+  // Call these when a stream or an event is destroyed.
   void Forget(driver::StreamHandle* stream);
   void Forget(driver::EventHandle* event);
 
@@ -117,7 +118,7 @@ class SimulatedCaptures {
     std::thread::id thread;
     bool is_valid = true;
     SimulatedGraph graph;
-    // What the next work of each stream in the capture depends on.
+    // The nodes on which the next work of each stream in the capture depends.
     std::map<const driver::StreamHandle*, Nodes> tails;
     std::map<const driver::EventHandle*, Nodes> events;
   };

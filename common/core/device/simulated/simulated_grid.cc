@@ -21,7 +21,7 @@ constinit thread_local Coordinates coordinates{};
 namespace {
 
 constexpr uint32_t kWarpSize = 32;
-// Without an attribute of the function.
+// Limit for kernels without the function attribute that raises it.
 constexpr uint32_t kDefaultSharedBytesMax = 48 << 10;
 
 // Visits 0 ... count - 1, each once, in an order that `seed` selects.
@@ -55,7 +55,7 @@ struct DeviceThread {
   Fiber fiber;
   State state = State::kDone;
   Site site = {};           // Where it waits.
-  WarpOperation operation;  // Of kInWarp.
+  WarpOperation operation;  // For kInWarp.
   uint64_t result = 0;      // Of `operation`.
 };
 
@@ -174,8 +174,8 @@ bool Grid::RunReadyThreads(uint64_t seed) {
   return has_run;
 }
 
-// True if all lanes of the operation of lane `lane` take part in it. Lanes that
-// have returned, or that the block does not have, cannot.
+// True if all lanes in the mask of lane `lane` have called its operation. Lanes
+// that have returned and lanes beyond the block do not count.
 bool Grid::IsComplete(uint64_t first, uint32_t lane) const {
   const WarpOperation& wanted = thread(first + lane).operation;
   for (uint32_t other = 0; other < kWarpSize; ++other) {
@@ -217,8 +217,8 @@ bool Grid::CompleteWarpOperations() {
         if (!takes_part(lane)) continue;
         DeviceThread& reader = thread(first + lane);
         const uint32_t from = reader.operation.from_lane;
-        // What a lane outside of the operation gives is undefined: here, bits
-        // that are NaN as a number.
+        // The value of a lane outside of the operation is undefined. Here all
+        // its bits are set, which is NaN as a float.
         reader.result = operation.kind == WarpOperation::Kind::kBallot ? ballot
                         : takes_part(from) ? thread(first + from).operation.bits
                                            : ~uint64_t{0};
@@ -292,7 +292,7 @@ absl::Status Grid::RunBlockInTurns(uint64_t seed) {
     thread(i).state = DeviceThread::State::kReady;
   }
   while (true) {
-    // Each round has an order of its own.
+    // Each round uses a different order.
     const bool has_run = RunReadyThreads(seed);
     if (seed != 0) ++seed;
     const bool has_completed = CompleteWarpOperations();
@@ -381,7 +381,7 @@ uint64_t ExchangeInWarp(const WarpOperation& operation, Site site) {
 absl::Status RunSimulatedGrid(const SimulatedKernel& kernel,
                               const LaunchShape& shape, void** arguments,
                               uint64_t seed) {
-  // They share the __shared__ variables of kernels.
+  // Grids share the __shared__ variables of kernels.
   ABSL_CONST_INIT static absl::Mutex one_grid_at_a_time(absl::kConstInit);
   absl::MutexLock lock(&one_grid_at_a_time);
   simulated::Grid grid(kernel, shape, arguments, seed);

@@ -11,7 +11,7 @@ namespace muster {
 
 namespace simulated {
 
-// Of all of CUDA's GPUs.
+// The limit of all CUDA GPUs.
 inline constexpr uint64_t kThreadsPerBlockMax = 1024;
 
 }  // namespace simulated

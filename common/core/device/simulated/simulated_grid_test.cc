@@ -130,7 +130,7 @@ TEST(SimulatedGridTest, NamesHowManyThreadsAreDeadlockedAndWhere) {
       StatusIs(absl::StatusCode::kDeadlineExceeded,
                HasSubstr("deadlock: 31 of 32 threads at a barrier, 1 of 32 "
                          "threads in a warp operation")));
-  // The stacks that the deadlock left are used again.
+  // The next launch reuses the stacks that the deadlock left.
   ASSERT_OK(Launch("some_wait", Line(2, 256), 0, 256));
 }
 

@@ -112,7 +112,7 @@ inline constexpr auto kArgumentBytes = SizesOf(kKernel);
 
 #define __global__
 #define __device__ inline
-// `__device__`, which is before it, says inline.
+// `__device__`, which precedes it, means inline.
 #define __forceinline__
 #define __grid_constant__
 #define __constant__ static const

@@ -20,7 +20,7 @@ using driver::StreamHandle;
 
 namespace {
 
-// An H100's.
+// Values of an H100.
 constexpr int kMultiprocessorCount = 132;
 constexpr int kL2CacheBytes = 50 << 20;
 constexpr unsigned kOptInSharedBytesMax = 227 << 10;
@@ -82,7 +82,7 @@ Result MachineState::Enter(const char* function) {
   if (IsUnsafeInCapture(function) && !captures_.MayCallUnsafe()) {
     return driver::kStreamCaptureUnsupported;
   }
-  // Questions about GPUs have answers also when one is lost.
+  // Functions that query GPUs succeed even if a GPU is lost.
   const int device = current_device();
   return device < 0 || absl::StartsWith(function, "cuDevice")
              ? driver::kSuccess
@@ -165,7 +165,7 @@ Result MachineState::Copy(Address to, Address from, size_t size_bytes,
   const bool writes_pageable =
       memory_.KindAt(to) == SimulatedMemory::Kind::kPageable;
   if (reads_pageable || writes_pageable) {
-    // The driver would have to wait.
+    // A copy of pageable memory may block, which a capture does not allow.
     if (!captures_.MayWait(stream)) return driver::kStreamCaptureUnsupported;
     ++pageable_copy_count_;
   }
@@ -182,7 +182,7 @@ Result MachineState::Copy(Address to, Address from, size_t size_bytes,
       taken != driver::kSuccess) {
     return taken;
   }
-  // And has written pageable memory when it returns.
+  // Pageable memory has been written when the call returns.
   return writes_pageable ? streams_.Drain(stream->stream) : driver::kSuccess;
 }
 

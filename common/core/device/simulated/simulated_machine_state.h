@@ -23,7 +23,7 @@
 
 namespace muster {
 
-// What the handles of a simulated driver are.
+// The objects behind the handles of a simulated driver.
 namespace driver {
 struct ContextHandle {
   int device = 0;
@@ -50,12 +50,13 @@ struct GraphExecHandle {
 
 namespace simulated {
 
-// What the functions of the driver share. Thread-safe.
+// State that the functions of the driver share. Thread-safe.
 class MachineState {
  public:
   explicit MachineState(const SimulatedMachine::Options& options);
 
-  // Counts the call. Returns the error that it is to return, or kSuccess.
+  // Counts the call. Returns the error that the function must return, or
+  // kSuccess.
   driver::Result Enter(const char* function) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Fail(absl::string_view function, driver::Result result, int after,
@@ -82,7 +83,7 @@ class MachineState {
   // Takes work for a stream: enqueues it, or captures it.
   driver::Result Submit(driver::StreamHandle* stream,
                         simulated::GraphWork work);
-  // Makes the work of a node. The results are those of the driver.
+  // Create the work of a node. Return the driver's results.
   driver::Result MakeCopy(driver::Address to, driver::Address from,
                           size_t size_bytes, simulated::GraphWork* work) const;
   driver::Result MakeLaunch(const driver::KernelHandle* kernel,

@@ -22,7 +22,7 @@ bool IsMultiple(size_t value) {
   return value > 0 && value % SimulatedMemory::kGranularityBytes == 0;
 }
 
-// A range without memory, which cannot be accessed.
+// Maps a range without memory, which cannot be accessed.
 void* MapNothing(void* where, size_t size_bytes) {
   return mmap(where, size_bytes, PROT_NONE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
@@ -209,7 +209,7 @@ Result SimulatedMemory::RegisterHost(void* data, size_t size_bytes) {
   const Address begin = reinterpret_cast<Address>(data);
   if (size_bytes == 0) return driver::kInvalidValue;
   const absl::MutexLock lock(&mutex_);
-  // Whole pages are pinned, and none twice.
+  // Pins whole pages, and no page twice.
   const Address first = begin / kPageBytes * kPageBytes;
   const Address end =
       (begin + size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;

@@ -14,8 +14,8 @@
 namespace muster::simulated {
 
 // The memory of simulated GPUs: the functions cuMem... of a driver, with its
-// results. Fresh memory is full of NaN. If it is protected, the host cannot
-// touch it while no device work runs: a program that does ends by SIGSEGV.
+// results. Fresh memory is full of NaN. If memory is protected, a program ends
+// by SIGSEGV if the host accesses it while no device work runs.
 //
 // Thread-safe.
 class SimulatedMemory {
@@ -51,13 +51,14 @@ class SimulatedMemory {
   bool IsAccessible(driver::Address address, size_t size_bytes) const;
   // False if the range begins in pinned memory and ends outside of it.
   bool IsOfOneKind(driver::Address address, size_t size_bytes) const;
-  // Whether, moreover, it is memory of a device.
+  // True if device work may use the whole range and it is memory of a device.
   bool IsOnDevice(driver::Address address, size_t size_bytes) const {
     return KindAt(address) == Kind::kDevice &&
            IsAccessible(address, size_bytes);
   }
 
-  // While one of these lives, device memory can be read and written.
+  // While an object of this class exists, device memory can be read and
+  // written.
   class DeviceWork {
    public:
     explicit DeviceWork(SimulatedMemory* memory) : memory_(*memory) {
@@ -77,7 +78,7 @@ class SimulatedMemory {
     int file = -1;
     size_t size_bytes = 0;
     bool is_mapped = false;
-    bool is_released = false;  // The memory goes when it is unmapped.
+    bool is_released = false;  // Freed when it is unmapped.
   };
   struct Mapping {
     size_t size_bytes = 0;

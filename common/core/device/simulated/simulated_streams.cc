@@ -210,8 +210,8 @@ SimulatedStreams::Running SimulatedStreams::BeginAny(
     random_state_ = random_state_ * 6364136223846793005u + 1442695040888963407u;
     return Begin(ready[(random_state_ >> 33) % ready.size()]);
   }
-  // Each wait is for an event that was recorded before: they cannot wait for
-  // each other. Another thread runs what is missing.
+  // A stream waits only for events that were recorded earlier, so streams
+  // cannot deadlock. Another thread is running the missing work.
   MUSTER_CHECK(is_running);
   const auto can_go_on = [&] {
     mutex_.AssertReaderHeld();

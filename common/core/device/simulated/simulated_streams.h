@@ -19,14 +19,12 @@ namespace muster::simulated {
 
 // When the work of streams runs.
 enum class Order {
-  // While the host waits for work, on the waiting thread; a seed selects the
-  // stream that continues. Work is delayed as long as possible, and every run
-  // is
-  // the same: a result that is read too early is still NaN, and a buffer that
-  // is
-  // reused too early has changed.
+  // Work runs while the host waits for it, on the waiting thread. A seed
+  // selects the stream that continues. Work is delayed as long as possible, and
+  // every run is the same. So a result that is read too early is still NaN, and
+  // a source that is overwritten too early is copied with its new content.
   kAtWait,
-  // On a thread for each stream.
+  // Work runs on one thread for each stream.
   kThreads,
 };
 
@@ -35,7 +33,7 @@ struct EventState {
   EventState(absl::Mutex* mutex, bool is_timed)
       : mutex(mutex), is_timed(is_timed) {}
 
-  absl::Mutex* const mutex;  // Of the streams.
+  absl::Mutex* const mutex;  // That of the streams.
   const bool is_timed;
   uint64_t recorded_count ABSL_GUARDED_BY(mutex) = 0;
   uint64_t reached_count ABSL_GUARDED_BY(mutex) = 0;
@@ -45,7 +43,7 @@ struct EventState {
 
 // A stream; SimulatedStreams::AddStream() makes it.
 struct StreamState {
-  // Another kind than waiting and recording is a function.
+  // Work other than waiting and recording is a function.
   struct Operation {
     std::function<driver::Result()> work;  // Empty for the kinds below.
     std::shared_ptr<EventState> record;    // Sets the event.
@@ -55,12 +53,12 @@ struct StreamState {
 
   StreamState(absl::Mutex* mutex, int device) : mutex(mutex), device(device) {}
 
-  absl::Mutex* const mutex;  // Of the streams.
+  absl::Mutex* const mutex;  // That of the streams.
   const int device;
   std::deque<Operation> operations ABSL_GUARDED_BY(mutex);
   bool is_running ABSL_GUARDED_BY(mutex) = false;
   bool is_ending ABSL_GUARDED_BY(mutex) = false;
-  // Of Order::kThreads. Joined by the thread that has set is_ending.
+  // For Order::kThreads. Joined by the thread that has set is_ending.
   std::thread thread ABSL_GUARDED_BY(mutex);
 };
 
@@ -76,7 +74,7 @@ class SimulatedStreams {
   SimulatedStreams& operator=(const SimulatedStreams&) = delete;
 
   StreamState* AddStream(int device);
-  // Runs what is left of its work, as the driver does.
+  // Runs the remaining work of the stream, as the driver does.
   driver::Result RemoveStream(StreamState* stream);
   bool IsStream(const StreamState* stream) const;
   std::shared_ptr<EventState> AddEvent(bool is_timed);
@@ -88,8 +86,9 @@ class SimulatedStreams {
 
   // Blocks until the work of the stream is done.
   driver::Result Drain(StreamState* stream);
-  // kNotReady, or kSuccess if the event is reached. With Order::kAtWait, the
-  // second query that finds it not reached waits: polling is waiting.
+  // Returns kNotReady, or kSuccess if the event is reached. With
+  // Order::kAtWait, the second query that finds the event not reached waits for
+  // it, so that polling ends.
   driver::Result Query(EventState* event);
   // The time from one event to the other, in milliseconds of the host's clock.
   driver::Result ElapsedTime(const EventState& from, const EventState& to,
@@ -110,15 +109,15 @@ class SimulatedStreams {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsEmpty(const StreamState& stream) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // The next operation of a stream that is ready.
+  // Begins the next operation of a stream that is ready.
   Running Begin(StreamState* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(const Running& running) ABSL_LOCKS_EXCLUDED(mutex_);
   // Selects a stream that is ready and begins an operation. If none is, blocks
   // until one is or `is_done`, and returns no stream.
   Running BeginAny(absl::FunctionRef<bool()> is_done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Blocks until `is_done`, which is called with the mutex held; with
-  // Order::kAtWait runs work meanwhile.
+  // Blocks until `is_done`, which is called with the mutex held. With
+  // Order::kAtWait, runs work while it waits.
   void RunUntil(absl::FunctionRef<bool()> is_done) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunThread(StreamState* stream) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -22,7 +22,7 @@ absl::Status UseGpusUnderTest(int count) {
   ASSIGN_OR_RETURN(const std::vector<DeviceDescription> gpus,
                    devices.ListPhysicalDevices());
   RETURN_IF_ERROR(devices.SetVisibleDevices({0}));
-  // The rest is for the context and for other processes.
+  // The other half is for the context and for other processes.
   const size_t share_bytes = gpus[0].memory_bytes / 2 / count;
   return devices.SetLogicalDevices(
       0, std::vector<LogicalDeviceOptions>(count, {share_bytes}));

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-// Compares our declaration of a library's function with the library's own.
+// Compares Muster's declaration of a library's function with the library's own.
 namespace muster {
 namespace internal {
 
@@ -13,8 +13,8 @@ template <typename T>
 inline constexpr bool kIsComplete<T, std::void_t<decltype(sizeof(T))>> =
     !std::is_void_v<T> && !std::is_function_v<T>;
 
-// Two types that are passed alike. Pointers point to objects of one size, or at
-// least one of them to an object that its header does not define.
+// True if two types are passed alike. Pointers point to objects of one size, or
+// at least one of them points to an object that its header does not define.
 template <typename Ours, typename Theirs>
 constexpr bool IsPassedAlike() {
   if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {

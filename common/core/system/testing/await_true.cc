@@ -6,7 +6,7 @@
 namespace muster {
 
 bool AwaitTrue(absl::FunctionRef<bool()> condition, absl::Duration timeout) {
-  // Leaves the processor to those that make the condition true.
+  // Leaves the processor to the threads that make the condition true.
   constexpr absl::Duration kPause = absl::Microseconds(50);
   const absl::Time deadline = Clock::Real()->Now() + timeout;
   while (!condition()) {

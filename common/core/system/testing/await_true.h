@@ -6,16 +6,18 @@
 
 namespace muster {
 
-// How long a test waits for what must happen. It is long enough for a machine
-// with thirty processes for each core; a passing test never waits that long.
+// How long a test waits for an event that must happen. It is long enough for a
+// machine with thirty processes for each core; a passing test never waits that
+// long.
 inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
 
-// Calls `condition` until it returns true. Returns false if it has not within
-// `timeout`. For state that cannot be waited for, such as counters and files:
+// Calls `condition` until it returns true. Returns false if that takes longer
+// than `timeout`. For state that cannot be waited for, such as counters and
+// files:
 //
 //   ASSERT_TRUE(AwaitTrue([&] { return sleeper_count == 3; })) << "sleepers";
 //
-// Does not yield the lock of a mutex that the caller holds.
+// Does not release a mutex that the caller holds.
 [[nodiscard]] bool AwaitTrue(absl::FunctionRef<bool()> condition,
                              absl::Duration timeout = kTestPatience);
 
