@@ -23,7 +23,7 @@ bool MayUpload(const TensorType& type) {
 std::vector<Use> UsesOfArguments(const Graph& typed_graph,
                                  const OpRegistry& ops) {
   std::vector<Use> uses(typed_graph.parameters.size(), Use::kNone);
-  // By node: the argument that its output is, or is a view of; -1: none.
+  // For each node: the argument that its output is or is a view of, or -1.
   std::vector<int> argument_of(typed_graph.nodes.size(), -1);
   for (size_t i = 0; i < typed_graph.parameters.size(); ++i) {
     argument_of[typed_graph.parameters[i]] = static_cast<int>(i);

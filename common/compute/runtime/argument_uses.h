@@ -10,8 +10,8 @@
 namespace muster {
 
 // Returns how the nodes of a typed graph, placed on a device and the host, read
-// each of its arguments. Those of kUploadBytesMin or more that are only copied
-// to the device are kUpload.
+// each argument. An argument of kUploadBytesMin or more that is only copied to
+// the device is kUpload.
 std::vector<StepArguments::Use> UsesOfArguments(const Graph& typed_graph,
                                                 const OpRegistry& ops);
 

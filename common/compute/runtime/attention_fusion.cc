@@ -24,17 +24,17 @@ namespace {
 struct Attention {
   NodeOutput q, k, v;  // As the new ops read them.
   double scale = 1;
-  // As the products read them: with axes in the order of products, and the
-  // query multiplied by the scale.
+  // As the products read them: with swapped axes, and the query already scaled.
   NodeOutput q_operand, k_operand, v_operand;
-  int mask = -1;  // The Select that masks the scores; -1: there is none.
+  int mask = -1;  // The Select that masks the scores; -1 if there is none.
   int softmax = -1;
-  int p = -1;  // The softmax, or the Cast of it to the type of the products.
-  std::vector<int> p_readers;  // All that read either, except that Cast.
-  int output = -1;             // The node whose place the new op takes.
+  int p = -1;  // The softmax, or the Cast of its result.
+  // All readers of p and of the softmax, except that Cast.
+  std::vector<int> p_readers;
+  int output = -1;  // The node that the new op replaces.
 };
 
-// The nodes of its gradient.
+// The nodes of the gradient of one attention.
 struct AttentionGrad {
   NodeOutput d_o;  // As the new op reads it.
   int first = -1;  // The first node that reads d_o.
@@ -58,7 +58,7 @@ class AttentionFusion {
     }
   }
 
-  // Returns whether there was attention to fuse.
+  // Returns true if any attention has been fused.
   bool Run() {
     bool has_fused = false;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -72,18 +72,18 @@ class AttentionFusion {
  private:
   // A Select with this fill or less is a mask.
   static constexpr double kMaskFillMax = -1e4;
-  // The bias of a masked score. Exponentials of it are 0 beside those of
-  // others, and float32 keeps the logarithm of their sum where all scores are
-  // masked.
+  // The bias of a masked score. Its exponential is 0 compared with those of
+  // unmasked scores. If all scores are masked, float32 can still represent the
+  // logarithm of the sum of exponentials.
   static constexpr double kMaskedScore = -3e4;
-  // The reader of a result of the graph.
+  // The reader index for a result of the graph.
   static constexpr int kResult = -1;
 
   const Node& NodeOf(NodeOutput output) const {
     return graph_.nodes[output.node];
   }
 
-  // The only reader of a node; kResult if there are several, or none.
+  // Returns the only reader of a node; kResult if there are several or none.
   int OnlyReader(int node) const {
     return readers_[node].size() == 1 ? readers_[node][0] : kResult;
   }
@@ -106,15 +106,16 @@ class AttentionFusion {
     return graph_.TypeOf(output).shape.rank();
   }
 
-  // The operand of a product as the new ops read it.
+  // Returns the operand of a product as the new ops read it: without the
+  // Transpose.
   std::optional<NodeOutput> WithoutSwap(NodeOutput operand) const {
     if (RankOf(operand) == 3) return operand;
     if (!IsSwapOfHeadsAndTime(operand.node)) return std::nullopt;
     return NodeOf(operand).inputs[0];
   }
 
-  // The node that gives the result of product `node` as the new ops write it;
-  // kResult if there is none.
+  // Returns the node with the result of product `node` as the new ops write it:
+  // behind the Transpose. kResult if there is none.
   int BehindSwap(int node) const {
     if (RankOf({node, 0}) == 3) return node;
     const int reader = OnlyReader(node);
@@ -140,7 +141,7 @@ class AttentionFusion {
     return std::nullopt;
   }
 
-  // A constant of one element.
+  // Returns the value of a constant with one element.
   std::optional<double> ConstantOf(NodeOutput value) const {
     const Node& node = NodeOf(value);
     if (node.op != kConstantOp || node.outputs[0].shape.element_count() != 1) {
@@ -153,8 +154,9 @@ class AttentionFusion {
     return node != kResult && graph_.nodes[node].op == "Cast";
   }
 
-  // The node that gives `input`, or that gives what a Cast makes it from. What
-  // is between it and `reader` has no other reader; kResult if it has.
+  // Returns the node that computes `input`, or the operand of the Cast that
+  // computes it. Returns kResult if a node on the way has other readers than
+  // the next one and `reader`.
   int BeforeCast(NodeOutput input, int reader) const {
     if (OnlyReader(input.node) != reader) return kResult;
     if (!IsCast(input.node)) return input.node;
@@ -162,7 +164,7 @@ class AttentionFusion {
     return OnlyReader(before) == input.node ? before : kResult;
   }
 
-  // Finds p and what reads it.
+  // Finds p and its readers.
   void FindProbabilities(Attention* attention) const {
     attention->p = attention->softmax;
     for (const int reader : readers_[attention->softmax]) {
@@ -178,8 +180,8 @@ class AttentionFusion {
                                 readers.end());
   }
 
-  // True if `node` selects its first choice where a mask is true, without
-  // broadcasting it, and a constant of at most `greatest` elsewhere.
+  // True if `node` selects its first choice, without broadcasting it, where a
+  // mask is true, and a constant of at most `greatest` where it is false.
   bool IsMasking(int node, double greatest) const {
     if (node == kResult || graph_.nodes[node].op != "Select") return false;
     const Node& select = graph_.nodes[node];
@@ -201,7 +203,7 @@ class AttentionFusion {
                        .mask = mask,
                        .softmax = softmax};
     FindProbabilities(&found);
-    // The others that read p are those of the gradient.
+    // The other readers of p belong to the gradient.
     const auto product = std::find_if(
         found.p_readers.begin(), found.p_readers.end(),
         [&](int reader) { return IsMatMul(reader, false, false); });
@@ -224,8 +226,8 @@ class AttentionFusion {
     return found;
   }
 
-  // Absent if the nodes that read p behind the attention are not the whole
-  // gradient.
+  // Returns nothing if the readers of p after the attention are not exactly the
+  // whole gradient.
   std::optional<AttentionGrad> MatchGrad(const Attention& attention) const {
     int softmax_grad = kResult;
     int dv = kResult;
@@ -277,8 +279,9 @@ class AttentionFusion {
     return found;
   }
 
-  // The node that gives the gradient of the products, from that of the softmax;
-  // kResult if the mask of the scores is not between them.
+  // Returns the node with the gradient of the products, starting from the
+  // gradient of the softmax. Returns kResult if the scores are masked and the
+  // gradient is not, or the reverse.
   int BehindMask(int softmax_grad, const Attention& attention) const {
     int behind = softmax_grad;
     bool is_masked = false;
@@ -297,8 +300,8 @@ class AttentionFusion {
     return is_masked == (attention.mask >= 0) ? behind : kResult;
   }
 
-  // The node that gives the gradient of the query, from the product that gives
-  // that of the multiplied query.
+  // Returns the node with the gradient of the query, starting from the product
+  // that computes the gradient of the scaled query.
   int BehindScalingAndSwap(int product, const Attention& attention) const {
     if (!MatchScaling(attention.q_operand)) return BehindSwap(product);
     const int scaling = OnlyReader(product);
@@ -311,13 +314,13 @@ class AttentionFusion {
     return BehindSwap(scaling);
   }
 
-  // What the new ops read, if the scores are masked.
+  // Inputs of the new ops if the scores are masked.
   struct Masked {
-    NodeOutput bias;  // 0 or kMaskedScore.
-    // bool, of the type of the query where extents are not 1: whether a query
-    // may attend to any key. Absent: all may.
+    NodeOutput bias;  // Each element is 0 or kMaskedScore.
+    // bool, broadcastable to the query: true if a query may attend to any key.
+    // Absent if every query may.
     std::optional<NodeOutput> has_key;
-    NodeOutput q;  // 0 where a query has no key.
+    NodeOutput q;  // 0 for a query without a key.
   };
 
   NodeOutput Append(const std::string& op, std::vector<NodeOutput> inputs,
@@ -349,7 +352,7 @@ class AttentionFusion {
                   {graph_.TypeOf(x).dtype, Shape(shape)});
   }
 
-  // Where `has_key` is false there is nothing but 0.
+  // Returns `x` where `has_key` is true, and 0 elsewhere.
   NodeOutput AppendSelect(NodeOutput has_key, NodeOutput x) {
     const TensorType type = graph_.TypeOf(x);
     return Append("Select", {has_key, x, AppendConstant(type.dtype, 0)}, {},
@@ -360,13 +363,13 @@ class AttentionFusion {
     const NodeOutput mask = graph_.nodes[attention.mask].inputs[0];
     const TensorType q = graph_.TypeOf(attention.q);
     const Shape mask_shape = graph_.TypeOf(mask).shape;
-    // In the order of scores: batch, heads, time, source time.
+    // The axes of scores are batch, heads, time, source time.
     std::vector<int64_t> extents(mask_shape.dims().begin(),
                                  mask_shape.dims().end());
     extents.insert(extents.begin(), q.shape.rank() - extents.size(), 1);
     if (q.shape.rank() == 3) extents.insert(extents.begin() + 1, 1);
     const NodeOutput aligned = AppendReshape(mask, extents);
-    // A bias has the time of the query, which a mask may leave out.
+    // A bias must have the query's time extent; the mask may have 1 there.
     const int64_t time = q.shape.dim(1);
     extents[2] = time;
     const NodeOutput bias =
@@ -394,8 +397,8 @@ class AttentionFusion {
     return {bias, has_key, AppendSelect(has_key, attention.q)};
   }
 
-  // True if `holds` is, of each row of a constant mask. Its arguments are the
-  // number of the row and its elements.
+  // True if `holds` returns true for each row of a constant mask. Its arguments
+  // are the index of the row and the row's elements.
   static bool HoldsForRows(
       const Node& mask,
       absl::FunctionRef<bool(int64_t, absl::Span<const bool>)> holds) {
@@ -476,7 +479,7 @@ class AttentionFusion {
     return made;
   }
 
-  // Returns whether the attention has become new ops.
+  // Returns true if the attention has been replaced by new ops.
   bool Fuse(const Attention& attention) {
     const bool is_causal = IsCausal(attention);
     std::optional<Masked> masked;
@@ -509,13 +512,14 @@ class AttentionFusion {
     return true;
   }
 
-  // Lets readers of the gradients read those of the new op.
+  // Redirects readers of the old gradients to the outputs of the new op.
   void ReplaceGradients(const AttentionGrad& grad,
                         const std::optional<Masked>& masked, Node backward) {
     NodeOutput dq = {grad.first, 0};
     const bool is_selected = masked.has_value() && masked->has_key.has_value();
     if (is_selected) {
-      // Its own input is set when the others have been redirected.
+      // The Select reads the old dq for now; its input is corrected after all
+      // other readers have been redirected.
       dq = AppendSelect(*masked->has_key, {grad.dq, 0});
     }
     const auto redirect = [&](NodeOutput* read) {
@@ -537,14 +541,15 @@ class AttentionFusion {
 
   Graph& graph_;
   const absl::FunctionRef<bool(const KernelSpec&)> is_supported_;
-  std::vector<std::vector<int>> readers_;  // By node, once for each read.
+  // By node; a reader occurs once for each read.
+  std::vector<std::vector<int>> readers_;
 };
 
 }  // namespace
 
 void FuseAttention(Graph* typed_graph, const OpRegistry& ops,
                    absl::FunctionRef<bool(const KernelSpec&)> is_supported) {
-  // A dead node must not count as a reader.
+  // Dead nodes would count as readers.
   *typed_graph = DropDeadNodes(*typed_graph, ops);
   const size_t node_count = typed_graph->nodes.size();
   const bool has_fused = AttentionFusion(typed_graph, is_supported).Run();

@@ -34,7 +34,8 @@ using ::testing::SizeIs;
 constexpr DType kBf16 = DType::kBfloat16;
 constexpr double kScale = 0.125;
 
-// Attention with heads as MultiHeadAttention traces it, and what a test adds.
+// Attention with heads as MultiHeadAttention traces it, and the nodes that a
+// test adds.
 class AttentionFusionTest : public ::testing::Test {
  protected:
   AttentionFusionTest()
@@ -190,7 +191,7 @@ TEST_F(AttentionFusionTest, OneValueMayBeKeyAndValue) {
   AddGradients(MatMul(Softmax(MatMul(q, k, {.transpose_b = true})), k), {q, k});
   const Graph graph = Fuse();
   EXPECT_THAT(Ops(graph), Not(Contains("MatMul")));
-  // The gradients of the key and of the value are added.
+  // The gradients of key and value are added.
   EXPECT_THAT(Ops(graph), Contains(kFusedAttentionGradOp));
 }
 
@@ -260,7 +261,7 @@ TEST_F(AttentionFusionTest, AMaskBecomesABias) {
   ASSERT_EQ(gradient.inputs.size(), 7u);
   EXPECT_EQ(graph.TypeOf(forward.inputs[3]), (TensorType{kBf16, {2, 1, 5, 7}}));
   EXPECT_EQ(gradient.inputs[6], forward.inputs[3]);
-  // What a query without a key is, and its gradient.
+  // A Select clears queries without a key, and another one their gradient.
   EXPECT_EQ(graph.nodes[forward.inputs[0].node].op, "Select");
   EXPECT_EQ(gradient.inputs[1], forward.inputs[0]);
   const Node& dq = graph.nodes[graph.results[1].node];

@@ -72,7 +72,7 @@ void TraceLoop(GraphBuilder& builder) {
   }
 }
 
-// The same, unrolled.
+// The same sum with the loop unrolled.
 void TraceUnrolled(GraphBuilder& builder, int64_t length) {
   const Value x = builder.Parameter("x", {kF32, {length, 2}});
   const Value w = builder.Parameter("w", {kF32, {2}});
@@ -105,7 +105,7 @@ TEST(ControlFlowExecutionTest, LoopsComputeWhatUnrolledLoopsCompute) {
                          }));
     std::vector<Tensor> got;
     std::vector<Tensor> wanted;
-    // Twice, with the memory of the first run.
+    // The second run reuses the memory of the first.
     for (int run = 0; run < 2; ++run) {
       ASSERT_OK(loop->Run(LoopArguments(length), {}, &got));
     }
@@ -134,7 +134,7 @@ TEST(ControlFlowExecutionTest, ASteadyLoopAllocatesNothing) {
   EXPECT_TRUE(all_ok);
 }
 
-// The first run needs the stacks of carries, the second does not.
+// The differentiated run needs the stacks of carries, the other does not.
 TEST(ControlFlowExecutionTest, KeepsCarriesForGradientsOnly) {
   const auto run = [](bool is_differentiated) {
     const int64_t length = 1000;
@@ -162,7 +162,7 @@ TEST(ControlFlowExecutionTest, KeepsCarriesForGradientsOnly) {
   EXPECT_THAT(run(true), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-// A few bytes of a graph can ask for any amount, in each of many subgraphs.
+// A small graph can request any amount of memory, in each of many subgraphs.
 TEST(ControlFlowExecutionTest, SubgraphsShareTheLimitOfMemory) {
   const auto run = [](int count) {
     const auto executable = Compile(
@@ -172,7 +172,7 @@ TEST(ControlFlowExecutionTest, SubgraphsShareTheLimitOfMemory) {
             x = Cond(
                 x > 0.0,
                 [&]() -> Values {
-                  // Two values of 400 kB that live at the same time.
+                  // Two values of 400 kB are live at the same time.
                   const Value large = BroadcastTo(x, {100000});
                   return {Sum(Sin(large) * Cos(large))};
                 },
@@ -229,7 +229,8 @@ class DeviceControlFlowTest : public testing::Test {
                                 .soft_placement = soft_placement});
   }
 
-  // Without soft placement, the device has kernels for the whole step.
+  // Checks that the device has kernels for the whole step, by compiling without
+  // soft placement.
   void ExpectRunsOnDevice(const std::function<void(GraphBuilder&)>& body,
                           const std::vector<Tensor>& arguments) {
     ASSERT_OK_AND_ASSIGN(const auto host, Compile(body));
@@ -264,7 +265,8 @@ TEST_F(DeviceControlFlowTest, RunsScansInEachOther) {
   const auto trace = [](GraphBuilder& builder) {
     const Value x = builder.Parameter("x", {kF32, {-1, 2}});
     const Value w = builder.Parameter("w", {kF32, {2}});
-    // Backwards, without inputs of its own; the rows are the sums so far.
+    // The inner loop runs in reverse and has no inputs; its rows are the
+    // partial sums.
     const auto inner = [&](Value start) {
       return Scan({start}, {},
                   [&](const ScanStep& step) -> ScanStep {

@@ -1,5 +1,5 @@
-// Steps on a device, on simulated GPUs: equal to steps on the host, whatever
-// has a kernel there.
+// Steps on simulated GPUs give the results of steps on the host, whichever ops
+// have device kernels.
 
 #include <cstdint>
 #include <functional>
@@ -31,7 +31,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// a + b, of equal shapes.
+// Computes a + b for equal shapes.
 class AddOnDevice final : public Kernel {
  public:
   explicit AddOnDevice(const KernelFunction& scale_add)
@@ -158,7 +158,8 @@ TEST_P(DeviceExecutionTest, ConstantsAreFoldedOnTheHostAndUploadedOnce) {
     EXPECT_THAT(Floats(results[1]), ElementsAre(100, 200));
     copies = machine_.counts()["cuMemcpyAsync"] - before;
   }
-  // The argument, the one of the kernel, and the result.
+  // The copies of the argument, of the host kernel's operand, and of the
+  // result.
   EXPECT_EQ(copies, 3);
 }
 

@@ -1,5 +1,5 @@
-// Training steps on a GPU whose variables are in its memory: what the host
-// asks of the driver, and which errors it reports. On simulated GPUs.
+// Training steps on simulated GPUs whose variables are in device memory: the
+// driver calls that the host makes, and the errors that it reports.
 
 #include <cmath>
 #include <cstdint>
@@ -45,7 +45,8 @@ constexpr int64_t kLength = 4;
 constexpr int64_t kWidth = 3;
 constexpr int64_t kClasses = 5;
 constexpr int64_t kRows = 6;
-// Of numbers that are uploaded, of which the step uses the first columns.
+// Columns of an argument that is large enough for an upload. The step uses only
+// the first of them.
 constexpr int64_t kManyColumns = 1 << 16;
 
 const std::vector<VariableHandle> &Variables() {
@@ -56,7 +57,7 @@ const std::vector<VariableHandle> &Variables() {
   return *kVariables;
 }
 
-// A dense layer, on rows of a table or, without one, on numbers.
+// Traces a dense layer on rows of a table or, without a table, on numbers.
 Graph TraceStep(bool has_table, int64_t columns = kLength * kWidth) {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x =
@@ -162,7 +163,7 @@ class DeviceStepTest
                                CpuKernels(), &on_host_);
   }
 
-  // The calls of the driver that `work` makes, by function.
+  // Returns the number of driver calls that `work` makes, by function.
   std::map<std::string, int64_t> CallsOf(absl::FunctionRef<void()> work) {
     const auto before = machine_.counts();
     work();
@@ -212,7 +213,7 @@ TEST_P(DeviceStepTest, SteadyStepCopiesItsArgumentsAndResultsOnly) {
         "cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize"}) {
     EXPECT_EQ(calls[function], 0) << function;
   }
-  // Two arguments, and the loss. Neither variables nor gradients.
+  // Copies of two arguments and the loss, but not of variables or gradients.
   EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 0 : 3);
   // Forward and backward, then one launch that updates all variables.
   if (has_graphs()) {
@@ -269,7 +270,7 @@ TEST_P(DeviceStepTest, DataErrorsHaveTheTextOfTheHostAndChangeNothing) {
   ExpectSameVariables(1e-6);
 }
 
-// The host waits for the results of a step when the next one is under way.
+// The host waits for the results of a step while the next one runs.
 TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
   for (const bool has_table : {false, true}) {
     ASSERT_OK_AND_ASSIGN(const auto executable, CompileOnDevice(has_table));
@@ -292,7 +293,7 @@ TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
       EXPECT_EQ(calls[function], 0) << function;
     }
     EXPECT_EQ(machine_.pageable_copy_count(), pageable_copies);
-    // Both arguments, and the loss.
+    // Copies of both arguments and the loss.
     EXPECT_EQ(calls["cuMemcpyAsync"], has_graphs() ? 0 : 3);
     calls = CallsOf([&] { EXPECT_OK(executable->Finish(&results)); });
     EXPECT_EQ(calls["cuMemcpyAsync"], 0);
@@ -309,7 +310,7 @@ TEST_P(DeviceStepTest, StepsUnderWayGiveTheResultsOfTheHost) {
     std::vector<Tensor> wanted;
     for (int i = 0; i < 10; ++i) {
       std::vector<Tensor> arguments = Batch(has_table);
-      // The executable has copied what it needs.
+      // Start() has copied the arguments, so changing them has no effect.
       arguments[1].mutable_flat<int64_t>()[0] = i % kClasses;
       ASSERT_OK(on_device->Start(arguments, {}));
       arguments[1].mutable_flat<int64_t>()[0] = -1;
@@ -327,7 +328,7 @@ TEST_P(DeviceStepTest, StepsUnderWayGiveTheResultsOfTheHost) {
   }
 }
 
-// While the step before computes. Each has other data.
+// The upload runs while the previous step computes. Each step has other data.
 TEST_P(DeviceStepTest, LargeArgumentsAreCopiedBesideTheStepBefore) {
   ASSERT_OK_AND_ASSIGN(const auto on_device,
                        CompileOnDevice(false, kManyColumns));
@@ -368,7 +369,8 @@ TEST_P(DeviceStepTest, AStepThatCannotBeginReleasesItsArguments) {
                                         arguments[0].size_bytes()));
   Tensor pinned(DType::kFloat32, arguments[0].shape(), std::move(buffer));
   arguments[0] = pinned;
-  // The first is that of the upload, the second one times the step.
+  // The first event is that of the upload, the second one begins the timing of
+  // the step.
   machine_.Fail("cuEventRecord", driver::kInvalidValue, /*after=*/1);
   EXPECT_FALSE(executable->Start(arguments, {}).ok());
   EXPECT_EQ(executable->started_count(), 0);
@@ -396,7 +398,8 @@ TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {
     if (good_steps > 0) {
       ASSERT_OK(on_device->Finish(&results));
     }
-    // The wrong step has not been looked at when this one begins.
+    // This step begins before the host has seen the failure of the previous
+    // one.
     ASSERT_OK(on_device->Start(Batch(true), {}));
     EXPECT_EQ(on_device->Finish(&results), expected);
     EXPECT_EQ(on_device->started_count(), 0);

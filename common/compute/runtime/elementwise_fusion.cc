@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// Positions of nodes, in their order.
+// Indices of nodes in ascending order.
 using Group = std::set<int>;
 
 class ElementwiseFusion {
@@ -59,12 +59,12 @@ class ElementwiseFusion {
       readers_[input.node].push_back(static_cast<int>(i));
       is_constant = is_constant && is_constant_[input.node];
     }
-    // A plan computes it once.
+    // The plan computes constants once.
     is_constant_[i] = node.op == kConstantOp || is_constant;
     for (const int before : node.control_inputs) is_fixed_[before] = true;
   }
 
-  // The inputs of a program are broadcast as they are read.
+  // A program broadcasts its inputs as it reads them.
   static bool IsBroadcast(const Node& node) { return node.op == "BroadcastTo"; }
 
   static bool IsComputedInFloat(DType dtype) {
@@ -72,7 +72,7 @@ class ElementwiseFusion {
            dtype == DType::kFloat16 || dtype == DType::kBool;
   }
 
-  // False if other nodes have taken over what the node computes.
+  // False if other nodes have absorbed the node's computation.
   bool IsRead(int i) const {
     if (is_fixed_[i]) return true;
     return std::any_of(readers_[i].begin(), readers_[i].end(), [&](int reader) {
@@ -89,13 +89,14 @@ class ElementwiseFusion {
                        [&](int reader) { return group.contains(reader); });
   }
 
-  // True if it is cheaper for each reader to compute the value than to read it.
+  // True if it is cheaper for each reader to recompute the value than to read
+  // it.
   bool IsWidening(const Node& node) const {
     return node.op == "Cast" && SizeOf(graph_.TypeOf(node.inputs[0]).dtype) <
                                     SizeOf(node.outputs[0].dtype);
   }
 
-  // True if the node may be a step of a program.
+  // True if the node can be a step of a program.
   bool IsCandidate(int i) const {
     const Node& node = graph_.nodes[i];
     if (is_constant_[i] || node.inputs.empty() || node.outputs.size() != 1 ||
@@ -110,7 +111,7 @@ class ElementwiseFusion {
                        });
   }
 
-  // Returns the node and those before it that become one with it.
+  // Returns the node and the earlier nodes that are fused with it.
   Group GroupOf(int root) const {
     Group group = {root};
     std::vector<int> added = {root};
@@ -139,7 +140,8 @@ class ElementwiseFusion {
       return false;
     }
     if (IsWidening(node)) return true;
-    // A reader that is computed elsewhere, too, would have it computed twice.
+    // If a reader were also computed outside the group, the producer would be
+    // computed twice.
     return !is_fixed_[producer] &&
            std::all_of(readers_[producer].begin(), readers_[producer].end(),
                        [&](int reader) {
@@ -148,7 +150,7 @@ class ElementwiseFusion {
                        });
   }
 
-  // What the last node of the group becomes.
+  // Returns the node that replaces the last node of the group.
   Node Fused(const Group& group) const {
     const Node& root = graph_.nodes[*group.rbegin()];
     Node fused = {.op = std::string(kFusedElementwiseOp),
@@ -174,7 +176,8 @@ class ElementwiseFusion {
     }
     ElementwiseProgram program;
     program.input_count = static_cast<int64_t>(fused.inputs.size());
-    std::map<int, int64_t> results;  // By node: the number of a source.
+    // By node: the number of its result as a source.
+    std::map<int, int64_t> results;
     for (const int member : group) {
       results[member] =
           program.input_count + static_cast<int64_t>(program.steps.size());
@@ -189,7 +192,7 @@ class ElementwiseFusion {
            graph_.TypeOf(value).shape.element_count() == 1;
   }
 
-  // A step has one number beside its sources.
+  // A step has room for one immediate number besides its sources.
   bool IsImmediate(const Node& node, NodeOutput input) const {
     if (!IsScalarConstant(input) || node.attributes.Has("alpha")) return false;
     return std::count_if(node.inputs.begin(), node.inputs.end(),
@@ -228,7 +231,7 @@ class ElementwiseFusion {
   const OpRegistry& ops_;
   const absl::FunctionRef<bool(const KernelSpec&)> is_supported_;
   std::vector<std::vector<int>> readers_;  // By node.
-  // Results, and what other nodes wait for.
+  // True for results and for nodes that other nodes wait for.
   std::vector<bool> is_fixed_;
   std::vector<bool> is_constant_;
   std::vector<bool> is_absorbed_;

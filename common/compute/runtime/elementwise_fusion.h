@@ -8,12 +8,12 @@
 
 namespace muster {
 
-// Rewrites a typed graph so that elementwise ops that follow each other are
-// one, kFusedElementwiseOp, where the device supports it: what lies between
-// them is then neither written to memory nor read. Ops are joined that have the
-// same shape, if no other node reads what lies between; a Cast to a wider type
-// is computed by each of its readers. Broadcasts and scalar constants become
-// part of the program. Nodes fused away are left dead.
+// Rewrites a typed graph so that consecutive elementwise ops become one op,
+// kFusedElementwiseOp, if the device supports it. Intermediate values are then
+// not stored in memory. Ops of the same shape are fused if no other node reads
+// the intermediate values. Each reader of a Cast to a wider type computes the
+// Cast itself. Broadcasts and scalar constants become part of the program.
+// Nodes fused away are left dead.
 //
 // Equivalent to: the loop fusion of XLA.
 void FuseElementwise(Graph* typed_graph, const OpRegistry& ops,

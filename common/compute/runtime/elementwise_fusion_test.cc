@@ -64,7 +64,7 @@ class ElementwiseFusionTest : public ::testing::Test {
     kernels_ = CudaKernels(device_.get(), {});
   }
 
-  // The nodes that are left, but parameters and constants.
+  // Returns the remaining nodes without parameters and constants.
   std::vector<Node> NodesOf(const std::vector<Shape>& shapes,
                             const Trace& trace) {
     auto graph = Traced(kF32, shapes, trace);
@@ -136,7 +136,7 @@ TEST_F(ElementwiseFusionTest, WhatOthersReadStays) {
                       return std::vector<Value>{product, Relu(product)};
                     }),
               ElementsAre("Mul", "Relu"));
-  // Read by a node between the two.
+  // A node between the two reads the product.
   EXPECT_THAT(OpsOf({{4, 8}, {4, 8}},
                     [](const std::vector<Value>& p) {
                       const Value product = p[0] * p[1];
@@ -176,7 +176,7 @@ TEST_F(ElementwiseFusionTest, EachReaderWidensForItself) {
   };
   EXPECT_THAT(OpsOf({{4, 8}}, trace),
               UnorderedElementsAre("Cast", kFused, kFused, "Sum"));
-  // What else needs it still has it.
+  // The other reader keeps its input.
   EXPECT_THAT(OpsOf({{4, 8}},
                     [&](const std::vector<Value>& p) {
                       const Value wide =
@@ -204,7 +204,7 @@ TEST_F(ElementwiseFusionTest, WhatIsTooLongIsDivided) {
       });
   EXPECT_THAT(ops, SizeIs(3));
   EXPECT_THAT(ops, Each(kFused));
-  // More operands than a tape has.
+  // The expression has more operands than a tape supports.
   EXPECT_THAT(OpsOf(std::vector<Shape>(10, Shape({4, 8})),
                     [](const std::vector<Value>& p) {
                       Value sum = p[0];
@@ -214,7 +214,7 @@ TEST_F(ElementwiseFusionTest, WhatIsTooLongIsDivided) {
               ElementsAre(kFused, kFused));
 }
 
-// What lies between is rounded as if it had been in memory.
+// Intermediate values are rounded as if they were stored in memory.
 TEST_F(ElementwiseFusionTest, BitsAreThoseOfTheOpsOneAfterAnother) {
   const auto trace = [](const std::vector<Value>& p, bool keeps_all) {
     std::vector<Value> values;
@@ -271,7 +271,7 @@ TEST(ElementwiseProgramTest, ListsThatDoNotFitAreErrors) {
       1, {{.op = "Neg", .sources = {0}, .dtype = kF32}}};
   Attributes attributes = program.ToAttributes();
   EXPECT_OK(ElementwiseProgram::FromAttributes(attributes));
-  // The step itself.
+  // The step refers to itself.
   attributes.Set("sources", std::vector<int64_t>{1});
   EXPECT_THAT(
       ElementwiseProgram::FromAttributes(attributes),

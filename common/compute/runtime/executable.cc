@@ -34,7 +34,7 @@
 namespace muster {
 namespace {
 
-// Planning a node takes some microseconds.
+// A bound on planning time: planning a node takes some microseconds.
 constexpr int64_t kUnrolledNodesMax = 20'000;
 
 absl::Status CheckOptions(const ExecutableOptions& options) {
@@ -132,7 +132,7 @@ Executable::Executable(Graph graph, const OpRegistry& ops,
       uses_(FindVariableUses(graph_, ops)) {}
 
 Executable::~Executable() {
-  // Steps under way use memory of their plans.
+  // Started steps use the memory of their plans.
   while (!started_.empty()) {
     if (started_.back().is_under_way) {
       started_.back().plan->CancelLast(session_.get());
@@ -171,7 +171,7 @@ absl::Status Executable::Start(absl::Span<const Tensor> arguments,
     started.is_under_way = true;
   } else {
     RETURN_IF_ERROR(AwaitStarted());
-    // The error of an earlier step ends this one, too.
+    // An error of an earlier step cancels this one, too.
     if (gate_ == nullptr || gate_->closed_by() == 0) {
       RETURN_IF_ERROR(
           RunPlan(started.plan.get(), arguments, options, &started.results));
@@ -204,7 +204,7 @@ absl::Status Executable::Finish(std::vector<Tensor>* results) {
   for (const Started& later : started_) {
     if (!later.is_under_way) continue;
     later.plan->ForgetStarted();
-    // The first error is the one that counts.
+    // Only the first error is returned.
     if (gated_ != nullptr) (void)gated_->Settle(/*was_applied=*/false);
   }
   started_.clear();
@@ -303,7 +303,7 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   FoldPadding(&typed);
   DropTypeInputs(&typed, ops_);
   DropUnreadSteps(&typed, ops_);
-  // The kernel of a Scan is one of the host.
+  // A Scan runs on the host, so a device needs it unrolled.
   if (options_.device != nullptr) {
     UnrollScans(&typed, ops_, kUnrolledNodesMax);
   }
@@ -311,7 +311,7 @@ Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   const auto is_supported = [&](const KernelSpec& spec) {
     return kernels.Create(spec, options_.intra_op_thread_count).ok();
   };
-  // No kernel of the host knows the outcome of these fusions of devices.
+  // The host has no kernels for the ops of the fusions that only devices use.
   if (options_.device != nullptr) FuseAttention(&typed, ops_, is_supported);
   FuseMatMulBias(&typed, ops_, is_supported);
   FuseImageOps(&typed, ops_, is_supported);

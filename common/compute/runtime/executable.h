@@ -30,12 +30,13 @@ class StepGate;
 struct ExecutableOptions {
   // Threads per kernel, including the calling thread.
   int intra_op_thread_count = 1;
-  // Number of plans that are kept, one for each combination of argument shapes;
-  // the least recently used one is evicted. At least 1.
+  // Number of cached plans, one for each combination of argument shapes; the
+  // least recently used one is evicted. At least 1.
   int plan_count_max = 8;
-  // The maximum memory of a plan's intermediate values and results. Graphs come
-  // over the network, and a few bytes of one can request any amount.
-  // 0: nine tenths of what this process may use (AvailableMemoryBytes()).
+  // The maximum memory of a plan's intermediate values and results. The limit
+  // protects against graphs from the network, of which a few bytes can request
+  // any amount. 0 means nine tenths of what this process may use
+  // (AvailableMemoryBytes()).
   int64_t plan_bytes_max = 0;
   // The other replicas of the step, which all run this graph; borrowed, and
   // outlives the executable. Null: the step runs on a single replica.
@@ -43,16 +44,16 @@ struct ExecutableOptions {
   // The device that runs the step; borrowed, and outlives the executable. Null:
   // the host.
   Device* device = nullptr;
-  // With a device: the stream of its work, for executables that run one after
-  // another on values of each other; borrowed, and outlives the executable.
-  // Null: each has its own.
+  // With a device: the stream of its work, shared by executables that run one
+  // after another and read each other's values; borrowed, and outlives the
+  // executable. Null: each executable has its own stream.
   DeviceStream* stream = nullptr;
-  // With a device: computes constants, and what the device has no kernel for.
-  // Borrowed; not null.
+  // With a device: the kernels that compute constants and the ops for which the
+  // device has no kernel. Borrowed; not null.
   const KernelRegistry* host_kernels = nullptr;
   // With a device: an operation without a device kernel runs on the host, and
-  // its operands are copied to the host and back. Logged once for each op. If
-  // false, the operation is an error.
+  // its operands are copied to the host and back. This is logged once for each
+  // op. If false, such an operation is an error.
   //
   // Equivalent to: tf.config.set_soft_device_placement.
   bool soft_placement = true;
@@ -81,13 +82,13 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Runs one step; none has begun by Start(). Arguments and results are on the
-  // host, also if a device computes. `results` gets one tensor for each result
-  // of the graph. The caller owns their content: later runs do not write to it,
-  // unless the caller passes a tensor again as its sole owner, in which case
-  // its memory is reused.
+  // Runs one step. Requires that no step of Start() is unfinished. Arguments
+  // and results are on the host even if a device computes. `results` gets one
+  // tensor for each result of the graph. Later runs do not change these
+  // tensors, unless the caller passes them again and is their sole owner: then
+  // their memory is reused.
   //
-  // After an error, nothing is committed beyond what the store had already
+  // After an error, only those updates are committed that the store had already
   // applied, `results` is unspecified, and the object can run again.
   //   kInvalidArgument   the arguments do not fit the graph's parameters, or
   //                      the data does not fit an operation (an index out of
@@ -97,51 +98,51 @@ class Executable {
   //   kResourceExhausted the step needs more than plan_bytes_max, or more
   //                      memory than the device has left
   //   kDeadlineExceeded  the device did not finish the step in time
-  //   any                from the variable store, and from the replica link
+  //   others             from the variable store, and from the replica link
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, std::vector<Tensor>* results);
 
-  // How many steps may have begun without being finished.
+  // Maximum number of steps that have begun and are not finished.
   static constexpr int kStartedMax = 2;
 
   // True if Start() of this executable can return before the step is done: a
-  // device computes, and decides itself whether the updates are applied.
+  // device computes the step and decides whether its updates are applied.
   bool overlaps_steps() const { return gate_ != nullptr; }
 
-  // Begins a step. If overlaps_steps(), and the host has no part in the step,
-  // it returns when the work is enqueued, without waiting for the device; the
-  // argument tensors may be changed then, unless they are in pinned memory.
-  // Otherwise it returns when the step is done. Fewer than kStartedMax steps
-  // have begun and are not finished.
-  //   errors  as Run(), but for errors in the data; the step has not begun, and
-  //           Finish() is due for the steps before
+  // Begins a step. If overlaps_steps() and no part of the step runs on the
+  // host, returns once the work is enqueued, without waiting for the device.
+  // The caller may then change the argument tensors, unless they are in pinned
+  // memory. Otherwise returns when the step is done. Requires that fewer than
+  // kStartedMax steps have begun and are not finished.
+  //   errors as Run(), except errors in the data; the step has not begun, and
+  //           the caller still calls Finish() for the earlier steps
   absl::Status Start(absl::Span<const Tensor> arguments,
                      const RunOptions& options);
 
-  // The results of the last step that has begun, for work that is enqueued on
-  // the stream of the step behind it: only such work may read them before
-  // Finish(). None if an error of an earlier step has ended this one. Valid
-  // until another step begins.
+  // Returns the results of the step that began last, for work that the caller
+  // enqueues on the step's stream. Only such work may read them before
+  // Finish(). Returns no results if an error of an earlier step has cancelled
+  // this one. Valid until another step begins.
   absl::Span<const Tensor> StartedResults();
 
-  // Blocks until the first step that has begun is done, and returns its results
-  // as Run() does. Updates of the device may still be under way; its later work
-  // sees them.
-  //   errors  as Run(). The steps that began after it have changed nothing, and
-  //           count as not begun.
+  // Blocks until the oldest unfinished step is done, and returns its results as
+  // Run() does. The device may still be applying its updates; later work of the
+  // device follows them.
+  //   errors  as Run(). The steps that began after it have changed nothing and
+  //           are discarded.
   absl::Status Finish(std::vector<Tensor>* results);
 
   int started_count() const { return static_cast<int>(started_.size()); }
 
-  // Measures from now on for how long the device is idle between the steps of
-  // Start(). With overlaps_steps(), and no step begun.
+  // Starts measuring for how long the device is idle between the steps of
+  // Start(). Requires overlaps_steps(), and that no step is unfinished.
   absl::Status MeasureIdleTime();
-  // Null before MeasureIdleTime(). Owned by this.
+  // Null before MeasureIdleTime(). Owned by this object.
   StepClock* step_clock() const { return clock_.get(); }
 
-  // The graph that is executed: without nodes on which nothing depends.
+  // The executed graph, without dead nodes.
   const Graph& graph() const { return graph_; }
-  // In the session's order.
+  // In the order of the session.
   absl::Span<const VariableUse> variable_uses() const { return uses_; }
   int plan_count() const { return static_cast<int>(plans_.size()); }
 
@@ -152,38 +153,40 @@ class Executable {
   struct PlanEntry {
     // Shared with the steps that have begun.
     std::shared_ptr<Plan> plan;
-    // The types for which the plan was made in addition to its own arguments,
-    // as in ReplicaShapes; empty if there are none.
+    // Extents of the arguments of all replicas for which the plan was made, as
+    // in ReplicaShapes; empty if the plan depends on its own arguments only.
     std::vector<int64_t> replica_extents;
   };
 
-  // A step that has begun.
+  // A step that has begun and is not finished.
   struct Started {
     std::shared_ptr<Plan> plan;
-    bool is_under_way = false;    // By Plan::Start().
-    std::vector<Tensor> results;  // Unless it is under way.
+    bool is_under_way = false;    // True if Plan::Start() began it.
+    std::vector<Tensor> results;  // Set if the step is already done.
   };
 
   absl::Status OpenSession(VariableSessionFactory* variables);
   // Blocks until the device is idle.
   absl::Status AwaitStarted();
-  // Checks the arguments, and returns the plan for them.
+  // Checks the arguments and returns their plan.
   absl::StatusOr<std::shared_ptr<Plan>> Prepare(
       absl::Span<const Tensor> arguments, const RunOptions& options);
   absl::Status RunPlan(Plan* plan, absl::Span<const Tensor> arguments,
                        const RunOptions& options, std::vector<Tensor>* results);
   absl::Status StartPlan(Plan* plan, absl::Span<const Tensor> arguments,
                          const RunOptions& options);
-  // Returns the plan for arguments of these types; makes it if there is none.
+  // Returns the plan for arguments of these types; creates a missing one.
   absl::StatusOr<std::shared_ptr<Plan>> FindPlan(
       absl::Span<const Tensor> arguments);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(
       absl::Span<const Tensor> arguments) const;
-  // For the host, which also runs the subgraphs of steps on a device.
+  // Plans a subgraph for the host, which runs the subgraphs of device steps,
+  // too.
   absl::StatusOr<std::unique_ptr<Plan>> MakeSubgraphPlan(
       const Graph& subgraph, absl::Span<const TensorType> parameters,
       int64_t bytes_max) const;
-  // Returns the graph with fewer and larger nodes, which `kernels` have.
+  // Returns an equivalent graph with fewer and larger nodes that `kernels`
+  // support.
   Graph Simplified(Graph typed, const KernelRegistry& kernels) const;
   const KernelRegistry& host_kernels() const {
     return options_.device == nullptr ? kernels_ : *options_.host_kernels;
@@ -206,7 +209,7 @@ class Executable {
   // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;
   std::list<PlanEntry> plans_;   // Most recently used first.
-  std::deque<Started> started_;  // The first one first.
+  std::deque<Started> started_;  // The oldest one first.
   std::vector<Tensor> started_results_;
 };
 

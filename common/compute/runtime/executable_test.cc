@@ -86,7 +86,8 @@ TEST_F(ExecutableTest, ComputesResultsFromArgumentsAndConstants) {
 }
 
 TEST_F(ExecutableTest, ValuesThatShareTheArenaDoNotDisturbEachOther) {
-  // y = 2^20 x by doubling, with a value of each step kept to the end.
+  // Computes y = 2^20 x by doubling; a value of each step stays live to the
+  // end.
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Tensor> results,
       RunOnce(
@@ -479,7 +480,7 @@ TEST_F(ExecutableTest, StringsPassThroughKernels) {
   EXPECT_EQ(results[1].flat<std::string>()[0], "abab");
 }
 
-// A random graph over float[2,2]; returns all its values.
+// Traces a random graph over float[2,2] and returns all its values.
 std::vector<Value> TraceRandomGraph(GraphBuilder& builder, uint64_t seed) {
   RandomStream random(seed);
   std::vector<Value> values = {FloatParameter(builder, {2, 2}),

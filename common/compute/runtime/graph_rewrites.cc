@@ -12,8 +12,8 @@
 namespace muster {
 namespace {
 
-// The nodes of `graph` named by `order`, in that order; edges into nodes that
-// are left out must be control edges, and go.
+// Returns the nodes of `graph` that `order` names, in that order. Edges from
+// nodes that are left out must be control edges; they are removed.
 Graph WithNodes(const Graph& graph, const std::vector<int>& order) {
   std::vector<int> new_index(graph.nodes.size(), -1);
   for (size_t i = 0; i < order.size(); ++i) {
@@ -37,8 +37,8 @@ Graph WithNodes(const Graph& graph, const std::vector<int>& order) {
   return result;
 }
 
-// Appends `node` to `order`, behind what it reads. Chains of nodes that are not
-// in the order yet are short: those that a rewrite has appended.
+// Appends `node` to `order`, after the nodes that it reads. The recursion is
+// shallow: only the nodes that a rewrite has appended are not in order.
 void AppendWithInputs(const Graph& graph, int node,
                       std::vector<bool>* is_placed, std::vector<int>* order) {
   if ((*is_placed)[node]) return;
@@ -53,14 +53,15 @@ void AppendWithInputs(const Graph& graph, int node,
   order->push_back(node);
 }
 
-// What a session is handed as early as it can be.
+// True if the node passes a value to the session, which should happen as early
+// as possible.
 bool GoesToSession(const OpSchema& schema) {
   return schema.effect == OpEffect::kUpdateVariable ||
          schema.effect == OpEffect::kDescribeStep;
 }
 
-// For each node the last node that uses its value or a view of it; the end of
-// the graph for results.
+// Returns for each node the last node that uses its value or a view of it; the
+// end of the graph for results.
 std::vector<int> FindLastUses(const Graph& graph, const OpRegistry& ops) {
   const int node_count = static_cast<int>(graph.nodes.size());
   std::vector<int> last_uses(node_count);
@@ -148,7 +149,8 @@ Graph ApplyUpdatesEarly(const Graph& graph, const OpRegistry& ops) {
 }
 
 void BypassNoOps(Graph* typed_graph, const OpRegistry& ops) {
-  // What a reader of a node's only output may read instead.
+  // For each node with one output: the output that its readers may read
+  // instead.
   std::vector<NodeOutput> stand_ins(typed_graph->nodes.size());
   const auto redirect = [&](NodeOutput& output) {
     const NodeOutput stand_in = stand_ins[output.node];
@@ -171,7 +173,7 @@ void BypassNoOps(Graph* typed_graph, const OpRegistry& ops) {
 }
 
 void DropUnreadSteps(Graph* typed_graph, const OpRegistry& ops) {
-  // By node: the number of outputs up to the last that is read.
+  // For each node: the number of outputs up to the last one that is read.
   std::vector<int> read_counts(typed_graph->nodes.size(), 0);
   const auto note_read = [&](NodeOutput read) {
     int& count = read_counts[read.node];

@@ -6,36 +6,36 @@
 
 namespace muster {
 
-// Rewrites keep what a graph computes and the order of effects on each
+// Rewrites preserve the results of a graph and the order of effects on each
 // variable. Pure functions.
 
-// Without the nodes that no result and no effect on others depends on.
-// Parameters stay: they are the graph's interface. So do collectives that
-// no caller asks for, because other replicas may wait for them.
+// Returns the graph without nodes that no result and no effect depends on.
+// Keeps parameters, which are the graph's interface, and collectives without
+// readers, because other replicas may wait for them.
 Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops);
 
-// Orders the nodes so that each follows the nodes that it reads: a rewrite may
-// append nodes that earlier ones read. Nodes keep their order otherwise.
+// Orders the nodes so that each follows the nodes that it reads, because a
+// rewrite may append nodes that earlier ones read. Otherwise nodes keep their
+// order.
 void SortNodes(Graph* graph);
 
 // Moves each variable update forward to where its value is known and earlier
-// reads of the variable have been used up. A gradient is then handed to the
-// store while the rest of backward still runs, and the store finds the variable
-// unshared and updates it in place.
+// reads of the variable have been used up. The store then gets a gradient while
+// the rest of the backward pass still runs, and can update the variable in
+// place because no other tensor shares its value.
 Graph ApplyUpdatesEarly(const Graph& graph, const OpRegistry& ops);
 
-// In a typed graph: lets readers of a node that changes neither type nor data
-// (Identity, a broadcast to its own shape, ...) read that node's input, and
-// turns ReshapeLike into Reshape. Nodes passed by are left dead.
+// In a typed graph: for each node that changes neither type nor data (Identity,
+// a broadcast to its own shape, ...), redirects the node's readers to its
+// input. Turns ReshapeLike into Reshape. Bypassed nodes are left dead.
 void BypassNoOps(Graph* typed_graph, const OpRegistry& ops);
 
-// In a typed graph: lets nodes with the attribute "keep_steps" do without the
-// outputs that they have because of it, if nothing reads them. These are the
-// last outputs; only gradients need them.
+// In a typed graph: clears the attribute "keep_steps" of nodes whose additional
+// outputs no node reads. These are the last outputs; only gradients need them.
 void DropUnreadSteps(Graph* typed_graph, const OpRegistry& ops);
 
-// In a typed graph: lets nodes that are given an input for its type only do
-// without it, so that its memory is free earlier.
+// In a typed graph: removes inputs that a node uses only for their type, so
+// that their memory is released earlier.
 void DropTypeInputs(Graph* typed_graph, const OpRegistry& ops);
 
 }  // namespace muster

@@ -62,7 +62,7 @@ TEST_F(GraphRewritesTest, AppendedNodesMoveBeforeTheirReaders) {
     graph.nodes.push_back(node);
     return NodeOutput{static_cast<int>(graph.nodes.size()) - 1, 0};
   };
-  // The sum reads a chain of two nodes behind it.
+  // The sum reads a chain of two nodes that follow it.
   const NodeOutput first = append("Fail", graph.nodes[2].inputs[0]);
   graph.nodes[2].inputs[0] = append("Identity", first);
 

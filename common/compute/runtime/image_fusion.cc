@@ -18,7 +18,7 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-// The readers of the outputs of nodes, results counted.
+// Counts the readers of each output, including results.
 class Readers {
  public:
   explicit Readers(const Graph& graph) : counts_(graph.nodes.size()) {
@@ -50,7 +50,7 @@ bool IsBackpropKernel(const Node& node) {
   return node.op == "Conv2DBackpropKernel" ||
          node.op == "DepthwiseConv2DBackpropKernel";
 }
-// The paddings of a Pad that a convolution can take over: with zeros, and of
+// Returns the paddings of a Pad that a convolution can include: zeros around
 // height and width only.
 std::optional<List> FoldablePaddings(const Node& pad) {
   if (pad.op != "Pad" || pad.outputs[0].shape.rank() != 4 ||
@@ -65,11 +65,11 @@ std::optional<List> FoldablePaddings(const Node& pad) {
   return List(paddings.begin() + 2, paddings.begin() + 6);
 }
 
-// Adds `paddings` to those of the convolution `attributes`; false where that
-// cannot be said.
+// Adds `paddings` to those of the convolution `attributes`. Returns false if
+// the attributes cannot express the sum.
 bool AddPaddings(const List& paddings, Attributes* attributes) {
   auto options = WindowOptions::FromAttributes(*attributes);
-  // What SAME means depends on the padded extents.
+  // The paddings of SAME depend on the padded extents.
   if (!options.ok() || options->padding == PaddingKind::kSame) return false;
   List sums(options->explicit_padding.begin(), options->explicit_padding.end());
   if (options->padding == PaddingKind::kValid) sums.assign(4, 0);
@@ -79,7 +79,7 @@ bool AddPaddings(const List& paddings, Attributes* attributes) {
   return true;
 }
 
-// A SliceLike that removes the margins that `pad` has added.
+// True for a SliceLike that removes exactly the margins that `pad` has added.
 bool CutsOff(const Node& slice, const Node& pad) {
   if (slice.op != "SliceLike" ||
       slice.outputs[0].shape.rank() != pad.outputs[0].shape.rank()) {
@@ -93,7 +93,8 @@ bool CutsOff(const Node& slice, const Node& pad) {
   return begin.size() * 2 == paddings.size();
 }
 
-// What `slice` of the gradient of a padded image becomes.
+// Returns the node that replaces `slice`, the slice of the gradient of a padded
+// image.
 std::optional<Node> WithoutSlice(const Graph& graph, const Node& slice,
                                  Readers* readers) {
   if (slice.op != "SliceLike" || !readers->IsReadOnce(slice.inputs[0])) {
@@ -116,7 +117,7 @@ std::optional<Node> WithoutSlice(const Graph& graph, const Node& slice,
   return folded;
 }
 
-// One number for each channel of `images`.
+// True if the type has one number for each channel of `images`.
 bool IsChannelVector(const TensorType& type, const TensorType& images) {
   const int rank = type.shape.rank();
   const int64_t channels = images.shape.dim(images.shape.rank() - 1);
@@ -125,7 +126,7 @@ bool IsChannelVector(const TensorType& type, const TensorType& images) {
          type.shape.element_count() == channels;
 }
 
-// `node` in the place of its reader `last`.
+// Returns `node` with the op `op` as a replacement for its reader `last`.
 Node FusedAt(const Node& last, const Node& node, absl::string_view op) {
   Node fused = node;
   fused.op = std::string(op);
@@ -171,7 +172,7 @@ class ImageFusion {
   }
 
  private:
-  // A Relu that the normalization before it has taken over.
+  // A Relu that has been fused into the normalization before it.
   struct Takeover {
     int relu;
     int normalization;
@@ -185,7 +186,7 @@ class ImageFusion {
     }
   }
 
-  // "" if the node is no Relu or Relu6.
+  // Returns "" if the node is not Relu or Relu6.
   const std::string& GradientOfRelu(absl::string_view op) const {
     return ops_.FindOrPlain(op).gradient_by_either;
   }
@@ -237,7 +238,8 @@ class ImageFusion {
     return fused;
   }
 
-  // The normalization has other outputs, so the relu moves to it.
+  // The normalization has further outputs, so the relu is fused into it and not
+  // the reverse.
   void FuseTraining(int relu_index) {
     const Node& relu = graph_.nodes[relu_index];
     const NodeOutput y = relu.inputs[0];
@@ -254,8 +256,8 @@ class ImageFusion {
     takeovers_.push_back({relu_index, y.node});
   }
 
-  // The gradient of a normalization can tell from x where the activation after
-  // it let something through.
+  // The gradient of a normalization can compute from x where the activation
+  // after it was not zero.
   std::optional<Node> FuseTrainingGrad(const Node& gradient) {
     const Node& relu_gradient = NodeOf(gradient.inputs[0]);
     if (relu_gradient.inputs.size() != 2 ||
@@ -280,8 +282,8 @@ class ImageFusion {
     return fused;
   }
 
-  // The convolution finds the mean and variance of what it has just written,
-  // and the normalization is then given them.
+  // The convolution computes mean and variance of its result as it writes it,
+  // and passes them to the normalization.
   void FuseMoments(int normalization_index) {
     Node& normalization = graph_.nodes[normalization_index];
     const bool is_fused = normalization.op == "FusedBatchNormTraining";

@@ -8,16 +8,15 @@
 
 namespace muster {
 
-// Rewrites a typed graph so that it makes fewer passes over images. The
-// outcomes are ops that only kernels know (common/compute/kernels/cpu). Nodes
-// fused away are left dead.
+// Rewrites a typed graph so that it makes fewer passes over images. The new ops
+// exist only in kernels (common/compute/kernels/cpu). Nodes fused away are left
+// dead.
 
-// Lets convolutions, forward and backward, add the zeros of a Pad before them
-// themselves.
+// Moves the zeros of a Pad into the convolution after it, forward and backward.
 void FoldPadding(Graph* typed_graph);
 
-// Wherever no other node reads what lies between and the device supports the
-// outcome:
+// Fuses the following if no other node reads the intermediate values and the
+// device supports the result:
 //   convolution, BatchNormInference or Add of one number for each channel, and
 //   Relu or Relu6            as FusedConv2D or FusedDepthwiseConv2D
 //   BatchNormInference and Relu or Relu6          as FusedBatchNormInference
@@ -25,7 +24,7 @@ void FoldPadding(Graph* typed_graph);
 //   the gradients of these two                    as FusedBatchNormTrainingGrad
 //   convolution and BatchNormTraining, fused or not, as Conv2DMoments or
 //   DepthwiseConv2DMoments and BatchNormInference
-// After ReadReluOutputs().
+// Call it after ReadReluOutputs().
 void FuseImageOps(Graph* typed_graph, const OpRegistry& ops,
                   absl::FunctionRef<bool(const KernelSpec&)> is_supported);
 

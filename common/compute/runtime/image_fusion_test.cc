@@ -49,7 +49,7 @@ Graph Traced(const std::vector<Shape>& shapes, const Trace& trace) {
   return graph.ok() ? *std::move(graph) : Graph();
 }
 
-// The ops that are left, but parameters and constants.
+// Returns the remaining ops without parameters and constants.
 std::vector<std::string> FusedOps(const std::vector<Shape>& shapes,
                                   const Trace& trace,
                                   bool is_supported = true) {
@@ -77,13 +77,13 @@ std::vector<Tensor> Run(const Graph& graph, const KernelRegistry& kernels,
   std::vector<Tensor> results;
   if (!executable.ok()) return results;
   EXPECT_OK((*executable)->Run(arguments, {}, &results));
-  // Again, in memory that is not fresh.
+  // The second run reuses memory.
   EXPECT_OK((*executable)->Run(arguments, {}, &results));
   return results;
 }
 
-// What runs on fast kernels, fused, is what runs on the reference kernels,
-// which know none of the fused ops.
+// Checks that fused steps on fast kernels give the results of the reference
+// kernels, which support no fused op.
 void ExpectSameResults(const std::vector<Shape>& shapes, const Trace& trace) {
   std::vector<Tensor> arguments;
   for (const Shape& shape : shapes) {
@@ -113,7 +113,8 @@ void ExpectSameResults(const std::vector<Shape>& shapes, const Trace& trace) {
   }
 }
 
-// An image of 4 x 6, a kernel to 16 channels, and what a normalization needs.
+// An image of 4 x 6, a kernel to 16 channels, and the parameters of a
+// normalization.
 const std::vector<Shape>& ConvShapes() {
   static const auto* const kShapes = new std::vector<Shape>{
       {2, 4, 6, 8}, {3, 3, 8, 16}, {16}, {16}, {16}, {16}};
@@ -185,7 +186,7 @@ std::vector<Value> WithGradients(Value y, const std::vector<Value>& p) {
 TEST(ImageFusionTest, TrainingTakesTheActivationForwardAndBack) {
   for (const bool is_relu6 : {false, true}) {
     const Trace trace = [=](const std::vector<Value>& p) {
-      // Larger than 6 here and there.
+      // Some values exceed 6.
       const Value y = BatchNormTraining(Convolved(p), 4 * p[2], p[3]).y;
       return WithGradients(is_relu6 ? Relu6(y) : Relu(y),
                            {p[0], p[1], p[2], p[3]});
@@ -212,7 +213,7 @@ TEST(ImageFusionTest, ANormalizationOfSomethingElseFindsItsOwnMoments) {
   ExpectSameResults(shapes, trace);
 }
 
-// In so many slices that each thread has several of them.
+// There are so many slices that each thread gets several.
 TEST(ImageFusionTest, MomentsAreThoseOfAllSlices) {
   const Trace trace = [](const std::vector<Value>& p) -> std::vector<Value> {
     const auto outputs = BatchNormTraining(Conv2D(p[0], p[1]), p[2], p[3]);

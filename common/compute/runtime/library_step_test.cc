@@ -1,6 +1,6 @@
-// Training steps on a GPU whose products and convolutions are computed by
-// libraries: what steps compute, and what they ask of the driver and of the
-// libraries. On a simulated GPU, with fakes of the libraries.
+// Training steps on a simulated GPU whose products and convolutions libraries
+// compute: the results, and the calls to the driver and the libraries, which
+// are fakes.
 
 #include <cstdint>
 #include <map>
@@ -55,7 +55,7 @@ const std::vector<VariableHandle>& Variables() {
   return *kVariables;
 }
 
-// A convolution whose padding is uneven, and two dense layers.
+// Traces a convolution with uneven padding and two dense layers.
 Graph TraceStep() {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value images =
@@ -97,7 +97,7 @@ std::vector<Tensor> Batch() {
           Tensor::FromValues<int64_t>({kBatch}, {0, 4, 2, 1})};
 }
 
-// The parameter: whether steps are captured as graphs.
+// The parameter is true if steps are captured as graphs.
 class LibraryStepTest : public ::testing::TestWithParam<bool> {
  protected:
   LibraryStepTest() {
@@ -196,7 +196,7 @@ TEST_P(LibraryStepTest, ASteadyStepOnlyEnqueuesWork) {
     EXPECT_EQ(driver[function], 0) << function;
   }
   if (GetParam()) {
-    // The graph has the work of the libraries.
+    // The captured graph contains the work of the libraries.
     EXPECT_THAT(Since(cublas_lt_before, cublas_lt_.counts()), IsEmpty());
     EXPECT_THAT(Since(cudnn_before, cudnn_.counts()), IsEmpty());
     EXPECT_EQ(driver["cuGraphLaunch"], 1);

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// How often each node's first output is read, results counted.
+// Returns how often each node's first output is read, including results.
 std::vector<int> CountReaders(const Graph& graph) {
   std::vector<int> counts(graph.nodes.size(), 0);
   for (const Node& node : graph.nodes) {
@@ -24,7 +24,7 @@ std::vector<int> CountReaders(const Graph& graph) {
   return counts;
 }
 
-// "" when `node` is no activation that can be fused.
+// Returns "" if `node` is not an activation that can be fused.
 std::string ActivationOf(const Node& node, const OpRegistry& ops) {
   const OpSchema::ActivationName name =
       ops.FindOrPlain(node.op).activation_name;
@@ -39,14 +39,15 @@ bool IsRowVector(const TensorType& type, const TensorType& product) {
          shape.element_count() == columns;
 }
 
-// True if the product is of rows with one matrix.
+// True if the product multiplies rows by one matrix.
 bool IsOfRows(const Graph& graph, const Node& matmul) {
   if (graph.TypeOf(matmul.inputs[1]).shape.rank() != 2) return false;
   return graph.TypeOf(matmul.inputs[0]).shape.rank() == 2 ||
          !matmul.attributes.GetOr("transpose_a", false);
 }
 
-// What `add` and the MatMul at its input `matmul_input` become.
+// Returns the node that replaces `add` and the MatMul at its input
+// `matmul_input`.
 std::optional<Node> FuseBias(const Graph& graph, const Node& add,
                              int matmul_input,
                              const std::vector<int>& reader_counts) {
@@ -69,7 +70,7 @@ std::optional<Node> FuseBias(const Graph& graph, const Node& add,
   return fused;
 }
 
-// What `node` becomes, which is the activation `name`.
+// Returns the node that replaces `node`, which is the activation `name`.
 std::optional<Node> FuseActivation(const Graph& graph, const Node& node,
                                    const std::string& name,
                                    const std::vector<int>& reader_counts) {
@@ -90,7 +91,7 @@ std::optional<Node> FuseActivation(const Graph& graph, const Node& node,
 }  // namespace
 
 void ReadReluOutputs(Graph* typed_graph, const OpRegistry& ops) {
-  // By the op of a gradient and the node that a relu reads: the relu.
+  // For an op of a gradient and the node that a relu reads: the relu.
   absl::flat_hash_map<std::pair<std::string, int>, int> relus;
   for (size_t i = 0; i < typed_graph->nodes.size(); ++i) {
     Node& node = typed_graph->nodes[i];

@@ -12,18 +12,18 @@ namespace muster {
 // MatMul, Add of a row vector, and an activation as one op:
 //   FusedMatMulBias{transpose_a, transpose_b, activation}(a, b, bias)
 // where activation is "" or what OpSchema::activation_name() of its op returns.
-// Only kernels know this op.
+// This op exists only in kernels.
 inline constexpr absl::string_view kFusedMatMulBiasOp = "FusedMatMulBias";
 
-// Fuses these in a typed graph if no other node reads the intermediate values
-// and the device supports the result. Fused nodes are left dead.
+// Fuses these ops in a typed graph if no other node reads the intermediate
+// values and the device supports the result. Fused nodes are left dead.
 void FuseMatMulBias(Graph* typed_graph, const OpRegistry& ops,
                     absl::FunctionRef<bool(const KernelSpec&)> is_supported);
 
-// The gradient of a relu needs to know where its input was positive, which is
-// where its output is (OpSchema::gradient_by_either). This rewrite makes it
-// read the output, so that only the relu reads the input: FuseMatMulBias() can
-// then fuse the relu. In a typed graph.
+// The gradient of a relu depends on where its input was positive, which is
+// where its output is positive (OpSchema::gradient_by_either). This rewrite
+// makes the gradient read the output, so that only the relu reads the input:
+// FuseMatMulBias() can then fuse the relu. In a typed graph.
 void ReadReluOutputs(Graph* typed_graph, const OpRegistry& ops);
 
 }  // namespace muster

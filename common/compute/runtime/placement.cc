@@ -82,7 +82,7 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // True if the plan knows the value before it runs.
+  // True if the value is computed while planning.
   bool IsConstant(const OpSchema& schema, const Node& node) const {
     if (node.op == kConstantOp) return true;
     if (node.inputs.empty() && !schema.has_kernel()) return false;
@@ -133,7 +133,7 @@ class Placer {
     return static_cast<int>(placed_.places.size()) - 1;
   }
 
-  // The value of the unplaced graph, as it lies at `place`.
+  // Returns the placed copy, at `place`, of a value of the unplaced graph.
   NodeOutput ValueAt(NodeOutput value, NodePlace place) {
     return CopyAt({positions_[value.node], value.output}, place);
   }
@@ -148,7 +148,7 @@ class Placer {
     const Node node = placed_.graph.nodes[source.node];
     Node made;
     if (options_.ops.FindOrPlain(node.op).is_view) {
-      // One copy serves a value and all of its views.
+      // A value and all of its views share one copy.
       made = node;
       made.inputs[0] = CopyAt(node.inputs[0], place);
     } else {
@@ -166,7 +166,7 @@ class Placer {
   const Graph& graph_;
   const PlacementOptions& options_;
   PlacedGraph placed_;
-  // By node of the unplaced graph.
+  // By node of the unplaced graph: its position in the placed graph.
   std::vector<int> positions_;
   std::vector<bool> is_constant_;
   std::map<std::pair<int, int>, NodeOutput> copies_;  // By placed value.

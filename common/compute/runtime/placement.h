@@ -14,23 +14,23 @@
 
 namespace muster {
 
-// Where the outputs of a node lie, and where its kernel runs.
+// Where a node's outputs are stored and its kernel runs.
 enum class NodePlace : uint8_t { kHost, kDevice };
 
-// Copies a value to the other place. One input, one output of the same type.
-// Only placed graphs contain them.
+// Ops that copy a value to the other place. They have one input and one output
+// of the same type, and occur only in placed graphs.
 inline constexpr absl::string_view kCopyToDeviceOp = "CopyToDevice";
 inline constexpr absl::string_view kCopyToHostOp = "CopyToHost";
 
-// Constants computed while planning stay in memory; larger ones are cheaper to
-// compute again than to keep.
+// The largest constant that is computed while planning and kept. Larger ones
+// are cheaper to compute again than to keep.
 inline constexpr size_t kFoldedBytesMax = 64 << 10;
 
-// True if the node gives the same whenever its inputs are the same.
+// True if the node's outputs are a function of its inputs alone.
 bool ReadsInputsOnly(const OpSchema& schema, const Node& node);
 
-// A typed graph with copies between host and device where a node reads a value
-// of the other place.
+// A typed graph with a copy between host and device for each value that a node
+// reads at the other place.
 struct PlacedGraph {
   Graph graph;
   std::vector<NodePlace> places;  // By node.
@@ -41,22 +41,22 @@ struct PlacementOptions {
   const KernelRegistry& device_kernels;
   int intra_op_thread_count = 1;
   bool soft_placement = true;
-  // The session of the step is of the device: VariableSessionFactory::
-  // OpenDeviceSession().
+  // True if the session of the step is one of
+  // VariableSessionFactory::OpenDeviceSession().
   bool variables_on_device = false;
   std::string device_name;  // For messages.
 };
 
-// Places the nodes of a step that runs on a device:
+// Places the nodes of a step that runs on a device as follows:
 //   * parameters and results on the host, where the caller has them;
-//   * small values that depend on constants only, and what the other replicas
-//     take part in, on the host;
-//   * values of variables on the device; updates take values and indices of
-//     both places where the host has the variables, and of the device
+//   * on the host: small values that depend on constants only, and operations
+//     in which other replicas take part;
+//   * values of variables on the device; their updates take values and indices
+//     of both places if the variables are on the host, and of the device
 //     otherwise;
-//   * everything else on the device, or if it has no kernel there, on the host.
-//     A log line says so once for each op.
-// Logs how many nodes are where, once for each name of a graph.
+//   * everything else on the device or, if the device has no kernel for it, on
+//     the host. The latter is logged once for each op.
+// Logs how many nodes are at each place, once for each graph name.
 //
 //   kUnimplemented  without soft placement: the device has no kernel; names the
 //                   node, its op and its types

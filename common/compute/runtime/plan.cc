@@ -28,7 +28,7 @@ bool HasType(const Tensor& tensor, const TensorType& type) {
   return tensor.dtype() == type.dtype && tensor.shape() == type.shape;
 }
 
-// What a store returns is checked: kernels rely on types.
+// Checks what a store returns, because kernels rely on types.
 absl::Status CheckType(const Tensor& value, const TensorType& wanted) {
   if (HasType(value, wanted)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -43,7 +43,7 @@ absl::StatusOr<double> WeightOf(const Tensor& scalar) {
       absl::StrCat("the gradients cannot be means over ", weight, " examples"));
 }
 
-// Gives `tensor` memory that is its own.
+// Gives `tensor` memory that it does not share.
 void MakeOwn(const TensorType& type, Tensor* tensor) {
   if (!HasType(*tensor, type) || !tensor->IsSoleOwner()) {
     *tensor = Tensor(type.dtype, type.shape);
@@ -63,7 +63,7 @@ void CopyElements(const Tensor& from, Tensor* to) {
 }  // namespace
 
 Plan::~Plan() {
-  // There is no caller to tell.
+  // A destructor cannot report the error.
   if (graphs_ != nullptr && graphs_->has_launched()) (void)AwaitDevice();
 }
 
@@ -87,7 +87,7 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   absl::Status status;
   if (gate_ != nullptr) status = gate_->BeginStep().status();
   if (status.ok()) status = RunSteps(options, session, /*is_started=*/false);
-  // Also after an error: work that continues uses memory of the caller and of
+  // Waits after an error, too: enqueued work uses memory of the caller and of
   // the plan.
   status.Update(AwaitDevice());
   if (stream_ != nullptr) status.Update(FindDataError(session));
@@ -152,7 +152,7 @@ absl::Status Plan::Finish(VariableSession* session,
       stream_->Await(*started.done, Clock::Real()->Now() + kStepTimeout,
                      absl::StrCat("a step of graph \"", graph_name_, "\""));
   if (status.ok() && gate_->closed_by() == started.number) {
-    // Steps behind this one use the same memory.
+    // Later steps use the same memory.
     status = AwaitDevice();
     UseHostValues(started);
     status.Update(FindDataError(session));
@@ -177,7 +177,7 @@ absl::Status Plan::Finish(VariableSession* session,
       CopyElements(started.host_values[result.host_value], &(*results)[i]);
     }
   }
-  // Memory of the caller, which may release it.
+  // Releases the caller's tensors.
   started.arguments->Release();
   first_started_ = (first_started_ + 1) % kStartedMax;
   --started_count_;
@@ -187,7 +187,7 @@ absl::Status Plan::Finish(VariableSession* session,
 void Plan::CancelLast(VariableSession* session) {
   MUSTER_CHECK(started_count_ > 0);
   Started& last = StartedAt(started_count_ - 1);
-  // The step has failed for another reason, which the caller knows.
+  // The caller already has the error of the step.
   (void)AwaitDevice();
   if (gate_->closed_by() == last.number) (void)FindDataError(session);
   last.arguments->Release();
@@ -202,17 +202,18 @@ void Plan::ForgetStarted() {
 
 absl::Status Plan::RunSteps(const RunOptions& options, VariableSession* session,
                             bool is_started) {
-  bool has_copies = false;  // Enqueued, and perhaps not done.
+  bool has_copies = false;  // True if copies are enqueued and may not be done.
   for (Step& step : steps_) {
     absl::Status status;
     if (step.kind == StepKind::kWeigh &&
         (is_started || !session->needs_loss_denominator())) {
-      // Otherwise it is checked when the device has done the step.
+      // For a started step, the weight is checked once the device has completed
+      // the step.
       if (is_started) RETURN_IF_ERROR(WeighLater(step, session));
       continue;
     }
     if (step.needs_copies && has_copies) {
-      // Variables must not take updates from a step with invalid data.
+      // Detects invalid data before variables take updates of the step.
       status = AwaitDevice();
       status.Update(FindDataError(session));
       if (!status.ok()) return status;
@@ -254,8 +255,9 @@ absl::Status Plan::CheckNumerics(const Step& step) const {
 absl::Status Plan::FindDataError(VariableSession* session) {
   if (gate_ != nullptr && gate_->closed_by() == 0) return absl::OkStatus();
   absl::Status first;
-  int call = 0;  // Of the session.
-  // All are asked: what a kernel has found is not an error of the next run.
+  int call = 0;  // Number of a call of the session.
+  // Asks every kernel, so that an error of this run is not reported by the
+  // next.
   for (const Step& step : steps_) {
     absl::Status status;
     if (step.kernel != nullptr && step.stream != nullptr) {
@@ -330,8 +332,8 @@ absl::Status Plan::CheckWeights() const {
 }
 
 absl::Status Plan::GatherRows(Step& step, VariableSession* session) {
-  // The store may put memory of its own in the place of ours, where others have
-  // been told to look.
+  // The store may replace the tensor's memory, but other steps read the planned
+  // address.
   Tensor& planned = *step.outputs[0];
   Tensor rows = planned;
   RETURN_IF_ERROR(session->Gather(step.variable, *step.inputs[0], &rows));
@@ -352,7 +354,8 @@ size_t Plan::result_bytes() const {
 
 void Plan::PrepareResults(std::vector<Tensor>* results) {
   results->resize(results_.size());
-  // First, so that tensors returned twice do not look shared below.
+  // Released first, so that a tensor returned twice does not count as shared
+  // below.
   for (size_t i = 0; i < results_.size(); ++i) {
     if (results_[i].kind == ResultKind::kShare) (*results)[i] = Tensor();
   }
@@ -373,7 +376,7 @@ void Plan::FinishResults(std::vector<Tensor>* results) {
       CopyElements(value, &(*results)[i]);
     }
   }
-  // Last, because it empties slots that others share.
+  // Moved last, because moving empties slots that other results share.
   for (size_t i = 0; i < results_.size(); ++i) {
     if (results_[i].kind == ResultKind::kMove) {
       (*results)[i] = std::move(slots_[results_[i].slot]);

@@ -25,13 +25,13 @@
 namespace muster {
 
 // The execution plan of one graph for one combination of argument shapes: the
-// order of the kernels, and the address of every value. Made by PlanBuilder.
-// Running it is a loop over an array.
+// order of the kernels and the address of every value. PlanBuilder creates it.
+// Run() loops over an array of steps.
 //
 // Not thread-safe.
 class Plan {
  public:
-  // Waits for the device if it may run graphs of this plan.
+  // Waits for the device if it may be running graphs of this plan.
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -41,56 +41,55 @@ class Plan {
 
   // Runs between Begin() and Commit() of `session`, which may be null if no
   // step needs it. The arguments must fit. See Executable::Run() for results
-  // and errors. When it returns, the device has done all of its work.
+  // and errors. Returns after the device has completed the work of the step.
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, VariableSession* session,
                    std::vector<Tensor>* results);
 
-  // How many steps may have begun without being finished.
+  // Maximum number of steps that have begun and are not finished.
   static constexpr int kStartedMax = 2;
-  // A step that takes longer is hanging.
+  // A step that takes longer counts as hanging.
   static constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
-  // True if Start() is possible: the host does not need what the device
-  // computes before the step is done, and the session lets a gate hold its
-  // updates.
+  // True if Start() is possible: the host needs no result of the device before
+  // the step is done, and the session lets a gate hold its updates.
   bool can_start() const { return can_start_; }
 
-  // Takes the arguments of the step that Start() begins next, before what
-  // records or times its work. Those that are not in pinned memory are copied.
-  // Fewer than kStartedMax steps have begun.
+  // Takes the arguments of the next Start(), before the step's work is recorded
+  // or timed. Copies arguments that are not in pinned memory. Requires that
+  // fewer than kStartedMax steps have begun.
   //   errors  as StepArguments::Stage()
   absl::Status Stage(absl::Span<const Tensor> arguments);
 
-  // Blocks until the staged arguments are not in use, for a step that does not
+  // Blocks until no copy uses the staged arguments, for a step that does not
   // begin.
   void CancelStaged();
 
   // Begins a step between Begin() and Commit() of `session`, as Run() does, and
-  // returns without waiting for the device. Its arguments are staged.
-  //   errors  as Run(), but for what the device finds in the data. The step has
-  //           not begun, and the device is idle.
+  // returns without waiting for the device. Its arguments must have been
+  // staged.
+  //   errors as Run(), except errors that the device finds in the data. The
+  //           step has not begun, and the device is idle.
   absl::Status Start(const RunOptions& options, VariableSession* session);
 
-  // Sets `results` to those of the last step that has begun: memory of the host
-  // that its work writes.
+  // Sets `results` to those of the step that began last: host memory that its
+  // work writes.
   void ListStartedResults(std::vector<Tensor>* results);
 
-  // Blocks until the first step that has begun is done but for its updates.
+  // Blocks until the oldest unfinished step is done except for its updates.
   //   errors  as Run(). After an error in the data, the device is idle; this
   //           step and later ones have changed no variable.
   absl::Status Finish(VariableSession* session, std::vector<Tensor>* results);
 
-  // Blocks until the device is idle, and forgets the last step that has begun.
+  // Blocks until the device is idle, and discards the step that began last.
   void CancelLast(VariableSession* session);
-  // Forgets all of them. The device is idle.
+  // Discards all started steps. Requires that the device is idle.
   void ForgetStarted();
 
-  // Takes the work of the steps of Start(); null if it is not captured.
+  // Captures the work of the steps of Start(); null if steps are not captured.
   StepGraphs* graphs() const { return graphs_.get(); }
 
-  // The content of the arenas and of the plans of subgraphs, in addition to
-  // results.
+  // Size of the arenas and of the plans of subgraphs, without results.
   size_t arena_bytes() const { return arena_bytes_; }
   size_t result_bytes() const;
   int step_count() const { return static_cast<int>(steps_.size()); }
@@ -107,18 +106,19 @@ class Plan {
     UpdateKind update_kind = UpdateKind::kAssign;
     // The stream of a kernel on a device; null on the host.
     DeviceStream* stream = nullptr;
-    // The host reads an input: copies from the device must be done.
+    // True if the host reads an input, so that copies from the device must be
+    // done.
     bool needs_copies = false;
     absl::Span<uint8_t> scratch;  // Of the kernel, in an arena.
     TensorType type;              // Of a view, or of a variable's value.
     absl::InlinedVector<const Tensor*, 4> inputs;  // Into slots_.
     absl::InlinedVector<Tensor*, 2> outputs;       // Into slots_.
-    // References to memory of other owners that are not needed after this step.
-    // A store updates unshared values in place.
+    // References to other owners' memory that end after this step, so that a
+    // store can update unshared values in place.
     absl::InlinedVector<Tensor*, 1> releases;
-    // Of a weight that the device computes: where it is there.
+    // For a weight that the device computes: its value in device memory.
     const Tensor* device_weight = nullptr;
-    std::string description;           // Of the node, for errors.
+    std::string description;           // Describes the node in errors.
     const char* trace_name = nullptr;  // The node's op.
   };
 
@@ -132,41 +132,42 @@ class Plan {
     ResultKind kind = ResultKind::kMove;
     int slot = -1;
     TensorType type;
-    int host_value = -1;  // Of Started; -1: the slot has it.
+    // Index in Started::host_values; -1 if the slot holds it.
+    int host_value = -1;
   };
 
-  // What a step that has begun uses until it is done.
+  // Resources of a step that has begun, until it is done.
   struct Started {
-    std::vector<Tensor> host_values;  // Of host_slots_.
+    std::vector<Tensor> host_values;  // Values of host_slots_.
     std::unique_ptr<StepArguments> arguments;
     std::unique_ptr<Event> done;
-    int32_t number = 0;  // Of the gate.
+    int32_t number = 0;  // The step's number in the gate.
   };
 
   Plan() = default;
 
-  // `is_started`: by Start().
+  // `is_started` is true for a step of Start().
   absl::Status RunSteps(const RunOptions& options, VariableSession* session,
                         bool is_started);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
-  // Looks for values that are not finite, unless that is off.
+  // Return an error if a value is not finite, unless the check is off.
   absl::Status CheckArgumentNumerics(absl::Span<const Tensor> arguments) const;
   absl::Status CheckNumerics(const Step& step) const;
-  // Hands on a weight that the host has not seen.
+  // Passes the weight on to the session without reading it on the host.
   absl::Status WeighLater(const Step& step, VariableSession* session);
   Started& StartedAt(int i) {
     return started_[(first_started_ + i) % kStartedMax];
   }
-  // Lets the slots be those of a step.
+  // Points the slots at the host values and arguments of a step.
   void UseHostValues(const Started& started);
-  // Checks the weights, which RunSteps() need not have waited for.
+  // Checks the weights for which RunSteps() did not wait.
   absl::Status CheckWeights() const;
   absl::Status GatherRows(Step& step, VariableSession* session);
-  // Waits until the device has done what is enqueued.
+  // Waits until the device has completed all enqueued work.
   absl::Status AwaitDevice();
-  // Returns the first error in the data that a step found on the device, and
-  // opens the gate. The device is idle.
+  // Returns the first data error that the device found in a step, and opens the
+  // gate. Requires that the device is idle.
   absl::Status FindDataError(VariableSession* session);
   void PrepareResults(std::vector<Tensor>* results);
   void FinishResults(std::vector<Tensor>* results);
@@ -175,26 +176,27 @@ class Plan {
   std::vector<TensorType> argument_types_;
   std::vector<int> argument_slots_;  // -1 if no node reads the argument.
   std::vector<std::unique_ptr<Kernel>> kernels_;
-  // Every value; never grows, so addresses are stable.
+  // All values. Never grows, so addresses are stable.
   std::vector<Tensor> slots_;
   std::vector<Step> steps_;
   std::vector<Result> results_;
-  // Slots that refer to memory of a caller or a store during a run.
+  // Slots that refer to memory of the caller or the store during a run.
   std::vector<int> borrowed_slots_;
   std::shared_ptr<Buffer> arena_;  // On the host.
   std::shared_ptr<Buffer> device_arena_;
   size_t arena_bytes_ = 0;
   Device* device_ = nullptr;
   DeviceStream* stream_ = nullptr;  // Null without a device.
-  StepGate* gate_ = nullptr;        // Null: none, or the session has none.
-  GatedSteps* gated_ = nullptr;     // Null without a gate or a session.
+  // Null if there is none or the session does not use it.
+  StepGate* gate_ = nullptr;
+  GatedSteps* gated_ = nullptr;  // Null without a gate or a session.
   bool can_start_ = false;
   std::unique_ptr<StepGraphs> graphs_;
   bool checks_numerics_ = false;
-  std::vector<int> host_slots_;  // Whose values are in the arena of the host.
+  std::vector<int> host_slots_;  // Slots in the host's arena.
   std::array<Started, kStartedMax> started_;
-  // Of arguments; null if none is uploaded. Waits for its copies before the
-  // memory of arguments goes.
+  // The stream of argument uploads; null if no argument is uploaded. Its
+  // destructor waits for the copies before the arguments' memory is released.
   std::unique_ptr<DeviceStream> uploads_;
   int first_started_ = 0;
   int started_count_ = 0;

@@ -78,7 +78,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
   last_uses_.resize(slot_count, kNever);
   blocks_.resize(slot_count);
   is_block_taken_over_.resize(slot_count, false);
-  // The last stays invalid: "no indices".
+  // The last slot stays invalid; it stands for "no indices".
   plan_->slots_.resize(slot_count + 1);
   is_result_.resize(slot_count, false);
   for (const NodeOutput& result : graph_.results) {
@@ -193,7 +193,7 @@ absl::Status PlanBuilder::CompileSubgraphs(int node_index, KernelSpec* spec) {
         std::unique_ptr<Plan> plan,
         options_.plan_subgraph(*subgraph, parameters,
                                options_.bytes_max - subgraph_bytes_));
-    // Loops keep the results of two iterations.
+    // A loop keeps the results of two iterations at a time.
     subgraph_bytes_ +=
         static_cast<int64_t>(plan->arena_bytes() + 2 * plan->result_bytes());
     spec->subgraphs.push_back(
@@ -249,7 +249,7 @@ void PlanBuilder::FoldConstant(int node_index) {
   }
   Kernel& kernel = *kernels_[node_index];
   const auto scratch = Buffer::Allocate(kernel.scratch_bytes());
-  // An error is reported by the run that finds it.
+  // The run that executes the node reports its error.
   if (!kernel
            .Run({.inputs = inputs,
                  .outputs = outputs,
@@ -274,11 +274,11 @@ void PlanBuilder::FindLastUses() {
   for (int i = 0; i < end; ++i) {
     const Node& node = graph_.nodes[i];
     if (IsFolded(i)) continue;
-    // A view is a use when its own readers are.
+    // A view itself does not read the value; its readers do.
     if (schemas_[i]->is_view) continue;
-    // The session may look at an update's tensors until it has committed, the
-    // plan at the weight of gradients until the device has done the step, and
-    // the device at the source of a copy until then.
+    // The session may read an update's tensors until Commit() returns. The plan
+    // reads the weight of gradients, and the device reads the source of a copy,
+    // until the device has completed the step.
     const bool is_late = schemas_[i]->effect == OpEffect::kUpdateVariable ||
                          schemas_[i]->effect == OpEffect::kDescribeStep ||
                          node.op == kCopyToDeviceOp;
@@ -286,7 +286,7 @@ void PlanBuilder::FindLastUses() {
       int& last_use = last_uses_[RootOf(input)];
       last_use = is_late ? end : std::max(last_use, i);
     }
-    // The device looks at the weight when the host would.
+    // The device reads the weight at the point where the host would.
     if (schemas_[i]->effect != OpEffect::kDescribeStep) continue;
     for (const NodeOutput& input : node.inputs) {
       const NodeOutput source = DeviceSourceOf(input);
@@ -327,7 +327,7 @@ void PlanBuilder::LayOutArena() {
   }
 }
 
-// Lets output 0 of a node lie where an input lay that dies here.
+// Reuses the memory of an input that is last read by this node for output 0.
 bool PlanBuilder::ReuseInputBlock(int node_index) {
   const Node& node = graph_.nodes[node_index];
   if (kernels_[node_index] == nullptr) return false;
@@ -340,7 +340,7 @@ bool PlanBuilder::ReuseInputBlock(int node_index) {
         IsOnDevice(nodes_of_slots_[root]) != IsOnDevice(node_index) ||
         SizeBytes(graph_.TypeOf(node.inputs[i])) !=
             SizeBytes(node.outputs[0]) ||
-        // Another input would see what is being written.
+        // Otherwise another input would change while it is read.
         std::count_if(node.inputs.begin(), node.inputs.end(), reads_root) > 1 ||
         !kernels_[node_index]->MayShareOutputWithInput(i)) {
       continue;
@@ -392,8 +392,8 @@ absl::Status PlanBuilder::FillStaticSlots() {
   return absl::OkStatus();
 }
 
-// True if the host reads a copy from the device when the node runs: kernels of
-// the host, and sessions.
+// True if the host reads a copy from the device when the node runs. Kernels of
+// the host and sessions do.
 bool PlanBuilder::ReadsCopies(const Node& node) const {
   if (node.op == kCopyToDeviceOp) return false;
   return std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -432,7 +432,7 @@ absl::Status PlanBuilder::MakeSteps() {
     if (schema.uses_variable()) {
       RETURN_IF_ERROR(MakeVariableStep(i, &step));
     } else if (schema.effect == OpEffect::kDescribeStep) {
-      if (options_.uses.empty()) continue;  // No caller wants them.
+      if (options_.uses.empty()) continue;  // No session to inform.
       step.kind = Plan::StepKind::kWeigh;
       const NodeOutput source = DeviceSourceOf(node.inputs[0]);
       if (source.node >= 0) step.device_weight = &plan_->slots_[SlotOf(source)];
@@ -529,7 +529,7 @@ bool PlanBuilder::CanStart() const {
   for (const Plan::Step& step : plan_->steps_) {
     if (step.needs_copies && step.kind != Plan::StepKind::kWeigh) return false;
   }
-  // Strings have one place for all steps.
+  // String tensors have one slot for all steps.
   if (std::count(storages_.begin(), storages_.end(), Storage::kOwn) > 0) {
     return false;
   }
@@ -548,7 +548,7 @@ absl::Status PlanBuilder::PrepareStarts() {
     plan_->graphs_ =
         std::make_unique<StepGraphs>(options_.device, options_.stream);
   }
-  std::vector<int> positions(roots_.size(), -1);  // In host_slots_.
+  std::vector<int> positions(roots_.size(), -1);  // Indices in host_slots_.
   for (size_t slot = 0; slot < roots_.size(); ++slot) {
     const int root = roots_[slot];
     if (storages_[root] != Storage::kArena ||

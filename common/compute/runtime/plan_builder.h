@@ -27,54 +27,55 @@
 
 namespace muster {
 
-// Makes the Plan of one typed graph: picks kernels, computes what depends on
-// constants only, lays the values into memory by their lifetimes, and links it
-// all into an array of steps. Used once.
+// Builds the Plan of one typed graph: selects kernels, computes what depends on
+// constants only, assigns memory to values by their lifetimes, and links
+// everything into an array of steps. Used once.
 class PlanBuilder {
  public:
   struct Options {
     const OpRegistry& ops;
-    const KernelRegistry& kernels;       // Of the device, if there is one.
-    const KernelRegistry& host_kernels;  // Without a device: the same.
+    const KernelRegistry& kernels;       // Of the device, if any.
+    const KernelRegistry& host_kernels;  // The same without a device.
     int intra_op_thread_count = 1;
-    absl::Span<const VariableUse> uses;  // As the session knows them.
-    ReplicaLink* link = nullptr;         // Null: the step runs alone.
+    absl::Span<const VariableUse> uses;  // In the order of the session.
+    ReplicaLink* link = nullptr;         // Null for a single replica.
     int64_t bytes_max = 0;               // Of each arena.
     // The device of the step, and its stream; borrowed, and outlive the plan.
     // Null on the host.
     Device* device = nullptr;
     DeviceStream* stream = nullptr;
-    // Holds the updates of steps with invalid data; borrowed, and outlives the
-    // plan. Null: the host does.
+    // Suppresses the updates of steps with invalid data; borrowed, and outlives
+    // the plan. Null: the host checks the data before updates.
     StepGate* gate = nullptr;
     GatedSteps* gated = nullptr;  // Of the session, if it uses the gate.
-    // With a device: of the nodes of the graph, from PlaceNodes().
+    // With a device: the places of the graph's nodes, from PlaceNodes().
     absl::Span<const NodePlace> places;
-    // Makes the plan of a subgraph for parameters of these types. It runs on
-    // the host and holds at most `bytes_max`.
+    // Builds the plan of a subgraph for parameters of these types. It runs on
+    // the host and uses at most `bytes_max` of memory.
     std::function<absl::StatusOr<std::unique_ptr<Plan>>(
         const Graph& subgraph, absl::Span<const TensorType> parameters,
         int64_t bytes_max)>
         plan_subgraph;
   };
 
-  // `typed_graph` and `options` are borrowed for the call; kernels and the
-  // memory of constants outlive the plan.
+  // `typed_graph` and `options` are borrowed during the call; kernels and the
+  // memory of constants must outlive the plan.
   //   kUnimplemented      the device has no kernel for a node
-  //   kResourceExhausted  the values need more than bytes_max, or more than the
-  //                       device has left
+  //   kResourceExhausted  the values need more than bytes_max, or more memory
+  //                       than the device has left
   static absl::StatusOr<std::unique_ptr<Plan>> Build(const Graph& typed_graph,
                                                      const Options& options);
 
  private:
-  // Where the memory of a value comes from. A view has that of what it views.
+  // The origin of a value's memory. A view has the memory of the value that it
+  // views.
   enum class Storage {
-    kConstant,  // The graph's, or computed while planning.
-    kArgument,  // The caller's.
-    kVariable,  // The store's, from its read to its last use.
+    kConstant,  // In the graph, or computed while planning.
+    kArgument,  // Owned by the caller.
+    kVariable,  // Owned by the store, from the read to the last use.
     kArena,
-    kOwn,     // The slot's: strings.
-    kResult,  // Handed out, one per run.
+    kOwn,     // Owned by the slot: strings.
+    kResult,  // Returned to the caller, one for each run.
   };
 
   PlanBuilder(const Graph& graph, const Options& options);
@@ -95,12 +96,12 @@ class PlanBuilder {
   absl::Status FillStaticSlots();
   absl::Status MakeSteps();
   absl::Status MakeVariableStep(int node, Plan::Step* step);
-  // The value of the device of which a value of the host is a copy; node -1: it
+  // Returns the device value that a host value is a copy of; node -1 if there
   // is none.
   NodeOutput DeviceSourceOf(NodeOutput value) const;
   void MakeResults();
   bool CanStart() const;
-  // Gives each of the steps that may be under way memory of its own.
+  // Gives each of the concurrent steps its own memory.
   absl::Status PrepareStarts();
   absl::Status PrepareArguments();
 
@@ -122,7 +123,7 @@ class PlanBuilder {
   bool IsCopy(const Node& node) const {
     return node.op == kCopyToDeviceOp || node.op == kCopyToHostOp;
   }
-  // The arena of a node's outputs and scratch.
+  // Returns the arena of a node's outputs and scratch memory.
   ArenaPlanner& ArenaOf(int node) {
     return IsOnDevice(node) ? device_arena_ : arena_;
   }
@@ -133,20 +134,22 @@ class PlanBuilder {
   const Options& options_;
   std::unique_ptr<Plan> plan_;
 
-  absl::flat_hash_map<std::string, int> variables_;  // Position in the uses.
-  std::vector<const OpSchema*> schemas_;             // By node; never null.
-  std::vector<int> first_slots_;                     // By node.
-  std::vector<Kernel*> kernels_;  // By node; null where none runs.
+  // By name: position in the uses.
+  absl::flat_hash_map<std::string, int> variables_;
+  std::vector<const OpSchema*> schemas_;  // By node; never null.
+  std::vector<int> first_slots_;          // By node.
+  std::vector<Kernel*> kernels_;          // By node; null if no kernel runs.
   std::vector<ArenaPlanner::Block> scratch_blocks_;  // By node.
   // By slot.
   std::vector<bool> is_result_;
-  std::vector<int> roots_;         // The slot whose memory it looks into.
+  // By slot: the slot whose memory it refers to.
+  std::vector<int> roots_;
   std::vector<Storage> storages_;  // Of roots.
-  std::vector<int> last_uses_;     // Of roots: a node, or the node count.
+  std::vector<int> last_uses_;     // By root: a node, or the node count.
   std::vector<ArenaPlanner::Block> blocks_;  // Of roots in the arena.
   std::vector<bool> is_block_taken_over_;
   std::vector<int> nodes_of_slots_;
-  int64_t subgraph_bytes_ = 0;  // That the plans of subgraphs hold.
+  int64_t subgraph_bytes_ = 0;  // Held by the plans of subgraphs.
   ArenaPlanner arena_;
   ArenaPlanner device_arena_{DeviceMemory::kAlignmentBytes};
 };

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// A subgraph as a plan that is run by the kernel of its node.
+// Runs the plan of a subgraph for the kernel of its node.
 class PlannedSubgraph final : public CompiledSubgraph {
  public:
   explicit PlannedSubgraph(std::unique_ptr<Plan> plan)

@@ -5,12 +5,13 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/core/device/device.h"
 
-// The devices of this process, DeviceSet::OfProcess(), as executors use them.
+// The devices of this process, DeviceSet::OfProcess(), in the form that
+// executors need.
 namespace muster {
 
-// Returns the device on which this process computes where no device is named:
-// gpu:0 if it has a GPU, and null, the host, otherwise.
-//   errors  as DeviceSet::FindDevice(), but for kUnavailable
+// Returns the device on which this process computes if no device is named:
+// gpu:0 if the process has a GPU, otherwise null, which is the host.
+//   errors  as DeviceSet::FindDevice(), except kUnavailable
 //
 // Equivalent to: TensorFlow's default placement.
 absl::StatusOr<Device*> FindDefaultDevice();

@@ -1,4 +1,4 @@
-// Steps that several replicas run in sync, each on a thread of its own.
+// Steps that several replicas run synchronously, each on its own thread.
 
 #include <cmath>
 #include <functional>
@@ -61,7 +61,7 @@ class Replicas {
     }
   }
 
-  // Replica r runs with arguments[r].
+  // Runs replica r with arguments[r].
   std::vector<Outcome> Run(const std::vector<std::vector<Tensor>>& arguments) {
     std::vector<Outcome> outcomes(arguments.size());
     std::vector<std::thread> threads;
@@ -110,8 +110,8 @@ TEST(ReplicaExecutionTest, ReducesWhatAllBring) {
                    {"sum", "mean", "min", "max", "prod"}) {
                 x.builder()->AddResult(AllReduce(x, reduction));
               }
-              // Constants are reduced when the step runs, and
-              // not while it is planned.
+              // Constants are reduced when the step runs, not while it is
+              // planned.
               x.builder()->AddResult(AllReduce(
                   x.builder()->Constant(Tensor::Scalar(2.0f)), "sum"));
             }),
@@ -129,7 +129,8 @@ TEST(ReplicaExecutionTest, ReducesWhatAllBring) {
   }
 }
 
-// Replicas plan when shapes are new to them, which is not at the same time.
+// Replicas plan when they first see a combination of shapes, which is at
+// different times.
 TEST(ReplicaExecutionTest, NothingIsExchangedWhileAStepIsPlanned) {
   Replicas replicas(
       Trace(kAnyRows,
@@ -153,8 +154,8 @@ TEST(ReplicaExecutionTest, GathersUnevenRowsInReplicaOrder) {
   Replicas replicas(Trace(kAnyRows,
                           [](Value x) {
                             x.builder()->AddResult(AllGather(x, 0));
-                            // What was gathered is of a known size, also to
-                            // those after it.
+                            // The size of a gathered value is known, also to
+                            // nodes that read it.
                             const Value twice = AllGather(AllGather(x, 0), 0);
                             x.builder()->AddResult(Sum(twice * twice));
                           }),
@@ -169,7 +170,7 @@ TEST(ReplicaExecutionTest, GathersUnevenRowsInReplicaOrder) {
       EXPECT_EQ(outcome.results[1].scalar<float>(), 3 * 91);
     }
   }
-  // This replica's own rows are as before; those of another are not.
+  // This replica's rows are unchanged; another replica's are not.
   const auto outcomes =
       replicas.Run({{Rows({1, 2})}, {Rows({7, 8})}, {Rows({3, 4, 5, 6})}});
   ASSERT_OK(outcomes[0].status);
@@ -193,8 +194,8 @@ TEST(ReplicaExecutionTest, GathersColumnsToo) {
   }
 }
 
-// Each replica weighs the rows of all by its own id, so that no two have the
-// same loss; what is differentiated is the sum of their losses.
+// Each replica weights the rows of all replicas by its own id, so that all
+// losses differ. The sum of the losses is differentiated.
 TEST(ReplicaExecutionTest, GradientsComeBackFromAllReplicas) {
   Replicas replicas(
       Trace(kAnyRows,
@@ -218,9 +219,9 @@ TEST(ReplicaExecutionTest, GradientsComeBackFromAllReplicas) {
   EXPECT_THAT(Floats(outcomes[1].results[1]), ElementsAre(1.5, 1.5, 1.5, 1.5));
 }
 
-// What is differentiated is the mean over all examples: replica 0 has one,
-// replica 1 has three. Each replica's gradient is the one that, counted by its
-// own examples, gives the gradient of that mean.
+// The mean over all examples is differentiated. Replica 0 has one example,
+// replica 1 has three. The gradient of each replica, weighted by its own number
+// of examples, yields the gradient of that mean.
 TEST(ReplicaExecutionTest, GradientsOfMeansCountByExamples) {
   Replicas replicas(
       Trace(kAnyRows,
@@ -238,7 +239,7 @@ TEST(ReplicaExecutionTest, GradientsOfMeansCountByExamples) {
   const auto outcomes = replicas.Run({{Rows({1, 2})}, {Rows({3, 4})}});
   for (int r = 0; r < 2; ++r) {
     ASSERT_OK(outcomes[r].status);
-    // 1 x 1 + 3 x 2 in all.
+    // The sum over all examples is 1 x 1 + 3 x 2.
     const float each = r == 0 ? 7.0f : 7.0f / 3;
     for (const Tensor& gradient : outcomes[r].results) {
       EXPECT_THAT(Floats(gradient), ElementsAre(each, each));
@@ -246,7 +247,7 @@ TEST(ReplicaExecutionTest, GradientsOfMeansCountByExamples) {
   }
 }
 
-// A replica without examples has the gradient of a mean over nothing.
+// A replica without examples has the undefined gradient of an empty mean.
 TEST(ReplicaExecutionTest, GradientsOfNothingDoNotReachOthers) {
   Replicas replicas(
       Trace(kAnyRows,
@@ -275,7 +276,7 @@ TEST(ReplicaExecutionTest, SecondDerivativesPassThroughAGather) {
   const auto outcomes = replicas.Run({{Rows({1, 2})}, {Rows({3, 4})}});
   ASSERT_OK(outcomes[0].status);
   ASSERT_OK(outcomes[1].status);
-  // Two losses, each the sum of x^3 of all.
+  // There are two losses, each the sum of x^3 over all replicas.
   EXPECT_THAT(Floats(outcomes[0].results[0]), ElementsAre(12, 24));
   EXPECT_THAT(Floats(outcomes[1].results[0]), ElementsAre(36, 48));
 }
@@ -365,7 +366,8 @@ TEST(GradientWeightTest, MeansNothingToAStepWithoutVariables) {
 }
 
 TEST(ExampleOffsetTest, PartsOfABatchDrawWhatTheWholeDraws) {
-  // Also where all that is drawn from is constant, and could be drawn once.
+  // The same holds if all operands are constant, so that the numbers could be
+  // drawn once.
   const Graph graph = Trace(kAnyRows, [](Value x) {
     const Value seed = ConstantSeed(*x.builder(), 4);
     x.builder()->AddResult(RandomUniformLike(seed, x));

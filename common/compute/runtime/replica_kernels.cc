@@ -97,7 +97,7 @@ absl::StatusOr<ReduceOp> ReductionOf(const KernelSpec& spec) {
       absl::StrCat("there is no reduction \"", name, "\""));
 }
 
-// As attached by WithTypes(), one for each replica.
+// Returns the row counts that WithTypes() attached, one for each replica.
 absl::StatusOr<std::vector<int64_t>> ReplicaRows(const KernelSpec& spec,
                                                  const ReplicaLink& link) {
   ASSIGN_OR_RETURN(

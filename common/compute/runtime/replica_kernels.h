@@ -12,15 +12,16 @@
 
 namespace muster {
 
-// True if the rows of all replicas decide what types a node of this graph has.
+// True if the types of a node in this graph depend on the row counts of all
+// replicas.
 bool DependsOnReplicaRows(const Graph& graph, const OpRegistry& ops);
 
-// The attribute by which a typed graph says how many rows each replica has: of
-// the input of an AllGather, of what a ReplicaPart is like.
+// The attribute of a typed graph with the number of rows of each replica: for
+// an AllGather, of its input; for a ReplicaPart, of the value that it is like.
 inline constexpr absl::string_view kReplicaRowsAttribute = "replica_rows";
 
-// The kernel of `spec`, an op that reads other replicas, where there are other
-// replicas. `link` is borrowed and outlives it.
+// Returns the kernel of `spec`, an op that reads other replicas, for a step
+// with several replicas. `link` is borrowed and outlives the kernel.
 //   kInvalidArgument  the spec is invalid
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReplicaKernel(
     const KernelSpec& spec, absl::string_view node_name, ReplicaLink* link);

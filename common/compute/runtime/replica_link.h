@@ -17,12 +17,12 @@ namespace muster {
 // Replicas run the same graph and make calls in the same order. The order
 // includes the updates passed to a VariableSession, so a session and a link may
 // share a group if they preserve it. After an error the replicas are no longer
-// synchronized: the owner of the group ends it, which wakes those that still
-// wait.
+// synchronized: the owner of the group ends it, which wakes the replicas that
+// still wait.
 //
-// Calls wait for the other replicas, with the link's deadline, and name those
-// that are missing; errors are those of Communicator. `name` is the node's, for
-// such messages. Not thread-safe.
+// Calls wait for the other replicas until the link's deadline. Errors are those
+// of Communicator and name the missing replicas and `name`, the name of the
+// node. Not thread-safe.
 class ReplicaLink {
  public:
   virtual ~ReplicaLink() = default;
@@ -31,13 +31,13 @@ class ReplicaLink {
   virtual int replica_id() const = 0;
   virtual int replica_count() const = 0;
 
-  // Replaces every replica's `value` with the reduction of all.
+  // Replaces `value` on every replica with the reduction over all replicas.
   virtual absl::Status AllReduce(ReduceOp op, Tensor* value,
                                  absl::string_view name) = 0;
 
   // Sets `gathered` to the elements of all replicas' `value`s, in replica
-  // order; replica r has element_counts[r] of them. It has as many elements,
-  // and shares no memory with `value`.
+  // order; replica r has element_counts[r] of them. `gathered` has that many
+  // elements in total and shares no memory with `value`.
   virtual absl::Status AllGather(const Tensor& value,
                                  absl::Span<const int64_t> element_counts,
                                  Tensor* gathered, absl::string_view name) = 0;

@@ -14,8 +14,9 @@
 namespace muster {
 
 // Exchanges the shapes of the arguments of all replicas of a step, so that each
-// knows the size of what it gathers before the step begins. One small
-// collective per step, for graphs that need it. Not thread-safe.
+// replica can compute the sizes of gathered values before the step begins.
+// Costs one small collective per step, for graphs that need it. Not
+// thread-safe.
 class ReplicaShapes {
  public:
   // `link` is borrowed and outlives this object.
@@ -25,12 +26,13 @@ class ReplicaShapes {
   // Allocates nothing. Errors are the link's.
   absl::Status Exchange(absl::Span<const Tensor> arguments);
 
-  // The result of the last exchange: all extents of all arguments, by replica.
+  // Returns the result of the last exchange: all extents of all arguments, by
+  // replica.
   absl::Span<const int64_t> extents() const {
     return all_extents_.flat<int64_t>();
   }
 
-  // The same as types: [replica][argument].
+  // Returns the same as types: [replica][argument].
   std::vector<std::vector<TensorType>> ArgumentTypes() const;
 
  private:

@@ -26,10 +26,10 @@ bool HasReplicaOps(const Graph& graph, const OpRegistry& ops) {
       });
 }
 
-// One Scan whose iterations are appended to a graph.
+// Appends the iterations of one Scan to a graph.
 class Unrolling {
  public:
-  // `inputs` are those of `scan`, in `to`.
+  // `inputs` are the inputs of `scan` as outputs in `to`.
   Unrolling(const Node& scan, const Graph& body, Outputs inputs, Graph* to)
       : scan_(scan),
         body_(body),
@@ -43,7 +43,8 @@ class Unrolling {
     FindChanges();
   }
 
-  // Appends `length` iterations. Returns what replaces the outputs.
+  // Appends `length` iterations. Returns the values that replace the outputs of
+  // the Scan.
   Outputs Append(int64_t length) {
     const bool is_reverse = scan_.attributes.GetOr("reverse", false);
     const bool keeps_steps = scan_.attributes.GetOr("keep_steps", false);
@@ -52,7 +53,8 @@ class Unrolling {
     }
     Outputs carry(inputs_.begin(), inputs_.begin() + carry_count_);
     const size_t row_count = body_.results.size() - carry_count_;
-    // By output with a row of each iteration: rows, and carries before it.
+    // For each stacked output, one value for each iteration: rows, and the
+    // carries before the iteration.
     std::vector<Outputs> stacks(row_count + (keeps_steps ? carry_count_ : 0),
                                 Outputs(length));
     for (int64_t i = 0; i < length; ++i) {
@@ -80,7 +82,7 @@ class Unrolling {
   }
 
  private:
-  // Which nodes of the body depend on the carry or on rows.
+  // Finds the nodes of the body that depend on the carry or on rows.
   void FindChanges() {
     for (int64_t i = 0; i < carry_count_ + input_count_; ++i) {
       changes_[body_.parameters[i]] = true;
@@ -122,7 +124,7 @@ class Unrolling {
     return results;
   }
 
-  // All rows of input `i`.
+  // Appends a node with all rows of input `i`.
   Outputs AppendUnstack(int64_t i, int64_t length) {
     const TensorType& row = body_.nodes[body_.parameters[i]].outputs[0];
     return AppendNode({.op = "Unstack",
@@ -162,15 +164,15 @@ class Unrolling {
   const int64_t input_count_;
   Graph& to_;
   std::vector<Outputs> rows_;  // By input and row.
-  // By node of the body: its last copy in `to_`, and whether each iteration has
-  // one of its own.
+  // For each node of the body: its last copy in `to_`, and whether each
+  // iteration has a separate copy.
   std::vector<Outputs> values_;
   std::vector<int> positions_;
   std::vector<bool> changes_;
 };
 
-// The body of a Scan with the types that the Scan gives it, and without inner
-// Scans. Nothing if it has to stay.
+// Returns the body of a Scan with the types that the Scan gives it, and with
+// inner Scans unrolled. Returns nothing if the Scan must stay.
 std::optional<Graph> BodyOf(const Node& scan, const Graph& graph,
                             const OpRegistry& ops, int64_t nodes_max) {
   if (HasReplicaOps(*scan.subgraphs[0], ops)) return std::nullopt;
@@ -209,7 +211,8 @@ void UnrollScans(Graph* typed_graph, const OpRegistry& ops, int64_t nodes_max) {
   if (std::none_of(from.nodes.begin(), from.nodes.end(), is_scan)) return;
   Graph to;
   to.name = from.name;
-  // By node of `from`: its outputs in `to`, and what runs when it is done.
+  // For each node of `from`: its outputs in `to`, and the node in `to` that
+  // completes it.
   std::vector<Outputs> outputs(from.nodes.size());
   std::vector<int> positions(from.nodes.size());
   const auto moved = [&](NodeOutput output) {

@@ -9,13 +9,13 @@
 namespace muster {
 
 // In a typed graph, for devices: replaces each Scan by the nodes of all of its
-// iterations, so that they run where the rest of the step does and the host
-// takes no part in the loop. What does not change from one iteration to the
-// next is computed once. Inner Scans are unrolled first. Node "x" for row 3 of
-// "loop" is called "loop/3/x".
+// iterations, so that they run on the device like the rest of the step and the
+// host does not run the loop. Values that are equal in all iterations are
+// computed once. Inner Scans are unrolled first. Node "x" for row 3 of "loop"
+// is called "loop/3/x".
 //
-// A Scan stays if it has no iterations, if replicas would take part in it, or
-// if the graph would get more than `nodes_max` nodes.
+// A Scan stays if it has no iterations, if its body contains ops of replicas,
+// or if the graph would get more than `nodes_max` nodes.
 void UnrollScans(Graph* typed_graph, const OpRegistry& ops, int64_t nodes_max);
 
 }  // namespace muster

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// A copy to the device that takes longer hangs.
+// A longer copy to the device counts as hanging.
 constexpr absl::Duration kUploadTimeout = absl::Minutes(10);
 
 }  // namespace
@@ -94,7 +94,7 @@ absl::Status StepArguments::Upload() {
 
 void StepArguments::Cancel() {
   if (is_uploaded_ != nullptr) {
-    // The caller knows an error of the device already.
+    // The caller already has the error of the device.
     (void)uploads_->Drain(Clock::Real()->Now() + kUploadTimeout,
                           "the arguments of a step");
   }

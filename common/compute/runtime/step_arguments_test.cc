@@ -39,7 +39,7 @@ Tensor Small(int64_t value) {
   return Tensor::FromValues<int64_t>({3}, {value, value, value});
 }
 
-// The parameter is a seed of the order in which streams continue.
+// The parameter is the seed of the order in which streams make progress.
 class StepArgumentsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   StepArgumentsTest() : machine_({.seed = GetParam()}) {

@@ -8,7 +8,7 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<StepClock>> StepClock::Create(
     Device* device, DeviceStream* stream, int started_max) {
   auto clock = absl::WrapUnique(new StepClock(stream));
-  // And the step before them.
+  // One more for the step before them.
   clock->steps_.resize(started_max + 1);
   for (Step& step : clock->steps_) {
     ASSIGN_OR_RETURN(step.begin, device->CreateTimedEvent());

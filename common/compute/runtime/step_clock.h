@@ -13,30 +13,30 @@
 
 namespace muster {
 
-// Measures for how long a device has nothing to do between the steps of one
-// stream, by its own clock. Costs a step two events. Not thread-safe.
+// Measures for how long a device is idle between the steps of one stream, by
+// the device's clock. Costs two events for each step. Not thread-safe.
 class StepClock {
  public:
   struct Times {
-    // From the beginning of a step to that of the next, of all steps but those
-    // behind Restart().
+    // Sum of the times from the beginning of a step to that of the next,
+    // without those that Restart() excludes.
     absl::Duration total;
-    // The part of it from the end of the step's work on.
+    // The part of `total` between the end of a step's work and the next step.
     absl::Duration idle;
   };
 
-  // For up to `started_max` steps under way. `device` and `stream` are
+  // Supports up to `started_max` steps at a time. `device` and `stream` are
   // borrowed.
   static absl::StatusOr<std::unique_ptr<StepClock>> Create(Device* device,
                                                            DeviceStream* stream,
                                                            int started_max);
 
-  // Called on both sides of a step's work.
+  // Called before and after a step's work.
   absl::Status BeginStep();
   absl::Status EndStep();
-  // Called for each step, in their order, when its beginning has been reached.
+  // Called for each step, in order, once the device has reached its beginning.
   absl::Status FinishStep();
-  // The time until the next step does not count. No step is under way.
+  // Excludes the time until the next step. Requires that no step is unfinished.
   void Restart() { finished_count_ = begun_count_ = 0; }
 
   const Times& times() const { return times_; }

@@ -31,7 +31,8 @@ class StepClockTest : public ::testing::Test {
     clock_ = StepClock::Create(device_.get(), stream_.get(), 2).value();
   }
 
-  // The work of the simulated device runs while the host waits.
+  // Runs a step whose work takes `work` on the simulated device, while the host
+  // waits.
   void RunStep(absl::Duration work) {
     ASSERT_OK(clock_->BeginStep());
     Drain();
@@ -69,8 +70,8 @@ TEST_F(StepClockTest, TimeBeforeARestartDoesNotCount) {
   EXPECT_GT(clock_->times().total, absl::ZeroDuration());
 }
 
-// The end of a step is measured when the next one is finished: its updates may
-// run until then.
+// The end of a step is measured when the next one is finished, because its
+// updates may run until then.
 TEST_F(StepClockTest, TwoStepsMayBeUnderWay) {
   ASSERT_OK(clock_->BeginStep());
   ASSERT_OK(clock_->EndStep());

@@ -1,4 +1,4 @@
-// The executor with the ops, gradients, kernels and variables that it is for.
+// The executor with the real ops, gradients, kernels and variables.
 
 #include <cmath>
 #include <cstdint>
@@ -99,7 +99,8 @@ std::vector<Tensor> Batch(int64_t size, uint64_t seed) {
   return {RandomTensor({size, kFeatures}, seed), labels};
 }
 
-// Losses of some steps, on two batches of different sizes in turn.
+// Returns the losses of some steps, alternating between two batches of
+// different sizes.
 std::vector<float> Train(const KernelRegistry& kernels,
                          LocalVariableStore* store, int step_count) {
   auto executable =

@@ -12,19 +12,20 @@
 
 namespace muster {
 
-// A typed graph is a Graph whose output types are all fully known: what the
-// rewrites for one plan work on. They may leave the op registry behind and use
-// ops that only kernels know.
+// A typed graph is a Graph whose output types are all fully known. The rewrites
+// for one plan work on typed graphs. They may use ops that exist only in
+// kernels and not in the op registry.
 
-// `graph` as replica `replica` runs it when the arguments of replica r have
-// types parameters[r]; a step that runs alone is replica 0 of one. Nodes that
-// ask how many rows the replicas have are told.
+// Returns `graph` as replica `replica` runs it if the arguments of replica r
+// have types parameters[r]. A step of a single replica is replica 0 of one.
+// Nodes that depend on the row counts of replicas get them as attributes.
 //   kInvalidArgument  see SpecializeReplicaTypes()
 absl::StatusOr<Graph> WithTypes(
     const Graph& graph, const OpRegistry& ops,
     absl::Span<const std::vector<TensorType>> parameters, int replica);
 
-// `schema` is that of the node's op; ops that only kernels know have none.
+// `schema` is the schema of the node's op; ops that exist only in kernels have
+// none.
 KernelSpec SpecOf(const Graph& typed_graph, const Node& node,
                   const OpSchema& schema = {});
 

@@ -13,20 +13,20 @@
 
 namespace muster {
 
-// The ops that a VariableSession executes instead of a kernel.
+// Ops that a VariableSession executes instead of a kernel.
 inline constexpr absl::string_view kReadVariableOp = "ReadVariable";
 inline constexpr absl::string_view kGatherVariableOp = "GatherVariable";
 
 struct VariableUpdateOp {
   UpdateKind kind;
   int value_input = 0;
-  int indices_input = -1;  // -1: takes none.
+  int indices_input = -1;  // -1 if it takes none.
 };
 
-// Nothing when `op` updates no variable.
+// Returns nothing if `op` does not update a variable.
 std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op);
 
-// The variable that a variable op names.
+// Returns the name of the variable that a variable op uses.
 std::string VariableOf(const Node& node);
 
 // Returns how the graph uses each variable, in the order of first use.

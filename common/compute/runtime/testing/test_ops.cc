@@ -116,7 +116,7 @@ OpRegistry MakeTestOps() {
   return ops;
 }
 
-// A kernel from a function of the arguments.
+// A kernel that calls a function with the arguments.
 template <typename Body>
 class FunctionKernel : public Kernel {
  public:
@@ -145,7 +145,7 @@ void Register(KernelRegistry* kernels, absl::string_view op,
       });
 }
 
-// Operands repeat from the front as often as the output needs.
+// Operands repeat cyclically to the size of the output.
 template <typename Function>
 void RegisterBinary(KernelRegistry* kernels, absl::string_view op,
                     Function function) {
@@ -193,7 +193,7 @@ void RegisterOthers(KernelRegistry* kernels) {
                      arguments.outputs[0]);
     return absl::OkStatus();
   });
-  // Only its first input is read in order.
+  // Reads only its first input in order.
   Register(kernels, "AddReversed", 1, [](const KernelArguments& arguments) {
     const auto a = arguments.inputs[0]->flat<float>();
     const auto b = arguments.inputs[1]->flat<float>();
@@ -318,10 +318,10 @@ class FakeVariableStore::Session : public VariableSession {
     return absl::OkStatus();
   }
   bool needs_loss_denominator() const override { return true; }
-  // Gather() and Update() have returned it.
+  // Gather() and Update() return data errors at once.
   absl::Status DataError(int) override { return absl::OkStatus(); }
   GradientAccumulator* accumulator() override { return nullptr; }
-  // On the host.
+  // No gate: the store is on the host.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override {
     store_->events_.push_back("commit");
@@ -337,7 +337,7 @@ class FakeVariableStore::Session : public VariableSession {
  private:
   FakeVariableStore* const store_;
   const std::vector<VariableUse> uses_;
-  // What updates brought, and what it was then.
+  // The values of updates, and copies of them from the time of the update.
   std::vector<Tensor> values_;
   std::vector<Tensor> copies_;
 };

@@ -34,8 +34,8 @@ void UpdateVariableForTest(absl::string_view op, absl::string_view variable,
                            absl::Span<const Value> inputs);
 
 // Variables in a map. Commit() fails if the value of an update has changed
-// since, and Gather() returns separate memory. Records the calls of a session,
-// as in {"begin 3", "read w", "update w", "commit"}.
+// since Update(), and Gather() returns separate memory. Records the calls of a
+// session, as in {"begin 3", "read w", "update w", "commit"}.
 class FakeVariableStore : public VariableSessionFactory {
  public:
   explicit FakeVariableStore(std::map<std::string, Tensor> values)
@@ -49,7 +49,7 @@ class FakeVariableStore : public VariableSessionFactory {
   }
 
   std::vector<std::string>& events() { return events_; }
-  // True if the last update found the variable unshared.
+  // True if no other tensor shared the variable at the last update.
   bool last_update_was_in_place() const { return last_update_was_in_place_; }
   void FailNextUpdate(absl::Status status) { next_update_ = status; }
 

@@ -16,9 +16,9 @@
 
 namespace muster {
 
-// Links between replicas that are threads of one test: plain, in replica order,
-// and in double precision. A replica that is missing for a minute fails those
-// that wait with kDeadlineExceeded.
+// Links between replicas that are threads of one test. They reduce without
+// optimizations, in replica order and double precision. If a replica is missing
+// for a minute, the waiting replicas fail with kDeadlineExceeded.
 //
 // Thread-safe; each link belongs to one thread.
 class ThreadReplicas {
@@ -34,8 +34,9 @@ class ThreadReplicas {
  private:
   class Link;
 
-  // Waits until all replicas have brought a value, calls `read` with all of
-  // them, and returns when all have read. The last to come may look first.
+  // Waits until all replicas have passed a value, calls `read` with all values,
+  // and returns when all replicas have read them. The last replica to arrive
+  // may read first.
   absl::Status Exchange(
       int replica, const Tensor& value,
       absl::FunctionRef<absl::Status(absl::Span<const Tensor>)> read)
@@ -46,7 +47,7 @@ class ThreadReplicas {
 
   absl::Mutex mutex_;
   std::vector<Tensor> values_ ABSL_GUARDED_BY(mutex_);
-  // How often each has brought a value, and how often it has read.
+  // How often each replica has passed a value, plus how often it has read.
   std::vector<int> phases_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Link>> links_;
 };
