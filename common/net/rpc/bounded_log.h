@@ -12,9 +12,9 @@
 
 namespace muster {
 
-// A log for events that unrelated processes can cause as often as they like.
-// Writes a few lines in each interval and counts the others; the next line that
-// is written says how many were left out.
+// A log with a limited rate, for events that unrelated processes can cause at
+// any rate. Writes a few lines in each interval and counts the others. The next
+// line written says how many were left out.
 //
 // Thread-safe.
 class BoundedLog {
@@ -27,13 +27,13 @@ class BoundedLog {
 
   // `clock` is borrowed. `sink` gets the lines, one at a time.
   BoundedLog(const Options& options, Clock* clock, Sink sink);
-  // To LOG(WARNING), with the machine's clock.
+  // Writes to LOG(WARNING) and reads the machine's clock.
   BoundedLog();
 
   // Control characters of `line` are escaped, and a long line is truncated.
   void Write(absl::string_view line) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // How often Write() was called.
+  // Returns the number of calls of Write().
   int64_t count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -75,8 +75,8 @@ absl::Status SetSerial(X509* certificate) {
   return absl::OkStatus();
 }
 
-// A certificate over `key`, signed by `issuer_key`. Without `issuer` it is its
-// own.
+// Returns a certificate for `key`, signed with `issuer_key`. If `issuer` is
+// null, the certificate is self-signed: it names itself as the issuer.
 absl::StatusOr<Certificate> Sign(const std::string& name, EVP_PKEY* key,
                                  X509* issuer, EVP_PKEY* issuer_key,
                                  absl::Duration validity,

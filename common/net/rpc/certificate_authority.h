@@ -13,21 +13,22 @@
 
 namespace muster {
 
-// Signs the certificates of a job's tasks (TlsContext). Keys are of ECDSA
-// P-256. The CA signs tasks only: it cannot sign another CA.
+// Signs the certificates of a job's tasks (TlsContext). Keys are ECDSA keys on
+// P-256. The CA signs certificates of tasks only, never one of another CA.
 //
 // Not thread-safe.
 class CertificateAuthority {
  public:
-  // Draws a new key. Everything that it signs is valid from five minutes ago,
-  // for clocks that differ, until `validity` from now.
+  // Generates a new key. Certificates are valid from five minutes before they
+  // are signed, because clocks differ, until `validity` after that.
   //   kInvalidArgument  `validity` is not above zero
   //   kInternal         OpenSSL fails
   static absl::StatusOr<std::unique_ptr<CertificateAuthority>> Create(
       absl::Duration validity);
 
-  // One created before, from its PEM texts.
-  //   kInvalidArgument  the texts hold no certificate and key that fit
+  // Restores a CA from the PEM texts that Export() returned.
+  //   kInvalidArgument  a text holds no certificate or no key, or they do not
+  //                     belong together
   static absl::StatusOr<std::unique_ptr<CertificateAuthority>> FromPem(
       const std::string& certificate, const std::string& key,
       absl::Duration validity);
@@ -41,10 +42,10 @@ class CertificateAuthority {
     std::string key;
   };
 
-  // Its own certificate and key.
+  // Returns the CA's certificate and key.
   absl::StatusOr<Pem> Export() const;
 
-  // Draws a key for `task` and signs its certificate.
+  // Generates a key for `task` and signs its certificate.
   //   kInvalidArgument  the job's name cannot be part of a SpiffeId
   absl::StatusOr<Pem> Issue(const SpiffeId& task) const;
 

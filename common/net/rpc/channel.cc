@@ -17,7 +17,8 @@ absl::StatusOr<ReceivedMessage> Channel::CallAndWait(
               result = std::move(response);
               done.Notify();
             });
-  // The call itself has a timeout and names its peer when it expires.
+  // This wait has no timeout: the call has one, and names its peer if it
+  // expires.
   done.WaitForNotification();
   return result;
 }

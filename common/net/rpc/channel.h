@@ -15,22 +15,22 @@
 namespace muster {
 
 struct CallOptions {
-  // How long the call may take, connecting included. Every wait has an end.
+  // How long the call may take, including the time to connect.
   absl::Duration timeout = absl::Seconds(30);
-  // Waits within the timeout for a peer that cannot be reached, instead of
+  // If the peer cannot be reached, waits for it until the timeout instead of
   // failing at once.
   bool wait_for_ready = false;
 };
 
-// The way to one task. Thread-safe.
+// Sends calls and streams to one task. Thread-safe.
 //
 // Every error carries a TaskFailure naming the peer, what was attempted and how
 // long it took:
 //   kUnavailable       the peer cannot be reached, or the connection broke
-//   kDeadlineExceeded  no answer in time
+//   kDeadlineExceeded  no response within the timeout
 //   kUnimplemented     the peer has no such method
 //   kPermissionDenied, kFailedPrecondition  as AdmissionCheck::Check
-//   anything else      is the handler's answer
+//   any other code     was returned by the peer's handler
 class Channel {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<ReceivedMessage>)>;
@@ -40,29 +40,31 @@ class Channel {
   // "worker 1 (localhost:2222)".
   virtual std::string peer() const = 0;
 
-  // From now on requests say that they are meant for this process only; 0 for
-  // whichever process answers.
+  // Sets which process further requests are meant for: the task's process with
+  // this incarnation, or any process of the task if 0.
   virtual void SetTargetIncarnation(uint64_t incarnation) = 0;
   virtual uint64_t target_incarnation() const = 0;
-  // The job that requests speak for from now on.
+  // Sets the job that further requests name as theirs.
   virtual void SetJobId(absl::string_view job_id) = 0;
 
-  // Starts a call. `done` runs once, on a thread of the transport, and must not
-  // wait. The channel must not be destroyed by `done`.
+  // Starts a call. `done` runs once, on a thread of the transport. It must not
+  // block and must not destroy the channel.
   virtual void StartCall(absl::string_view method, const Message& request,
                          const CallOptions& options, Done done) = 0;
 
-  // Opens a stream; it has no timeout. A peer that cannot be reached is told to
-  // the observer's OnDone(). The observer is kept until then.
+  // Opens a stream without a timeout. If the peer cannot be reached, the
+  // observer's OnDone() gets the error. The stream keeps the observer until
+  // OnDone() has returned.
   virtual std::shared_ptr<Stream> OpenStream(
       absl::string_view method, std::shared_ptr<StreamObserver> observer) = 0;
 
-  // StartCall() and wait. Not for the transport's threads.
+  // Starts a call and blocks until it is done. Must not be called on the
+  // transport's threads.
   absl::StatusOr<ReceivedMessage> CallAndWait(absl::string_view method,
                                               const Message& request,
                                               const CallOptions& options);
 
-  // The same for a method that takes and gives one protobuf.
+  // The same for a method whose request and response are one protobuf each.
   template <typename Response, typename Request>
   absl::StatusOr<Response> Call(absl::string_view method,
                                 const Request& request,

@@ -97,7 +97,7 @@ void Delay(absl::Duration delay) {
                                    Clock::Real()->Now() + delay);
 }
 
-// Takes pages of the machine, and keeps them.
+// Allocates memory, writes to all of it, and never frees it.
 void Allocate(int64_t mebibytes) {
   static auto* const kept = new std::vector<std::string>;
   for (int64_t i = 0; i < mebibytes; ++i) kept->emplace_back(1 << 20, 'x');

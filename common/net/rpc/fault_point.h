@@ -11,23 +11,23 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-// Named places in the code where a test injects faults. Test executables
-// (common/net/rpc/testing:fault_environment) read them from the environment;
-// those for users have no such code:
+// Named places in the code where a test injects faults. Test executables link
+// common/net/rpc/testing:fault_environment, which reads the faults from the
+// environment. Executables for users do not link it.
 //
 //   MUSTER_FAULT=ps.after_apply_before_ack@push=37
 //   MUSTER_FAULT=ps.before_apply@push=2:delay=500ms,rpc.admission_check:fail
 //
-// point@counter=N[:action]: the action happens at the N-th time that the
-// process passes the point (the counter's name is for the reader; N is 1
-// without it). Actions are kill (SIGKILL to itself, the default),
-// delay=DURATION, allocate=MEBIBYTES (which are written to and never freed) and
-// fail (the point returns kUnavailable). Without faults a point costs one load
-// of a flag.
+// point@counter=N[:action]: the action happens when the process passes the
+// point for the N-th time. The name of the counter has no effect. Without
+// @counter=N, N is 1. Actions are kill (the default: the process sends itself
+// SIGKILL), delay=DURATION, allocate=MEBIBYTES (memory that is written to and
+// never freed) and fail (the point returns kUnavailable). If no faults are set,
+// a point costs one load of a flag.
 namespace muster {
 
-// All points. Besides, "gpu.FUNCTION" is a function of the driver of simulated
-// GPUs: the GPU is lost there, whatever the action.
+// All points but those of simulated GPUs. "gpu.FUNCTION" is a function of the
+// driver of simulated GPUs: the GPU is lost there, whatever the action.
 inline constexpr absl::string_view kFaultPoints[] = {
     "collectives.begin",
     "collectives.end",
@@ -63,7 +63,8 @@ struct Fault {
   FaultAction action = FaultAction::kKill;
   absl::Duration delay;
   int64_t mebibytes = 0;
-  // The error of kFail; OK: kUnavailable. Not in the environment.
+  // The error that kFail returns; kUnavailable if this is OK. The environment
+  // cannot set it.
   absl::Status error = {};
 };
 
@@ -71,13 +72,15 @@ struct Fault {
 //                     point that does not exist
 absl::StatusOr<std::vector<Fault>> ParseFaults(absl::string_view text);
 
-// Replaces the faults; counts start again. For tests. Their points exist.
+// Replaces the faults and sets all counts to 0. For tests. Each fault must name
+// an existing point.
 void SetFaults(std::vector<Fault> faults);
 
-// The faults that are set.
+// Returns the faults that are set.
 std::vector<Fault> CurrentFaults();
 
-// How often the point was passed since faults were set; 0 while there are none.
+// Returns how often the point was passed since faults were last set; 0 if none
+// are set.
 int64_t FaultPointPassCount(absl::string_view point);
 
 namespace internal {
@@ -85,7 +88,8 @@ extern std::atomic<bool> faults_enabled;
 absl::Status PassFaultPoint(absl::string_view point);
 }  // namespace internal
 
-// Passes a point. Not OK only where a fault of action fail is injected.
+// Passes a point. Returns an error only if a fault with the action fail is
+// injected.
 inline absl::Status FaultPoint(absl::string_view point) {
   if (!internal::faults_enabled.load(std::memory_order_relaxed)) {
     return absl::OkStatus();

@@ -38,7 +38,8 @@
 namespace muster {
 namespace {
 
-// A peer of this host answers within a millisecond. Streams wait for it.
+// Timeout of the call that opens a local connection. Streams wait for this
+// call. A peer on this host answers it within a millisecond.
 constexpr absl::Duration kOpenTimeout = absl::Seconds(2);
 
 grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
@@ -47,16 +48,16 @@ grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
       options.message_bytes_max, std::numeric_limits<int>::max()));
   arguments.SetMaxReceiveMessageSize(message_bytes_max);
   arguments.SetMaxSendMessageSize(-1);
-  // gRPC waits a second before it tries a lost peer again, and then longer.
+  // By default gRPC waits a second before it first reconnects, and then longer.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
-  // In spite of its name, this is how long an attempt may take, with the
-  // handshake of TLS: several times the delay of a wide network.
+  // In spite of its name, this is the timeout of one attempt to connect, with
+  // the TLS handshake: several times the delay of a wide-area network.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  // A peer that comes back may have another address. gRPC resolves a name again
-  // only when this much time has passed, by default 30 s.
+  // A restarted peer may have another address. gRPC resolves a name again only
+  // after this time, which is 30 s by default.
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
-  // Retries are ours: we know what is idempotent.
+  // Callers retry, because gRPC cannot tell which calls are idempotent.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16777215);
@@ -77,7 +78,7 @@ grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
   return arguments;
 }
 
-// What the calls of a channel share.
+// The state that all calls of a channel share.
 class CallSource : public std::enable_shared_from_this<CallSource> {
  public:
   CallSource(const ChannelOptions& options, const TlsContext* tls,
@@ -99,19 +100,20 @@ class CallSource : public std::enable_shared_from_this<CallSource> {
   Peer& peer() { return peer_; }
   CallId NextCall() { return {.channel = id_, .number = ++last_number_}; }
 
-  // The stub of a call that goes over `local`, or over TCP if it is null.
+  // Returns the stub for a call over `local`, or over TCP if `local` is null.
   grpc::GenericStub& stub(const LocalRoute::Connection& local) {
     return local == nullptr ? stub_ : local->stub;
   }
   // Null if the channel uses TCP only.
   LocalRoute* local() { return local_.get(); }
-  // Of a call that went over `local`, or over TCP if it is null.
+  // Records that a call over `local`, or over TCP if `local` is null, could not
+  // reach the peer.
   void NoteUnreachable(const LocalRoute::Connection& local) {
     if (local_ != nullptr) local_->Forget(local);
   }
 
  private:
-  // Asks the peer over TLS.
+  // Asks the peer over TLS for a local connection.
   void OpenLocalConnection();
   absl::StatusOr<LocalRoute::Connection> TakeLocalConnection(
       const absl::StatusOr<ReceivedMessage>& answer, LocalOffer* offer);
@@ -124,8 +126,8 @@ class CallSource : public std::enable_shared_from_this<CallSource> {
   std::unique_ptr<LocalRoute> local_;
 };
 
-// Tells the server which task calls, which call it is, and over a local
-// connection the secret of the caller.
+// Adds the caller's task and the id of the call to the call's metadata; on a
+// local connection also the caller's secret.
 void AddCaller(const proto::RequestIdentity& identity, CallSource* source,
                const LocalRoute::Connection& local,
                grpc::ClientContext* context) {
@@ -134,7 +136,7 @@ void AddCaller(const proto::RequestIdentity& identity, CallSource* source,
   if (local != nullptr) AddLocalSecret(local->secret, context);
 }
 
-// One request and its answer; deletes itself when the call is over.
+// One request and its response. Deletes itself when the call is done.
 class UnaryCall final : public grpc::ClientUnaryReactor {
  public:
   UnaryCall(std::shared_ptr<CallSource> source, absl::string_view method,
@@ -149,7 +151,7 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
     StartOver(local == nullptr ? nullptr : local->Get(), request, options);
   }
 
-  // Over this connection, or over TCP if it is null.
+  // Starts the call over `local`, or over TCP if `local` is null.
   void StartOver(LocalRoute::Connection local, const Message& request,
                  const CallOptions& options) {
     local_ = std::move(local);
@@ -163,8 +165,9 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   void OnDone(const grpc::Status& status) override {
     made_.Take();
     if (!status.ok() && WasRepeated(context_)) {
-      // The server answered a copy that was made on the way. Whether it
-      // succeeded is unknown here, so the caller tries again.
+      // The request was duplicated on the way, and this is the answer to the
+      // duplicate. The outcome of the first copy is unknown, so the request is
+      // sent again as a new call.
       (new UnaryCall(*this))->Send();
       delete this;
       return;
@@ -185,7 +188,7 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   }
 
  private:
-  // The same request as another call, within the same time.
+  // Repeats the request of `earlier` as a new call with the same deadline.
   explicit UnaryCall(UnaryCall& earlier)
       : source_(earlier.source_),
         method_(earlier.method_),
@@ -255,7 +258,7 @@ absl::StatusOr<LocalRoute::Connection> CallSource::TakeLocalConnection(
 
 class ClientStream;
 
-// gRPC's end of a client stream; deletes itself when the call is over.
+// gRPC's side of a client stream. Deletes itself when the call is done.
 class ClientReactor final
     : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -289,8 +292,8 @@ class ClientReactor final
   HandOver made_;
 };
 
-// The user's end. The reactor holds the call open (AddHold) until no thread can
-// start a write or the half-close any more.
+// The user's side of a client stream. A hold (AddHold()) keeps the call open
+// until no thread can start a write or the half-close any more.
 class ClientStream final : public Stream {
  public:
   ClientStream(std::shared_ptr<CallSource> source, ClientReactor* reactor)
@@ -329,7 +332,7 @@ class ClientStream final : public Stream {
     if (!is_over_) reactor_->context()->TryCancel();
   }
 
-  // gRPC takes messages from now on.
+  // Called once the call is started: gRPC accepts writes from now on.
   void OnStarted() {
     {
       absl::MutexLock lock(&mutex_);
@@ -343,7 +346,7 @@ class ClientStream final : public Stream {
       absl::MutexLock lock(&mutex_);
       is_writing_ = false;
       queue_.pop_front();
-      // Why it failed comes with the status; reading ends first.
+      // The reason arrives later, with the status of the call.
       if (!ok) queue_.clear();
     }
     Advance();
@@ -357,7 +360,7 @@ class ClientStream final : public Stream {
     Advance();
   }
 
-  // Nothing more will be read: the call is ending.
+  // Called after the last read: the call is about to end.
   void OnReadsEnded() {
     {
       absl::MutexLock lock(&mutex_);
@@ -369,9 +372,9 @@ class ClientStream final : public Stream {
   }
 
  private:
-  // Starts the next write, the half-close, or lets the call go. gRPC may call
-  // back at once, on this very thread, so no lock is held; `is_writing_` and
-  // `is_half_closing_` keep the call until gRPC is done with what was started.
+  // Starts the next write or the half-close, or releases the hold on the call.
+  // gRPC may call back at once and on this thread, so these run without the
+  // lock. While `is_writing_` or `is_half_closing_` is set, the hold stays.
   void Advance() {
     enum { kNothing, kWrite, kHalfClose, kRelease } action = kNothing;
     grpc::ByteBuffer* next = nullptr;
@@ -402,7 +405,7 @@ class ClientStream final : public Stream {
   }
 
   const std::shared_ptr<CallSource> source_;
-  // Used only while the hold is on.
+  // Used only until the hold is released.
   ClientReactor* const reactor_;
   absl::Mutex mutex_;
   std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
@@ -428,7 +431,7 @@ std::shared_ptr<ClientStream> ClientReactor::Start() {
 }
 
 void ClientReactor::StartOver(LocalRoute::Connection local) {
-  // The call may be over, and this deleted, before StartCall() returns.
+  // The call may be done, and this object deleted, before StartCall() returns.
   const std::shared_ptr<ClientStream> stream = stream_;
   local_ = std::move(local);
   AddCaller(source_->peer().SignRequest(), source_.get(), local_, &context_);
@@ -488,7 +491,7 @@ class GrpcChannel final : public Channel {
   std::string peer() const override { return source_->peer().name(); }
   void SetTargetIncarnation(uint64_t incarnation) override {
     source_->peer().SetTargetIncarnation(incarnation);
-    // What another process refused counts no more.
+    // Another process of the peer may have refused a local connection.
     if (source_->local() != nullptr) source_->local()->Forget(nullptr);
   }
   uint64_t target_incarnation() const override {

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// As Network::Connect(), over gRPC. `tls` is borrowed for the call; null for
-// plaintext, where there are no local connections.
+// Network::Connect() over gRPC. `tls` is borrowed for the call, and null for
+// plaintext. Plaintext has no local connections.
 std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options,
                                          const TlsContext* tls,
                                          bool uses_local_connections);

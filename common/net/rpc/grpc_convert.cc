@@ -25,12 +25,13 @@ constexpr MetricInfo kBytesReceived = {
     "muster_rpc_bytes_received_total",
     "Bytes of messages that were received over gRPC."};
 
-// A status travels in HTTP/2 headers, which are small.
+// A status is sent in HTTP/2 headers, whose size is limited.
 constexpr size_t kStatusMessageBytesMax = 2000;
 
-// gRPC tells all that it tried, from the outside in: "failed to connect to all
+// Returns the last part of gRPC's message if the peer is unavailable. gRPC puts
+// everything that it tried before the cause: "failed to connect to all
 // addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote
-// host: Connection refused". People want the end of it.
+// host: Connection refused".
 std::string PlainMessage(const grpc::Status& status) {
   const std::string whole = status.error_message();
   absl::string_view message = whole;
@@ -43,7 +44,7 @@ std::string PlainMessage(const grpc::Status& status) {
   return plain;
 }
 
-// What a slice keeps alive until gRPC has sent it.
+// Keeps the bytes of a slice alive until gRPC has sent it.
 struct HeldOwner {
   std::shared_ptr<const void> owner;
   HandOver hand_over{};
@@ -93,7 +94,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     detail.mutable_message()->resize(kStatusMessageBytesMax);
     detail.mutable_message()->append(" ...");
   }
-  // The words travel once, in the details.
+  // The details contain the message, so it is not sent a second time.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), "",
                       detail.SerializeAsString());
 }
@@ -113,7 +114,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
 }
 
 gpr_timespec GrpcDeadline(absl::Duration duration) {
-  // So that an infinite duration does not overflow.
+  // Prevents an overflow if `duration` is infinite.
   constexpr absl::Duration kLongest = absl::Hours(24 * 365);
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_micros(absl::ToInt64Microseconds(

@@ -11,21 +11,21 @@
 #include "absl/time/time.h"
 #include "common/net/rpc/message.h"
 
-// Between this room's types and gRPC's. No bytes are copied.
+// Converts between this room's types and gRPC's without copying bytes.
 namespace muster {
 
 // Keeps the slices' owners until gRPC has released them.
 grpc::ByteBuffer ToByteBuffer(std::vector<MessageSlice> slices);
 
-// Empty when `buffer` holds no message.
+// Returns no slices if `buffer` holds no message.
 std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer);
 
-// The payload travels in the details.
+// The payloads of a status are sent in the details.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// Returns the time `duration` from now as the deadline of a call, by the
-// monotonic clock: a wall clock that is set means nothing to it.
+// Returns the time `duration` from now as the deadline of a call. Uses the
+// monotonic clock, so that setting the wall clock does not move the deadline.
 gpr_timespec GrpcDeadline(absl::Duration duration);
 
 }  // namespace muster

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// gRPC sends the values of keys that end so as bytes.
+// gRPC accepts arbitrary bytes as the value of a key that ends in "-bin".
 constexpr char kIdentityKey[] = "muster-identity-bin";
 constexpr char kCallKey[] = "muster-call-bin";
 constexpr char kLocalSecretKey[] = "muster-local-bin";

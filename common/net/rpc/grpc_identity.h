@@ -11,44 +11,46 @@
 #include "common/net/rpc/seen_calls.h"
 #include "common/net/rpc/spiffe_id.h"
 
-// The caller, as a server sees it before it reads a message.
+// The identity of the caller, in the metadata that a server reads before the
+// call's messages.
 namespace muster {
 
 namespace proto {
 class RequestIdentity;
 }  // namespace proto
 
-// Sends `identity` ahead of the call's messages, among its metadata.
+// Adds `identity` to the metadata of a call.
 void AddIdentity(const proto::RequestIdentity& identity,
                  grpc::ClientContext* context);
 
-// Sends `id` in the same way.
+// Adds `id` to the metadata of a call.
 void AddCallId(const CallId& id, grpc::ClientContext* context);
 
-// Sends `secret` in the same way: what the server told this task for its calls
-// on local connections (LocalConnections).
+// Adds `secret` to the metadata of a call: the secret that the server sent to
+// this task for its calls on local connections (LocalConnections).
 void AddLocalSecret(const std::string& secret, grpc::ClientContext* context);
 
-// The identity that the caller sent; empty if it sent none.
+// Returns the identity that the caller sent; empty if it sent none.
 proto::RequestIdentity IdentityOf(
     const grpc::GenericCallbackServerContext& context);
 
-// The number of the call; zeros if the caller does not number its calls.
+// Returns the id of the call; zeros if the caller does not number its calls.
 CallId CallIdOf(const grpc::GenericCallbackServerContext& context);
 
-// The secret that the call shows; empty if it shows none.
+// Returns the secret in the call's metadata; empty if there is none.
 absl::string_view LocalSecretOf(
     const grpc::GenericCallbackServerContext& context);
 
 // Tells the caller that the call was refused because it had arrived before.
 void MarkRepeated(grpc::GenericCallbackServerContext* context);
-// True if the server did so. After the end of the call.
+// True if the server called MarkRepeated() for this call. Valid after the end
+// of the call.
 bool WasRepeated(const grpc::ClientContext& context);
 
-// True if the connection was made with a certificate.
+// True if the client of the connection has shown a certificate.
 bool IsCertified(const grpc::GenericCallbackServerContext& context);
 
-// The task in the certificate with which the connection was made.
+// Returns the task that the certificate of the connection's client names.
 //   kUnauthenticated  the connection has no certificate that names one task
 absl::StatusOr<SpiffeId> CertifiedCaller(
     const grpc::GenericCallbackServerContext& context);

@@ -24,11 +24,12 @@
 namespace muster {
 namespace {
 
-// gRPC takes new memory for everything that arrives. By default glibc gives
-// megabytes back to the kernel as soon as they are free, so every message would
-// fault its pages in again: a third of the time of a large one, measured. One
-// arena, because the others are released whatever is set. Programs with
-// another allocator have their own ways, and this changes nothing there.
+// Keeps glibc from returning freed memory to the kernel. gRPC allocates memory
+// for everything that it receives. By default glibc returns megabytes to the
+// kernel as soon as they are free, so every message would fault its pages in
+// again: a third of the time of a large message, measured. There is only one
+// arena, because glibc shrinks the others whatever is set. Has no effect in
+// programs with another allocator.
 void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
@@ -56,10 +57,10 @@ class GrpcNetwork final : public Network {
   }
 
  private:
-  // All calls share one queue of callbacks. gRPC 1.51 takes it down with its
-  // last user, and may free it while its own thread still looks at it:
-  // "ref_counted.h: assertion failed: prior > 0". A server without a port uses
-  // it forever.
+  // All calls share one callback queue. gRPC 1.51 deletes the queue with its
+  // last user, and may do so while one of its own threads still reads it:
+  // "ref_counted.h: assertion failed: prior > 0". This server has no port and
+  // exists only to use the queue until the process exits.
   grpc::CallbackGenericService idle_service_;
   std::unique_ptr<grpc::Server> idle_server_;
 };
@@ -84,14 +85,14 @@ class TlsNetwork final : public Network {
   const TlsNetworkOptions options_;
 };
 
-// gRPC's servers expect a certificate of the DNS name that the client asks for,
-// and say this at each handshake without one. Certificates of tasks have the
-// task's URI, which TlsContext verifies, and need no DNS name.
+// gRPC's servers log this at each handshake if their certificate does not have
+// the DNS name that the client asks for. Certificates of tasks have the task's
+// URI, which TlsContext verifies, and need no DNS name.
 constexpr absl::string_view kNoCertificateOfName =
     "No match found for server name";
 
-// gRPC reports every handshake that fails, and unrelated processes can let many
-// fail.
+// Limits gRPC's log: gRPC logs every failed handshake, and unrelated processes
+// can cause many.
 void LogOfGrpc(gpr_log_func_args* line) {
   if (absl::StartsWith(line->message, kNoCertificateOfName)) return;
   static auto* const log = new BoundedLog;
@@ -102,7 +103,7 @@ void LogOfGrpc(gpr_log_func_args* line) {
 
 std::unique_ptr<Network> MakeTlsNetwork(std::unique_ptr<TlsContext> tls,
                                         const TlsNetworkOptions& options) {
-  // What all networks of this process need.
+  // Initializes what all networks of this process need.
   Network::Grpc();
   return std::make_unique<TlsNetwork>(std::move(tls), options);
 }
@@ -110,21 +111,21 @@ std::unique_ptr<Network> MakeTlsNetwork(std::unique_ptr<TlsContext> tls,
 Network* Network::Grpc() {
   static auto* network = [] {
     KeepFreedMemory();
-    // gRPC's own resolver asks the DNS server for names that /etc/hosts knows,
-    // and waits a minute for one that does not answer.
+    // gRPC's own resolver also asks the DNS server for names that are in
+    // /etc/hosts, and waits a minute if the server does not answer.
     setenv("GRPC_DNS_RESOLVER", "native", /*overwrite=*/0);
-    // The last user of gRPC would shut it down, and wait up to ten seconds for
-    // one of its threads.
-    // A user that sets it wants to see everything.
+    // GRPC_VERBOSITY asks for all of gRPC's log.
     if (std::getenv("GRPC_VERBOSITY") == nullptr) {
       gpr_set_log_function(LogOfGrpc);
     }
+    // Keeps gRPC initialized. Otherwise its last user would shut it down, and
+    // wait up to ten seconds for one of its threads.
     grpc_init();
     // grpc.health.v1 on every server, for probes: it answers callers that
     // complete the handshake, as /livez does.
     grpc::EnableDefaultHealthCheckService(true);
-    // Debian builds Abseil with its checks on: every lock that is taken while
-    // another is held is looked up in a graph of all locks.
+    // Debian builds Abseil with its deadlock detection: each time a lock is
+    // taken while another is held, it is looked up in a graph of all locks.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     return new GrpcNetwork;
   }();

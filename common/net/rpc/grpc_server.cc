@@ -43,7 +43,7 @@ constexpr MetricInfo kRepeated = {
     "muster_repeated_calls_refused_total",
     "Calls that had arrived before and were not carried out again."};
 
-// Sent with every answer, so that the caller learns which process answered.
+// Sent with every response, so that the caller can tell which process answered.
 proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
   proto::RequestIdentity identity;
   identity.set_job_id(admission_check.job_id());
@@ -52,19 +52,20 @@ proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
   return identity;
 }
 
-// Streams on one connection: a peer has a few for each of its replicas. Its
-// further calls wait at the peer.
+// Maximum number of concurrent calls on one connection. A peer has a few for
+// each of its replicas. Further calls wait at the peer.
 constexpr int kStreamCountMax = 1024;
-// Calls in progress of one peer, on all of its connections. More are refused.
+// Maximum number of calls in progress of one peer, over all its connections.
+// More are refused.
 constexpr int kPeerCallCountMax = 4 * kStreamCountMax;
-// Of what has arrived and is not handled yet, as a part of this process'
-// memory.
+// Requests that have arrived and are not handled yet may use the process'
+// memory divided by kMemoryDivisor, but at least kMemoryBytesMin.
 constexpr size_t kMemoryDivisor = 2;
 constexpr size_t kMemoryBytesMin = size_t{1} << 30;
-// A connection that says nothing is not kept while it is being set up.
+// A connection whose handshake takes longer is closed.
 constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
 
-// What every call of a server is checked against.
+// The checks that a server makes of every call.
 struct CallAdmission {
   const AdmissionCheck& admission_check;
   const TlsContext* tls;
@@ -73,10 +74,11 @@ struct CallAdmission {
   SeenCalls seen;
   PeerCalls calls{kPeerCallCountMax};
 
-  // Before any of the call's messages is read. Returns the caller's task name.
-  //   kUnauthenticated   neither a certificate nor, on a local connection, a
-  //                      secret vouches for the task of this job that the call
-  //                      names
+  // Checks a call before any of its messages is read. Returns the caller's task
+  // name.
+  //   kUnauthenticated   the call names a task that neither the certificate
+  //                      nor, on a local connection, the secret proves; or that
+  //                      task belongs to another job
   //   kPermissionDenied  the caller's role may not call the method
   //   as AdmissionCheck::Check()
   absl::StatusOr<std::string> AdmitCall(
@@ -118,8 +120,8 @@ struct CallAdmission {
     return message;
   }
 
-  // Counts the call against its peer: the task that TLS vouches for, or the
-  // host that it comes from.
+  // Counts the call as one of its peer: with TLS the authenticated task,
+  // without TLS the host that the call comes from.
   absl::StatusOr<PeerCalls::Call> BeginCall(
       const grpc::GenericCallbackServerContext& context,
       absl::string_view caller_task) {
@@ -132,7 +134,8 @@ struct CallAdmission {
     return call;
   }
 
-  // A request for an earlier process is usual after a restart, and no news.
+  // Logs a refusal, except of requests for an earlier process of this task:
+  // these are normal after a restart.
   void NoteRefusal(const grpc::GenericCallbackServerContext& context,
                    const absl::Status& why) {
     if (absl::IsFailedPrecondition(why)) return;
@@ -149,8 +152,8 @@ class RefusingReactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 };
 
-// One request, one answer. Lives until gRPC has sent the answer, which it
-// always gets: a Responder answers even when it is dropped.
+// One request and one response. Lives until gRPC has sent the response. There
+// is always one, because a Responder that is destroyed unused sends an error.
 class UnaryReactor final : public grpc::ServerGenericBidiReactor {
  public:
   UnaryReactor(const Service::UnaryHandler* handler,
@@ -173,7 +176,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
     }
     absl::StatusOr<ReceivedMessage> message =
         admission_->AdmitMessage(request_, caller_task_);
-    // The message keeps the parts that are used.
+    // The message holds references to the memory that it uses.
     request_.Clear();
     if (!message.ok()) {
       Finish(ToGrpcStatus(message.status()));
@@ -217,8 +220,8 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
   HandOver response_given_;
 };
 
-// The server's end of a stream. The reactor below lives as long as the call;
-// this lives as long as any thread may want to send.
+// The server's end of a stream. Lives as long as any thread may call Send(),
+// while the StreamReactor lives only as long as the call.
 class ServerStream final : public Stream {
  public:
   ServerStream(const AdmissionCheck* admission_check,
@@ -278,7 +281,7 @@ class ServerStream final : public Stream {
     Advance();
   }
 
-  // The call is over; returns what the observer is told.
+  // Called when the call is done. Returns the status for the observer.
   absl::Status OnDone() {
     absl::MutexLock lock(&mutex_);
     context_ = nullptr;
@@ -288,7 +291,7 @@ class ServerStream final : public Stream {
   }
 
  private:
-  // Nothing more can be sent.
+  // Drops the queued messages: nothing more can be sent.
   void Break() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t keep = is_writing_ ? 1 : 0;
     if (queue_.size() > keep) queue_.resize(keep);
@@ -296,8 +299,9 @@ class ServerStream final : public Stream {
     is_finishing_ = true;
   }
 
-  // Starts the next write or the end. gRPC may call back at once, on this very
-  // thread, so no lock is held; `is_writing_` lets one caller through.
+  // Starts the next write, or finishes the call. gRPC may call back at once and
+  // on this thread, so both run without the lock. `is_writing_` ensures that
+  // there is one write at a time.
   void Advance() {
     grpc::ByteBuffer* next = nullptr;
     absl::Status status;
@@ -322,7 +326,7 @@ class ServerStream final : public Stream {
   }
 
   const AdmissionCheck* const admission_check_;
-  // Used only before Finish() was called on it, while it must be alive.
+  // Used only until its Finish() is called, since it may be deleted after that.
   grpc::ServerGenericBidiReactor* const reactor_;
   absl::Mutex mutex_;
   grpc::GenericCallbackServerContext* context_ ABSL_GUARDED_BY(mutex_);
@@ -440,7 +444,7 @@ class Dispatcher final : public grpc::CallbackGenericService {
                              *std::move(call), &ended_, context);
   }
 
-  // From all calls that have ended, to the thread that has waited for them.
+  // Orders the end of every call before the thread that waited for all of them.
   const HandOver& ended() const { return ended_; }
 
  private:
@@ -488,7 +492,8 @@ class GrpcServer final : public Server {
     builder.AddChannelArgument(
         GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
         static_cast<int>(absl::ToInt64Milliseconds(kHandshakeTimeout)));
-    // A client whose machine is gone says nothing more, and nothing breaks.
+    // If a client's machine fails, its connections stay open without any error.
+    // Keepalive pings detect this.
     const int keepalive_ms =
         static_cast<int>(absl::ToInt64Milliseconds(options.keepalive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
@@ -504,7 +509,7 @@ class GrpcServer final : public Server {
     builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4 << 20);
     builder.AddChannelArgument(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 1 << 20);
     builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20);
-    // Clients ask whether we live more often than gRPC thinks polite.
+    // Clients send keepalive pings more often than gRPC allows by default.
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 100);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// As Network::Listen(), over gRPC. `tls` is borrowed and outlives the server;
-// null for plaintext, where there are no local connections.
+// Network::Listen() over gRPC. `tls` is borrowed and outlives the server; it is
+// null for plaintext. Plaintext has no local connections.
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
     const AdmissionCheck* admission_check, const TlsContext* tls,

@@ -12,22 +12,23 @@
 namespace muster {
 namespace {
 
-// Waits on a thread of its own for the end of all that a server has begun.
+// Shuts a server down, and waits on a separate thread until all of its calls
+// have ended.
 class EndOfCalls {
  public:
-  // The server takes no more calls from here on.
+  // From now on the server accepts no more calls.
   explicit EndOfCalls(grpc_server* server) {
     grpc_server_shutdown_and_notify(server, queue_, this);
     thread_ = std::thread([this] { Wait(); });
   }
-  // Blocks until all has ended.
+  // Blocks until all calls have ended.
   ~EndOfCalls() {
     thread_.join();
     grpc_completion_queue_shutdown(queue_);
     grpc_completion_queue_destroy(queue_);
   }
 
-  // Returns whether all ended within `timeout`.
+  // Returns true if all calls ended within `timeout`.
   bool AwaitFor(absl::Duration timeout) {
     Clock* const clock = Clock::Real();
     absl::MutexLock lock(&mutex_);
@@ -57,7 +58,7 @@ void ShutDownGrpcServer(grpc::Server& server, absl::Duration grace) {
     EndOfCalls end(server.c_server());
     if (!end.AwaitFor(grace)) grpc_server_cancel_all_calls(server.c_server());
   }
-  // Nothing is left for which these would wait.
+  // These return at once, because all calls have ended.
   server.Shutdown();
   server.Wait();
 }

@@ -7,13 +7,12 @@
 
 namespace muster {
 
-// Shuts `server` down: it takes no more calls, and the calls in progress and
-// the connections get `grace` to end. Then they are cancelled. Returns when all
-// calls have ended. Called once for a server.
+// Shuts `server` down. The server accepts no more calls. Calls in progress that
+// do not end within `grace` are cancelled. Returns when all calls have ended.
+// Call it once for a server.
 //
-// grpc::Server::Shutdown(deadline) does the same, but may wait for the deadline
-// by the wall clock: a clock that is set back in the meantime prolongs the
-// grace.
+// grpc::Server::Shutdown(deadline) does the same, but may measure the deadline
+// by the wall clock. Setting that clock back would prolong the grace.
 void ShutDownGrpcServer(grpc::Server& server, absl::Duration grace);
 
 }  // namespace muster

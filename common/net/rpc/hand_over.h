@@ -5,13 +5,16 @@
 
 namespace muster {
 
-// gRPC passes what it is given from thread to thread in good order, but Debian
-// builds it without the race detector's instruments. The giver says Give() last
-// and the taker Take() first, so that the detector sees the order too. Of
-// several givers, the taker comes after all.
+// Shows ThreadSanitizer the order that gRPC establishes between two threads.
+// gRPC synchronizes the objects that it passes from thread to thread, but
+// Debian builds gRPC without ThreadSanitizer's instrumentation. The thread that
+// passes an object calls Give() last, and the thread that receives the object
+// calls Take() first. If several threads call Give(), Take() is ordered after
+// all of them.
 class HandOver {
  public:
-  // Not inline: its callers are not instrumented either.
+  // Not inline: the files that call these functions are compiled without
+  // instrumentation (.bazelrc).
   void Give();
   void Take() const;
 

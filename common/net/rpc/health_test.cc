@@ -1,5 +1,5 @@
-// Probes ask servers for grpc.health.v1 (https://github.com/grpc/grpc/blob/
-// master/doc/health-checking.md), which every task answers.
+// Every task answers probes of the service grpc.health.v1
+// (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -97,7 +97,7 @@ TEST_F(HealthTest, AServerWithTlsAnswersTasksOfItsJob) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        network->Listen({.address = "localhost:0"}, &service_,
                                        &admission_check_));
-  // A role that may call nothing else.
+  // This role may call no other method.
   const auto prober = load({"job1", "evaluator", 0});
   const Answer answer =
       Check(server->address(), prober->ChannelCredentials("worker", 0));

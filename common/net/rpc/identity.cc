@@ -79,7 +79,8 @@ absl::Status AdmissionCheck::Check(
 absl::Status AdmissionCheck::Refuse(const char* cause,
                                     absl::Status status) const {
   CountRefusedRequest(cause);
-  // Nothing that the caller does not know already: it may be any process.
+  // Contains only what every caller knows already, because any process may have
+  // sent the request.
   proto::TaskFailure failure;
   failure.set_task_type(self_.task_type);
   failure.set_task_index(self_.task_index);

@@ -14,9 +14,9 @@ namespace proto {
 class RequestIdentity;
 }  // namespace proto
 
-// One process of a cluster. The incarnation is random per process start:
-// another one under the same name is another process, with nothing of the
-// first one's memory.
+// One process of a cluster. Each process draws a random incarnation when it
+// starts. The same task with another incarnation is another process, which has
+// none of the memory of the first.
 struct TaskIdentity {
   std::string task_type;  // As TF_CONFIG spells it.
   int task_index = 0;
@@ -25,14 +25,15 @@ struct TaskIdentity {
   std::string ToString() const;  // "worker 1"
 };
 
-// How an incarnation is printed: 16 hexadecimal digits, "6f1c02a9d2e4b713".
+// Returns the printed form of an incarnation: 16 hexadecimal digits, as in
+// "6f1c02a9d2e4b713".
 std::string IncarnationString(uint64_t incarnation);
 
 // Decides whether a request is admitted: it must belong to the job that this
 // process works for, and be meant for this incarnation of the process.
 //
-// A refusal goes to any process that can connect. It names this task, and
-// neither its job nor its incarnation: a caller that knows them is admitted.
+// Any process that can connect can get a refusal. So a refusal names this task,
+// but not its job or its incarnation: a caller that has both is admitted.
 //
 // Thread-safe.
 class AdmissionCheck {
@@ -41,21 +42,24 @@ class AdmissionCheck {
 
   const TaskIdentity& self() const { return self_; }
 
-  // From now on only requests of `job_id` come in. Before the first call every
-  // job's do.
+  // From now on admits only requests of `job_id`. Before the first call,
+  // requests of all jobs are admitted.
   //   kFailedPrecondition  this process already works for another job
   absl::Status AdoptJob(absl::string_view job_id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the job; the next one may be adopted.
+  // Ends the job. Another one may then be adopted.
   void ReleaseJob() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string job_id() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sets whether the coordinator of the job is connected; true at first.
-  // Without it the job may soon be over.
+  // Sets whether the coordinator of the job is connected; initially true.
+  // Without a coordinator the job may end soon, so that another job's request
+  // is worth a retry: it is refused with kUnavailable.
   void SetHasCoordinator(bool has_coordinator) ABSL_LOCKS_EXCLUDED(mutex_);
 
   //   kPermissionDenied    the request belongs to another job
-  //   kUnavailable         it does, and the job here has no coordinator
-  //   kFailedPrecondition  it is meant for an earlier process of this name
+  //   kUnavailable         the request belongs to another job, and the job of
+  //                        this process has no coordinator at present
+  //   kFailedPrecondition  the request is meant for an earlier process of this
+  //                        task
   // The status carries a TaskFailure that names this process.
   absl::Status Check(const proto::RequestIdentity& identity) const
       ABSL_LOCKS_EXCLUDED(mutex_);

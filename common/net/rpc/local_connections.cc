@@ -56,7 +56,7 @@ absl::StatusOr<Message> LocalConnections::Open(const ReceivedMessage& request) {
     std::erase_if(tethers_, HasEnded);
     tethers_.push_back(std::move(sockets.tether));
   }
-  // The server lives until this call has been answered.
+  // `server` is still alive: a server waits for its calls, such as this one.
   grpc::AddInsecureChannelFromFd(server, sockets.calls.Release());
   static Counter* const opened = GetCounter(kOpened);
   opened->Add();

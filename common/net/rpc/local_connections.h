@@ -19,10 +19,10 @@
 
 namespace muster {
 
-// A server's connections to tasks of its own host, over Unix sockets and
-// without encryption. A task opens one with a call over mutual TLS, so the
-// server knows which task it is; each call on the connection then shows a
-// secret that the server told that task, and only it, over mutual TLS.
+// A server's connections to tasks on its own host, over Unix sockets and
+// without encryption. A task opens such a connection with a call over mutual
+// TLS, which authenticates the task. The response to this call contains a
+// secret for this task only. Each call on the connection carries the secret.
 //
 // Thread-safe.
 class LocalConnections {
@@ -31,23 +31,25 @@ class LocalConnections {
   LocalConnections(std::string job, bool is_enabled)
       : job_(std::move(job)), is_enabled_(is_enabled) {}
 
-  // From now on connections lead to `server`, which is borrowed until End().
+  // Makes connections lead to `server`, which is borrowed until End().
   void Begin(grpc::Server* server) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Opens no more, and lets the clients know that those that exist end.
+  // Opens no more connections, and closes the tethers, which tells the clients
+  // that their connections are ending.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Answers kOpenLocalConnectionMethod. The request's identity has been
   // compared with the caller's certificate.
-  //   kFailedPrecondition  this server opens none, the caller runs on another
-  //                        host or as another user, or it does not listen
+  //   kFailedPrecondition  local connections are disabled here, or the caller
+  //                        runs on another host, runs as another user, or does
+  //                        not listen on its socket
   //   kUnavailable         the server is shutting down
   //   kInvalidArgument     the request is invalid
   absl::StatusOr<Message> Open(const ReceivedMessage& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns the task `name` ("worker 1") if `secret` is the one that it was
-  // told.
-  //   kUnauthenticated  it is not, or the task was told none
+  // Returns the task `name` ("worker 1") if `secret` is the secret that was
+  // sent to this task.
+  //   kUnauthenticated  `secret` differs, or none was sent to the task
   absl::StatusOr<SpiffeId> FindCaller(absl::string_view name,
                                       absl::string_view secret) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,9 +67,9 @@ class LocalConnections {
   const bool is_enabled_;
   mutable absl::Mutex mutex_;
   grpc::Server* server_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  // Of connections that may still exist.
+  // The tethers of connections that may still exist.
   std::vector<FileDescriptor> tethers_ ABSL_GUARDED_BY(mutex_);
-  // By task name. As many as the job has certificates.
+  // By task name. At most one entry for each task that has a certificate.
   std::map<std::string, Caller, std::less<>> callers_ ABSL_GUARDED_BY(mutex_);
 };
 

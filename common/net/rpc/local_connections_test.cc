@@ -1,5 +1,6 @@
-// Tasks of one host: after TLS has identified them, their calls go over Unix
-// sockets. A proxy before the server's port counts what does not.
+// Tasks on one host: once TLS has authenticated them, their calls go over Unix
+// sockets. A proxy in front of the server's port counts the bytes that still go
+// over TCP.
 #include "common/net/rpc/local_connections.h"
 
 #include <arpa/inet.h>
@@ -52,7 +53,7 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr CallOptions kPatient = {.timeout = kPatience};
 constexpr size_t kLargeBytes = 1 << 20;
 
-// Passes bytes between a port of its own and another one, and counts them.
+// Forwards bytes between its own port and another one, and counts them.
 class CountingProxy {
  public:
   explicit CountingProxy(const std::string& target)
@@ -77,7 +78,7 @@ class CountingProxy {
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
   size_t byte_count() const { return byte_count_; }
-  // What a new connection waits before its first byte passes.
+  // Sets how long a new connection waits before its first byte is forwarded.
   void set_opening_delay(absl::Duration delay) {
     opening_delay_milliseconds_ =
         static_cast<int>(absl::ToInt64Milliseconds(delay));
@@ -110,7 +111,7 @@ class CountingProxy {
     }
   }
 
-  // Until one of the two closes.
+  // Forwards bytes in both directions until one of the sockets is closed.
   void Pass(int one, int other) {
     const int ends[] = {one, other};
     std::vector<char> buffer(1 << 16);
@@ -132,7 +133,7 @@ class CountingProxy {
   int port_ = 0;
   std::atomic<size_t> byte_count_{0};
   std::atomic<int> opening_delay_milliseconds_{0};
-  std::vector<std::thread> passers_;  // Of the acceptor, until it has ended.
+  std::vector<std::thread> passers_;  // Used by `acceptor_` until it has ended.
   std::thread acceptor_;
 };
 
@@ -151,7 +152,7 @@ class EchoObserver final : public StreamObserver {
   const std::shared_ptr<Stream> stream_;
 };
 
-// Counts what a stream brings.
+// Counts the bytes that a stream delivers.
 class Recorder final : public StreamObserver {
  public:
   void OnMessage(ReceivedMessage message) override {
@@ -228,7 +229,7 @@ class LocalConnectionsTest : public testing::Test {
     return MakeTlsNetwork(std::move(tls),
                           {.local_connections = with_local_connections});
   }
-  // A channel through the proxy.
+  // Returns a channel through the proxy.
   std::unique_ptr<Channel> Connect(bool with_local_connections = true,
                                    const SpiffeId& caller = kWorker) {
     auto network = NetworkOf(caller, with_local_connections);
@@ -240,15 +241,16 @@ class LocalConnectionsTest : public testing::Test {
          .peer_task_index = kPs.index,
          .caller = {caller.role, caller.index, 5}});
   }
-  // Sends kLargeBytes there and back. Returns how many went through the proxy.
+  // Sends kLargeBytes to the server and back. Returns the number of bytes that
+  // went through the proxy.
   size_t ProxiedBytesOfACall(Channel* channel) {
     const size_t before = proxy_->byte_count();
     EXPECT_OK(channel->CallAndWait(
         kForWorkers, {std::string(kLargeBytes, 'x'), {}}, kPatient));
     return proxy_->byte_count() - before;
   }
-  // Calls until one has gone over a local connection, which is opened beside
-  // the first call.
+  // Makes calls until one goes over a local connection. The first call starts
+  // to open that connection, and goes over TCP itself.
   void AwaitLocalConnection(Channel* channel) {
     const absl::Time deadline = absl::Now() + kPatience;
     while (ProxiedBytesOfACall(channel) >= kLargeBytes) {
@@ -256,7 +258,8 @@ class LocalConnectionsTest : public testing::Test {
     }
   }
 
-  // Opens a local connection of `caller`. `secret` gets its secret.
+  // Opens a local connection as `caller`, and sets `secret` to the secret of
+  // that task.
   std::unique_ptr<grpc::GenericStub> OpenByHand(const SpiffeId& caller,
                                                 std::string* secret) {
     const auto channel = Connect(/*with_local_connections=*/false, caller);
@@ -273,7 +276,7 @@ class LocalConnectionsTest : public testing::Test {
     return std::make_unique<grpc::GenericStub>(
         grpc::CreateInsecureChannelFromFd("by hand", sockets->calls.Release()));
   }
-  // A call that says that it is of `caller` and shows `secret`, if any.
+  // Makes a call that claims to be from `caller` and carries `secret`, if any.
   grpc::StatusCode CallByHand(grpc::GenericStub* stub, const SpiffeId& caller,
                               const std::string& secret,
                               absl::string_view method = kForWorkers) {
@@ -318,7 +321,8 @@ class LocalConnectionsTest : public testing::Test {
   uint64_t call_number_ = 0;
 };
 
-// As over a wide network, or on a machine with thirty processes for each core.
+// Handshakes are this slow over wide-area networks, and on machines with thirty
+// processes for each core.
 TEST_F(LocalConnectionsTest, AHandshakeMayTakeLongerThanAttemptsAreApart) {
   proxy_->set_opening_delay(absl::Milliseconds(300));
   const auto channel = Connect(/*with_local_connections=*/false);

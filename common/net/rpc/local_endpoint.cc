@@ -39,13 +39,14 @@ absl::StatusOr<sockaddr_un> LocalEndpoint::SocketAddress(
   const std::vector<absl::string_view> parts = absl::StrSplit(address, '/');
   sockaddr_un socket_address = {};
   socket_address.sun_family = AF_UNIX;
-  // An abstract name follows a zero byte and is filled up with zeros.
-  // A process cannot be made to connect to a socket of another program.
+  // The fixed prefix of the name ensures that no caller can make this process
+  // connect to a socket of another program.
   if (parts.size() != 3 || !absl::StartsWith(parts[2], kNamePrefix) ||
       parts[2].size() + 1 > sizeof(socket_address.sun_path)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", address, "' is no address of a local endpoint"));
   }
+  // An abstract name follows a zero byte and is filled up with zeros.
   std::memcpy(socket_address.sun_path + 1, parts[2].data(), parts[2].size());
   return socket_address;
 }
@@ -75,7 +76,7 @@ bool LocalEndpoint::IsOnThisHost(absl::string_view address) {
          address.substr(0, slash) == HostIdentity();
 }
 
-// Abstract names live in a network namespace.
+// Includes the network namespace, because each has its own abstract names.
 std::string HostIdentity() {
   std::string boot_id =
       ReadKernelFile("/proc/sys/kernel/random/boot_id").value_or("");

@@ -12,16 +12,16 @@
 
 namespace muster {
 
-// Where other processes of this host reach this one: a listening Unix socket
-// with a random abstract name, which vanishes with the process.
+// A listening Unix socket where other processes of this host reach this one.
+// It has a random abstract name, which disappears with the process.
 //
-// The address goes to the other process by any means. It is no secret, so
-// both ends check whom they have reached: IsOfThisUser(), and a secret
-// (secret.h) that only the intended process was told.
+// The address may be sent to the other process in any way. The address is not
+// secret, so both processes check the peer of a connection: IsOfThisUser(), and
+// a secret (secret.h) that was sent to the intended process only.
 class LocalEndpoint {
  public:
-  //   kResourceExhausted  no more files
-  //   kUnavailable        the system has no Unix sockets for us
+  //   kResourceExhausted  the process has too many open files
+  //   kUnavailable        the system does not allow a Unix socket
   static absl::StatusOr<std::unique_ptr<LocalEndpoint>> Listen();
 
   LocalEndpoint(const LocalEndpoint&) = delete;
@@ -32,12 +32,12 @@ class LocalEndpoint {
   const std::string& address() const { return address_; }
 
   // True if a process with this address runs under the same kernel and in the
-  // same network namespace, so that the two can share memory. False for what
-  // is no address.
+  // same network namespace, so that the two can share memory. False if the
+  // address is malformed.
   static bool IsOnThisHost(absl::string_view address);
 
-  // Where connect(2) finds it.
-  //   kInvalidArgument  no address of an endpoint
+  // Converts an address to the argument of connect(2).
+  //   kInvalidArgument  `address` is not the address of an endpoint
   static absl::StatusOr<sockaddr_un> SocketAddress(absl::string_view address);
 
   const FileDescriptor& socket() const { return socket_; }
@@ -54,9 +54,9 @@ class LocalEndpoint {
 // under the same kernel and in the same network namespace.
 std::string HostIdentity();
 
-// Returns whether the process at the other end of a connected Unix socket runs
-// as the user of this one. For a socket that was accepted, that is the process
-// that connected; otherwise the one that listened.
+// Returns true if the process at the other end of a connected Unix socket runs
+// as the same user as this process. For an accepted socket that process is the
+// one that connected; for a connected socket it is the one that listened.
 bool IsOfThisUser(int socket);
 
 }  // namespace muster

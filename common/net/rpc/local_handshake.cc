@@ -26,8 +26,8 @@ absl::StatusOr<FileDescriptor> ConnectOne(const sockaddr_un& address,
     return absl::FailedPreconditionError(absl::StrCat(
         "the caller's Unix socket cannot be reached: ", std::strerror(errno)));
   }
-  // Before the token is shown: the name of a process that has ended is free for
-  // others.
+  // Checked before the token is sent: once a process has ended, any other
+  // process may listen under its name.
   if (!IsOfThisUser(connected.get())) {
     return absl::FailedPreconditionError("the caller runs as another user");
   }

@@ -11,18 +11,18 @@
 #include "common/net/rpc/local_endpoint.h"
 #include "proto/local_connection.pb.h"
 
-// How two processes of one host and user, who can already call each other over
-// mutual TLS, get connected Unix sockets:
+// A handshake that gives two processes connected Unix sockets. Both run on the
+// same host as the same user, and can call each other over mutual TLS:
 //
 //   client                                      server
 //   LocalOffer::Make()
 //             --- endpoint, token (over TLS) -->
-//                                               ConnectTo() the endpoint, shows
+//                                               ConnectTo() the endpoint, send
 //                                               the token on each socket
-//             <-- answer (over TLS) ------------
+//             <-- response (over TLS) ----------
 //   LocalOffer::Take()
 //
-// No thread waits: when the answer arrives, the sockets are connected and the
+// No thread waits: when the response arrives, the sockets are connected and the
 // tokens are in their buffers.
 namespace muster {
 
@@ -33,26 +33,26 @@ inline constexpr absl::string_view kOpenLocalConnectionMethod =
 // One end of a local connection.
 struct LocalSockets {
   FileDescriptor calls;
-  // Carries nothing. It ends when the server shuts down or its process ends,
-  // so the client can tell whether `calls`, which gRPC owns, still leads
-  // anywhere.
+  // Carries no data. It is closed when the server shuts down or its process
+  // ends. The client uses it to find out whether `calls`, which gRPC owns, is
+  // still connected to the server.
   FileDescriptor tether;
 };
 
-// Returns whether the other end of a tether is gone. Does not wait.
+// Returns true if the other end of a tether is closed. Does not block.
 bool HasEnded(const FileDescriptor& tether);
 
-// The client's half.
+// The client's part of the handshake.
 class LocalOffer {
  public:
-  //   as LocalEndpoint::Listen()
+  // Fails as LocalEndpoint::Listen() does.
   static absl::StatusOr<LocalOffer> Make();
 
   // The request for the server, sent over mutual TLS.
   const proto::OpenLocalConnectionRequest& request() const { return request_; }
 
-  // Takes the sockets that the server has connected. Drops connections of other
-  // users and those that do not show the token.
+  // Accepts the sockets that the server has connected. Closes connections of
+  // other users and those that do not send the token.
   //   kFailedPrecondition  the server has not connected
   absl::StatusOr<LocalSockets> Take();
 
@@ -65,7 +65,8 @@ class LocalOffer {
   proto::OpenLocalConnectionRequest request_;
 };
 
-// The server's half: connects to the offer's endpoint and shows its token.
+// The server's part of the handshake: connects to the offer's endpoint and
+// sends the offer's token.
 //   kFailedPrecondition  the endpoint is on another host, its process runs as
 //                        another user, or no process listens there
 //   kInvalidArgument     the offer has no address of an endpoint or no token

@@ -35,7 +35,8 @@ FileDescriptor Connect(const std::string& endpoint, absl::string_view says) {
   return connected;
 }
 
-// Root can, unless a sandbox has no other users.
+// Returns true if this process can switch to the user nobody: root can, unless
+// it runs in a sandbox without other users.
 bool CanBecomeNobody() {
   const pid_t pid = fork();
   if (pid == 0) _exit(setuid(kNobody) == 0 ? 0 : 1);
@@ -43,7 +44,7 @@ bool CanBecomeNobody() {
   return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// A process of another user. Ends when `work` returns.
+// Runs `work` in a process of the user nobody.
 template <typename Work>
 void RunAsNobody(Work work) {
   const pid_t pid = fork();
@@ -106,7 +107,8 @@ TEST(LocalHandshakeTest, RefusesOffersOfOtherHosts) {
   EXPECT_THAT(ConnectTo(request), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// A caller must not make the server talk to, for example, the user's desktop.
+// A caller must not be able to make the server connect to sockets of other
+// programs, such as the user's desktop.
 TEST(LocalHandshakeTest, RefusesSocketsOfOtherPrograms) {
   const FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
@@ -137,8 +139,8 @@ TEST(LocalHandshakeTest, DropsServersOfOtherUsers) {
 
 TEST(LocalHandshakeTest, RefusesOffersOfOtherUsers) {
   if (!CanBecomeNobody()) GTEST_SKIP() << "needs root outside of a sandbox";
-  // The kernel notes who listened, so the child's socket stays another user's
-  // in this process.
+  // The kernel records the user that called listen(2). So the child's socket
+  // belongs to another user in this process, too.
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const FileDescriptor here(ends[0]);
@@ -151,7 +153,7 @@ TEST(LocalHandshakeTest, RefusesOffersOfOtherUsers) {
     if (!offer.ok()) _exit(1);
     const std::string bytes = offer->request().SerializeAsString();
     char byte = 0;
-    // Listens until the parent has tried.
+    // Listens until the parent has tried to connect.
     _exit(write(there.get(), bytes.data(), bytes.size()) > 0 &&
                   read(there.get(), &byte, 1) == 1
               ? 0

@@ -26,8 +26,8 @@ struct LocalConnection {
   FileDescriptor tether;
 };
 
-// True if a channel reaches its peer over a local connection, which is opened
-// by a call over TLS and opened again when it has ended.
+// Decides whether a channel reaches its peer over a local connection. A call
+// over TLS opens the connection, and opens another one after it has ended.
 //
 // Thread-safe.
 class LocalRoute {
@@ -35,32 +35,32 @@ class LocalRoute {
   using Connection = std::shared_ptr<LocalConnection>;
   using Start = absl::AnyInvocable<void(Connection)>;
 
-  // `open` starts the call that opens a connection. SetOutcome() follows once
-  // for each call of it, maybe before it returns.
+  // `open` starts the call that opens a connection. For each call of `open` the
+  // caller calls SetOutcome() once, possibly before `open` returns.
   explicit LocalRoute(std::function<void()> open) : open_(std::move(open)) {}
 
-  // Returns the connection, or null while there is none. Opens it unless the
-  // peer has refused to. Does not wait.
+  // Returns the connection, or null if there is none. If there is none, starts
+  // to open it unless the peer has refused to. Does not block.
   Connection Get() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls `start` with the connection, or with null, as soon as it is known
-  // whether there is one.
+  // Calls `start` with the connection, or with null if there is none. If the
+  // connection is being opened, the call follows SetOutcome().
   void WhenKnown(Start start) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A peer that cannot be reached is asked again, and every other error is a
-  // refusal.
+  // Reports the outcome of `open`. If the peer could not be reached, a later
+  // Get() or WhenKnown() asks it again. Every other error is a refusal.
   void SetOutcome(absl::StatusOr<Connection> outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The peer could not be reached, or it may be another process now. A refusal
-  // no longer counts, and `failed` is not used again; null if the call went
-  // over TLS.
+  // Reports that the peer could not be reached, or that it may be another
+  // process now. A refusal no longer counts, and `failed` is not used again.
+  // `failed` is null if the call went over TLS.
   void Forget(const Connection& failed) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class State { kUnknown, kOpening, kOpen, kRefused };
 
-  // Returns whether the caller is to call open_().
+  // Returns true if the caller must call open_().
   bool BeginOpening() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<void()> open_;

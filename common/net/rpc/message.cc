@@ -22,7 +22,7 @@ static_assert(std::endian::native == std::endian::little,
 constexpr char kMagic[4] = {'M', 'S', 'T', '1'};
 constexpr size_t kPrefixBytes = sizeof(kMagic) + sizeof(uint32_t);
 
-// Below this a copy is cheaper than a reference.
+// Copying a smaller tensor is cheaper than referring to it.
 constexpr size_t kReferenceBytesMin = 8 << 10;
 
 size_t PaddingAfter(size_t size_bytes) {
@@ -45,7 +45,8 @@ void AppendStrings(const Tensor& tensor, std::string* out) {
   }
 }
 
-// Gathers small parts into slices of their own and refers to large ones.
+// Builds the slices of a message. Copies small parts into common slices, and
+// refers to large ones.
 class SliceWriter {
  public:
   size_t size_bytes() const { return flushed_bytes_ + pending_.size(); }
@@ -86,7 +87,7 @@ class SliceWriter {
   std::vector<MessageSlice> slices_;
 };
 
-// Walks over the bytes of a message, whatever pieces they came in.
+// Reads the bytes of a message in order, however they are split into slices.
 class SliceReader {
  public:
   explicit SliceReader(std::vector<MessageSlice> slices)
@@ -96,7 +97,8 @@ class SliceReader {
 
   size_t left_bytes() const { return left_bytes_; }
 
-  // The next `size_bytes`, which must be left, as pieces that share ownership.
+  // Returns the next `size_bytes` bytes as pieces that share ownership of them.
+  // At least `size_bytes` bytes must be left.
   absl::InlinedVector<MessageSlice, 1> Take(size_t size_bytes) {
     MUSTER_CHECK(size_bytes <= left_bytes_);
     left_bytes_ -= size_bytes;
@@ -170,7 +172,8 @@ absl::Status ReadHead(SliceReader* reader, proto::MessageHead* head) {
   return parsed ? absl::OkStatus() : Malformed("its head is no MessageHead");
 }
 
-// The type of the tensor at `index`, whose extents begin at `*dim_index`.
+// Returns the type of the tensor at `index`. Its extents begin at `*dim_index`,
+// which is advanced past them.
 absl::StatusOr<TensorType> ReadType(const proto::MessageHead& head, int index,
                                     int* dim_index) {
   const int dtype = head.tensor_dtypes(index);
@@ -192,8 +195,8 @@ absl::StatusOr<TensorType> ReadType(const proto::MessageHead& head, int index,
 
 absl::StatusOr<Tensor> ParseStrings(const TensorType& type,
                                     absl::string_view bytes) {
-  // Each element takes at least its length, so this also bounds what is
-  // allocated here by what came.
+  // Each element occupies at least the bytes of its length. So this check also
+  // limits the allocation below by the number of bytes received.
   if (type.shape.element_count() >
       static_cast<int64_t>(bytes.size() / sizeof(uint32_t))) {
     return Malformed(absl::StrCat("a tensor ", type.ToString(), " came in ",
@@ -379,7 +382,8 @@ absl::StatusOr<ReceivedMessage> ReceivedMessage::Parse(
       }
       size_bytes = head.string_sizes_bytes(string_index++);
     } else {
-      // Shape::Create() bounds the count by 63 bits, but not the bytes.
+      // Shape::Create() limits the number of elements to 63 bits, but does not
+      // limit the number of bytes.
       if (element_count > std::numeric_limits<int64_t>::max() / 8) {
         return Malformed(absl::StrCat("tensor ", i, " is a ", type.ToString()));
       }

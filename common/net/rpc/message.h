@@ -16,8 +16,8 @@
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 
-// The one form of every message between tasks: a small protobuf, and tensors
-// beside it that no layer copies or parses.
+// The format of every message between tasks: a small protobuf, followed by
+// tensors that no layer copies or parses.
 //
 //   "MST1"  head size (uint32)  proto::MessageHead  { padding  tensor }*
 //
@@ -33,38 +33,38 @@ class RequestIdentity;
 
 inline constexpr size_t kTensorAlignmentBytes = 64;
 inline constexpr size_t kMessageHeadBytesMax = size_t{16} << 20;
-// The most messages that wait to be sent on a stream.
+// Maximum number of messages that wait to be sent on a stream.
 inline constexpr size_t kQueuedMessageCountMax = 4096;
 
-// A piece of a message. `owner` keeps the bytes alive; the bytes do not change
-// while it does.
+// A piece of a message. `owner` keeps the bytes alive. The bytes do not change
+// as long as `owner` exists.
 struct MessageSlice {
   const uint8_t* data = nullptr;
   size_t size_bytes = 0;
   std::shared_ptr<const void> owner;
 };
 
-// A request. Tensors share the caller's memory until the transport
-// has released it: do not write to them before the call is done.
+// A message to send. Its tensors share the caller's memory until the transport
+// has released them: do not write to them before the call is done.
 struct Message {
   std::string body;  // A serialized protobuf.
   std::vector<Tensor> tensors;
 };
 
-// `message` as slices. Tensors of more than a few kilobytes are referred to,
-// not copied. No tensor is invalid.
+// Encodes `message` as slices. Refers to tensors of more than a few kilobytes
+// instead of copying them. All tensors must be valid.
 std::vector<MessageSlice> EncodeMessage(const proto::RequestIdentity& identity,
                                         const Message& message);
 
-// The bytes of one tensor as they arrived: in pieces split anywhere, aligned to
-// nothing.
+// The bytes of one tensor as they arrived: in pieces that may be split anywhere
+// and need not be aligned.
 class ReceivedTensor {
  public:
-  ReceivedTensor() = default;  // Of no type and without bytes.
+  ReceivedTensor() = default;  // Has no type and no bytes.
   ReceivedTensor(TensorType type, absl::InlinedVector<MessageSlice, 1> pieces)
       : type_(std::move(type)), pieces_(std::move(pieces)) {}
 
-  // As if `tensor`, which is not of strings, had arrived in one piece.
+  // Returns `tensor` as if it had arrived in one piece. Not for strings.
   static ReceivedTensor FromTensor(const Tensor& tensor);
 
   const TensorType& type() const { return type_; }
@@ -76,15 +76,15 @@ class ReceivedTensor {
 
   // Calls visit(offset, data, count) for consecutive runs of at most
   // `count_max` elements. `data` is aligned for the element and valid during
-  // the call only; runs that lie badly in the message are copied to `scratch`,
-  // which holds count_max elements and is aligned for them.
+  // the call only. Runs that are split or unaligned in the message are copied
+  // to `scratch`, which holds `count_max` elements and is aligned for them.
   void VisitRuns(
       int64_t begin, int64_t end, int64_t count_max, void* scratch,
       absl::FunctionRef<void(int64_t offset, const void* data, int64_t count)>
           visit) const;
 
-  // Shares the message's memory where that is one aligned piece of some size,
-  // and copies otherwise.
+  // Shares the message's memory if the tensor is one aligned piece of at least
+  // a few kilobytes, and copies the bytes otherwise.
   //   kInvalidArgument  strings: lengths and bytes disagree
   absl::StatusOr<Tensor> ToTensor() const;
 
@@ -93,12 +93,13 @@ class ReceivedTensor {
   absl::InlinedVector<MessageSlice, 1> pieces_;
 };
 
-// A message that arrived. Movable; keeps the transport's memory alive.
+// A message that was received. Movable. Keeps the transport's memory alive.
 class ReceivedMessage {
  public:
-  // Takes apart what EncodeMessage() made. Trusts nothing: extents, counts and
-  // sizes are checked against the bytes that came before memory is taken.
-  //   kInvalidArgument  says what was expected and what came
+  // Decodes the bytes that EncodeMessage() encoded. They may be malformed:
+  // extents, counts and sizes are compared with the number of bytes received
+  // before memory is allocated.
+  //   kInvalidArgument  the message is malformed; names the part
   static absl::StatusOr<ReceivedMessage> Parse(
       std::vector<MessageSlice> slices);
   ~ReceivedMessage();
@@ -113,7 +114,7 @@ class ReceivedMessage {
   template <typename T>
   absl::StatusOr<T> ParseBody() const;
 
-  // All tensors, assembled.
+  // Returns all tensors, each as by ReceivedTensor::ToTensor().
   absl::StatusOr<std::vector<Tensor>> ToTensors() const;
 
  private:

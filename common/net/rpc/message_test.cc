@@ -28,8 +28,8 @@ std::string Join(const std::vector<MessageSlice>& slices) {
   return bytes;
 }
 
-// The same bytes in pieces of at most `piece_bytes`, the first of which begins
-// at an odd address.
+// Returns `bytes` in pieces of at most `piece_bytes`. The first piece begins at
+// an odd address.
 std::vector<MessageSlice> Cut(const std::string& bytes, size_t piece_bytes) {
   auto owner = std::make_shared<std::vector<uint8_t>>(bytes.size() + 8);
   uint8_t* data = owner->data() + 1;
@@ -114,7 +114,7 @@ TEST(MessageTest, RunsAreAlignedAndCompleteWhereverTheyBegin) {
   }
 }
 
-// A message whose head is `head`, followed by `tail`.
+// Returns the bytes of a message with the head `head`, followed by `tail`.
 std::string Forge(const proto::MessageHead& head, const std::string& tail) {
   std::string bytes = "MST1";
   const uint32_t size = static_cast<uint32_t>(head.ByteSizeLong());
@@ -177,14 +177,14 @@ TEST(MessageTest, StringsThatDoNotAddUpAreRefused) {
                                              HasSubstr("came in 8 bytes")));
 }
 
-// Whatever bytes come, parsing ends, and what is accepted can be read.
+// Parsing terminates for any bytes, and every accepted message can be read.
 TEST(MessageTest, MutatedMessagesAreReadOrRefused) {
   const std::string original = Join(EncodeMessage(Identity(), MakeMessage()));
   RandomStream random(20);
   int refused_count = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = original;
-    // The head is where the lies are.
+    // Mutates the first 150 bytes, which hold the head.
     for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
       bytes[random.Below(150)] = static_cast<char>(random.Below(256));
     }

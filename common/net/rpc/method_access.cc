@@ -15,9 +15,9 @@ struct MethodAccess {
   int callers;
 };
 
-// Servers and evaluators call no task. A chief trains beside the workers where
-// there are no parameter servers. An operator is a person or a script with
-// musterctl, and no task of the job.
+// Parameter servers and evaluators call no task. Without parameter servers, the
+// chief trains like the workers. An operator is not a task of the job, but a
+// person or a script that uses musterctl.
 constexpr MethodAccess kMethodAccess[] = {
     {"/muster.Collectives/OpenLane", kChief | kWorker},
     {"/muster.Job/Checkpoint", kChief | kOperator},

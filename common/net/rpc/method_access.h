@@ -7,11 +7,11 @@ namespace muster {
 
 // Returns whether a caller of `role` ("chief", "worker", "ps", "evaluator" or
 // "operator") may call `method` ("/muster.ParameterServer/Exchange"). One table
-// lists which role may call what; a role or method that it does not list is
-// refused.
+// lists which roles may call each method. A role or method that is not listed
+// is refused.
 //
-// Applied to the role in the caller's certificate, so only where a server has
-// TLS: over plaintext the role would be the caller's own claim.
+// Servers with TLS apply it to the role in the caller's certificate. Servers
+// without TLS do not: without a certificate, a caller can claim any role.
 bool MayCall(absl::string_view role, absl::string_view method);
 
 }  // namespace muster

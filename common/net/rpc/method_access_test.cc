@@ -12,7 +12,7 @@ struct Row {
   bool person = false;  // The role "operator".
 };
 
-// Every cell, written out: a change of the table must be a change here.
+// Repeats the whole table, so that each change of it must be made here, too.
 constexpr Row kRows[] = {
     {"/muster.Collectives/OpenLane", true, true},
     {"/muster.Job/Checkpoint", true, false, true},

@@ -15,15 +15,15 @@
 namespace muster {
 
 struct ServerOptions {
-  // "host:port"; port 0 takes a free one.
+  // "host:port". Port 0 selects a free port.
   std::string address;
   // Larger requests are refused before they are read.
   size_t message_bytes_max = size_t{1} << 31;
-  // Measures bandwidth and delay with a ping beside received data, and adapts
-  // flow control. For bulk: on a stream of short messages the pings cost more
-  // than they gain.
+  // Measures bandwidth and delay with pings while data is received, and adapts
+  // flow control. For bulk data: with short messages the pings cost more than
+  // they gain.
   bool probes_bandwidth = false;
-  // As for a channel, of clients.
+  // As ChannelOptions::keepalive, for the server's clients.
   absl::Duration keepalive = absl::Seconds(10);
 };
 
@@ -32,11 +32,11 @@ class Server {
  public:
   virtual ~Server() = default;  // Shuts down at once.
 
-  // Where it listens, with the port that was taken.
+  // Returns the address where the server listens, with its actual port.
   virtual std::string address() const = 0;
 
-  // Takes no new requests, gives those under way until `grace` has passed, and
-  // then cancels them. Returns when no handler runs any more.
+  // Accepts no new requests, and cancels those in progress that have not ended
+  // after `grace`. Returns when no handler runs any more.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 
@@ -47,19 +47,21 @@ struct ChannelOptions {
   int peer_task_index = 0;
   TaskIdentity caller;
   std::string job_id;
-  // 0: whichever process answers.
+  // The process that requests are meant for; 0 for any process of the task.
   uint64_t target_incarnation = 0;
-  // Larger answers are refused.
+  // Larger responses are refused.
   size_t message_bytes_max = size_t{1} << 31;
-  // As for a server.
+  // As ServerOptions::probes_bandwidth.
   bool probes_bandwidth = false;
-  // A peer that says nothing for this long is asked whether it still lives, and
-  // given up when it does not answer for as long again. So is one whose host
-  // does not acknowledge what is sent for this long.
+  // If the peer sends nothing for this long, it gets a keepalive ping. If it
+  // does not answer the ping for as long again, the connection is closed. The
+  // connection is also closed if the peer's host does not acknowledge sent data
+  // for this long.
   absl::Duration keepalive = absl::Seconds(10);
 };
 
-// How tasks reach each other: over gRPC, with TLS or without. Thread-safe.
+// Creates the servers and channels by which tasks reach each other: over gRPC,
+// with TLS or without. Thread-safe.
 class Network {
  public:
   virtual ~Network() = default;
@@ -71,12 +73,13 @@ class Network {
       const ServerOptions& options, const Service* service,
       const AdmissionCheck* admission_check) = 0;
 
-  // Never fails and does not wait: a channel connects when first used, and
-  // again whenever the connection was lost. Every channel is a connection of
-  // its own, so that bulk on one does not hold up control on another.
+  // Never fails and does not block: a channel connects when it is first used,
+  // and again whenever the connection is lost. Each channel has a separate
+  // connection, so that bulk data on one does not delay control messages on
+  // another.
   virtual std::unique_ptr<Channel> Connect(const ChannelOptions& options) = 0;
 
-  // Lives as long as the process.
+  // Returns a network without TLS. It lives as long as the process.
   static Network* Grpc();
 };
 

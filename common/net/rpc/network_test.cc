@@ -32,7 +32,7 @@ using ::testing::MatchesRegex;
 
 constexpr absl::Duration kTestTimeout = absl::Seconds(30);
 
-// Collects what a stream brings.
+// Collects the messages and the status of a stream.
 class Recorder final : public StreamObserver {
  public:
   void OnMessage(ReceivedMessage message) override {
@@ -346,7 +346,7 @@ TEST_F(NetworkTest, APeerWithTooManyCallsInProgressGetsNoMore) {
   std::vector<std::unique_ptr<Channel>> channels;
   std::vector<std::shared_ptr<Stream>> streams;
   const auto open_stream = [&] {
-    // A connection has at most 1024.
+    // A connection has at most 1024 streams.
     if (streams.size() % 1024 == 0) channels.push_back(Connect());
     streams.push_back(channels.back()->OpenStream(
         "/test/Echo", std::make_shared<Recorder>()));
@@ -355,7 +355,8 @@ TEST_F(NetworkTest, APeerWithTooManyCallsInProgressGetsNoMore) {
   const absl::Time deadline = absl::Now() + absl::Seconds(50);
   absl::Status last = status();
   while (last.ok() && absl::Now() < deadline) {
-    // The call before may have had the place of a stream, which was refused.
+    // While the previous call was in progress, a stream may have been refused
+    // because of it. Opens another one.
     open_stream();
     last = status();
   }

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-// Objects of OpenSSL with their owners.
+// Owning pointers to OpenSSL objects.
 namespace muster::openssl {
 
 template <typename T, void (*Free)(T*)>

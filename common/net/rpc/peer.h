@@ -18,12 +18,12 @@ namespace proto {
 class RequestIdentity;
 }  // namespace proto
 
-// The two ends of a channel of any transport: signs requests and
-// dresses errors. Thread-safe.
+// The caller and the peer of a channel, for any transport. Signs requests, and
+// adds the peer to errors. Thread-safe.
 class Peer {
  public:
-  // `has_tls`: the connection is refused, without a reason, to those whose
-  // certificate the peer does not accept.
+  // `has_tls`: the peer closes the connection without a reason if it does not
+  // accept this task's certificate.
   Peer(const ChannelOptions& options, bool has_tls);
 
   const std::string& name() const { return name_; }  // As Channel::peer().
@@ -37,8 +37,8 @@ class Peer {
 
   proto::RequestIdentity SignRequest() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `status` with the peer's name before its message and a TaskFailure that
-  // names the task, the call and the duration.
+  // Returns `status` with the peer's name before its message, and with a
+  // TaskFailure that names the task, the call and the duration.
   absl::Status Dress(const absl::Status& status, absl::string_view attempted,
                      absl::Duration waited) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -13,13 +13,13 @@
 
 namespace muster {
 
-// Limits the calls that each peer has in progress, so that none of them takes
-// the memory of all. Thread-safe.
+// Limits the calls that each peer has in progress, so that no peer uses up the
+// memory for all. Thread-safe.
 class PeerCalls {
  public:
   explicit PeerCalls(int count_max) : count_max_(count_max) {}
 
-  // A call in progress, until it is destroyed.
+  // A call in progress. It ends when this object is destroyed.
   class Call {
    public:
     Call(Call&& other) = default;
@@ -37,8 +37,8 @@ class PeerCalls {
     std::unique_ptr<const std::string, End> peer_;
   };
 
-  // Begins a call of `peer`. This object outlives the call.
-  //   kResourceExhausted  the peer has as many calls in progress as it may have
+  // Begins a call of `peer`. The PeerCalls must outlive the Call.
+  //   kResourceExhausted  the peer already has `count_max` calls in progress
   absl::StatusOr<Call> Begin(absl::string_view peer)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -47,7 +47,7 @@ class PeerCalls {
 
   const int count_max_;
   absl::Mutex mutex_;
-  // Of peers that have any.
+  // Calls in progress, by peer. Without peers that have none.
   absl::flat_hash_map<std::string, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -22,7 +22,7 @@ TEST(PeerCallsTest, APeerThatHasTooManyCallsGetsNoMore) {
   EXPECT_THAT(calls.Begin("worker 0"),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("worker 0"), HasSubstr("2 calls"))));
-  // Others are not affected.
+  // Other peers are not affected.
   EXPECT_OK(calls.Begin("worker 1"));
   second.reset();
   EXPECT_OK(calls.Begin("worker 0"));

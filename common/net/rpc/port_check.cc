@@ -45,14 +45,14 @@ AddressList Resolve(const std::string& host, const std::string& port) {
   return AddressList(found, &freeaddrinfo);
 }
 
-// 0, or why the address cannot be bound.
+// Returns 0 if the address can be bound, and otherwise the errno.
 int BindError(const addrinfo& address) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
   const int on = 1;
   const int off = 0;
-  // As gRPC binds: a connection that lingers is no hindrance, and [::] takes
-  // the port of IPv4 too.
+  // The options that gRPC uses: old connections in TIME_WAIT do not prevent the
+  // bind, and [::] takes the IPv4 port, too.
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (address.ai_family == AF_INET6) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
@@ -63,7 +63,7 @@ int BindError(const addrinfo& address) {
   return error;
 }
 
-// "socket:[123]" for each socket that listens on `port`.
+// Returns "socket:[123]" for each socket that listens on `port`.
 std::set<std::string> ListeningSockets(int port) {
   std::set<std::string> sockets;
   for (const char* const table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -100,7 +100,7 @@ std::string CommandOf(const fs::path& process) {
   std::string command = ReadKernelFile(process / "cmdline").value_or("");
   std::replace(command.begin(), command.end(), '\0', ' ');
   absl::StripTrailingAsciiWhitespace(&command);
-  // Without the folders of the executable.
+  // Removes the folders of the executable.
   const size_t slash = command.rfind('/', command.find(' '));
   if (slash != std::string::npos) command.erase(0, slash + 1);
   if (command.size() > kCommandBytesMax) {
@@ -110,7 +110,8 @@ std::string CommandOf(const fs::path& process) {
   return command;
 }
 
-// "process 123 (ps --job_name=ps)", or "another process".
+// Returns the process that listens on `port`, as "process 123 (ps
+// --job_name=ps)", or "another process" if /proc does not show it.
 std::string OwnerOf(int port) {
   const std::set<std::string> sockets = ListeningSockets(port);
   std::error_code error;
@@ -143,7 +144,7 @@ absl::Status CheckPortIsFree(const std::string& address) {
   int error = 0;
   for (const addrinfo* it = addresses.get(); it != nullptr; it = it->ai_next) {
     const int met = BindError(*it);
-    // One of them is enough to listen on.
+    // gRPC needs only one of the addresses to listen.
     if (met == 0) return absl::OkStatus();
     if (error == 0 || met == EADDRINUSE) error = met;
   }

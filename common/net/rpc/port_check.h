@@ -7,14 +7,15 @@
 
 namespace muster {
 
-// Checks that a server could listen on `address`, "host:port", by binding a
-// socket to it for a moment. gRPC only logs why it could not. Port 0 is always
-// free. An address that does not resolve passes: resolving is gRPC's task.
+// Checks that a server could listen on `address` ("host:port"), by binding a
+// socket to it for a moment. gRPC itself only logs why it cannot listen. Port 0
+// is always free. Returns OK for an address that does not resolve, because gRPC
+// resolves it again and reports the error.
 //
 //   kUnavailable       another process listens there; names the port, the
-//                      process where /proc shows it, and what to do
-//   kInvalidArgument   the address is none of this machine, or the port needs
-//                      privileges
+//                      process if /proc shows it, and what to do
+//   kInvalidArgument   the address does not belong to this machine, or the port
+//                      needs privileges
 absl::Status CheckPortIsFree(const std::string& address);
 
 }  // namespace muster

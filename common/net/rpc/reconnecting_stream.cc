@@ -11,12 +11,13 @@
 namespace muster {
 namespace {
 
-// For the transport to report that cancelled streams are done.
+// How long the transport may take to report that cancelled streams are done.
 constexpr absl::Duration kCancelTimeout = absl::Seconds(30);
 
 }  // namespace
 
-// Hears one session. The stream outlives it: it counts its observers.
+// Observes one session. The ReconnectingStream outlives its observers, because
+// Stop() waits until `observer_count_` is 0.
 class ReconnectingStream::Observer final : public StreamObserver {
  public:
   Observer(ReconnectingStream* stream, uint64_t session)
@@ -105,14 +106,15 @@ void ReconnectingStream::Dial(uint64_t session) {
       is_wanted = end_reason_.ok();
       stream_ = stream;
     } else if (!is_stopping_ && replaced_stream_ == nullptr) {
-      // Renewed while it was dialled: the peer must see it begin, since it may
-      // have no other session. If it has ended instead, this does no harm.
+      // The session was renewed or has ended while it was dialled. If it was
+      // renewed, the peer must receive its first message, since it may be the
+      // peer's only session. If it has ended, sending is harmless.
       is_wanted = true;
       replaced_stream_ = stream;
     }
   }
   if (is_wanted) {
-    stream->Send(first_message).IgnoreError();  // OnDone() tells.
+    stream->Send(first_message).IgnoreError();  // OnDone() gets the error.
   } else {
     stream->Cancel();
   }

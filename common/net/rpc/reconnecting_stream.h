@@ -21,42 +21,42 @@ namespace muster {
 
 // A stream to one peer that is opened again whenever it ends.
 //
-// Each stream that is opened is a *session*, with a number that rises from 1.
-// Events of an earlier session never reach the listener. A session counts as
-// established once the listener says so; when one ends before, the next waits
-// for a back-off that grows.
+// Each stream that is opened is a *session*. Sessions are numbered from 1.
+// Events of an earlier session never reach the listener. A session is
+// established once MarkEstablished() is called. If a session ends before that,
+// the next one is dialled after a back-off that grows.
 //
-// The owner drives any number of these from one TickLoop, by calling Advance()
-// in every turn.
+// The owner runs any number of these streams from one TickLoop, by calling
+// Advance() in every turn.
 //
 // Thread-safe. No lock is held while the listener or the transport is called.
-// Every method but Advance(), AwaitClosed() and Stop() takes only a lock of its
-// own, so the caller may hold others.
+// Every method but Advance(), AwaitClosed() and Stop() takes only locks that
+// this class owns, so the caller may hold others.
 class ReconnectingStream {
  public:
   struct Options {
     std::string method;
-    // Passed to the listener, which may have many streams.
+    // Passed to the listener, which may serve many streams.
     int peer = 0;
     BackoffOptions backoff;
-    // Between the end of an established session and the next dial.
+    // Time between the end of an established session and the next dial.
     absl::Duration redial_delay = absl::ZeroDuration();
     uint64_t jitter_seed = 0;
   };
 
-  // Called on the loop's thread and on the transport's; must not wait, and must
-  // not call Stop(). Events of one session come one at a time.
+  // Called on the loop's thread and on the transport's threads. Must not block
+  // and must not call Stop(). Events of one session arrive one at a time.
   class Listener {
    public:
     virtual ~Listener() = default;
-    // A session begins. Returns its first message; the peer must speak only
-    // after it.
+    // Called when a session begins. Returns its first message. The peer must
+    // not send before it has received this message.
     virtual Message OnDial(int peer, uint64_t session) = 0;
     virtual void OnMessage(int peer, uint64_t session,
                            ReceivedMessage message) = 0;
-    // The session's last event: what End() was given, the status that the peer
-    // finished with, or why there is no connection. Unless Renew() is called,
-    // the next session begins after this has returned.
+    // The session's last event. `why` is the argument of End(), the status with
+    // which the peer finished, or the error of the connection. Unless Renew()
+    // is called, the next session begins after OnEnd() has returned.
     virtual void OnEnd(int peer, uint64_t session, const absl::Status& why) = 0;
   };
 
@@ -70,56 +70,59 @@ class ReconnectingStream {
 
   Channel& channel() const { return *channel_; }
 
-  // The argument of OnEnd(), for a message that names the peer itself: without
-  // the peer's name at its front. "it closed the stream" for OK.
+  // Converts the argument of OnEnd() to a text without the peer's name in
+  // front, for messages that name the peer elsewhere. Returns "it closed the
+  // stream" for OK.
   std::string Reason(const absl::Status& why) const;
 
-  // Dials when it is time to, counts a tick of silence, and cancels what is to
-  // be cancelled. Returns when it must be called again, besides at ticks and
-  // after the loop was woken. One thread at a time.
+  // Dials if a dial is due, counts a tick of silence, and cancels streams that
+  // are no longer used. Returns the time when it must be called again; it must
+  // also be called at each tick and after the loop was woken. Called by one
+  // thread at a time.
   absl::Time Advance(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Queues a message of an established session. Messages of one session arrive
-  // in the order sent, after the first one.
+  // in the order sent, after its first message.
   //   kUnavailable        the session has ended or is not established; OnEnd()
-  //                       tells why it ended
-  //   kResourceExhausted  too many messages wait already
+  //                       gets the reason
+  //   kResourceExhausted  too many messages are queued already
   absl::Status Send(uint64_t session, const Message& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The peer has accepted the session. Resets the back-off, and ends the
-  // session that Renew() replaced.
+  // Called by the owner when the peer has accepted the session. Resets the
+  // back-off, and ends the session that Renew() replaced.
   void MarkEstablished(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of the current session.
+  // True if the current session is established.
   bool is_established() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if the peer has been silent for longer than `timeout`: since its last
-  // message, or since the end of an established session if that was later.
-  // Measured in ticks.
+  // True if the peer has been silent for longer than `timeout`, measured in
+  // ticks. Silence begins with the peer's last message, or with the end of an
+  // established session if that was later.
   bool IsSilentFor(absl::Duration timeout) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends the session, unless it has ended: no more messages are delivered, and
-  // OnEnd() follows with `why`, which is not OK.
+  // Ends the session, unless it has already ended. No more messages are
+  // delivered, and OnEnd() follows with `why`, which must not be OK.
   void End(uint64_t session, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Replaces the session by another one at once. The peer keeps this one until
-  // the other is established, so that it does not take this process for lost.
-  // No event of this session follows.
+  // Replaces the session by a new one at once. The old session stays open until
+  // the new one is established, so that the peer does not consider this process
+  // lost. The listener gets no further events of the old session.
   void Renew(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Opens no more sessions; the current one continues.
   void StopDialling() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // StopDialling(), and half-closes the current session: the peer may end it
-  // when it has read everything.
+  // Calls StopDialling() and half-closes the current session. The peer may end
+  // the session once it has read everything.
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until no session is open. Returns false at the deadline.
+  // Blocks until no session is open. Returns false if the deadline passes
+  // before.
   bool AwaitClosed(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Cancels everything and blocks until no callback runs or can come. OnEnd()
-  // is not called for the session that this ends.
+  // Cancels all streams and blocks until no callback runs and none can follow.
+  // Does not call OnEnd() for the current session.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -138,7 +141,7 @@ class ReconnectingStream {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnDone(uint64_t session, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The current session is over; the next one is dialled after `delay`.
+  // Closes the current session. The next one is dialled after `delay`.
   void Close(absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelSoon(std::shared_ptr<Stream> stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -151,13 +154,13 @@ class ReconnectingStream {
 
   mutable absl::Mutex mutex_;
   uint64_t session_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The session has begun, and its OnEnd() has not returned.
+  // True from the begin of a session until its OnEnd() has returned.
   bool is_open_ ABSL_GUARDED_BY(mutex_) = false;
-  // Null until the transport has given it, and after it has ended.
+  // Null until the transport has opened the stream, and after the stream ended.
   std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mutex_);
   bool is_established_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_reason_ ABSL_GUARDED_BY(mutex_);  // Not OK after End().
-  // Of the session that Renew() has replaced.
+  // The stream of the session that Renew() has replaced.
   std::shared_ptr<Stream> replaced_stream_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Stream>> streams_to_cancel_
       ABSL_GUARDED_BY(mutex_);

@@ -34,12 +34,12 @@ constexpr absl::Duration kTick = absl::Milliseconds(10);
 
 absl::Time Soon() { return Clock::Real()->Now() + kTestTimeout; }
 
-// Writes down what it is told, one line an event.
+// Records each event as a line.
 class Recorder final : public ReconnectingStream::Listener {
  public:
-  // Runs on the calling thread before a message is written down.
+  // Runs on the calling thread before a message is recorded.
   std::function<void()> before_message = [] {};
-  // Where the message "welcome" establishes the session.
+  // The message "welcome" establishes the session of this stream.
   ReconnectingStream* stream = nullptr;
 
   Message OnDial(int, uint64_t session) override {
@@ -80,7 +80,7 @@ class Recorder final : public ReconnectingStream::Listener {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
 };
 
-// ---- Over a transport that the test plays, on simulated time.
+// ---- Over a fake transport and with simulated time.
 
 class FakeStream final : public Stream {
  public:
@@ -161,16 +161,17 @@ class ReconnectingStreamTest : public testing::Test {
   absl::Time Advance(bool is_tick = false) {
     return stream_->Advance({.now = clock_.Now(), .is_tick = is_tick});
   }
-  // How long the stream wants to wait.
+  // Advances the stream, and returns the time until it must advance again.
   absl::Duration Wait() { return Advance() - clock_.Now(); }
   FakeStream& last() { return *channel_->streams.back(); }
 
-  // Stops while another thread dials. `while_dialling` runs before Stop().
+  // Calls Stop() while another thread dials. `while_dialling` runs before
+  // Stop().
   void StopWhileDialling(std::function<void(FakeStream*)> while_dialling) {
     Advance();
     last().Receive("welcome");
     absl::Notification is_dialling, may_return;
-    // Stop() cancels it, so the dial continues when Stop() is under way.
+    // Stop() cancels the stream, which lets the dial continue.
     last().on_cancel = [&] { may_return.Notify(); };
     stream_->Renew(1);
     bool has_returned = false;
@@ -189,7 +190,7 @@ class ReconnectingStreamTest : public testing::Test {
 
   SimulatedClock clock_;
   Recorder recorder_;
-  TickLoop loop_;  // Not started: the tests take its turns.
+  TickLoop loop_;  // Not started: the tests call Advance() themselves.
   FakeChannel* channel_ = nullptr;
   std::unique_ptr<ReconnectingStream> stream_;
 };
@@ -366,7 +367,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForADialWhoseStreamHasEnded) {
 TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
   Advance();
   FakeStream& stream = last();
-  // A transport reports the end when the callback before it has returned.
+  // A transport reports the end only after the previous callback has returned.
   stream.is_cancel_reported = false;
   absl::Notification is_called, may_return;
   bool has_returned = false;
@@ -389,7 +390,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
   EXPECT_THAT(recorder_.lines(), ElementsAre("dial 1", "message 1 slow"));
 }
 
-// ---- Over gRPC, with a loop of its own.
+// ---- Over gRPC, with a running loop.
 
 // Answers "hello" with "welcome" and sends everything else back.
 class Echo final : public StreamObserver {
@@ -528,7 +529,7 @@ TEST_F(GrpcReconnectingStreamTest, FinishLetsThePeerReadEverything) {
 
 TEST_F(GrpcReconnectingStreamTest, StopsAtAnyTimeFromAnyThread) {
   Start();
-  // Ends up before, in or after the dial.
+  // Stop() may run before, during or after the dial.
   std::thread([&] { stream_->Stop(); }).join();
   const size_t line_count = recorder_.lines().size();
   loop_.Wake();

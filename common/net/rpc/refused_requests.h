@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// Counts a request that was refused because of its sender, under its cause, in
-// the metric muster_requests_refused_total. Thread-safe.
+// Counts a request that was refused because of its sender, in the metric
+// muster_requests_refused_total with the label `cause`. Thread-safe.
 void CountRefusedRequest(absl::string_view cause);
 
 }  // namespace muster

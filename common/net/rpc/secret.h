@@ -10,11 +10,12 @@ namespace muster {
 
 inline constexpr size_t kSecretBytes = 32;
 
-// Draws kSecretBytes hexadecimal digits: 128 random bits.
+// Generates kSecretBytes hexadecimal digits: 128 random bits.
 std::string RandomSecret();
 
-// Compares in a time that does not depend on the content, so that it does not
-// reveal how much of a guess is right. Secrets of different lengths differ.
+// Compares two secrets in a time that does not depend on their content, so that
+// the time does not reveal how much of a guess is right. Secrets of different
+// lengths differ.
 bool IsSameSecret(absl::string_view a, absl::string_view b);
 
 }  // namespace muster

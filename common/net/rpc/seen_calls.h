@@ -20,22 +20,23 @@ struct CallId {
 };
 
 // Detects calls that arrive more than once: a proxy may retry a call, and a
-// network may deliver an old connection late. For each channel it remembers the
-// newest calls, in any order; older ones count as seen.
+// network may deliver the data of an old connection late. Remembers the newest
+// calls of each channel, in any order. Older calls count as seen.
 //
 // Equivalent to: the anti-replay window of RFC 4303, 3.4.3.
 //
 // Thread-safe.
 class SeenCalls {
  public:
-  // Calls of a channel that may overtake each other.
+  // How far the numbers of calls may arrive out of order on a channel.
   static constexpr size_t kWindow = 1 << 13;
 
-  // Forgets the channel that was silent for longest beyond `channel_count_max`.
+  // If there are more channels than `channel_count_max`, forgets the one that
+  // was silent for longest.
   explicit SeenCalls(size_t channel_count_max = 1024)
       : channel_count_max_(channel_count_max) {}
 
-  // Returns false if the call was added before or is too old to tell.
+  // Adds a call. Returns false if it was added before, or is too old to tell.
   bool Add(const CallId& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

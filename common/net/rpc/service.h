@@ -21,35 +21,36 @@ class Stream {
   virtual ~Stream() = default;
 
   // Queues a message. Messages arrive in the order sent.
-  //   kResourceExhausted  too many wait already; the receiver must give credit
+  //   kResourceExhausted  too many messages are queued; the protocol of the
+  //                       stream must limit them
   //   kUnavailable        the stream has ended
   virtual absl::Status Send(const Message& message) = 0;
 
-  // No more messages from this end; what is queued still goes out. A server's
-  // Finish ends the stream with `status`; a client's half-closes it, and the
-  // status is not sent.
+  // Ends the messages of this end. Queued messages are still sent. On a server,
+  // ends the stream with `status`. On a client, half-closes the stream and does
+  // not send `status`.
   virtual void Finish(absl::Status status) = 0;
 
   // Ends the stream at once from either side. OnDone() follows.
   virtual void Cancel() = 0;
 };
 
-// The events of one end. Called on the transport's threads, one call
-// at a time, so it must not wait.
+// Receives the events of one end of a stream. Called on the transport's
+// threads, one call at a time. Must not block.
 class StreamObserver {
  public:
   virtual ~StreamObserver() = default;
 
   virtual void OnMessage(ReceivedMessage message) = 0;
-  // The other end sends no more. Servers only.
+  // The client sends no more messages. Called on servers only.
   virtual void OnHalfClose() {}
-  // The last call. For a client the status the server finished with, or why the
-  // stream broke; for a server, OK or kCancelled.
+  // The last call. A client gets the status with which the server finished, or
+  // the error that broke the stream. A server gets OK or kCancelled.
   virtual void OnDone(const absl::Status& status) = 0;
 };
 
-// Answers one request. Thread-safe, and may outlive the handler that got it;
-// destroyed unanswered, it answers kInternal.
+// Answers one request. Thread-safe. May outlive the handler that received it.
+// If it is destroyed without an answer, it sends kInternal.
 class Responder {
  public:
   using Send = absl::AnyInvocable<void(absl::StatusOr<Message>)>;
@@ -62,7 +63,7 @@ class Responder {
     if (send_) Respond(absl::InternalError("the request was dropped"));
   }
 
-  // Once.
+  // Sends the response. Call it once.
   void Respond(absl::StatusOr<Message> response) {
     std::exchange(send_, nullptr)(std::move(response));
   }
@@ -73,8 +74,8 @@ class Responder {
 
 // The methods of a server, by name: "/muster.ParameterServer/Push".
 //
-// Handlers run on the transport's few threads: work of milliseconds is fine,
-// waiting is not. The server's AdmissionCheck has let the request in.
+// Handlers run on the transport's few threads: they may work for milliseconds
+// but must not block. The server's AdmissionCheck has admitted the request.
 class Service {
  public:
   using UnaryHandler = std::function<void(ReceivedMessage, Responder)>;
@@ -90,7 +91,7 @@ class Service {
   template <typename Request, typename Response, typename Handler>
   void AddCall(absl::string_view method, Handler handler);
 
-  // Null if there is none.
+  // Returns null if there is no such method.
   const UnaryHandler* FindUnary(absl::string_view method) const;
   const StreamHandler* FindStream(absl::string_view method) const;
 

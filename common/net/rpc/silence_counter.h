@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// Measures for how long a peer has been silent. Counts ticks instead of reading
-// a clock: a process that was itself stopped for a while has seen no ticks, and
-// does not take its peers for lost when it continues.
+// Measures how long a peer has been silent. Counts ticks instead of reading a
+// clock: a process that was stopped for a while has counted no ticks meanwhile,
+// and so does not consider its peers lost when it continues.
 //
 // Not thread-safe.
 class SilenceCounter {

@@ -13,8 +13,9 @@ namespace muster {
 // https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md.
 struct SpiffeId {
   std::string job;  // Letters, digits, ".", "-" and "_"; at most 128.
-  // As TF_CONFIG spells it (chief, worker, ps, evaluator), or "operator": a
-  // person or a script that controls the job, and no task of it.
+  // As TF_CONFIG spells it (chief, worker, ps, evaluator), or "operator". An
+  // operator is a person or a script that controls the job, not one of its
+  // tasks.
   std::string role;
   int index = 0;
 
@@ -24,8 +25,8 @@ struct SpiffeId {
   bool operator==(const SpiffeId&) const = default;
 };
 
-//   kInvalidArgument  `uri` is of another trust domain, or has another form;
-//                     the message says which form is expected
+//   kInvalidArgument  `uri` has another trust domain or another form; the
+//                     message gives the expected form
 absl::StatusOr<SpiffeId> ParseSpiffeId(absl::string_view uri);
 
 // True if `name` can be the job of a SpiffeId.

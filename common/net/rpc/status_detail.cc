@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// A TaskFailure has a field of its own.
+// A TaskFailure is no payload here: StatusDetail has a separate field for it.
 bool IsPayload(absl::string_view type_url, size_t value_bytes) {
   return absl::StartsWith(type_url, kStatusPayloadPrefix) &&
          type_url != kTaskFailureTypeUrl &&

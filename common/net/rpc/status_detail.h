@@ -7,11 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-// Errors between processes. What programs read of an error is in its code and
-// its payloads, never in its message. The payloads of Muster are those whose
-// type begins with kStatusPayloadPrefix: which task failed
-// (kTaskFailureTypeUrl), how a process ends because of it, why a group is over,
-// which device is lost.
+// Errors between processes. Programs read the code and the payloads of an
+// error, never its message. The types of Muster's payloads begin with
+// kStatusPayloadPrefix. There are payloads for the task that failed
+// (kTaskFailureTypeUrl), for the way a process ends because of the error, for
+// the reason why a group has ended, and for the device that is lost.
 namespace muster {
 
 namespace proto {
@@ -25,16 +25,17 @@ inline constexpr absl::string_view kStatusPayloadPrefix = "type.muster/";
 inline constexpr absl::string_view kTaskFailureTypeUrl =
     "type.muster/TaskFailure";
 
-// `status` with `failure` attached; one already attached is kept, because the
-// first to see an error knows most. An OK status stays as it is.
+// Returns `status` with `failure` attached. Keeps a failure that is already
+// attached, because the place where an error is first seen describes it best.
+// An OK status is returned unchanged.
 absl::Status WithTaskFailure(absl::Status status,
                              const proto::TaskFailure& failure);
 
-// The failure attached to `status`, if any.
+// Returns the failure attached to `status`, if any.
 std::optional<proto::TaskFailure> GetTaskFailure(const absl::Status& status);
 
-// Limits of both functions below, so that a status fits into HTTP/2 headers,
-// whichever process has sent it.
+// Limits of both functions below. They ensure that a status fits into HTTP/2
+// headers, even if another process has sent it.
 inline constexpr int kStatusPayloadCountMax = 8;
 // Type and value of one payload. A TaskFailure is not limited.
 inline constexpr size_t kStatusPayloadBytesMax = 256;
@@ -42,7 +43,8 @@ inline constexpr size_t kStatusPayloadBytesMax = 256;
 // Encodes the code, the message and the payloads of Muster. Larger payloads,
 // further ones and those of other types are dropped.
 proto::StatusDetail EncodeStatus(const absl::Status& status);
-// Drops the same. A code that is no canonical one becomes kUnknown.
+// Decodes a status, and drops the same payloads as EncodeStatus(). A code that
+// is not canonical becomes kUnknown.
 absl::Status DecodeStatus(const proto::StatusDetail& detail);
 
 }  // namespace muster

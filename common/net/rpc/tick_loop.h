@@ -12,19 +12,20 @@
 
 namespace muster {
 
-// A thread that does an owner's periodic work: it runs a function at every
-// tick, after Wake(), and at the time that the function asked for.
+// A thread that does its owner's periodic work. Runs a function at every tick,
+// after Wake(), and at the time that the function returned.
 //
 // Thread-safe.
 class TickLoop {
  public:
   struct Turn {
     absl::Time now;
-    // A tick interval has passed since the last such turn.
+    // True if a tick interval has passed since the last turn with `is_tick`.
     bool is_tick = false;
   };
-  // Returns when it must run again at the latest; absl::InfiniteFuture() when
-  // the next tick is early enough. Runs on the loop's thread, without a lock.
+  // Returns the latest time at which it must run again; absl::InfiniteFuture()
+  // if the next tick is early enough. Runs on the loop's thread, without a
+  // lock.
   using Work = std::function<absl::Time(const Turn& turn)>;
 
   // `clock` is borrowed. Nothing runs before Start().
@@ -38,15 +39,15 @@ class TickLoop {
   absl::Duration interval() const { return interval_; }
   Clock* clock() const { return clock_; }
 
-  // Once. The first turn follows at once.
+  // Starts the thread, whose first turn begins at once. Call it once.
   void Start();
 
-  // Asks for a turn soon. Takes only a lock of its own, so the caller may hold
-  // any other.
+  // Requests a turn soon. Takes only a lock that the loop owns, so the caller
+  // may hold any other.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until the current turn has ended; no other follows. Not for the
-  // loop's thread, nor for two threads at a time.
+  // Blocks until the current turn has ended. No other turn follows. Must not be
+  // called on the loop's thread, nor by two threads at a time.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

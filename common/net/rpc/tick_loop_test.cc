@@ -15,7 +15,7 @@ constexpr absl::Duration kTestTimeout = absl::Seconds(60);
 
 class TickLoopTest : public testing::Test {
  protected:
-  // Blocks until the loop has taken `count` turns, and returns the last.
+  // Blocks until the loop has run `count` turns, and returns the last turn.
   TickLoop::Turn AwaitTurn(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto is_there = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -50,7 +50,7 @@ TEST_F(TickLoopTest, TakesATurnAtOnceAtEveryTickAndWhenWoken) {
   EXPECT_FALSE(AwaitTurn(2).is_tick);
   clock_.Advance(absl::Milliseconds(500));
   EXPECT_TRUE(AwaitTurn(3).is_tick);
-  // Ticks that were missed are not made up for.
+  // Missed ticks are not repeated.
   clock_.Advance(absl::Seconds(10));
   EXPECT_TRUE(AwaitTurn(4).is_tick);
   loop_.Wake();

@@ -29,9 +29,9 @@ namespace {
 
 using grpc::experimental::ExternalCertificateVerifier;
 
-// gRPC has threads that may be in a handshake when the process exits. OpenSSL
-// would free at exit what they use. It has to be told so before anything else
-// uses it, so before main().
+// Keeps OpenSSL from freeing its state at exit, because threads of gRPC may
+// still be in a handshake then. This must be set before OpenSSL is first used,
+// so it is set before main().
 [[maybe_unused]] const int openssl_stays_at_exit =
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
@@ -72,7 +72,7 @@ absl::StatusOr<Certificate> ParseCertificate(const std::string& pem,
 }
 
 absl::StatusOr<Key> ParseKey(const std::string& pem, absl::string_view what) {
-  // Never asks for a password on the terminal.
+  // Without this callback OpenSSL asks for a password on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
   Key key(PEM_read_bio_PrivateKey(Reader(pem).get(), nullptr, no_password,
                                   nullptr));
@@ -129,7 +129,7 @@ absl::StatusOr<SpiffeId> CheckFiles(const TlsFiles& files) {
   }
   absl::StatusOr<SpiffeId> task = TaskOf(certificate.get());
   absl::Status status = task.status();
-  // A chain of intermediate certificates is left to the handshake.
+  // A chain of intermediate certificates is verified only in the handshake.
   const bool is_chain = absl::StrContains(
       certificate_pem.substr(certificate_pem.find("END")), "BEGIN CERTIFICATE");
   if (status.ok() && !is_chain) {
@@ -140,8 +140,8 @@ absl::StatusOr<SpiffeId> CheckFiles(const TlsFiles& files) {
       absl::StrCat("--tls_cert: ", files.certificate, ": ", status.message()));
 }
 
-// Accepts certificates of the job's tasks; on the client's side, of one task.
-// OpenSSL has verified the chain before.
+// Accepts certificates of the job's tasks; on the client's side, only that of
+// one task. OpenSSL has already verified the chain.
 class TaskVerifier final : public ExternalCertificateVerifier {
  public:
   TaskVerifier(std::string job, std::optional<SpiffeId> expected)
@@ -179,9 +179,9 @@ class TaskVerifier final : public ExternalCertificateVerifier {
   const std::optional<SpiffeId> expected_;
 };
 
-// This version of gRPC cannot be told to leave TLS 1.2 out. It uses these
-// ciphers for TLS 1.2 only, and they need a shared key, which is never set: so
-// no handshake of TLS 1.2 can succeed.
+// This version of gRPC has no option to disable TLS 1.2. These ciphers apply to
+// TLS 1.2 only and need a shared key. No shared key is ever set, so every
+// TLS 1.2 handshake fails.
 void DisableTls12() {
   setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", /*overwrite=*/1);
 }

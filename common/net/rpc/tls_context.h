@@ -18,11 +18,12 @@ class CertificateProviderInterface;
 
 namespace muster {
 
-// The PEM files by which a task proves its identity.
+// The PEM files with which a task proves its identity.
 struct TlsFiles {
-  std::string certificate;  // Of this task, followed by intermediate ones.
-  std::string key;          // The certificate's private key.
-  std::string ca;  // The authority that signs the certificates of the job.
+  // The certificate of this task, followed by intermediate certificates.
+  std::string certificate;
+  std::string key;  // The certificate's private key.
+  std::string ca;   // The authority that signs the certificates of the job.
 
   bool empty() const {
     return certificate.empty() && key.empty() && ca.empty();
@@ -34,22 +35,22 @@ struct TlsFiles {
 TlsFiles TlsFilesIn(const std::string& folder, absl::string_view role,
                     int index);
 
-// Mutual TLS between the tasks of a job. Both ends show a certificate of the
-// job's CA that names a task (SpiffeId). Host names play no part, since a task
-// may move to another host. TLS 1.3 only.
+// Mutual TLS between the tasks of a job. Both ends present a certificate that
+// the job's CA has signed and that names a task (SpiffeId). Host names are not
+// checked, since a task may move to another host. TLS 1.3 only.
 //
-// The files are read again when they change, within two seconds, so that
-// certificates can be replaced while the task runs. Connections that exist stay
-// as they are.
+// The files are read again within two seconds after they change, so that
+// certificates can be replaced while the task runs. Existing connections keep
+// the old certificate.
 //
 // Thread-safe.
 class TlsContext {
  public:
-  // Reads the files and checks that they fit each other.
+  // Reads the files and checks that they belong together.
   //   kNotFound         a file is missing
-  //   kInvalidArgument  a file holds no certificate or key; the key is of
-  //                     another certificate; the CA did not sign it, or it is
-  //                     not valid now; or it names no task
+  //   kInvalidArgument  a file holds no certificate or no key; the key belongs
+  //                     to another certificate; or the task's certificate is
+  //                     not signed by the CA, not valid now, or names no task
   static absl::StatusOr<std::unique_ptr<TlsContext>> Load(
       const TlsFiles& files);
 
@@ -57,13 +58,15 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // The task in this process' certificate, as it was at Load().
+  // Returns the task that this process' certificate named at Load().
   const SpiffeId& self() const { return self_; }
 
-  // For servers: connections come from tasks of the same job.
+  // Returns credentials for servers: they accept connections from tasks of the
+  // same job.
   std::shared_ptr<grpc::ServerCredentials> ServerCredentials() const;
 
-  // For channels: connections lead to this task of the same job.
+  // Returns credentials for channels: they connect to the given task of the
+  // same job only.
   std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
       absl::string_view peer_role, int peer_index) const;
 

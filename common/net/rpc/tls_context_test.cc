@@ -26,9 +26,9 @@ TEST(TlsContextTest, NamesTheFileThatIsMissing) {
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/tls.crt")));
 }
 
-// Ends the process while threads use OpenSSL, as gRPC's do in a handshake.
+// Exits while threads use OpenSSL, as gRPC's threads do in a handshake.
 [[noreturn]] void ExitAmongUsersOfOpenSsl() {
-  // Refers to the file that configures OpenSSL.
+  // Ensures that tls_context.cc, which configures OpenSSL, is linked.
   TlsContext::Load({}).IgnoreError();
   std::atomic<int> busy_count = 0;
   constexpr int kThreadCount = 4;

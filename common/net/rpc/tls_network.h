@@ -9,15 +9,15 @@
 namespace muster {
 
 struct TlsNetworkOptions {
-  // Tasks of one host and user that have authenticated each other with TLS then
-  // talk over Unix sockets, without encryption. Both ends must allow it.
+  // Tasks on one host that run as the same user authenticate each other over
+  // TLS, and then use Unix sockets without encryption. Both ends must allow it.
   bool local_connections = false;
 };
 
-// Returns a network whose servers and channels speak mutual TLS. A server
-// accepts calls of tasks of its own job only, each in its own name, and each of
-// the methods that its role may call (MayCall()). A channel connects only to
-// the task that its options name.
+// Returns a network whose servers and channels use mutual TLS. A server accepts
+// calls only from tasks of its own job, only if the call names the task of the
+// caller's certificate, and only to methods that the caller's role may call
+// (MayCall()). A channel connects only to the task that its options name.
 //
 // The network must outlive its servers.
 std::unique_ptr<Network> MakeTlsNetwork(std::unique_ptr<TlsContext> tls,

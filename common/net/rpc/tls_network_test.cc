@@ -1,5 +1,5 @@
-// Servers and channels over TLS: which callers are admitted, and what rotation
-// costs.
+// Servers and channels over TLS: which callers are admitted, and what happens
+// when certificates are replaced.
 #include "common/net/rpc/tls_network.h"
 
 #include <grpcpp/create_channel.h>
@@ -68,8 +68,8 @@ class TlsNetworkTest : public testing::Test {
     return MakeTlsNetwork(*std::move(tls));
   }
 
-  // A call by `caller`, whose certificate `authority` has signed, to the server
-  // as if it were `peer`.
+  // Calls the server as `caller`, with a certificate that `authority` signs.
+  // The channel expects the server to be `peer`.
   absl::Status Call(const CertificateAuthority& authority,
                     const SpiffeId& caller, absl::string_view method,
                     const std::string& claimed_type = "",
@@ -98,7 +98,8 @@ class TlsNetworkTest : public testing::Test {
                       caller.index, 5};
     return network->Connect(options);
   }
-  // A call by a client that accepts any server and has no certificate.
+  // Makes a call by a client that accepts any server. The client has no
+  // certificate if `files` is empty.
   grpc::StatusCode CallOfAStranger(const TlsFiles& files) {
     using grpc::experimental::FileWatcherCertificateProvider;
     grpc::experimental::TlsChannelCredentialsOptions options;
@@ -133,7 +134,8 @@ class TlsNetworkTest : public testing::Test {
     EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestPatience));
     return status.error_code();
   }
-  // The status of openssl(1) when it shakes hands with the server.
+  // Runs openssl(1) to make a handshake with the server, and returns its
+  // status.
   int OpenSsl(const std::string& arguments) {
     return std::system(
         absl::StrCat("openssl s_client -connect ", server_->address(),
@@ -160,8 +162,8 @@ class TlsNetworkTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-// Unlike an address, a name is sent to the server, which looks for its
-// certificate.
+// If the address is a name, the client sends the name to the server, and the
+// server looks for a certificate with this name.
 TEST_F(TlsNetworkTest, AServerWithoutACertificateOfItsNameWarnsOfNothing) {
   const int64_t warning_count = ReadRecentProblems().warning_count;
   ASSERT_OK_AND_ASSIGN(const auto server,
@@ -272,7 +274,7 @@ TEST_F(TlsNetworkTest, ReplacedFilesAreUsedWithoutARestart) {
   ASSERT_OK(WriteTaskFiles(*authority_, kPs, folder_));
   const absl::Time deadline = absl::Now() + kPatience;
   while (serial() == before) ASSERT_LT(absl::Now(), deadline);
-  // The connection from before still works, and new ones do.
+  // The old connection still works, and so do new ones.
   EXPECT_OK(channel->CallAndWait(kForWorkers, {"x", {}}, patient));
   EXPECT_OK(Connect(network.get(), kWorker)
                 ->CallAndWait(kForWorkers, {"x", {}}, patient));

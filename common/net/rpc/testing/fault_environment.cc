@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Runs before main() in every executable that links this file.
+// Reads MUSTER_FAULT before main() in every executable that links this file.
 [[maybe_unused]] const bool environment_was_read = [] {
   const char* const text = std::getenv("MUSTER_FAULT");
   if (text == nullptr || *text == '\0') return true;
