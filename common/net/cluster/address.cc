@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The limit of DNS.
+// Maximum length of a DNS name.
 constexpr size_t kHostLengthMax = 253;
 constexpr size_t kQuotedAddressLengthMax = 80;
 
@@ -104,7 +104,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
 }
 
 bool IsLoopbackHost(absl::string_view host) {
-  // "127.example" is a name.
+  // "127.example" is a name, not a loopback address.
   const bool is_number = std::all_of(host.begin(), host.end(), [](char c) {
     return absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '.';
   });

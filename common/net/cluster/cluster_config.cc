@@ -16,7 +16,7 @@ std::string RolesOf(const ClusterSpec& cluster) {
                        });
 }
 
-// "2 tasks (0 to 1)", or for a sparse role "tasks 1, 4".
+// Returns "2 tasks (0 to 1)", or for a sparse role "tasks 1, 4".
 std::string IndicesOf(const ClusterSpec& cluster, TaskType type) {
   const int count = cluster.task_count(type);
   if (cluster.sparse(type)) {
@@ -120,7 +120,8 @@ absl::Status CheckParameterServerCluster(const ClusterConfig& config) {
         config.cluster.ToString(),
         "; add \"ps\":[\"host:port\"], or train with another strategy"));
   }
-  // A server accepts any worker, and need not list workers that come and go.
+  // A parameter server accepts any worker. Its cluster need not list workers,
+  // which may join and leave.
   if (config.task.type == TaskType::kPs) return absl::OkStatus();
   if (!config.cluster.Has(TaskType::kWorker)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -19,8 +19,8 @@ struct ClusterConfig {
   // The only supported value.
   std::string rpc_layer = "grpc";
 
-  // Where the configuration was read: "TF_CONFIG", "--tf_config", ...; empty
-  // for none.
+  // Where the configuration was read: "TF_CONFIG", "--tf_config", ...; empty if
+  // there is none.
   std::string source;
 
   // True if there are no other tasks to connect to or wait for. An evaluator
@@ -53,7 +53,7 @@ std::string DescribeCluster(const ClusterConfig& config);
 
 namespace internal {
 
-// Returns kInvalidArgument with the message that the parts make.
+// Returns kInvalidArgument with the concatenated parts as its message.
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));

@@ -13,7 +13,8 @@
 namespace muster {
 namespace {
 
-// Of a pod, which has an address of its own.
+// Port of the task in a pod. Each pod has its own address, so all use the same
+// port.
 constexpr int kPodPort = 8888;
 constexpr absl::string_view kAuto = "auto";
 constexpr absl::string_view kTfConfig = "tf_config";

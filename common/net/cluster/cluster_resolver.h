@@ -18,23 +18,25 @@ struct ClusterSources {
   // --cluster_resolver: "auto", "tf_config", "slurm" or "kubernetes".
   std::string resolver = "auto";
   std::string cluster_tasks;  // --cluster_tasks, "chief=1,ps=1,worker=2"
-  int port_base = 8888;       // 0: one that depends on the engine.
+  int port_base = 8888;       // 0: a default that depends on the engine.
   std::string kubernetes_service;
-  std::string host_name;  // Of this machine.
+  std::string host_name;  // The name of this machine.
 };
 
-// Returns the cluster and this process's task. The first that applies decides:
+// Returns the cluster and this process's task, from the first source that
+// applies:
 //
 //   1. the host flags, if any is set
 //   2. --tf_config
 //   3. the resolver that --cluster_resolver names; for "auto"
 //      a. TF_CONFIG, if it is set; blank means a process that runs alone
 //      b. Slurm, in a process that srun has started
-//      c. Kubernetes, in a pod that is given --cluster_tasks
+//      c. Kubernetes, in a pod with --cluster_tasks
 //      d. a process that runs alone
 //
-//   kInvalidArgument  an unknown resolver, a port outside 1 to 65535,
-//                     --cluster_tasks where nothing uses it, or as the resolver
+//   kInvalidArgument  an unknown resolver, a port outside 1 to 65535, or
+//                     --cluster_tasks that no resolver uses; or the resolver
+//                     fails with this code
 absl::StatusOr<ClusterConfig> ResolveCluster(const ClusterSources& sources,
                                              EnvironmentLookup environment);
 

@@ -45,7 +45,7 @@ class ClusterResolverTest : public testing::Test {
 
 TEST_F(ClusterResolverTest, WithoutAnythingTheProcessRunsAlone) {
   EXPECT_EQ(Source(), "");
-  // Pods run other things, too.
+  // A pod without --cluster_tasks may run any other program.
   EnterPod();
   EXPECT_EQ(Source(), "");
 }

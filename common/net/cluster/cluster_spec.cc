@@ -58,7 +58,7 @@ absl::Status NormalizeAddresses(TaskType type, JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Normalizes the names of this machine.
+// Returns `address` with "localhost" replaced by 127.0.0.1.
 std::string PlaceOf(const std::string& address) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok() || parsed->host != "localhost") return address;
@@ -82,8 +82,8 @@ absl::Status CheckNoAddressTwice(const std::map<TaskType, JobSpec>& jobs) {
   return absl::OkStatus();
 }
 
-// localhost is a different machine on every host, so the tasks of such a
-// cluster would wait for themselves.
+// localhost is a different machine on every host. If a cluster mixes it with
+// other hosts, tasks on other hosts connect to the wrong machine and wait.
 absl::Status CheckNoLoopbackBesideOthers(
     const std::map<TaskType, JobSpec>& jobs) {
   std::optional<std::string> loopback;

@@ -16,7 +16,7 @@ struct JobSpec {
   std::map<int, std::string> addresses;  // "host:port"
 
   // True if given as a map: the role may have more tasks than listed, such as
-  // workers that come and go.
+  // workers that join and leave.
   bool sparse = false;
 
   bool operator==(const JobSpec&) const = default;

@@ -43,8 +43,8 @@ class CoordinatorWait {
   absl::StatusOr<std::string> Look(bool is_alone, int lost_count,
                                    absl::Time now);
 
-  // When to call Look() again if nothing changes; the infinite future while
-  // there is a coordinator.
+  // Returns the time to call Look() again if nothing changes;
+  // absl::InfiniteFuture() if a coordinator is connected.
   absl::Time next_look() const;
 
  private:

@@ -17,7 +17,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kNamesMax = 65536;
-// Numbers of more digits do not fit into 64 bits.
+// Numbers of at most this many digits fit into 64 bits.
 constexpr size_t kDigitsMax = 18;
 
 absl::Status BadHostlist(absl::string_view part, absl::string_view problem) {
@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<std::string>> ExpandRanges(
   return numbers;
 }
 
-// Replaces `names` by each of them followed by each of `suffixes`.
+// Replaces `names` with all combinations of a name and a suffix.
 absl::Status Append(const std::vector<std::string>& suffixes,
                     absl::string_view entry, std::vector<std::string>* names) {
   if (names->size() * suffixes.size() > kNamesMax) {

@@ -17,9 +17,9 @@ namespace muster {
 //
 // Numbers have at least as many digits as the first number of their range.
 //
-//   kInvalidArgument  a bracket without its partner, an empty name or range, a
-//                     range that is no pair of ascending numbers, or more than
-//                     65,536 names; the message has the part of the list
+//   kInvalidArgument  an unmatched bracket, an empty name or range, a range
+//                     that is not a pair of ascending numbers, or more than
+//                     65,536 names; the message quotes the part of the list
 absl::StatusOr<std::vector<std::string>> ExpandHostlist(absl::string_view list);
 
 }  // namespace muster

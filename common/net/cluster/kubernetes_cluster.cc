@@ -21,7 +21,7 @@ using internal::Invalid;
 
 constexpr char kCompletionIndex[] = "JOB_COMPLETION_INDEX";
 
-// NAME-ROLE-INDEX, or NAME-ROLE-0-INDEX in a JobSet, in parts.
+// The parts of a host name NAME-ROLE-INDEX, or NAME-ROLE-0-INDEX in a JobSet.
 struct PodName {
   std::string name;
   TaskId task;
@@ -73,12 +73,13 @@ absl::StatusOr<int> IndexOf(absl::string_view host_name,
 
 absl::StatusOr<PodName> ParsePodName(absl::string_view host,
                                      EnvironmentLookup environment) {
-  // With setHostnameAsFQDN the name has a domain.
+  // With setHostnameAsFQDN the host name includes the domain.
   const absl::string_view host_name = host.substr(0, host.find('.'));
   absl::string_view rest = host_name;
   PodName pod;
   ASSIGN_OR_RETURN(pod.task.index, IndexOf(host_name, &rest, environment));
-  // A JobSet numbers the Jobs of a role, of which there is one.
+  // In a JobSet the name also has the index of the Job within the role. Each
+  // role has one Job, so this index must be 0.
   if (const std::optional<int> job = ConsumeIndex(&rest); job.has_value()) {
     if (*job != 0) {
       return Invalid("the host name is \"", host_name,

@@ -10,22 +10,24 @@
 
 namespace muster {
 
-// The options of a pod beside its host name.
+// The options of a pod.
 struct KubernetesOptions {
-  RoleCounts roles;       // Not empty: a pod cannot count the others.
-  std::string service;    // The headless Service. Empty: NAME of the host name.
-  int port = 8888;        // Of every task.
-  std::string host_name;  // Of this pod.
+  // The roles of the cluster. Required, because a pod cannot count other pods.
+  RoleCounts roles;
+  // The headless Service; if empty, NAME of the host name.
+  std::string service;
+  int port = 8888;        // The port of every task.
+  std::string host_name;  // The host name of this pod.
 };
 
 // True in a container of a Kubernetes pod.
 bool IsInKubernetesPod(EnvironmentLookup environment);
 
 // Derives the cluster and this pod's task from its host name, NAME-ROLE-INDEX,
-// which a StatefulSet or an Indexed Job called NAME-ROLE gives its pods. Where
-// the pod sets its host name itself, as NAME-ROLE, an Indexed Job still gives
-// the index in JOB_COMPLETION_INDEX. A JobSet called NAME makes the host name
-// NAME-ROLE-0-INDEX of a replicated job called ROLE.
+// which a StatefulSet or an Indexed Job called NAME-ROLE gives its pods. If the
+// pod specification sets the host name to NAME-ROLE, the index is that of the
+// Indexed Job in JOB_COMPLETION_INDEX. In a JobSet called NAME, pods of a
+// replicated job called ROLE have the host name NAME-ROLE-0-INDEX.
 //
 //   host name demo-worker-1 and chief=1,ps=1,worker=2:
 //     chief     demo-chief-0.demo:8888
@@ -38,9 +40,9 @@ bool IsInKubernetesPod(EnvironmentLookup environment);
 // are ready.
 //
 //   kInvalidArgument  there are no roles, the host name has no role or index,
-//                     JOB_COMPLETION_INDEX contradicts it, or this task is not
-//                     among `roles`; the message names the variable or flag,
-//                     its value and what was expected
+//                     JOB_COMPLETION_INDEX contradicts the host name, or this
+//                     task is not among `roles`; the message names the variable
+//                     or flag, its value and what was expected
 absl::StatusOr<ClusterConfig> ResolveKubernetesCluster(
     const KubernetesOptions& options, EnvironmentLookup environment);
 

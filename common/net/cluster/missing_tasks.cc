@@ -27,7 +27,7 @@ MissingTasks::MissingTasks(const ClusterSpec& cluster,
     Peer& peer = peers_[task];
     peer.address = cluster.Address(task).value_or("address unknown");
     peer.reason = "no answer yet";
-    // Starts the lookup that the first report tells of.
+    // Starts the lookup, whose outcome the first report contains.
     if (options_.names != nullptr) options_.names->Trouble(peer.address);
   }
   absl::MutexLock lock(&mutex_);
@@ -58,7 +58,7 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   absl::MutexLock lock(&mutex_);
   const auto it = peers_.find(task);
   if (it == peers_.end()) return;
-  // The line already names the task.
+  // Removes the task from the reason, because each line names it already.
   absl::ConsumePrefix(
       &reason, absl::StrCat(task.ToString(), " (", it->second.address, "): "));
   it->second.reason = std::string(reason.substr(0, kReasonLengthMax));

@@ -19,7 +19,7 @@
 
 namespace muster {
 
-// The tasks that a start is waiting for, and why.
+// The tasks that this task waits for when it starts, and why each is missing.
 //
 // The code that connects to the peers calls MarkMissing() and MarkPresent()
 // with the outcome of each attempt; one thread calls Await(). This class does
@@ -39,10 +39,10 @@ class MissingTasks {
     // The maximum number of tasks named in a line; the rest are counted. The
     // error at the deadline names all.
     int named_tasks_max = 8;
-    // Asked what keeps the names of missing tasks from being resolved, which
-    // then replaces the reason. Borrowed; null to ask no task.
+    // If the name of a missing task cannot be resolved, the answer of this
+    // lookup replaces the reason. Borrowed; null for no lookups.
     NameLookup* names = nullptr;
-    // Await() does not wait for more workers than these; 0: for all.
+    // The number of workers that Await() waits for; 0 for all workers.
     int worker_count_min = 0;
   };
 
@@ -59,28 +59,30 @@ class MissingTasks {
 
   void MarkPresent(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `reason` is the error of the last attempt, such as "connection refused". A
-  // present task may become missing again.
+  // `reason` is the error of the last attempt to connect, such as "connection
+  // refused". A present task may become missing again.
   void MarkMissing(TaskId task, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `task`, which is missing, is connected to another coordinator: a worker
-  // from the start on, a server when the other one trains. Await() ends with
-  // the `error` of a worker if there is a server, too. It ends with that of a
-  // server if a worker is present, which the other coordinator needs.
+  // Reports that a missing task is connected to another coordinator. Workers
+  // are connected to it from its start, and parameter servers once it trains.
+  // Await() fails if a parameter server is taken, and in addition a worker is
+  // either taken or present: it returns the worker's `error` if a worker is
+  // taken, and otherwise the server's.
   void MarkTaken(TaskId task, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends Await() with `error`: a shutdown, or a peer with another cluster
-  // configuration. The first error is kept.
+  // Makes Await() return `error`, such as a shutdown, or a peer with another
+  // cluster configuration. The first error is kept.
   void Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until no task is missing, but for workers beyond
-  // Options::worker_count_min. Calls `report` on this thread, without a
-  // lock, at every report interval, with a line such as "waiting for worker 1
+  // Blocks until no task is missing, except workers beyond
+  // Options::worker_count_min. At every report interval, calls `report` on this
+  // thread, without a lock, with a line such as "waiting for worker 1
   // (localhost:20001: connection refused), 5 s".
-  //   kDeadlineExceeded  names all missing tasks, and why
-  //   any                the error passed to Fail()
+  //   kDeadlineExceeded  tasks are still missing at `deadline`; names all of
+  //                      them with the reasons
+  //   any                the error passed to Fail() or MarkTaken()
   absl::Status Await(absl::Time deadline,
                      absl::FunctionRef<void(absl::string_view line)> report)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -97,7 +99,7 @@ class MissingTasks {
     std::string address;
     std::string reason;
     bool present = false;
-    absl::Status taken;  // Not OK: by another coordinator.
+    absl::Status taken;  // Not OK if connected to another coordinator.
   };
 
   bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -106,7 +108,7 @@ class MissingTasks {
     return missing_count_ == unneeded_count || !failure_.ok();
   }
   void FailIfTaken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds to the number of missing tasks.
+  // Adds `change` to the number of missing tasks.
   void Count(TaskId task, int change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string DescribeLocked(int named_tasks_max) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);

@@ -88,7 +88,7 @@ TEST_F(MissingTasksTest, DeadlineErrorNamesAllTasks) {
                          " worker 1 (localhost:20001: no answer yet); ")));
 }
 
-// Is at the end of each wait at once.
+// A clock on which each wait reaches its deadline at once.
 class HastyClock final : public Clock {
  public:
   absl::Time Now() override { return now_; }

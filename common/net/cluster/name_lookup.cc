@@ -14,9 +14,9 @@
 namespace muster {
 namespace {
 
-// As often as channels resolve the name of a peer that is away.
+// Channels resolve the name of an unreachable peer at the same interval.
 constexpr absl::Duration kLookupInterval = absl::Milliseconds(500);
-// A resolver that answers does so within this time.
+// A lookup that takes longer is reported. A working resolver answers faster.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
 bool IsIpAddress(const std::string& host) {

@@ -14,40 +14,42 @@
 
 namespace muster {
 
-// Finds out whether the system's resolver knows the host name of a peer, so
-// that a wait for a name can be told from a wait for a process. Channels
-// resolve names themselves and report nothing until the resolver has answered,
-// which takes many seconds where a DNS server is silent.
+// Finds out whether the system's resolver can resolve the host name of a peer,
+// so that logs distinguish a wait for a name from a wait for a process.
+// Channels resolve names themselves and report nothing until the resolver has
+// answered. This takes many seconds if a DNS server does not answer.
 //
 // Thread-safe.
 class NameLookup {
  public:
-  // Resolves a host name, and may block. Returns the resolver's error; empty if
-  // the name is known.
+  // Resolves a host name. May block. Returns the resolver's error; empty if the
+  // name is known.
   using Resolve = std::function<std::string(const std::string& host)>;
 
   // `clock` is borrowed and must outlive this object and its lookups.
   NameLookup(Resolve resolve, Clock* clock);
 
-  // getaddrinfo(3), in real time. Lives as long as the process.
+  // Returns a lookup that uses getaddrinfo(3) and the real clock. It lives as
+  // long as the process.
   static NameLookup* OfSystem();
 
-  // Returns what keeps the host of `address`, "host:port", from being reached:
-  // "the name h1 is still being looked up, after 4 s" or "the name h1 is not
-  // known: Name or service not known". Empty for IP addresses, for names that
-  // are known, and in the first second of a lookup.
+  // Returns why the host of `address` ("host:port") cannot be reached: "the
+  // name h1 is still being looked up, after 4 s" or "the name h1 is not known:
+  // Name or service not known". Empty for IP addresses, for names that are
+  // known, and in the first second of a lookup.
   //
-  // Does not block: starts a lookup on a thread of its own if none is under way
-  // and the last one is older than 500 ms.
+  // Does not block: starts a lookup on a separate thread if no lookup of this
+  // host is in progress and the last one is older than 500 ms.
   std::string Trouble(absl::string_view address);
 
  private:
   struct Lookup {
     absl::Time start;
-    absl::Time end = absl::InfiniteFuture();  // While it is under way.
+    absl::Time end = absl::InfiniteFuture();  // Infinite while in progress.
     std::string error;
   };
-  // The threads share it: one that hangs in the resolver is not waited for.
+  // Shared with the lookup threads, which may outlive this object: the
+  // destructor does not wait for a thread that hangs in the resolver.
   struct State {
     absl::Mutex mutex;
     std::map<std::string, Lookup> lookups ABSL_GUARDED_BY(mutex);

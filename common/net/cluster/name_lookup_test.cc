@@ -12,7 +12,7 @@ namespace {
 
 class NameLookupTest : public testing::Test {
  protected:
-  // The resolver's answer once it is released.
+  // Blocks until LetAnswer() is called, and returns its answer.
   std::string Resolve() {
     absl::MutexLock lock(&mutex_);
     ++running_count_;
@@ -37,7 +37,9 @@ class NameLookupTest : public testing::Test {
             +[](int* count) { return *count == 1; }, &running_count_),
         kTestPatience));
   }
-  // The lookup's thread stores the answer after Resolve() has returned.
+  // Blocks until Trouble() returns a text (if `is_wanted`) or none. Needed
+  // because the lookup's thread stores the answer only after Resolve() has
+  // returned.
   std::string AwaitTrouble(bool is_wanted) {
     std::string trouble;
     EXPECT_TRUE(AwaitTrue([&] {

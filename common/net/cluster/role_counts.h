@@ -22,11 +22,11 @@ struct RoleCount {
 // processes. Each role occurs at most once.
 using RoleCounts = std::vector<RoleCount>;
 
-// The highest number of tasks of a cluster that an engine can describe.
+// Maximum number of tasks of a cluster that an engine starts.
 inline constexpr int kClusterTasksMax = 65536;
 
-// Parses "chief=1,ps=2,worker=4". Roles with 0 tasks are left out; a blank text
-// gives no roles.
+// Parses "chief=1,ps=2,worker=4". Omits roles with 0 tasks. Returns no roles
+// for a blank text.
 //   kInvalidArgument  an unknown role, a role that occurs twice, a count that
 //                     is not a whole number or is too high
 absl::StatusOr<RoleCounts> ParseRoleCounts(absl::string_view text);

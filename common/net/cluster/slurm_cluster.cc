@@ -34,8 +34,8 @@ constexpr char kReservedPorts[] = "SLURM_STEP_RESV_PORTS";
 constexpr char kJobId[] = "SLURM_JOB_ID";
 constexpr char kStepId[] = "SLURM_STEP_ID";
 
-// Below the ports that the system gives to outgoing connections. The batch
-// script of `launch --slurm` looks for free ports in the same ranges.
+// All ranges lie below the ports that the system uses for outgoing connections.
+// The batch script of `launch --slurm` looks for free ports in the same ranges.
 constexpr int kFirstPort = 20000;
 constexpr int kRangeWidth = 128;
 constexpr uint64_t kRangeCount = 99;
@@ -45,7 +45,7 @@ constexpr int kPortWithoutJob = 8888;
 // Where a rank runs.
 struct Place {
   int node_index = 0;
-  int local_index = 0;  // Among the ranks of that node.
+  int local_index = 0;  // The index among the ranks of that node.
 };
 
 absl::StatusOr<std::string> Text(const char* name,
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<int>> ParseTasksPerNode(absl::string_view text) {
   return counts;
 }
 
-// Returns the place of each rank, where ranks fill one node after the other.
+// Returns the place of each rank. Ranks fill one node after the other.
 absl::StatusOr<std::vector<Place>> PlacesOfRanks(
     size_t node_count, EnvironmentLookup environment) {
   ASSIGN_OR_RETURN(const std::string text, Text(kTasksPerNode, environment));
@@ -163,7 +163,8 @@ absl::StatusOr<int> FirstReservedPort(absl::string_view text, int needed) {
                  ", or choose ports with --port_base");
 }
 
-// The port of the first task of each host, if the user has not chosen one.
+// Returns the port of the first task of each host, for users who have not
+// chosen one.
 absl::StatusOr<int> ChoosePortBase(const std::vector<Place>& places,
                                    EnvironmentLookup environment) {
   if (const char* const reserved = environment(kReservedPorts);

@@ -11,19 +11,21 @@ namespace muster {
 // True in a process that srun(1) has started.
 bool IsInSlurmStep(EnvironmentLookup environment);
 
-// Derives the cluster and this process's task from what srun(1) sets:
+// Derives the cluster and this process's task from the variables that srun(1)
+// sets:
 //
 //   SLURM_STEP_NODELIST        "node[0-3]": the hosts
 //   SLURM_STEP_TASKS_PER_NODE  "2(x3),1": how many tasks each host has
 //   SLURM_STEP_NUM_TASKS       "7": their sum
 //   SLURM_PROCID               "4": the rank of this process
 //   SLURM_NODEID, SLURM_LOCALID  "2", "0": the host of this process and its
-//                                place there, where they are set
+//                                index on this host; optional
 //
-// Ranks take the roles in the order of `roles`: with ps=1,worker=2 rank 0 is
-// ps 0. Without roles every rank is a worker, and a single rank runs alone. The
-// k-th task of a host has the port `port_base` + k. If that is 0, the first
-// port is one that other jobs of the host hardly have:
+// Ranks are assigned to roles in the order of `roles`: with ps=1,worker=2 rank
+// 0 is ps 0. Without roles every rank is a worker, and a single rank runs
+// alone. Task k of a host, counted from 0, has the port `port_base` + k. If
+// `port_base` is 0, the first port is one that other jobs on the host are
+// unlikely to use:
 //
 //   SLURM_STEP_RESV_PORTS      "12000-12003": what srun --resv-ports reserved
 //   SLURM_JOB_ID, SLURM_STEP_ID  otherwise choose one of the ranges of 128
@@ -31,12 +33,11 @@ bool IsInSlurmStep(EnvironmentLookup environment);
 //
 // Equivalent to: tf.distribute.cluster_resolver.SlurmClusterResolver.
 //
-//   kInvalidArgument  a variable is not set or is invalid, `roles` has
-//                     another number of tasks than the step, fewer ports are
-//                     reserved than a host has tasks, or the step places
-//                     its tasks in another order than block by block; the
-//                     message names the variable, its value and what was
-//                     expected
+//   kInvalidArgument  a variable is not set or is invalid, `roles` and the step
+//                     have different numbers of tasks, fewer ports are reserved
+//                     than a host has tasks, or the step does not use
+//                     --distribution=block; the message names the variable, its
+//                     value and what was expected
 absl::StatusOr<ClusterConfig> ResolveSlurmCluster(
     const RoleCounts& roles, int port_base, EnvironmentLookup environment);
 

@@ -29,7 +29,7 @@ class SlurmClusterTest : public testing::Test {
                                          HasSubstr(reason)));
   }
 
-  // As srun -N4 -n5 sets them in the task of rank 2.
+  // The variables that srun -N4 -n5 sets for the task of rank 2.
   std::map<std::string, std::string> variables_ = {
       {"SLURM_STEP_NODELIST", "node[0-3]"},
       {"SLURM_STEP_TASKS_PER_NODE", "2,1(x3)"},
@@ -169,7 +169,7 @@ TEST_F(SlurmClusterTest, OnlyTasksOfSrunAreInAStep) {
     });
   };
   EXPECT_TRUE(in_step());
-  // As in a batch script.
+  // A batch script has no SLURM_STEP_NUM_TASKS.
   variables_.erase("SLURM_STEP_NUM_TASKS");
   EXPECT_FALSE(in_step());
 }

@@ -27,7 +27,7 @@ using internal::Invalid;
 
 using Json = nlohmann::json;
 
-// Linux allows less in one environment variable.
+// Linux limits one environment variable to less than this.
 constexpr size_t kTextLengthMax = size_t{1} << 20;
 constexpr size_t kExcerptLengthMax = 32;
 constexpr int kIndexMax = 1'000'000;

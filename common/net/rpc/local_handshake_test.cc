@@ -35,8 +35,8 @@ FileDescriptor Connect(const std::string& endpoint, absl::string_view says) {
   return connected;
 }
 
-// Returns true if this process can switch to the user nobody: root can, unless
-// it runs in a sandbox without other users.
+// Returns true if this process can switch to another user: root can, unless it
+// runs in a sandbox without other users.
 bool CanBecomeNobody() {
   const pid_t pid = fork();
   if (pid == 0) _exit(setuid(kNobody) == 0 ? 0 : 1);
@@ -44,7 +44,7 @@ bool CanBecomeNobody() {
   return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// Runs `work` in a process of the user nobody.
+// Runs `work` in a process of another user.
 template <typename Work>
 void RunAsNobody(Work work) {
   const pid_t pid = fork();
