@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNanosPerMicro = 1000;
 
-// As a JSON string.
+// Returns `text` as a JSON string.
 std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false,
                                    nlohmann::json::error_handler_t::replace);
@@ -29,7 +29,7 @@ int64_t EarliestStart(const std::vector<TaskTrace>& tasks) {
   return earliest == std::numeric_limits<int64_t>::max() ? 0 : earliest;
 }
 
-// One event a line.
+// Collects JSON events, one per line.
 class EventList {
  public:
   void Add(const std::string& event) {

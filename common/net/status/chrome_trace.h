@@ -14,7 +14,7 @@ namespace proto {
 class TraceResponse;
 }  // namespace proto
 
-// The spans of one task on the clock of another.
+// The spans of one task, and how its clock compares with that of the trace.
 struct TaskTrace {
   std::string task;                                   // "worker 1"
   std::shared_ptr<const proto::TraceResponse> spans;  // Not null.
@@ -24,15 +24,16 @@ struct TaskTrace {
   int64_t clock_error_ns = 0;
 };
 
-// Returns whether the lists of `spans` fit each other.
-//   kDataLoss  they do not
+// Checks that the lists of `spans` are consistent.
+//   kDataLoss  the lists differ in length, or an index of a name is out of
+//              range
 absl::Status CheckSpans(const proto::TraceResponse& spans);
 
 // Returns a trace in Chrome's JSON format, which chrome://tracing and Perfetto
 // open: a process for each task, a row for each of its threads, times in
 // microseconds since the earliest span. Spans that overlap others of their
 // thread are async events. `otherData` has, by task, `clock_offset_us`,
-// `clock_error_us` and `dropped_spans`. The spans pass CheckSpans().
+// `clock_error_us` and `dropped_spans`. The spans must pass CheckSpans().
 //
 // Format:
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes a header that has files as string literals: k_status_css for status.css.
+# Writes a header that contains files as string literals: k_status_css for status.css.
 #
 #   embed_page.sh FILE... > page_files.h
 set -euo pipefail

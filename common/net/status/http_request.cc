@@ -37,7 +37,8 @@ bool IsHeaderValue(absl::string_view text) {
   });
 }
 
-// The targets of requests to servers that are no proxies: RFC 9112, 3.2.1.
+// The form of request targets that clients send to servers other than proxies:
+// RFC 9112, 3.2.1.
 bool IsOriginForm(absl::string_view target) {
   return absl::StartsWith(target, "/") &&
          std::all_of(target.begin(), target.end(),
@@ -53,7 +54,8 @@ absl::Status ParseRequestLine(absl::string_view line, HttpRequest* request) {
   }
   request->method = std::string(words[0]);
   const absl::string_view target = words[1];
-  // Other methods have other targets, and are refused for what they are.
+  // The targets of other methods have other forms. The server refuses these
+  // methods later.
   const bool is_read = request->method == "GET" || request->method == "HEAD";
   if (is_read && !IsOriginForm(target)) {
     return absl::InvalidArgumentError("expected a path");
@@ -146,7 +148,7 @@ bool IsOwnHost(absl::string_view host_header, absl::string_view host,
       absl::EqualsIgnoreCase(*name, host)) {
     return true;
   }
-  // No name can be made to resolve to an address that is written out.
+  // DNS rebinding needs a name, so literal IP addresses are safe.
   if (IsIpAddress(*name)) return IsLoopbackHost(*name) || !IsLoopbackHost(host);
   return std::any_of(names.begin(), names.end(), [&name](const auto& own) {
     return absl::EqualsIgnoreCase(*name, own);

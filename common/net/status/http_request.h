@@ -14,7 +14,7 @@ struct HttpRequest {
   std::string method;
   std::string path;           // Without the query.
   std::string host;           // The Host header; empty if there is none.
-  std::string authorization;  // The Authorization header, likewise.
+  std::string authorization;  // The Authorization header; empty if none.
   bool has_body = false;
 };
 
@@ -22,18 +22,17 @@ struct HttpRequest {
 inline constexpr absl::string_view kHttpHeadEnd = "\r\n\r\n";
 
 // Parses the head of a request, up to its kHttpHeadEnd, which may be missing.
-//   kInvalidArgument  it is malformed: not HTTP/1.0 or 1.1, a folded or
-//   repeated
-//                     header, or control characters
+//   kInvalidArgument  the head is malformed: not HTTP/1.0 or 1.1, a folded or
+//                     repeated header, or control characters
 // RFC: https://www.rfc-editor.org/rfc/rfc9112
 absl::StatusOr<HttpRequest> ParseHttpRequest(absl::string_view head);
 
 // True for IPv4 addresses, and for IPv6 addresses without brackets.
 bool IsIpAddress(absl::string_view host);
 
-// True if `host_header` ("localhost:8080", "[::1]:80") is an address by which a
-// server on `host` may be reached: on a loopback address another loopback
-// address, elsewhere any IP address; "localhost", `host`, or one of `names`.
+// True if `host_header` ("localhost:8080", "[::1]:80") may address a server on
+// `host`. Accepts "localhost", `host`, each of `names`, and IP addresses: only
+// loopback addresses if `host` is one, otherwise all.
 bool IsOwnHost(absl::string_view host_header, absl::string_view host,
                const std::vector<std::string>& names);
 

@@ -40,7 +40,7 @@
 namespace muster {
 namespace {
 
-// For the page and its own files, and nothing else.
+// Allow the page to load its own files only.
 constexpr absl::string_view kSecurityHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; "
     "style-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -51,11 +51,11 @@ constexpr absl::string_view kSecurityHeaders =
     "Referrer-Policy: no-referrer\r\n"
     "Cache-Control: no-store\r\n";
 
-// Also for what a client sends in vain, which is read before the connection is
-// closed: closing resets a connection with unread bytes, and the answer is
-// lost.
+// How long the server waits for clients when it shuts down, and how long it
+// reads from a client after it has sent the answer. Closing a connection with
+// unread bytes would reset it, and the client would lose the answer.
 constexpr absl::Duration kEndTimeout = absl::Seconds(1);
-// Without free descriptors.
+// Pause before the next accept() if there are no free file descriptors.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 constexpr int kAcceptsPerTurnMax = 64;
 constexpr int kPublicThreadCount = 2;
@@ -102,8 +102,8 @@ std::string Serialize(const HttpResponse& response, bool with_body) {
   return text;
 }
 
-// Returns a listening socket. "localhost" is the IPv4 address, and "::" has the
-// IPv4 addresses as well.
+// Returns a listening socket. "localhost" means 127.0.0.1, and "::" includes
+// the IPv4 addresses.
 absl::StatusOr<FileDescriptor> Listen(const std::string& host, int port) {
   const std::string address = host == "localhost" ? "127.0.0.1" : host;
   addrinfo hints = {};
@@ -148,22 +148,22 @@ absl::StatusOr<int> PortOf(const FileDescriptor& fd) {
                    : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// What one client has sent and is sent.
+// A connection of one client: its request or its answer.
 struct Connection {
   enum class State {
-    kReceiving,  // The head of the request.
-    kWaiting,    // Until fewer other pages are read and sent.
-    kReading,    // The page, on another thread.
-    kSending,    // The answer.
-    kDraining,   // What the client still sends, until it closes.
+    kReceiving,  // Receives the head of the request.
+    kWaiting,    // Waits until fewer other pages are read and sent.
+    kReading,    // Another thread reads the page.
+    kSending,    // Sends the answer.
+    kDraining,   // Discards further bytes until the client closes.
   };
 
   FileDescriptor fd;
   absl::Time deadline;
   State state = State::kReceiving;
-  std::string bytes;  // Received, or else to be sent.
+  std::string bytes;  // The request, or the answer if kSending.
   size_t sent_bytes = 0;
-  const HttpPage* page = nullptr;  // When the request is valid.
+  const HttpPage* page = nullptr;  // Set once the request is valid.
   bool with_body = true;
   bool counts_as_answer = false;  // Towards Options::answer_count_max.
 };
@@ -190,7 +190,7 @@ class HttpServer::Implementation {
     loop_.join();
   }
 
-  // Returns the port.
+  // Starts the server and returns its port.
   absl::StatusOr<int> Start() {
     ASSIGN_OR_RETURN(listen_fd_, Listen(options_.host, options_.port));
     ASSIGN_OR_RETURN(const int port, PortOf(listen_fd_));
@@ -233,7 +233,8 @@ class HttpServer::Implementation {
     }
   }
 
-  // Closes what is not being answered, if the server ends.
+  // If the server is to end, stops listening, closes the connections without a
+  // valid request, and returns true.
   bool BeginEnd() {
     {
       absl::MutexLock lock(&mutex_);
@@ -284,7 +285,7 @@ class HttpServer::Implementation {
       if (!fd.is_open()) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         const bool is_none = errno == EAGAIN || errno == EWOULDBLOCK;
-        // Without descriptors.
+        // There are no free file descriptors.
         if (!is_none && !CloseOldest()) next_accept_ = now + kAcceptPause;
         if (is_none) return;
         continue;
@@ -298,8 +299,8 @@ class HttpServer::Implementation {
     }
   }
 
-  // Prefers clients that have sent no whole request. False if all pages are
-  // being read.
+  // Closes the oldest connection, preferably one without a complete request.
+  // Returns false if pages are being read for all connections.
   bool CloseOldest() {
     auto oldest = std::find_if(connections_.begin(), connections_.end(),
                                [](const auto& entry) {
@@ -321,7 +322,8 @@ class HttpServer::Implementation {
     connections_.erase(connection);
   }
 
-  // Does what can be done without waiting. False if the connection is over.
+  // Advances the connection as far as possible without blocking. Returns false
+  // if it must be closed.
   bool Advance(uint64_t id, Connection& connection, absl::Time now) {
     if (connection.state == State::kReceiving) Receive(id, connection, now);
     if (connection.state == State::kWaiting) {
@@ -370,7 +372,7 @@ class HttpServer::Implementation {
     Dispatch(id, connection, now);
   }
 
-  // Requires that the whole head of the request has been received.
+  // Handles a request whose head has been received completely.
   void Dispatch(uint64_t id, Connection& connection, absl::Time now) {
     const absl::string_view bytes = connection.bytes;
     const absl::StatusOr<HttpRequest> request = ParseHttpRequest(
@@ -387,7 +389,7 @@ class HttpServer::Implementation {
       return Read(id, connection, &public_threads_);
     }
     connection.state = State::kWaiting;
-    // Longer than a client that reads nothing keeps its place.
+    // Longer than a client that does not read its answer can occupy a slot.
     connection.deadline = now + 2 * options_.timeout;
   }
 
@@ -450,7 +452,8 @@ class HttpServer::Implementation {
     connection.deadline = now + options_.timeout;
   }
 
-  // False if the client has closed the connection.
+  // Sends as much of the answer as possible without blocking. Returns false if
+  // the client has closed the connection.
   bool SendSome(Connection& connection) {
     absl::string_view left = connection.bytes;
     left.remove_prefix(connection.sent_bytes);
@@ -471,7 +474,8 @@ class HttpServer::Implementation {
     return true;
   }
 
-  // False if the client has closed the connection.
+  // Discards received bytes. Returns false if the client has closed the
+  // connection.
   static bool Drain(const Connection& connection) {
     char buffer[4096];
     const ssize_t count = recv(connection.fd.get(), buffer, sizeof(buffer), 0);
@@ -486,7 +490,7 @@ class HttpServer::Implementation {
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<ReadPage> read_pages_ ABSL_GUARDED_BY(mutex_);
 
-  // The rest belongs to the loop's thread.
+  // The following fields are used by the loop's thread only.
   const FileDescriptor wake_fd_;
   FileDescriptor listen_fd_;
   absl::Time next_accept_ = absl::InfinitePast();

@@ -30,17 +30,18 @@ struct HttpPage {
 
 // Serves read-only pages over HTTP/1.1, for people, probes and scrapers.
 //
-// One thread exchanges bytes with all clients, so that those that are silent or
-// slow delay no other. Public pages, which probes read, have threads of their
-// own and do not wait for other pages.
+// One thread exchanges bytes with all clients without blocking, so that silent
+// or slow clients do not delay others. Public pages, which probes read, have
+// separate threads and do not wait for other pages.
 //
-// A client's use of resources is bounded: the size of a request, the time
-// to send it and to read the answer, and the number of connections, of which a
-// new one replaces the oldest that has sent no whole request. Only GET
+// The resources of clients are bounded: the size of a request, the time to send
+// it and to read the answer, and the number of connections. At the maximum, a
+// new connection replaces the oldest one without a complete request. Only GET
 // and HEAD of a known path are answered. Each request must name this server in
-// its Host header, so that a web page of another origin cannot read the pages
+// its Host header. Otherwise a web page of another origin could read the pages
 // through a name that it resolves to this address (DNS rebinding). Answers
-// carry headers that forbid browsers to cache, frame, or load anything else.
+// have headers that forbid browsers to cache or frame them, or to load anything
+// from elsewhere.
 //
 //   400  the request is malformed, too large, or has no Host header
 //   401  the page requires the token ("Authorization: Bearer TOKEN")
@@ -56,34 +57,35 @@ class HttpServer {
  public:
   struct Options {
     // "localhost", or an IP address of this machine; "0.0.0.0" or "::" for all
-    // of them.
+    // its addresses.
     std::string host = "localhost";
     int port = 0;  // 0 selects a free port.
-    // If not empty, pages that are not public require it. Required if `host` is
-    // not a loopback address.
+    // If not empty, requests for pages that are not public must contain this
+    // token. Must not be empty if `host` is not a loopback address.
     std::string token;
-    // Names that requests may address the server by, in addition to IP
-    // addresses, "localhost" and `host`.
+    // Names of the server in Host headers, in addition to IP addresses,
+    // "localhost" and `host`.
     std::vector<std::string> names;
     int connection_count_max = 256;
-    // Pages that are not public and are being read or sent at the same time.
-    // Further requests wait.
+    // Maximum number of pages that are read or sent at the same time, not
+    // counting public ones. Further requests wait.
     int answer_count_max = 8;
-    // For a request to arrive, and again for its answer to be taken.
+    // Time limit for a client to send its request, and again for it to read
+    // the answer.
     absl::Duration timeout = absl::Seconds(5);
     int request_bytes_max = 8 * 1024;
   };
 
-  // Answers requests until the destructor runs. `pages` are by path: "/",
-  // "/metrics".
+  // Answers requests until the destructor runs. The keys of `pages` are paths,
+  // such as "/metrics".
   //   kInvalidArgument  `host` is not an IP address, the port is out of range,
   //                     or a token is required and missing
   //   kUnavailable      the address is in use or not this machine's
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const Options& options, std::map<std::string, HttpPage> pages);
 
-  // Waits for requests in progress, for clients to take their answers at most a
-  // second.
+  // Blocks until pages that are being read are finished. Waits at most a second
+  // for clients to read their answers.
   ~HttpServer();
 
   HttpServer(const HttpServer&) = delete;

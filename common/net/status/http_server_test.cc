@@ -41,7 +41,7 @@ std::unique_ptr<HttpServer> Start(HttpServer::Options options = {}) {
   return *std::move(server);
 }
 
-// The status code of the answer to `request`; 0 if there was none.
+// Returns the status code of the answer to `request`; 0 if there is no answer.
 int CodeOf(const HttpServer& server, absl::string_view request) {
   const absl::StatusOr<HttpAnswer> answer = SendRequest(server.url(), request);
   return answer.ok() ? answer->status_code : 0;
@@ -64,7 +64,7 @@ TEST(HttpServerTest, AnswersGetAndHead) {
   EXPECT_EQ(head->status_code, 200);
   EXPECT_EQ(head->body, "");
   EXPECT_THAT(head->head, HasSubstr("Content-Length: 6\r\n"));
-  // A query belongs to no page and is ignored.
+  // The query is ignored.
   EXPECT_EQ(HttpGet(server->url(), "/hello?a=b")->status_code, 200);
   EXPECT_EQ(HttpGet(server->url(), "/large")->body.size(), size_t{8} << 20);
 }
@@ -87,7 +87,8 @@ TEST(HttpServerTest, RefusesOtherPathsAndMethods) {
                                      "Content-Length: 0\r\n\r\n"));
     EXPECT_EQ(code, 405) << method;
   }
-  // A browser asks so before it sends a request of another origin.
+  // A preflight request, which browsers send before some requests of another
+  // origin.
   EXPECT_EQ(CodeOf(*server,
                    "OPTIONS /hello HTTP/1.1\r\nHost: localhost\r\n"
                    "Origin: http://example.com\r\n"
@@ -171,8 +172,8 @@ TEST(HttpServerTest, RefusesAPortInUse) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("in use")));
 }
 
-// More than the server has connections. The test ends long before the timeout
-// of requests.
+// There are more silent clients than the server has connections. The timeout of
+// requests is so long that it does not free any connection.
 TEST(HttpServerTest, ProbesDoNotWaitForSilentClients) {
   const auto server =
       Start({.connection_count_max = 64, .timeout = absl::Minutes(10)});
@@ -181,7 +182,7 @@ TEST(HttpServerTest, ProbesDoNotWaitForSilentClients) {
     absl::StatusOr<RawConnection> connection =
         RawConnection::Open(server->url());
     ASSERT_OK(connection);
-    // The server may have closed it again.
+    // The server may have closed the connection, so Send() may fail.
     if (i % 2 == 0) connection->Send("GET /open HTT");
     silent.push_back(*std::move(connection));
     if (i % 10 != 0) continue;
@@ -251,7 +252,7 @@ TEST(HttpServerTest, AnswersWhatItIsReadingAtItsEnd) {
   EXPECT_THAT(*answer, HasSubstr("slow\n"));
 }
 
-// One that sends a byte now and then has the same time as all others.
+// A client that sends single bytes has the same time limit as all others.
 TEST(HttpServerTest, ATricklingClientIsDisconnected) {
   const auto server = Start({.timeout = absl::Milliseconds(300)});
   absl::StatusOr<RawConnection> connection = RawConnection::Open(server->url());
@@ -268,7 +269,7 @@ TEST(HttpServerTest, ATricklingClientIsDisconnected) {
   trickle.join();
 }
 
-// One that does not read its answer is disconnected as well.
+// A client that does not read its answer must not occupy the only slot.
 TEST(HttpServerTest, AClientThatDoesNotReadIsDisconnected) {
   const auto server =
       Start({.answer_count_max = 1, .timeout = absl::Milliseconds(300)});

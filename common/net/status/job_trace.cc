@@ -34,7 +34,7 @@ absl::Status JobTrace::Begin() {
   }
   collector_.emplace(task_);
   if (add_others_ == nullptr) return absl::OkStatus();
-  // The job runs: a task that is not there is lost.
+  // The job is already running, so a task that does not answer is lost.
   collector_->set_awaits_tasks(false);
   add_others_(&*collector_);
   collector_->set_awaits_tasks(true);

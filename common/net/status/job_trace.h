@@ -13,11 +13,12 @@
 
 namespace muster {
 
-// The trace of the job that this process leads: --trace, an operator (musterctl
-// trace) and TensorBoard's profile_batch record one. There is one at a time.
+// Records a trace of the job that this process leads: for --trace, an operator
+// (musterctl trace) or TensorBoard's profile_batch. Records one trace at a
+// time.
 //
-// One for the process, as JobControl. Thread-safe. Calls wait for answers of
-// other tasks, each up to some seconds.
+// A process has one instance, OfProcess(). Thread-safe. Calls block until the
+// other tasks have answered, up to several seconds for each task.
 class JobTrace {
  public:
   static JobTrace& OfProcess();
@@ -26,17 +27,18 @@ class JobTrace {
   JobTrace(const JobTrace&) = delete;
   JobTrace& operator=(const JobTrace&) = delete;
 
-  // The name of this process in traces.
+  // Sets the name of this process in traces.
   void SetTask(std::string task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Strategies set what adds the other tasks of the job to a trace, and null
-  // before these tasks end. Adds them to the trace that is being recorded, or
-  // collects their part of it.
+  // Sets the function that adds the other tasks of the job to a trace. A
+  // strategy sets the function once the tasks are connected, and null before
+  // these tasks end. If a trace is being recorded, adds the other tasks to it;
+  // if `add` is null, collects their spans.
   using AddOthers = std::function<void(TraceCollector*)>;
   void SetOthers(AddOthers add) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins to record.
-  //   kFailedPrecondition  a trace is being recorded
+  // Starts to record a trace.
+  //   kFailedPrecondition  a trace is already being recorded
   absl::Status Begin() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends recording. Returns the trace as Chrome's JSON.

@@ -44,7 +44,7 @@ class JobTraceTest : public testing::Test {
     };
   }
 
-  // The names of the tasks in a trace.
+  // Returns the names of the tasks in a trace.
   static std::vector<std::string> TasksOf(const std::string& text) {
     const Json trace = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     std::vector<std::string> tasks;

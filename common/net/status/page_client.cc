@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kAnswerBytesMax = size_t{64} << 20;
 constexpr size_t kReadBytes = size_t{64} << 10;
 
-// One request to one server: a socket that never blocks, and a deadline.
+// One request to one server, over a non-blocking socket and with a deadline.
 class Exchange {
  public:
   Exchange(HostPort server, absl::Duration timeout)
@@ -37,7 +37,7 @@ class Exchange {
         timeout_(timeout),
         deadline_(Clock::Real()->Now() + timeout) {}
 
-  // Tries all addresses of the server's name.
+  // Connects to the server. Tries all addresses of its name.
   absl::Status Connect() {
     addrinfo hints = {};
     hints.ai_socktype = SOCK_STREAM;

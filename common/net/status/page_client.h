@@ -13,11 +13,12 @@ namespace muster {
 // `address` is "host:port" or "http://host:port/". `token` is sent if it is not
 // empty. Answers of more than 64 MiB are refused.
 //   kInvalidArgument   the address is invalid
-//   kUnavailable       no process listens there, or the name is unknown
+//   kUnavailable       no process listens at the address, or the name is
+//                      unknown
 //   kDeadlineExceeded  no complete answer within `timeout`
-//   kUnauthenticated   the pages need a token, or another one
+//   kUnauthenticated   the pages need a token, and `token` is not the right one
 //   kNotFound          there is no such page
-//   kDataLoss          the answer is not HTTP, or of another status
+//   kDataLoss          the answer is not HTTP, or has any other status
 absl::StatusOr<std::string> GetStatusPage(absl::string_view address,
                                           absl::string_view path,
                                           absl::string_view token,

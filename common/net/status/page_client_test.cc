@@ -62,7 +62,7 @@ TEST(PageClientTest, RefusesWhatIsNoAddress) {
   }
 }
 
-// A socket of this machine that listens and never answers.
+// A server on this machine that listens and never answers.
 class SilentServer {
  public:
   SilentServer() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -30,7 +30,7 @@ constexpr MetricInfo kStartTime = {
     "muster_process_start_time_seconds",
     "When the process started, in seconds since the Unix epoch."};
 
-// Initialized before main().
+// The start time of the process: initialized before main().
 const double kStartSeconds =
     absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
 
@@ -42,7 +42,7 @@ double Seconds(const timeval& time) {
 }  // namespace
 
 void AddProcessMetrics(MetricSink* sink) {
-  // Total and resident size, in pages.
+  // The first two numbers are the total and the resident size, in pages.
   const std::string statm = ReadKernelFile("/proc/self/statm").value_or("");
   const std::vector<absl::string_view> pages = absl::StrSplit(statm, ' ');
   int64_t resident_pages = 0;

@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// Adds the memory, processor time, open files and start time of this process,
-// as /proc/self describes them. Adds nothing where that cannot be read.
+// Adds metrics for the memory, processor time, open files and start time of
+// this process. Omits those whose source in /proc/self cannot be read.
 void AddProcessMetrics(MetricSink* sink);
 
 }  // namespace muster

@@ -41,7 +41,7 @@ Json ToJson(const ProcessStatus& process, absl::Time now) {
   Json json = {{"task", process.task},
                {"role", process.role},
                {"index", process.index},
-               // JSON's numbers hold 53 bits in browsers.
+               // A string, because browsers read JSON numbers with 53 bits.
                {"incarnation", IncarnationString(process.incarnation)},
                {"host", process.host},
                {"process_id", process.process_id},
@@ -169,7 +169,7 @@ std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
                             {"memory_peak_bytes", gpu.memory_peak_bytes},
                             {"memory_limit_bytes", gpu.memory_limit_bytes}});
   }
-  // Messages may quote bytes that came from elsewhere.
+  // Messages may quote invalid UTF-8 from other processes or files.
   return json.dump(-1, ' ', /*ensure_ascii=*/false,
                    Json::error_handler_t::replace);
 }

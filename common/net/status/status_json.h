@@ -13,13 +13,13 @@ namespace muster {
 
 // The identity of a process: constant while it runs.
 struct ProcessStatus {
-  std::string version;  // Of Muster.
+  std::string version;  // The version of Muster.
   std::string job;      // The label muster_job; may be empty.
   std::string task;     // "worker 1"
   std::string role;     // "worker"
   int index = 0;
   uint64_t incarnation = 0;
-  std::string address;  // In the cluster; may be empty.
+  std::string address;  // The address in the cluster; may be empty.
   std::string host;
   int64_t process_id = 0;
   absl::Time start;

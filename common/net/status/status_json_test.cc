@@ -32,7 +32,7 @@ TEST(StatusJsonTest, DescribesTheProcess) {
   EXPECT_EQ(json["time"], 1000);
   EXPECT_EQ(json["process"]["task"], "worker 1");
   EXPECT_EQ(json["process"]["job"], "digits");
-  // A number would lose bits in a browser.
+  // A string, because a browser would lose bits of a number.
   EXPECT_EQ(json["process"]["incarnation"], "ffffffffffffffff");
   EXPECT_EQ(json["process"]["uptime_seconds"], 30);
   EXPECT_EQ(json["ready"], false);

@@ -29,7 +29,7 @@ constexpr MetricInfo kReady = {"muster_ready",
 constexpr MetricInfo kLogged = {"muster_log_problems_total",
                                 "Warnings and errors that were logged."};
 
-// What every process has to say, in addition to its own metrics.
+// The metrics that every process has, whatever its role.
 struct CommonMetrics {
   explicit CommonMetrics(const std::string& version)
       : source([version](MetricSink* sink) {
@@ -47,7 +47,7 @@ struct CommonMetrics {
 };
 
 HttpPage File(const char* content, std::string content_type) {
-  // Without the line break after the opening of the literal.
+  // Skips the line break after the opening of the raw string literal.
   HttpResponse response = {.content_type = std::move(content_type),
                            .body = content + 1};
   return {.read = [response = std::move(response)] { return response; },
@@ -61,7 +61,7 @@ HttpResponse Ready() {
   return {.status_code = 503, .body = "not ready\n"};
 }
 
-// The GPUs of which the metrics tell (common/core/device/device_set.cc).
+// Returns the GPUs that have metrics (common/core/device/device_set.cc).
 std::vector<GpuStatus> ReadGpus() {
   std::map<std::string, GpuStatus> gpus;
   for (const MetricFamily& family : ReadMetrics()) {

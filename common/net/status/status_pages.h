@@ -11,11 +11,11 @@ namespace muster {
 
 // Returns the pages of a process for HttpServer:
 //
-//   /livez        200 while the process answers
-//   /readyz       200 once the process takes part in a job; else 503
+//   /livez        200 as long as the process answers
+//   /readyz       200 once the process takes part in a job; otherwise 503
 //   /metrics      all metrics, in Prometheus' text format
 //   /status.json  all StatusSources
-//   /             a page that shows /status.json and keeps itself up to date
+//   /             a page that shows /status.json and refreshes itself
 //
 // All but /metrics and /status.json are public: they contain nothing private.
 // The page asks for the token if one is required. It loads nothing from other

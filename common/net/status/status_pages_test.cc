@@ -68,7 +68,7 @@ TEST_F(StatusPagesTest, ExportsMetrics) {
                     HasSubstr("muster_process_resident_memory_bytes{"),
                     HasSubstr("muster_process_cpu_seconds_total{"),
                     HasSubstr("version=\"1.2\"} 1\n"),
-                    // Prometheus has a label of this name itself.
+                    // Prometheus itself adds a label `job`.
                     Not(HasSubstr("{job=")), Not(HasSubstr(",job="))));
 }
 
@@ -98,7 +98,7 @@ TEST_F(StatusPagesTest, ServesTheMemoryOfGpus) {
   EXPECT_EQ(gpus[1]["memory_limit_bytes"], 9);
 }
 
-// The policy allows the page's own files only.
+// The Content-Security-Policy allows only the page's own files.
 TEST_F(StatusPagesTest, ThePageNeedsNothingFromOutside) {
   const HttpAnswer page = Get("/");
   EXPECT_EQ(page.status_code, 200);

@@ -11,11 +11,12 @@ namespace {
 
 constexpr double kClosureTimeRatio = 2;
 constexpr double kWaitedShare = 0.3;
-// Of fewer workers none is the usual one.
+// With fewer workers there is no median to compare with.
 constexpr size_t kComparedWorkersMin = 2;
 
 struct Sources {
-  absl::Mutex mutex;  // Held while they are asked, so that none is destroyed.
+  // Held while the sources are called, so that none is destroyed meanwhile.
+  absl::Mutex mutex;
   std::vector<const std::function<void(StatusReport*)>*> all
       ABSL_GUARDED_BY(mutex);
 };
@@ -26,8 +27,8 @@ Sources& OfProcess() {
   return *sources;
 }
 
-// Of the smaller middle value where there are two, so that of two workers the
-// slow one can exceed it.
+// Returns the median time of the workers' closures. Returns the smaller of two
+// middle values, so that of two workers the slower one can exceed it.
 absl::Duration MedianClosureTime(const std::vector<TaskStatus>& tasks) {
   std::vector<absl::Duration> times;
   for (const TaskStatus& task : tasks) {

@@ -13,13 +13,13 @@
 
 namespace muster {
 
-// The state of another task, as this process knows it.
+// The state of another task, as this process observes it.
 struct TaskStatus {
   enum class State {
     kConnecting,  // Not connected yet.
     kConnected,
-    kLost,   // It was connected. It may come back.
-    kEnded,  // It has left, or was told that the job is over.
+    kLost,   // The connection was lost. The task may reconnect.
+    kEnded,  // The task has left, or was notified that the job has ended.
   };
 
   std::string task;  // "worker 1"
@@ -27,33 +27,33 @@ struct TaskStatus {
   State state = State::kConnecting;
   absl::Duration in_state;   // Time since `state` last changed.
   uint64_t incarnation = 0;  // 0 if unknown.
-  // Why it is not connected, or what keeps it from working; else empty.
+  // Why the task is not connected or cannot work; otherwise empty.
   std::string problem;
 
-  // Of workers that run closures.
+  // Set for workers that run closures.
   std::optional<int64_t> closures_in_flight;
   std::optional<int64_t> closures_done;
-  // The mean time of its recent closures; zero if unknown.
+  // The mean time of the task's recent closures; zero if unknown.
   std::optional<absl::Duration> closure_time;
   // closure_time as a multiple of the median worker's. Set by MarkStragglers()
   // if there are several workers.
   std::optional<double> closure_time_ratio;
 
-  // Of parameter servers.
+  // Set for parameter servers.
   std::optional<int64_t> update_count;
   std::optional<int64_t> bytes_received;
   std::optional<int64_t> bytes_sent;
   std::optional<int64_t> variable_bytes;
 
-  // Of synchronous tasks: the recent share of time, 0 to 1, for which this
-  // process waited for it.
+  // Set for synchronous tasks: the recent share of time, 0 to 1, for which this
+  // process waited for the task.
   std::optional<double> waited_share;
 
   // Set by MarkStragglers().
   bool is_straggler = false;
 };
 
-// A current wait.
+// A wait that is in progress.
 struct WaitStatus {
   std::string waiter;   // "worker 0"
   std::string awaited;  // "worker 1, worker 2"
@@ -65,7 +65,7 @@ struct WaitStatus {
 struct CollectiveStatus {
   std::string operation;  // "all_reduce"
   int64_t count = 0;
-  // Of their times, waiting for other ranks included.
+  // Percentiles of the durations, including the wait for other ranks.
   absl::Duration median;
   absl::Duration percentile_99;
 };
@@ -83,7 +83,8 @@ struct TrainingStatus {
     absl::Time time;
     int64_t step = 0;
     std::map<std::string, double> values;  // {"loss", 0.3}
-    // The values are those of a whole epoch, and not of its part so far.
+    // True if the values are those of a whole epoch, false if they are those of
+    // the epoch so far.
     bool is_epoch_end = false;
   };
 
@@ -93,10 +94,10 @@ struct TrainingStatus {
   std::optional<int64_t> steps_per_epoch;
   int64_t step_count = 0;
   int64_t example_count = 0;
-  // Of the last few seconds; 0 if unknown.
+  // Rates over the last few seconds; 0 if unknown.
   double steps_per_second = 0;
   double examples_per_second = 0;
-  // Until the last epoch has ended, at the pace so far; unset while unknown.
+  // Estimated time until the end of the last epoch; unset if unknown.
   std::optional<absl::Duration> time_left;
   // The newest values, and a sample of earlier ones.
   std::map<std::string, double> values;
@@ -104,16 +105,16 @@ struct TrainingStatus {
 };
 
 struct CheckpointStatus {
-  std::string name;  // Of the newest one: "checkpoint run/ckpt-3".
+  std::string name;  // The newest checkpoint: "checkpoint run/ckpt-3".
   absl::Time time;
   absl::Duration duration;
   int64_t count = 0;
 };
 
-// The state of this process at one moment, as its parts report it.
+// The state of this process at one time, collected from all StatusSources.
 struct StatusReport {
-  // The process is ready if there is an entry and all are OK. The others say
-  // what is missing.
+  // The process is ready if there is at least one entry and all entries are OK.
+  // An entry that is not OK names what is missing.
   std::vector<absl::Status> readiness;
   std::optional<TrainingStatus> training;
   std::optional<QueueStatus> queue;
@@ -121,14 +122,16 @@ struct StatusReport {
   std::vector<WaitStatus> waits;
   std::vector<CollectiveStatus> collectives;
   std::optional<CheckpointStatus> checkpoint;
-  // Where operators send requests (JobControlService); empty if nowhere.
+  // Where operators send requests (JobControlService); empty if requests are
+  // not accepted.
   std::string control_address;
   int64_t checkpoint_failure_count = 0;
 };
 
-// Contributes to the reports of this process for as long as it lives. `add` is
-// called on any thread, by one at a time. It may take locks that are not held
-// while a source is destroyed, and must not create or destroy sources.
+// Contributes to the reports of this process as long as it exists. `add` is
+// called on any thread, by one thread at a time. `add` must not create or
+// destroy sources, and must not take a lock that a thread holds while it
+// creates or destroys a source.
 class StatusSource {
  public:
   explicit StatusSource(std::function<void(StatusReport*)> add);
@@ -141,10 +144,11 @@ class StatusSource {
   const std::function<void(StatusReport*)> add_;
 };
 
-// Asks all sources. Stragglers are marked. Thread-safe.
+// Returns the reports of all sources, with stragglers marked. Thread-safe.
 StatusReport ReadStatus();
 
-// OK, or what the process waits for before it takes part in a job.
+// Returns OK if the process takes part in a job. Otherwise the message names
+// what it waits for.
 //   kUnavailable  not ready
 absl::Status Readiness(const StatusReport& report);
 

@@ -53,7 +53,7 @@ TEST(StatusReportTest, AWorkerFarSlowerThanTheMedianIsAStraggler) {
   EXPECT_TRUE(tasks[3].is_straggler);
   EXPECT_NEAR(tasks[3].closure_time_ratio.value_or(0), 25.0 / 11, 1e-9);
   EXPECT_EQ(tasks[4].closure_time_ratio, std::nullopt);
-  EXPECT_FALSE(tasks[4].is_straggler);  // Nothing is known of it.
+  EXPECT_FALSE(tasks[4].is_straggler);  // It has no closure time.
 }
 
 TEST(StatusReportTest, OfTwoWorkersTheSlowOneIsAStraggler) {

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// Fewer may be a hiccup.
+// A task that is slow in fewer readings in a row may be slow only for a moment.
 constexpr int kReadingsMin = 3;
 constexpr absl::Duration kRepeatInterval = absl::Minutes(1);
 

@@ -15,16 +15,17 @@ namespace muster {
 
 namespace internal {
 
-// Decides what to log about a sequence of readings. Not thread-safe.
+// Decides what to log for a sequence of status readings. Not thread-safe.
 class StragglerMemory {
  public:
-  // `tasks` are marked (MarkStragglers()). Returns lines.
+  // Adds a reading at `now`. `tasks` must be marked (MarkStragglers()). Returns
+  // the lines to log.
   std::vector<std::string> Update(absl::Span<const TaskStatus> tasks,
                                   absl::Time now);
 
  private:
   struct Entry {
-    int reading_count = 0;  // In a row.
+    int reading_count = 0;  // Readings in a row.
     absl::Time named = absl::InfinitePast();
   };
   std::map<std::string, Entry> stragglers_;  // By task.
@@ -34,10 +35,10 @@ class StragglerMemory {
 
 // Logs which tasks slow this one down.
 //
-// Every few seconds it reads the status of this process (ReadStatus()). A task
-// that is marked as a straggler in several readings in a row is named with the
-// ratio that was measured, again every minute while it lasts, and once when it
-// is over. Thread-safe.
+// Reads the status of this process (ReadStatus()) every few seconds. If a task
+// is marked as a straggler in several readings in a row, logs it with the
+// measured ratio, at once and then every minute. Logs a line when the task is
+// no longer slow. Thread-safe.
 class StragglerLog {
  public:
   struct Options {
@@ -51,7 +52,7 @@ class StragglerLog {
  private:
   absl::Time Look(const TickLoop::Turn& turn);
 
-  internal::StragglerMemory memory_;  // Of the loop's thread.
+  internal::StragglerMemory memory_;  // Used on the loop's thread only.
   TickLoop loop_;
 };
 

@@ -38,7 +38,7 @@ const std::vector<TaskStatus> kEven = Tasks(absl::Milliseconds(21));
 
 class StragglerLogTest : public testing::Test {
  protected:
-  // After `seconds` of training.
+  // Adds a reading `seconds` after the start, and returns the lines to log.
   std::vector<std::string> Read(const std::vector<TaskStatus>& tasks,
                                 int seconds) {
     return memory_.Update(tasks, kStart + absl::Seconds(seconds));

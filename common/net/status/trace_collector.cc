@@ -15,7 +15,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
-// Readings of another task's clock, at the start and again at the end.
+// Number of readings of another task's clock, at the start and again at the
+// end.
 constexpr int kClockReadings = 16;
 
 absl::StatusOr<proto::TraceResponse> Ask(Channel& channel,
@@ -78,8 +79,8 @@ absl::StatusOr<TaskTrace> TraceCollector::CollectFrom(
   ASSIGN_OR_RETURN(proto::TraceResponse spans,
                    Ask(*remote.channel, proto::TraceRequest::STOP));
   RETURN_IF_ERROR(CheckSpans(spans));
-  // The clocks may have drifted apart: every offset between the first and the
-  // last estimate is within the error of one that lies in the middle.
+  // The clocks may have drifted apart. The result is the middle between the
+  // first and the last estimate, and the error covers both.
   const int64_t drift_ns =
       std::abs(clock.offset_ns - remote.at_start.offset_ns);
   return TaskTrace{

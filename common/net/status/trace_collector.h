@@ -15,15 +15,16 @@
 
 namespace muster {
 
-// How a task's clock compares to that of this process.
+// The difference between a task's clock and the clock of this process.
 struct ClockEstimate {
-  int64_t offset_ns = 0;  // The task's clock minus the own.
+  int64_t offset_ns = 0;  // The task's clock minus this process' clock.
   int64_t error_ns = 0;   // How far offset_ns may be off: half a round trip.
 };
 
-// Estimates the offset of a clock from its readings over RPCs, each between two
-// of the own. The round trip of the shortest counts, as in NTP (RFC 5905):
-// whenever in it the clock was read, the offset is off by at most half of it.
+// Estimates the offset of another task's clock, which is read over RPCs. This
+// process reads its own clock before and after each RPC. Uses the RPC with the
+// shortest round trip, as in NTP (RFC 5905): the offset is off by at most half
+// of that round trip, no matter when in between the other clock was read.
 class ClockEstimator {
  public:
   void Add(int64_t sent_ns, int64_t read_ns, int64_t received_ns);
@@ -34,11 +35,11 @@ class ClockEstimator {
   int64_t round_trip_ns_ = -1;
 };
 
-// Records a trace of a job: of this process and of the tasks that are added.
+// Records a trace of this process and of the tasks that are added.
 // Not thread-safe.
 class TraceCollector {
  public:
-  // `task` is the name of this process ("chief"). Recording begins.
+  // Starts to record. `task` is the name of this process ("chief").
   explicit TraceCollector(std::string task);
   // Ends recording.
   ~TraceCollector();
@@ -46,18 +47,19 @@ class TraceCollector {
   TraceCollector(const TraceCollector&) = delete;
   TraceCollector& operator=(const TraceCollector&) = delete;
 
-  // True if Add() waits for a task that is not there yet. True at first.
+  // Sets whether Add() waits for a task that is not reachable yet. Initially
+  // true.
   void set_awaits_tasks(bool awaits_tasks) { awaits_tasks_ = awaits_tasks; }
 
-  // Begins to record in another task. One that does not answer within a few
-  // seconds is left out, with a warning.
+  // Starts to record in another task. If the task does not answer within a few
+  // seconds, logs a warning and leaves it out.
   void Add(std::string task, std::unique_ptr<Channel> channel);
 
-  // Ends recording in all tasks, while they still exist, and keeps their spans.
-  // Idempotent.
+  // Ends recording in all tasks and keeps their spans. Must be called while the
+  // tasks still run. Idempotent.
   void Collect();
 
-  // Collects, and returns the trace as Chrome's JSON.
+  // Calls Collect(), and returns the trace as Chrome's JSON.
   std::string Json();
 
  private:
@@ -73,7 +75,8 @@ class TraceCollector {
   const std::string task_;
   bool awaits_tasks_ = true;
   std::vector<Remote> remotes_;
-  std::vector<TaskTrace> traces_;  // Of this process first, once collected.
+  // Empty until Collect(). This process is first.
+  std::vector<TaskTrace> traces_;
 };
 
 }  // namespace muster

@@ -76,7 +76,8 @@ TEST(ChromeTraceTest, PutsTasksOnOneClock) {
   ASSERT_TRUE(trace.is_object()) << text;
   EXPECT_EQ(trace["otherData"]["clock_error_us"]["worker 0"], 2.5);
   EXPECT_EQ(trace["otherData"]["dropped_spans"]["chief"], 7);
-  // Of each task: its name, a span, and the two ends of one that overlaps.
+  // Each task has four events: its name, a span, and the begin and the end of
+  // an overlapping span.
   ASSERT_EQ(trace["traceEvents"].size(), 8);
   const Json& name = trace["traceEvents"][4];
   EXPECT_EQ(name["ph"], "M");
@@ -110,7 +111,7 @@ TEST(ChromeTraceTest, RefusesListsThatDoNotFit) {
   EXPECT_THAT(CheckSpans(no_name), StatusIs(absl::StatusCode::kDataLoss));
 }
 
-// A worker that was lost or drained must not delay the end of the job.
+// A lost or drained worker must not delay the end of the job.
 TEST(TraceCollectorTest, ATaskThatIsGoneIsLeftOutWithoutAWait) {
   const AdmissionCheck admission_check({"worker", 0, 5});
   Service service;

@@ -25,7 +25,7 @@ class NameTable {
 
  private:
   proto::TraceResponse* const response_;
-  // By address: names are interned or literals.
+  // Keyed by address, because names are interned strings or literals.
   std::map<const char*, uint32_t> numbers_;
 };
 

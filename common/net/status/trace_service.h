@@ -10,14 +10,15 @@ class TraceRequest;
 class TraceResponse;
 }  // namespace proto
 
-// Spans that a task reports: the newest ones. About 16 bytes each.
+// Maximum number of spans that a task reports. It reports the newest ones, with
+// about 16 bytes each.
 inline constexpr int kReportedSpansMax = 200'000;
 
 // Adds the method by which the task that leads a job reads the spans of this
 // process (proto/trace.proto).
 void AddTraceMethod(Service* service);
 
-// Returns what the method answers.
+// Returns the method's response to `request`.
 proto::TraceResponse HandleTraceRequest(const proto::TraceRequest& request);
 
 }  // namespace muster

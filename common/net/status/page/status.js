@@ -1,5 +1,5 @@
 'use strict';
-// Shows /status.json and keeps itself up to date. All text is set with
+// Shows /status.json and refreshes it. All text is set with
 // textContent, so nothing that a task reports is interpreted as markup.
 
 const POLL_MS = 2000;
@@ -105,7 +105,7 @@ function showTiles(status) {
   }));
 }
 
-// What somebody should look at, most urgent first. Of many only some are named.
+// Returns the alerts, most urgent first. Names at most ten tasks of each kind.
 function alertsOf(status) {
   const alerts = [];
   const named = 10;
@@ -141,7 +141,7 @@ function showAlerts(status) {
     ...alerts.map(([text, className]) => element('li', text, className)));
 }
 
-// Curves are {label, className, points}; a chart has one or two.
+// Returns a chart of one or two curves {label, className, points}.
 function chartOf(name, curves) {
   const [left, right, top, bottom] = [72, 352, 10, 150];
   const points = curves.flatMap((curve) => curve.points);
@@ -186,7 +186,7 @@ function showCharts(training) {
     .map((point) => ({step: point.step, value: point.values[name]}));
   const charts = [];
   for (const name of names) {
-    // Drawn over the values of training.
+    // Validation values are drawn in the chart of the training values.
     if (name.startsWith('val_') && names.has(name.slice(4))) continue;
     const curves = [{label: name, className: 'trained', points: pointsOf(name)},
                     {label: 'validation', className: 'validated', points: pointsOf(`val_${name}`)}]
@@ -334,7 +334,7 @@ async function poll() {
     if (answer.status === 401) {
       byId('login').hidden = false;
       note.textContent = token ? 'This token is not accepted.' : '';
-      return;  // Continues when a token is entered.
+      return;  // Polling continues when a token is entered.
     }
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     show(await answer.json());

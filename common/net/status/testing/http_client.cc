@@ -76,7 +76,8 @@ absl::StatusOr<std::string> RawConnection::ReadAll(absl::Duration timeout) {
 absl::StatusOr<HttpAnswer> SendRequest(absl::string_view url,
                                        absl::string_view request) {
   ASSIGN_OR_RETURN(RawConnection connection, RawConnection::Open(url));
-  // A server may refuse before it has read everything.
+  // The result is ignored, because the server may answer and close the
+  // connection before it has read the whole request.
   connection.Send(request);
   ASSIGN_OR_RETURN(const std::string received, connection.ReadAll());
   const size_t end = received.find("\r\n\r\n");

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// A TCP connection to a server on this machine, for tests that send what no
-// proper client would. Not thread-safe.
+// A TCP connection to a server on this machine, for tests that send invalid or
+// incomplete requests. Not thread-safe.
 class RawConnection {
  public:
   // `url` is "http://localhost:41233/".
@@ -24,7 +24,7 @@ class RawConnection {
   bool Send(absl::string_view bytes);
 
   // Returns what the server sends until it closes the connection.
-  //   kDeadlineExceeded  it did not close the connection in time
+  //   kDeadlineExceeded  the server has not closed it within `timeout`
   absl::StatusOr<std::string> ReadAll(
       absl::Duration timeout = absl::Seconds(60));
 
