@@ -13,10 +13,10 @@ namespace proto {
 class WorkerCommand;
 }  // namespace proto
 
-// Returns the tensors of `command` in order: those that were sent `beside` it,
-// and those in `memory`, which they keep mapped. Only floating-point tensors
-// may lie in memory: their elements may change at any time, and nothing may be
-// read or written at a place that they name.
+// Returns the tensors of `command` in order: the tensors `beside` it in the
+// message, and tensors in `memory`, which keep it mapped. Only floating-point
+// tensors may be in `memory`: its contents may change at any time, so no value
+// in it may serve as an index or an address.
 //   kInvalidArgument  a type, an offset or a position is invalid, or a tensor
 //                     exceeds the memory; the message says which
 absl::StatusOr<std::vector<Tensor>> CollectCommandTensors(

@@ -64,7 +64,7 @@ TEST_F(CommandTensorsTest, AreInTheOrderOfTheirPositions) {
   EXPECT_THAT(tensors[2].flat<float>(), ElementsAre(8, 9));
   EXPECT_EQ(tensors[2].shape(), Shape({1, 2}));
   EXPECT_EQ(tensors[3].scalar<float>(), -2);
-  // Not copied, and mapped as long as they live.
+  // The tensors are not copied, and they keep the segment mapped.
   EXPECT_EQ(tensors[0].raw_data(), memory().data + 16);
   EXPECT_GT(floats_.use_count(), 2);
 }
@@ -92,7 +92,7 @@ TEST_F(CommandTensorsTest, WhatCannotBeIsRefused) {
   Add(0, 16, {1});
   Add(0, 16, {1});
   ExpectRefused("position 0");
-  // Indices could change after they were checked.
+  // Integers are rejected: indices could change after they were checked.
   Add(0, 16, {1})->set_dtype(static_cast<int>(DType::kInt64));
   ExpectRefused("has dtype");
   Add(0, 16, {1})->set_dtype(99);

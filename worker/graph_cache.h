@@ -25,8 +25,8 @@ struct CachedStep {
   StepSignature signature;
 };
 
-// The graphs that this process has received, by content, independent of the
-// sender. A session that is opened again need not send its graphs again.
+// The graphs that this process has received, keyed by content, independent of
+// the sender. The coordinator need not send them again to a new session.
 //
 // Thread-safe.
 class GraphCache {

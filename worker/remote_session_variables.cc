@@ -10,8 +10,8 @@
 namespace muster {
 namespace {
 
-// Detects a server that only this worker cannot reach within two intervals. The
-// closure that waits for it then fails and is retried on another worker.
+// Detects within two intervals that this worker cannot reach a server. The
+// closure that uses the server then fails and is retried on another worker.
 constexpr absl::Duration kKeepalive = absl::Seconds(3);
 
 }  // namespace

@@ -13,8 +13,8 @@ class SessionVariables {
  public:
   virtual ~SessionVariables() = default;
 
-  // Returns the store. The first call may block until the servers are
-  // reachable. Borrowed; valid as long as this object.
+  // Returns the store, which is valid as long as this object. The first call
+  // may block until the servers are reachable.
   virtual absl::StatusOr<VariableStore*> Store() = 0;
 
   // Records that closures up to this id have been scheduled.

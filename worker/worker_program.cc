@@ -98,7 +98,8 @@ int WorkerMain(int argc, char** argv) {
   const auto train = [&](Task& task) {
     return TrainJob(task, *std::move(job), SynchronousStrategyFactory(&task));
   };
-  // The strategy tells the others about Task::failure() in place of training.
+  // MultiWorkerMirroredStrategy::Create() sends Task::failure() to the other
+  // tasks instead of training.
   const auto tell_others = [](Task& task) {
     MultiWorkerMirroredStrategy::Create(task).status().IgnoreError();
   };

@@ -29,7 +29,8 @@ namespace {
 constexpr int kRunnerCountMax = 1024;
 constexpr absl::Duration kHeartbeatIntervalMin = absl::Milliseconds(1);
 
-// A connected coordinator may be silent for so long, whatever the grace period.
+// A connected coordinator may be silent for this time, even if the grace period
+// is shorter.
 constexpr absl::Duration kSilenceMin = absl::Seconds(2);
 
 // The tick interval without a session.
@@ -63,7 +64,7 @@ class WorkerService::Conversation final
     service_->Leave(this, status);
   }
 
-  // Drops the session. OnDone() follows.
+  // Ends the session. OnDone() is called later.
   void Cancel() {
     if (session_ != nullptr) session_->Stop();
     stream_->Cancel();
@@ -172,8 +173,8 @@ class WorkerService::Conversation final
     return stream_->Send(Message{report.SerializeAsString(), {}});
   }
 
-  // A coordinator that is silent for the grace period is gone, connected or
-  // not.
+  // A coordinator that has been silent for the grace period is lost, whether it
+  // is connected or not.
   absl::Duration SilenceMax(absl::Duration heartbeat_timeout) const {
     const absl::Duration grace = service_->options_.coordinator_grace;
     if (grace <= absl::ZeroDuration()) return heartbeat_timeout;

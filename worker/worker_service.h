@@ -51,14 +51,14 @@ class WorkerService {
     TaskIdentity self;
     ClusterSpec cluster;
     ExecutableOptions executable;
-    // How long after its last message a coordinator counts as lost, whether it
-    // is connected, but for at least 2 s then, or may still reconnect. Counted
-    // in ticks, so the time during which this process was suspended does not
-    // count. 0: it is lost when it disconnects.
+    // Time after its last message until a coordinator counts as lost, connected
+    // or not; a connected one only after at least 2 s. Counted in ticks, so the
+    // time during which this process was suspended does not count. If 0, a
+    // coordinator is lost when it disconnects.
     absl::Duration coordinator_grace = absl::ZeroDuration();
     // Size limits. The other fields are set by each session's opening.
     WorkerSession::Options session;
-    // Coordinators of this host may pass tensors in memory that they share.
+    // True if coordinators on this host may pass tensors through shared memory.
     bool shared_memory = true;
   };
 
@@ -93,8 +93,9 @@ class WorkerService {
     std::string reason;
   };
 
-  // Blocks until a coordinator ends its job. While there is no coordinator,
-  // calls `report` with a line at every report interval, on this thread.
+  // Blocks until a coordinator ends its job. While no coordinator is connected,
+  // calls `report` with one line at every report interval, on the calling
+  // thread.
   //   kDeadlineExceeded  no coordinator connected, or reconnected, in time;
   //                      exit code kRestartMe
   //   kUnavailable       the coordinator was lost and
@@ -102,8 +103,8 @@ class WorkerService {
   //                      kRestartMe
   //   kInvalidArgument   a coordinator with another TF_CONFIG connected; exit
   //                      code kUsage
-  //   kUnavailable       also: the device is lost on which closures run; names
-  //                      it; exit code kRestartMe
+  //   kUnavailable       also: the device that runs closures is lost; the
+  //                      message names it; exit code kRestartMe
   //   kCancelled         Stop() was called
   absl::StatusOr<JobEnd> AwaitJobEnd(
       const WaitOptions& options,
@@ -113,7 +114,8 @@ class WorkerService {
   // Accepts the next coordinator after the end of a job.
   void AcceptNextJob() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gives memory that coordinators share back to them; their calls end.
+  // Releases the memory that coordinators share, which ends their Share
+  // streams.
   void EndShares() { segments_.End(); }
 
   // Ends the session and AwaitJobEnd(). Does not block.
@@ -128,11 +130,11 @@ class WorkerService {
   struct Owner {
     std::string job_id;
     std::string name;  // For messages.
-    // Since it disconnected.
+    // Ticks since the coordinator disconnected.
     int away_ticks = 0;
   };
 
-  // Makes `conversation` the current one, and drops an earlier one of the same
+  // Makes `conversation` the current one and drops an earlier one of the same
   // job.
   //   kPermissionDenied  this worker serves another coordinator
   //   kUnavailable       the other coordinator disconnected and may reconnect,
@@ -157,7 +159,7 @@ class WorkerService {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchResult(ReceivedMessage request, Responder responder)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Has the loop wait for the closures of a conversation that has ended.
+  // Makes the loop wait for the closures of a conversation that has ended.
   void JoinSoon(std::shared_ptr<Conversation> conversation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends heartbeats, and joins the threads of ended conversations, which may
@@ -175,27 +177,28 @@ class WorkerService {
   Clock* const clock_;
   GraphCache graphs_;
   SegmentIntake segments_;
-  // A coordinator that is rejected asks again and again.
+  // Limits the log: a rejected coordinator retries repeatedly.
   BoundedLog rejections_;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<Conversation> current_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Conversation>> dead_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // A coordinator connected or disconnected since AwaitJobEnd() last checked.
+  // True if a coordinator has connected or disconnected since AwaitJobEnd()
+  // last checked.
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time changed_at_ ABSL_GUARDED_BY(mutex_);  // As above.
+  absl::Time changed_at_ ABSL_GUARDED_BY(mutex_);  // Time of that change.
   std::optional<Owner> owner_ ABSL_GUARDED_BY(mutex_);
-  // How often a coordinator disconnected, and why the last time.
+  // Number of disconnections of a coordinator, and the reason of the last one.
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status lost_reason_ ABSL_GUARDED_BY(mutex_);
-  // The last coordinator did not reconnect, and no other has connected.
+  // True if the last coordinator did not reconnect and no other has connected.
   bool is_deserted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status disagreement_ ABSL_GUARDED_BY(mutex_);
   absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
   std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
 
-  // Of the loop's thread: when heartbeats are counted next.
+  // Time of the next tick. Used by the thread of the loop only.
   absl::Time next_tick_ = absl::InfinitePast();
   TickLoop loop_;
   const StatusSource status_;

@@ -34,11 +34,11 @@ class WorkerReport;
 }  // namespace proto
 
 // The functions, iterators and closures that one coordinator has sent, and the
-// threads that run them. Destroyed with the stream of the session.
+// threads that run the closures. Destroyed with the stream of the session.
 //
-// Closures run in the order of their arrival, up to `runner_count` at a time.
-// Finished closures are reported in batches: when none is left to run, when a
-// report is full, or after report_interval.
+// Closures start in the order in which they were received, up to `runner_count`
+// at a time. Finished closures are reported in batches: when no closure is left
+// to run, when a report is full, or after report_interval.
 //
 // Thread-safe.
 class WorkerSession {
@@ -60,9 +60,10 @@ class WorkerSession {
   // Passes a report to the transport. Must not block.
   using SendReport = std::function<void(Message report)>;
 
-  // Told why the device is lost on which closures run. The session has stopped:
-  // a closure cannot succeed here, and is not reported, so that it runs
-  // elsewhere. Called on the thread of a closure. Must not block.
+  // Receives the reason when the device that runs closures is lost. The session
+  // has stopped, because no closure can succeed here. Closures on the device
+  // are not reported, so that they are run on another worker. Called on the
+  // thread of a closure. Must not block.
   using OnDeviceLost = std::function<void(const absl::Status& why)>;
 
   // `graphs`, `clock` and the pointers in `environment` are borrowed and must
@@ -112,7 +113,7 @@ class WorkerSession {
   // The closure of one runner.
   struct Closure {
     bool is_taken = false;
-    Run run;  // Of one closure.
+    Run run;  // A run of one closure.
     Step step;
   };
 
@@ -140,7 +141,7 @@ class WorkerSession {
   }
   // Removes the next closure. Returns false if there is none.
   bool TakeOne(Closure* closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Runs and records `closure`, and takes the next one into its place.
+  // Runs `closure`, records its result, and replaces it by the next closure.
   void RunOne(StepRunner* runner, Closure* closure,
               std::vector<Tensor>* results) ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs all steps of one closure.

@@ -15,7 +15,7 @@ constexpr absl::string_view kArgument = "argument";
 constexpr absl::string_view kElement = "element";
 constexpr absl::string_view kComponent = "component";
 
-// Positions determine the size of tables, so they are bounded.
+// Positions determine the sizes of tables, so they are limited.
 constexpr int64_t kPositionMax = 4096;
 
 absl::StatusOr<int> Position(const Node& node, absl::string_view name,

@@ -20,8 +20,8 @@ namespace muster {
 struct ParameterSource {
   // Index of the closure's argument.
   int argument = 0;
-  // -1 if the argument is a tensor. Else the index of the element that the step
-  // takes from the iterator.
+  // -1 if the argument is a tensor. Otherwise the index of the element that the
+  // step takes from the iterator.
   int element = -1;
   // The component of that element.
   int component = 0;
@@ -43,7 +43,7 @@ class StepSignature {
   struct Argument {
     // The number of elements that a run takes; 0 for a tensor.
     int element_count = 0;
-    // The number of components that an element must have at least.
+    // The minimum number of components of an element.
     int component_count = 0;
   };
   const std::vector<Argument>& arguments() const { return arguments_; }

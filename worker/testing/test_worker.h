@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// A worker in this process that can be killed and restarted. Each start has
-// another incarnation.
+// A worker in this process that can be killed and restarted. Each start gets a
+// new incarnation.
 class TestWorker {
  public:
   struct Options {
@@ -30,8 +30,8 @@ class TestWorker {
   ~TestWorker();
 
   void Start();
-  // Breaks all connections at once. Running closures continue until they
-  // report.
+  // Breaks all connections immediately. Running closures continue until they
+  // report their results.
   void Kill();
 
   bool running() const { return server_ != nullptr; }
