@@ -10,7 +10,7 @@ namespace muster {
 
 // One argument of a closure, independent of the worker that runs it.
 struct ClosureArgument {
-  // The id of each worker's iterator; -1 for tensors.
+  // The id of the iterator, which is the same on every worker; -1 for tensors.
   int64_t iterator_id = -1;
   // One tensor for all workers, or one for each worker.
   std::vector<Tensor> tensors;
@@ -23,8 +23,8 @@ struct ClosureArgument {
 struct ClosureArguments {
   std::vector<ClosureArgument> arguments;
 
-  // True if both have only iterators, and the same ones. Their closures can
-  // then be sent as one run.
+  // True if both have only iterators, and the same ones. Closures with these
+  // arguments can then be sent as one run.
   static bool SameIterators(const ClosureArguments* a,
                             const ClosureArguments* b);
 };

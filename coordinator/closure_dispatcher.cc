@@ -20,8 +20,8 @@
 namespace muster {
 namespace {
 
-// For a lost worker to return when the job ends, and when it ends with an
-// error.
+// Time that a lost worker has to return at the end of the job, and if the job
+// ends with an error.
 constexpr absl::Duration kAbsentWorkerTimeout = absl::Seconds(3);
 constexpr absl::Duration kAbsentWorkerGrace = absl::Milliseconds(300);
 
@@ -100,8 +100,9 @@ absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(
     if (queue_.failing()) return queue_.TakeFailure();
     value = RemoteValue(queue_.Add(std::move(work)));
     if (!has_idle_worker_) {
-      // Waking costs more than queueing, so it is left out where no worker
-      // could take the closure anyway: then a report causes the next turn.
+      // Waking the loop costs more than queueing the closure. If no worker
+      // could take the closure now, the loop is not woken: the next report of a
+      // worker causes the next turn.
       if (has_free_capacity_ ||
           queue_.queued_count() % kClosuresWorthAMessage == 0) {
         loop_.Wake();
@@ -109,7 +110,7 @@ absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(
       return value;
     }
   }
-  // A worker waits, and would wait longer if the loop's thread had to be woken.
+  // A worker is idle. It would wait longer if the loop had to be woken.
   Dispatch();
   return value;
 }
@@ -250,7 +251,7 @@ absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
                              &queue_, &trouble));
   if (!trouble.ok()) {
     sessions_.NoteTrouble(trouble, /*is_news=*/!is_suspended_, record);
-    loop_.Wake();  // For a turn at the end of the pause.
+    loop_.Wake();  // The turn at the end of the pause resumes the worker.
   } else if (report.finished_size() + report.results_size() > 0) {
     record->trouble.clear();
     record->trouble_count = 0;
@@ -301,7 +302,8 @@ absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {
 }
 
 void ClosureDispatcher::Dispatch() {
-  // The loop's next turn sends what the present sender has not seen.
+  // If another thread is sending, the next turn of the loop sends what that
+  // thread has missed.
   if (!sending_mutex_.TryLock()) {
     loop_.Wake();
     return;
@@ -372,7 +374,7 @@ void ClosureDispatcher::SendCommand(PlannedCommand* command) {
     return;
   }
   const absl::Status sent = stream.Send(command->session, message);
-  // OnEnd() tells why a session has ended.
+  // OnEnd() receives the reason why a session has ended.
   if (!sent.ok() && !absl::IsUnavailable(sent)) {
     stream.End(command->session, sent);
   }
@@ -445,8 +447,9 @@ absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
     job_end_ = std::make_unique<proto::JobEnd>(end);
     loop_.Wake();
     Await(&ClosureDispatcher::AllPresentWorkersEnded, deadline);
-    // A worker that returns too late waits for the next coordinator: one that
-    // has failed, or was stopped, may be followed by another.
+    // A worker that returns after this timeout waits for the next coordinator.
+    // If the job failed or was stopped, another coordinator may follow, so the
+    // timeout is short.
     const absl::Duration absent_timeout =
         end.exit_code() == 0 ? kAbsentWorkerTimeout : kAbsentWorkerGrace;
     Await(&ClosureDispatcher::AllWorkersEnded,
@@ -461,7 +464,7 @@ absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
                       record.last_error.empty() ? "" : ": ", record.last_error);
     }
   }
-  // A worker closes its session when it has read everything.
+  // A worker closes its session after it has read all messages.
   for (ReconnectingStream* const stream : told) stream->AwaitClosed(deadline);
   if (names.empty()) return absl::OkStatus();
   return absl::DeadlineExceededError(
@@ -478,7 +481,8 @@ void ClosureDispatcher::Withdraw(absl::string_view reason,
   }
   for (const auto& stream : streams_) stream->StopDialling();
   loop_.Wake();
-  // A worker that was dialled either refuses, or accepts and is told.
+  // A worker that was dialled either refuses the session, or accepts it and
+  // then receives the end of the job.
   for (const auto& stream : streams_) stream->AwaitClosed(deadline);
 }
 

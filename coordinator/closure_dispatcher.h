@@ -47,45 +47,48 @@ class JobEnd;
 class WorkerReport;
 }  // namespace proto
 
-// Moves closures between the ClosureQueue and the workers: the part of
-// scheduling that has threads, streams and time.
+// Moves closures between the ClosureQueue and the workers. This class is the
+// part of scheduling that uses threads, streams and clocks.
 //
-// Commands are sent by the thread that makes them possible: the one that
-// schedules a closure for an idle worker, or a thread of the transport that
-// brings a report. A thread of this object's own counts heartbeats, and sends
-// where another thread is sending already or a fuller message is worth waiting
-// for. A worker that is lost is dialled again for as long as this object lives,
-// and used as soon as it is back. The other workers do not wait for it.
+// The thread that makes a command possible also sends it: the thread that
+// schedules a closure for an idle worker, or the thread of the transport that
+// delivers a report. The loop thread of this object counts heartbeats. It also
+// sends commands while another thread is already sending, or when waiting for a
+// fuller message is worthwhile. A lost worker is dialled until this object is
+// destroyed, and gets closures again when it has reconnected. The other workers
+// do not wait for it.
 //
 // Thread-safe.
 class ClosureDispatcher : private ReconnectingStream::Listener {
  public:
   struct Options {
     ClusterSpec cluster;
-    // A worker of another version refuses.
+    // A worker of another version refuses the session.
     std::string version = std::string(kVersion);
-    // How workers' messages name this process: "chief 0 on host h0, process
-    // 4711".
+    // The name of this process in messages of workers: "chief 0 on host h0,
+    // process 4711".
     std::string coordinator;
     uint64_t job_seed = 0;
-    ClosureQueue::Options queue;  // worker_count is filled in.
+    ClosureQueue::Options queue;  // The constructor sets worker_count.
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
-    // A worker silent for longer is lost, whatever its connection says.
+    // A worker that is silent for longer is lost, even if its connection is
+    // open.
     absl::Duration heartbeat_timeout = absl::Seconds(5);
-    // For the answer to an opening.
+    // Timeout for the response to an opening.
     absl::Duration handshake_timeout = absl::Seconds(10);
-    // How long a worker that cannot reach a parameter server gets nothing; its
-    // closures go to others.
+    // How long a worker that cannot reach a parameter server gets no closures.
+    // Other workers run its closures.
     BackoffOptions retry_pause = {.initial = absl::Milliseconds(200),
                                   .maximum = absl::Seconds(10)};
-    // Between two log lines about that, for each worker.
+    // Minimum time between two log lines about such a worker.
     absl::Duration trouble_report_interval = absl::Seconds(10);
     BackoffOptions reconnect = {.initial = absl::Milliseconds(20),
                                 .maximum = absl::Milliseconds(200)};
   };
 
-  // One channel for each worker, by index. `missing` is told who has been met
-  // and who refuses; it and `clock` are borrowed.
+  // `channels` has one channel for each worker, by index. `missing` records
+  // which workers have connected and which refuse. `missing` and `clock` are
+  // borrowed.
   ClosureDispatcher(const Options& options,
                     std::vector<std::unique_ptr<Channel>> channels,
                     FailureJudge judge, MissingTasks* missing, Clock* clock);
@@ -96,38 +99,41 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   ClosureDispatcher(const ClosureDispatcher&) = delete;
   ClosureDispatcher& operator=(const ClosureDispatcher&) = delete;
 
-  // Sent to each worker when it first needs it. Returns the id.
+  // Adds a function or an iterator, which is sent to each worker when the
+  // worker first needs it. Returns its id.
   uint32_t AddFunction(absl::string_view name, std::string serialized_graph)
       ABSL_LOCKS_EXCLUDED(mutex_);
   uint32_t AddIterator(IteratorRecord iterator) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on, tensors in `batches`, which is borrowed, are named in messages
-  // to workers that have this memory.
+  // From now on, messages to workers that have mapped the memory of `batches`
+  // refer to its tensors instead of containing them. `batches` is borrowed.
   void SetSharedBatches(const SharedBatches* batches) {
     shared_batches_.store(batches, std::memory_order_release);
   }
 
-  // Queues a closure. Waits while the queue is full, or while an earlier
-  // failure is being cleaned up, at most for `timeout`.
-  //   kDeadlineExceeded  says what the queue is waiting for
+  // Queues a closure. Blocks for at most `timeout` while the queue is full, or
+  // while closures end after an earlier failure.
+  //   kDeadlineExceeded  names what the queue waits for
   //   any                an earlier closure failed; this call has taken the
   //                      failure, as Join() would have
   absl::StatusOr<RemoteValue> Schedule(ClosureWork work, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until nothing is queued or running, and takes the failure, if any.
-  //   kDeadlineExceeded  says what it waits for
+  // Blocks until no closure is queued or running, and takes the failure, if
+  // any.
+  //   kDeadlineExceeded  names what it waits for
   absl::Status Join(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if nothing is queued or running. Does not wait; takes the failure when
-  // what came after it has been cleaned up.
+  // Returns true if no closure is queued or running. Does not block. Takes the
+  // failure, if any, when the closures after it have ended.
   absl::StatusOr<bool> Done() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Cancel(uint64_t closure_id) ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for the closure, and fetches its results if the worker kept them.
-  //   kDeadlineExceeded  says what it waits for
+  // Blocks until the closure has finished. Fetches its results if the worker
+  // kept them.
+  //   kDeadlineExceeded  names what it waits for
   //   kUnavailable       the worker that kept the results is lost
   //   any                the closure failed
   absl::StatusOr<std::vector<Tensor>> Fetch(const RemoteValue& value,
@@ -136,33 +142,34 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
 
   // ---- Checkpoints and rollbacks: see server_recovery.h.
 
-  // Hands nothing out any more, has what is unstarted handed back, and waits
-  // until nothing is under way. Undrain() ends that; each call of this one that
-  // returned OK needs one.
-  //   kDeadlineExceeded  says what it waits for
+  // Stops sending closures, recalls unstarted ones, and blocks until none is in
+  // flight. Undrain() resumes sending. Each call of Drain() that returned OK
+  // needs one call of Undrain().
+  //   kDeadlineExceeded  names what it waits for
   //   kAborted           Suspend() was called, or Abort()
   absl::Status Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Undrain() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Hands nothing out until Resume(), without waiting for workers. Nothing is
-  // settled meanwhile.
+  // Sends no closures until Resume(). Does not wait for workers. While
+  // suspended, Join() and Done() do not report completion.
   void Suspend() ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume() ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct RollbackWork {
-    // Closures whose effects stay.
+    // Closures whose effects are kept.
     ClosureIds kept;
-    // Servers are in this generation now.
+    // The generation of the parameter servers after the rollback.
     uint64_t generation = 0;
-    // Not OK: all closures that are queued or under way are cancelled, and this
-    // is the failure that is to be taken. OK: they stay in the queue.
+    // If not OK, all closures that are queued or in flight are cancelled, and
+    // this failure can be taken. If OK, they stay in the queue.
     absl::Status failure;
   };
-  // While suspended. Workers get new sessions, what was under way goes back to
-  // the queue, and the closures whose effects are undone are returned.
+  // Requires that sending is suspended. Gives all workers new sessions, and
+  // returns closures in flight to the queue. Returns the closures whose effects
+  // are undone.
   ClosureIds RollBack(const RollbackWork& work) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Closures whose effects are there.
+  // Returns the closures whose effects are in the variables.
   ClosureIds succeeded() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return queue_.succeeded();
@@ -171,68 +178,71 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     absl::MutexLock lock(&mutex_);
     return is_aborted_;
   }
-  // Between Suspend() and Resume().
+  // True between Suspend() and Resume().
   bool is_suspended() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return is_suspended_;
   }
-  // What Abort() was given; OK before.
+  // Returns the argument of Abort(), or OK before that call.
   absl::Status why_aborted() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return why_aborted_;
   }
 
-  // Gives `worker` no more closures, has it finish those that it runs, and
-  // tells it that its part of the job is over, so that its process ends with
-  // status 0. `on_left` is called when its session has ended, on a thread that
-  // must not block. The worker does not come back in this job.
+  // Sends no more closures to `worker`, lets it finish those that it runs, and
+  // tells it that its part of the job has ended, so that its process exits with
+  // status 0. Calls `on_left` when the session of the worker has ended, on a
+  // thread that must not block. The worker does not take part in this job
+  // again.
   //   kFailedPrecondition  it is not connected, or no other worker is left; the
-  //                        message has the way out. `on_left` is not called
+  //                        message says how to proceed. `on_left` is not called
   absl::Status DrainWorker(int worker, absl::AnyInvocable<void()> on_left)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Fails everything, now and for good.
+  // Fails all present and future closures.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells every worker that the job is over. Waits for connected workers until
-  // `deadline`, and for lost ones for a few seconds at most. Those that were
-  // not told are named.
+  // Tells every worker that the job has ended. Waits for connected workers
+  // until `deadline`, and for lost workers at most for a few seconds. The error
+  // names the workers that were not told.
   absl::Status EndJob(const proto::JobEnd& end, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Lets the workers go to another coordinator: those that are there, and those
-  // that are about to accept a session. Does not wait for the others.
+  // Releases the connected workers, and those that are about to accept a
+  // session, for another coordinator. Does not wait for other workers.
   void Withdraw(absl::string_view reason, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds the queue and a TaskStatus for each worker.
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Which worker holds what, and which are lost, in one line.
+  // Returns one line that says which closures each worker holds and which
+  // workers are lost.
   std::string Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Counters {
     int64_t finished_count = 0;
-    int64_t requeued_count = 0;   // Closures run again elsewhere.
-    int64_t lost_count = 0;       // Sessions that ended badly.
-    int64_t recovered_count = 0;  // Workers that came back.
+    int64_t requeued_count = 0;   // Closures returned to the queue.
+    int64_t lost_count = 0;       // Sessions that ended with an error.
+    int64_t recovered_count = 0;  // Workers that have reconnected.
     absl::Duration busy;          // Time that workers spent in closures.
-    int64_t queued_count = 0;     // Now.
-    int64_t in_flight_count = 0;  // Now.
+    int64_t queued_count = 0;     // At present.
+    int64_t in_flight_count = 0;  // At present.
   };
   Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // How long the steps of a function took on the workers. For steps shorter
-  // than a worker's report interval, the mean of those in one report.
+  // Returns the durations of the steps of a function on the workers. For steps
+  // shorter than a worker's report interval, counts the mean of the steps in
+  // one report.
   DurationHistogram StepDurations(uint32_t function_id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if the worker has refused a session because the tasks disagree about
-  // the cluster. It ends by itself.
+  // True if the worker has refused a session because its cluster differs from
+  // that of this task. Such a worker exits by itself.
   bool HasRefused(int worker) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   int worker_count() const { return static_cast<int>(streams_.size()); }
-  // 0 while never met.
+  // Returns 0 if the worker has never accepted a session.
   uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return sessions_.records()[worker].incarnation;
@@ -250,26 +260,26 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   void OnEnd(int worker, uint64_t session, const absl::Status& why) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Processes what a worker reports.
-  //   any  the session must end
+  // Processes a report of a worker. An error means that the session must end.
   absl::Status TakeIn(const proto::WorkerReport& report,
                       absl::Span<const Tensor> tensors, WorkerRecord* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // True if the session continues, with which the results are lost.
+  // True if the session that keeps the results is still open.
   bool IsOpen(const RemoteValueState::Keeper& keeper) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   Channel& channel(int worker) const { return streams_[worker]->channel(); }
   absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends what there is to send, on this thread or soon on the loop's.
+  // Sends all commands that are ready, on this thread or soon on the thread of
+  // the loop.
   void Dispatch() ABSL_LOCKS_EXCLUDED(sending_mutex_, mutex_);
   void SendCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
-  // True if the worker is idle, or can take more closures.
+  // Records whether the worker is idle, and whether it can take more closures.
   void NoteCapacity(const WorkerRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // To be sent without the lock.
+  // Returns the commands to send. The caller sends them without mutex_.
   std::vector<PlannedCommand> PlanCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendCommand(PlannedCommand* command)
@@ -313,21 +323,21 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // By worker. Constant after construction.
   std::vector<std::unique_ptr<ReconnectingStream>> streams_;
 
-  // Held from planning commands to handing them to the streams, so that a
-  // worker gets them in the order in which they were planned.
+  // Held from planning commands until they are passed to the streams, so that a
+  // worker receives them in the order of planning.
   absl::Mutex sending_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
   WorkerSessions sessions_ ABSL_GUARDED_BY(mutex_);
   Definitions definitions_ ABSL_GUARDED_BY(mutex_);
-  // When commands were last planned, or since then by a report: a worker could
-  // have taken more closures; it had none.
+  // True if a worker could take more closures, and if a worker had none. Set
+  // when commands are planned, and by later reports.
   bool has_free_capacity_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_idle_worker_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status why_aborted_ ABSL_GUARDED_BY(mutex_);
-  // Null while the job is not over.
+  // Null until the job ends.
   std::unique_ptr<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -52,8 +52,8 @@ absl::Time Soon() { return Clock::Real()->Now() + kTimeout; }
 
 void Ignore(absl::string_view) {}
 
-// Real time, in which other threads than the one that made the clock can be
-// held where they wait.
+// A clock that shows the real time and can block other threads in
+// AwaitWithDeadline().
 class HoldingClock final : public Clock {
  public:
   absl::Time Now() override { return Clock::Real()->Now(); }
@@ -72,7 +72,7 @@ class HoldingClock final : public Clock {
   }
 
   void Hold() { is_holding_ = true; }
-  // Blocks until another thread is held.
+  // Blocks until another thread is blocked in the clock.
   void AwaitHeld() const {
     EXPECT_TRUE(AwaitTrue([this] { return is_held_.load(); }))
         << "no other thread waits";
@@ -138,14 +138,15 @@ class ClosureDispatcherTest : public testing::Test {
         clock_);
   }
 
-  // Blocks until worker 0 has a coordinator, or has none.
+  // Blocks until worker 0 has a coordinator or, if not `has_coordinator`, has
+  // none.
   bool AwaitCoordinator(bool has_coordinator) const {
     return AwaitTrue([&] {
       return workers_[0]->service()->has_coordinator() == has_coordinator;
     });
   }
 
-  // Returns its only argument.
+  // Adds a function that returns its only argument.
   uint32_t AddEcho() {
     GraphBuilder builder(&ops_, "echo");
     builder.AddResult(builder.Parameter("x", {DType::kFloat32, {-1}},
@@ -167,7 +168,7 @@ class ClosureDispatcherTest : public testing::Test {
   }
 
   HoldingClock holding_clock_;
-  Clock* clock_ = Clock::Real();  // The dispatcher's.
+  Clock* clock_ = Clock::Real();  // The clock of the dispatcher.
   std::vector<std::unique_ptr<PortReservation>> ports_;
   ClusterSpec cluster_;
   OpRegistry ops_;
@@ -210,7 +211,7 @@ TEST_F(ClosureDispatcherTest, RunsClosuresAndBringsTheirResults) {
 TEST_F(ClosureDispatcherTest, AnIdleWorkerGetsAClosureFromTheCallOfSchedule) {
   clock_ = &holding_clock_;
   StartWorkers(1);
-  // No heartbeat of the worker has anything sent either.
+  // The heartbeat interval is long, so heartbeats do not send the closures.
   StartDispatcher({.heartbeat_interval = absl::Minutes(2),
                    .heartbeat_timeout = absl::Minutes(20)});
   ASSERT_OK(missing_->Await(Soon(), Ignore));
@@ -236,8 +237,8 @@ TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {
   const uint32_t echo = AddEcho();
   const Tensor large = Tensor::Full(DType::kFloat32, {100}, 3);
   for (int i = 0; i < 20; ++i) {
-    // Two fit; unless they are released, the third would come along, and that
-    // shows in what the worker still knows.
+    // The worker keeps at most two results. If results were not released, the
+    // third one would be sent with the report and have no keeper.
     ASSERT_OK_AND_ASSIGN(const RemoteValue value,
                          dispatcher_->Schedule(Call(echo, {large}), kTimeout));
     ASSERT_OK(dispatcher_->Join(Soon()));
@@ -258,7 +259,7 @@ TEST_F(ClosureDispatcherTest, AFetchEndsWithTheConversationThatKeptTheResult) {
       dispatcher_->Schedule(
           Call(echo, {Tensor::Full(DType::kFloat32, {100}, 3)}), kTimeout));
   ASSERT_OK(dispatcher_->Join(Soon()));
-  // As if it were stopped.
+  // Simulates a suspended worker.
   SetFaults({{.point = "worker.before_fetch",
               .occurrence = 1,
               .action = FaultAction::kDelay,
@@ -479,7 +480,7 @@ TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsLetGoToo) {
     const std::unique_ptr<MissingTasks> missing = MakeMissing();
     const auto dispatcher =
         MakeDispatcher({}, absl::StrCat("job ", round), missing.get());
-    // Its acceptance is on the way.
+    // The acceptance has not been received yet.
     ASSERT_TRUE(AwaitCoordinator(true)) << missing->Describe();
     dispatcher->Withdraw("another has the cluster", Soon());
   }

@@ -30,7 +30,7 @@ class ClosureIds {
  private:
   void AddRun(uint64_t begin, uint64_t end);
 
-  // Begin to end. Ranges are disjoint and not adjacent.
+  // Ranges from begin to end (exclusive). They are disjoint and not adjacent.
   std::map<uint64_t, uint64_t> runs_;
   int64_t size_ = 0;
 };

@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-// Unfinished and finished closures between the low-water mark and the newest
-// id, in units of the queue's own bound.
+// Limit on the number of closures, finished or not, between the low-water mark
+// and the newest id, as a multiple of the limit on queued closures.
 constexpr int kSpanFactor = 4;
 
 constexpr size_t kListedFailuresMax = 16;
@@ -82,11 +82,11 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
   WorkerState& worker_state = worker_states_[worker];
   const std::deque<uint64_t> held = std::exchange(worker_state.in_flight, {});
   worker_state = WorkerState(options_);
-  // Only what was running can have killed the worker; the rest was waiting.
+  // Only running closures can have caused the loss; the others had not started.
   for (size_t i = 0; i < held.size(); ++i) {
     if (static_cast<int>(i) < options_.runner_count) ++Find(held[i])->attempts;
   }
-  // Backwards, so that the oldest ends up at the head.
+  // In reverse order, so that the oldest closure ends up at the head.
   std::vector<absl::Status> suspects;
   for (size_t i = held.size(); i-- > 0;) {
     const uint64_t id = held[i];
@@ -132,7 +132,7 @@ void ClosureQueue::RecallUnstarted() {
 
 void ClosureQueue::RecallUnstarted(int worker) {
   const WorkerState& worker_state = worker_states_[worker];
-  // From the end, where they are handed back.
+  // From the end: the worker returns the newest closures first.
   for (size_t i = worker_state.in_flight.size();
        i-- > static_cast<size_t>(options_.runner_count);) {
     Recall(worker_state.in_flight[i], Find(worker_state.in_flight[i]));
@@ -172,7 +172,7 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
   const int64_t ready_count =
       std::count_if(worker_states_.begin(), worker_states_.end(),
                     [](const WorkerState& other) { return other.MayTake(); });
-  // Leaves something for the others while there is little.
+  // If few closures are queued, leaves some for the other workers.
   const int64_t share =
       ready_count == 1
           ? queued_count_
@@ -192,7 +192,8 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
     --queued_count_;
     ++in_flight_count_;
     ++i;
-    // One reference is the entry's own: no other caller will ask.
+    // The entry holds one reference. If it is the only one, no caller can
+    // request the result.
     taken->push_back({id, entry->work, entry->value.use_count() > 1});
   }
   RecallForIdleWorkers();
@@ -287,11 +288,12 @@ void ClosureQueue::Abort(const absl::Status& why) {
   MUSTER_CHECK(!why.ok());
   if (aborted_) return;
   aborted_ = true;
-  // What is in flight may never be heard of again.
+  // The results of closures in flight may never be received.
   for (const Entry& entry : entries_) {
     if (entry.value != nullptr) entry.value->SetError(why);
   }
-  // Closures that failed for the same reason may have been heard of first.
+  // Closures that failed for the same reason may have been reported earlier.
+  // `why` becomes the first failure.
   const absl::Status earlier = std::exchange(first_failure_, absl::OkStatus());
   StoreFailure(why);
   if (!earlier.ok()) StoreFailure(earlier);
@@ -354,7 +356,8 @@ absl::Status ClosureQueue::NotHeld(int worker, uint64_t id) const {
 
 void ClosureQueue::LeaveWorker(Entry* entry, uint64_t id) {
   WorkerState& worker_state = worker_states_[entry->worker];
-  // Closures finish nearly in order, and are handed back from the end.
+  // Closures finish nearly in order, and recalled ones are returned from the
+  // end.
   if (entry->is_recalled && worker_state.in_flight.back() == id) {
     worker_state.in_flight.pop_back();
   } else {
@@ -440,7 +443,8 @@ void ClosureQueue::RecallForIdleWorkers() {
   for (WorkerState& worker_state : worker_states_) {
     const int unstarted =
         static_cast<int>(worker_state.in_flight.size()) - options_.runner_count;
-    // One recall at a time: what the last one brings back is not known yet.
+    // One recall at a time, because the result of the last one is not known
+    // yet.
     if (!worker_state.ready || worker_state.recalls_unanswered > 0) continue;
     if (unstarted <= unstarted_max) continue;
     unstarted_max = unstarted;
@@ -453,7 +457,7 @@ void ClosureQueue::RecallForIdleWorkers() {
     return;
   }
   const int count = (unstarted_max + 1) / 2;
-  // The newest: they are furthest from being started.
+  // The newest closures will start last.
   for (int i = 0; i < count; ++i) {
     const uint64_t id = victim->in_flight[victim->in_flight.size() - 1 - i];
     Recall(id, Find(id));

@@ -17,19 +17,19 @@
 
 namespace muster {
 
-// coordinator/closure_arguments.h; opaque to the queue.
+// Defined in coordinator/closure_arguments.h; opaque to the queue.
 struct ClosureArguments;
 
 // The work of one closure.
 struct ClosureWork {
   uint32_t function_id = 0;
   std::shared_ptr<const ClosureArguments> arguments;  // Null: no arguments.
-  // How often the function runs. Its results are concatenated.
+  // How often the function runs. The results of all runs are concatenated.
   int step_count = 1;
   // False if it only reads variables, so that a rollback need not undo it.
   bool has_effects = true;
-  // Sends results of any size with the report, instead of keeping them on a
-  // worker that may be lost.
+  // True to send results of any size with the report, instead of keeping them
+  // on a worker that may be lost.
   bool results_come_along = false;
 };
 
@@ -77,38 +77,41 @@ class ClosureQueue {
 
   // ---- Scheduling.
 
-  // True if another closure can be added. Also false if an old unfinished
-  // closure holds the low-water mark too far back, because servers remember all
-  // ids above it.
+  // True if another closure can be added. Also false if the low-water mark is
+  // too far behind the newest id, because servers keep records of all ids above
+  // the mark.
   bool HasRoom() const;
 
   // Adds a closure. Requires HasRoom() and !failing().
   std::shared_ptr<RemoteValueState> Add(ClosureWork work);
 
-  // Cancels a closure if it has not been started, which sets its RemoteValue to
-  // kCancelled. A started closure may finish. No effect on a finished one.
+  // Cancels a closure that has not been started and sets its RemoteValue to
+  // kCancelled. A started closure may still finish. Has no effect on a finished
+  // one.
   void Cancel(uint64_t id);
   void CancelAll();
 
   // ---- The session of one worker.
 
-  // A session with `worker` has been opened. It holds no closures and accepts
-  // some.
+  // Records that a session with `worker` has been opened. The worker holds no
+  // closures and can get some.
   void WorkerReady(int worker);
 
-  // Returns the worker's closures to the head of the queue, except those that
-  // have reached attempts_max, which fail. `why` names the worker.
+  // Records that a worker was lost. Its closures return to the head of the
+  // queue, except those that have reached attempts_max, which fail. `why` names
+  // the worker.
   void WorkerLost(int worker, const absl::Status& why);
 
-  // The worker's session is replaced through no fault of its closures, which
-  // return to the head of the queue.
+  // Records that the session of a worker is replaced. Its closures did not
+  // cause that; they return to the head of the queue.
   void WorkerReleased(int worker);
 
-  // A paused worker gets no closures, and none are reserved for it.
+  // Pauses or resumes a worker. A paused worker gets no closures, and no
+  // closure is reserved for it.
   void SetPaused(int worker, bool is_paused);
 
-  // True if closures should be sent to the worker. Closures are reserved for
-  // idle workers if there is at most one for each.
+  // True if closures should be sent to the worker. If there are at most as many
+  // queued closures as idle workers, they are reserved for idle workers.
   bool HasClosuresFor(int worker) const;
   bool HasRecallsFor(int worker) const;
 
@@ -116,11 +119,11 @@ class ClosureQueue {
   void Take(int worker, int count_max, std::vector<Taken>* taken);
   std::vector<uint64_t> TakeRecalls(int worker);
 
-  // Process the reports of the worker.
+  // These methods process the reports of the worker.
   //   kInvalidArgument  the worker does not hold that closure; the caller
   //                     should end its session
   absl::Status Finish(int worker, uint64_t id, std::vector<Tensor> results);
-  // Finishes `count` closures without results, from `first_id` on.
+  // Finishes `count` closures without results, beginning with `first_id`.
   absl::Status FinishRange(int worker, uint64_t first_id, uint32_t count);
   absl::Status FinishKept(int worker, uint64_t id, RemoteValueState::Kept kept);
   absl::Status Fail(int worker, uint64_t id, const absl::Status& status);
@@ -169,14 +172,15 @@ class ClosureQueue {
   int64_t finished_count() const { return finished_count_; }
   // Closures that returned to the queue because their worker was lost.
   int64_t requeued_count() const { return requeued_count_; }
-  // The mean time of the worker's recent closures; zero if unknown.
+  // Returns the mean time of the worker's recent closures; zero if unknown.
   absl::Duration closure_time(int worker) const {
     return worker_states_[worker].window.closure_time();
   }
   int window_size(int worker) const {
     return worker_states_[worker].window.size();
   }
-  // The estimated time for the closures that the worker holds; zero if unknown.
+  // Returns the estimated time for the closures that the worker holds; zero if
+  // unknown.
   absl::Duration backlog(int worker) const {
     return worker_states_[worker].window.closure_time() *
            in_flight_count(worker);
@@ -185,7 +189,8 @@ class ClosureQueue {
   // Returns text such as "3 closures are queued; worker 1 holds 2, the oldest
   // is closure 17".
   std::string Describe() const;
-  // "is not connected", or what the worker holds; empty if it is idle.
+  // Returns "is not connected" or a count of the closures that the worker
+  // holds; empty if it holds none.
   std::string DescribeWorker(int worker) const;
 
  private:
@@ -220,7 +225,7 @@ class ClosureQueue {
   void LeaveWorker(Entry* entry, uint64_t id);
   void Requeue(uint64_t id, Entry* entry);
   void MarkFinished(Entry* entry);
-  // Takes a closure that has its results from its worker.
+  // Takes a closure that has succeeded from its worker.
   void MarkSucceeded(Entry* entry, uint64_t id);
   // Ends a closure that no worker holds. `when` follows "was cancelled".
   void MarkCancelled(Entry* entry, uint64_t id, absl::string_view when);
@@ -232,7 +237,7 @@ class ClosureQueue {
   void StoreFailure(absl::Status status);
 
   const Options options_;
-  // Closures first_id_, first_id_ + 1, ... The first one is unfinished.
+  // Closures first_id_, first_id_ + 1, and so on. The first one is unfinished.
   std::deque<Entry> entries_;
   uint64_t first_id_ = 1;
   // The ids of queued closures in scheduling order; some have been cancelled.

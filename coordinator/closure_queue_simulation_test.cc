@@ -1,6 +1,6 @@
-// Workers, a network and a parameter server, all simulated and all driven by
-// one seed, around the real queue. Whatever the order of events: every closure
-// that is said to have succeeded was applied once, and nothing is forgotten.
+// Simulates workers, a network and a parameter server around the real queue.
+// One seed determines all events. In every order of events, each closure that
+// is reported as successful was applied exactly once, and no closure is lost.
 
 #include <algorithm>
 #include <deque>
@@ -18,8 +18,8 @@
 namespace muster {
 namespace {
 
-// Applies each id once, as parameter servers do, and refuses what lies below
-// the mark that it has been told.
+// Applies each id once, as parameter servers do, and ignores ids below the
+// low-water mark.
 class SimulatedServer {
  public:
   void Push(uint64_t id, uint64_t low_water_mark) {
@@ -48,7 +48,7 @@ struct Report {
 // A worker process and both directions of its stream.
 struct SimulatedWorker {
   bool connected = false;
-  // Stopped with these pushes under way; they land whenever they like.
+  // Pushes (id, mark) of a suspended process, which arrive at any later time.
   std::vector<std::pair<uint64_t, uint64_t>> late_pushes;
   struct Command {
     bool is_recall;
@@ -197,7 +197,8 @@ class Simulation {
     }
   }
 
-  // Dead, or stopped for so long that it was given up.
+  // Simulates a worker that was killed, or that was suspended until it counted
+  // as lost.
   void Kill(int index) {
     SimulatedWorker& worker = workers_[index];
     if (!worker.connected) return;
@@ -210,7 +211,7 @@ class Simulation {
     worker = std::move(next);
   }
 
-  // No more faults: everything ends.
+  // Runs without further faults until every closure has finished.
   void Drain() {
     for (int round = 0; round < 100000 && !queue_.idle(); ++round) {
       for (size_t i = 0; i < workers_.size(); ++i) {

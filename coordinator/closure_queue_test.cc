@@ -80,7 +80,7 @@ TEST(ClosureQueueTest, NothingIsGivenToAPausedWorkerOrKeptForIt) {
   EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(2));
   values.push_back(queue.Add({}));
   queue.SetPaused(0, false);
-  // Of two workers the idle one.
+  // The closure is reserved for the idle worker.
   EXPECT_FALSE(queue.HasClosuresFor(1));
   EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(3));
 }
@@ -195,7 +195,7 @@ TEST(ClosureQueueTest, TheFirstFailureCancelsTheRestAndListsLaterOnes) {
   EXPECT_THAT(values[5]->status(), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_THAT(queue.TakeRecalls(0), ElementsAre(1, 3, 4));
 
-  EXPECT_OK(queue.Finish(0, 1, {}));  // Was running already.
+  EXPECT_OK(queue.Finish(0, 1, {}));  // The closure was running.
   EXPECT_OK(queue.Fail(0, 3, absl::InternalError("also bad")));
   EXPECT_OK(queue.Return(0, 4));
   ASSERT_TRUE(queue.idle());
@@ -206,7 +206,7 @@ TEST(ClosureQueueTest, TheFirstFailureCancelsTheRestAndListsLaterOnes) {
                        AllOf(HasSubstr("closure 2 on worker 0: no data"),
                              HasSubstr("also bad"))));
 
-  // The queue is as new.
+  // The queue is in its initial state again.
   EXPECT_FALSE(queue.failing());
   AddMany(&queue, 1);
   EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(7));
@@ -263,7 +263,7 @@ TEST(ClosureQueueTest, AQueuedClosureIsCancelledAtOnce) {
   EXPECT_FALSE(queue.failing());
   queue.WorkerReady(0);
   EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(1, 3));
-  queue.Cancel(2);  // Again, and one that never was: nothing happens.
+  queue.Cancel(2);  // A cancelled closure and an unknown id have no effect.
   queue.Cancel(77);
 }
 
@@ -280,7 +280,7 @@ TEST(ClosureQueueTest, AClosureInFlightIsCancelledUnlessItHasBeenStarted) {
   EXPECT_OK(values[0]->status());
   EXPECT_THAT(values[1]->status(), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_TRUE(queue.idle());
-  EXPECT_OK(queue.TakeFailure());  // Cancelling is no failure.
+  EXPECT_OK(queue.TakeFailure());  // Cancelling is not a failure.
 }
 
 TEST(ClosureQueueTest, SchedulingAndCancellingWithoutAWorkerTakesNoMemory) {
@@ -291,7 +291,7 @@ TEST(ClosureQueueTest, SchedulingAndCancellingWithoutAWorkerTakesNoMemory) {
     queue.Cancel(queue.Add({})->closure_id());
     ++scheduled_count;
   }
-  // The oldest holds the mark back, and so there is an end.
+  // The oldest closure holds the low-water mark, so the queue becomes full.
   EXPECT_EQ(scheduled_count, 399);
   queue.Cancel(oldest->closure_id());
   EXPECT_TRUE(queue.HasRoom());
@@ -310,7 +310,7 @@ TEST(ClosureQueueTest, AnIdleWorkerGetsWhatABusyOneHasNotStarted) {
   EXPECT_OK(queue.Return(0, 6));
   EXPECT_OK(queue.Return(0, 5));
   EXPECT_THAT(TakeIds(&queue, 1, 1), ElementsAre(5));
-  // A closure that was recalled too late just finishes where it is.
+  // A closure that is recalled too late finishes on its worker.
   EXPECT_OK(queue.Finish(0, 1, {}));
   EXPECT_EQ(queue.requeued_count(), 0);  // No worker was lost.
 }
@@ -331,7 +331,7 @@ TEST(ClosureQueueTest, FewClosuresAreForIdleWorkers) {
   for (int worker = 0; worker < 3; ++worker) queue.WorkerReady(worker);
   const Values first = AddMany(&queue, 1);
   EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(1));
-  // One for each of the two others, and one more.
+  // One closure for each of the two idle workers, and none for this one.
   const Values more = AddMany(&queue, 2);
   EXPECT_FALSE(queue.HasClosuresFor(0));
   EXPECT_THAT(TakeIds(&queue, 0), ElementsAre());
@@ -340,7 +340,7 @@ TEST(ClosureQueueTest, FewClosuresAreForIdleWorkers) {
   EXPECT_THAT(TakeIds(&queue, 0, 1), ElementsAre(2));
   EXPECT_THAT(TakeIds(&queue, 1, 1), ElementsAre(3));
   EXPECT_THAT(TakeIds(&queue, 2, 1), ElementsAre(4));
-  // All are busy, so any worker may take it.
+  // All workers are busy, so any worker may take the closure.
   const Values last = AddMany(&queue, 1);
   EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(5));
 }

@@ -28,14 +28,14 @@ namespace muster {
 namespace {
 
 constexpr int kNamedShardsMax = 8;
-// A busy machine may answer late, and a task that is not told takes the end for
-// the loss of its coordinator.
+// A busy machine may respond late. A task that is not told about the end of the
+// job reports the loss of its coordinator.
 constexpr absl::Duration kEndTimeout = absl::Seconds(10);
-// The same if some tasks are missing.
+// The same timeout if some tasks are missing.
 constexpr absl::Duration kEndAbsentTimeout = absl::Seconds(3);
-// A busy machine may answer late.
+// A busy machine may respond late.
 constexpr absl::Duration kKeepaliveMin = absl::Seconds(1);
-// Of tasks that may not have started yet.
+// Timeout for tasks that may not have started yet.
 constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 constexpr absl::Duration kEndRoundTimeout = absl::Milliseconds(500);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
@@ -162,9 +162,9 @@ absl::Status ClusterConnection::AwaitTasks(
                    : std::min(options_.startup_timeout, kEndAtStartTimeout);
   absl::Status started = missing_.Await(clock_->Now() + timeout, report);
   if (failure.ok() && started.ok()) return started;
-  // What another coordinator has is not ended because this one fails.
+  // Tasks that serve another coordinator are not ended when this one fails.
   const bool has_waited = started.ok() || absl::IsDeadlineExceeded(started);
-  // A task that is late may be there for a new process.
+  // A late task may have started when this process is restarted.
   if (absl::IsDeadlineExceeded(started)) {
     started = WithExitCode(started, ExitCode::kRestartMe);
   }
@@ -191,7 +191,8 @@ ClusterConnection::~ClusterConnection() {
   }
   status_source_ = nullptr;
   metrics_source_ = nullptr;
-  // Recovery calls all the others, and dispatchers ask which servers are lost.
+  // Destroyed before the objects that it calls: recovery calls all the others,
+  // and the dispatcher asks the watch which servers are lost.
   store_ = nullptr;
   recovery_ = nullptr;
   variables_ = nullptr;
@@ -249,9 +250,9 @@ ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {
   channel.peer_task_index = task.index;
   channel.caller = options_.self;
   channel.job_id = job_id_;
-  // The connection to a task that is lost must be given up soon, because
-  // another process may be at the address, but not before the task counts as
-  // lost. It takes twice this time.
+  // The connection to a lost task must be closed soon, because another process
+  // may run at the address, but not before the task counts as lost. Detection
+  // takes twice the keepalive time.
   channel.keepalive = std::clamp(options_.heartbeat_timeout * 0.6,
                                  kKeepaliveMin, channel.keepalive);
   return channel;
@@ -326,7 +327,7 @@ void ClusterConnection::StartRecovery() {
     absl::MutexLock lock(&mutex_);
     told_of_changes_ = recovery_.get();
   }
-  // One may have been lost before.
+  // A server may have been lost before recovery was created.
   recovery_->OnServerChange();
 }
 
@@ -335,9 +336,10 @@ void ClusterConnection::OnServerChange() {
   if (told_of_changes_ != nullptr) told_of_changes_->OnServerChange();
 }
 
-// A closure that could not reach a server is tried again: its pushes apply once
-// however often they come. Whether the server is lost is for ServerWatch to
-// say; a closure may know earlier that another process is in its place.
+// A closure that could not reach a server is retried: servers apply its pushes
+// once, however often they are sent. ServerWatch decides whether the server is
+// lost. A closure may detect earlier that another process has replaced the
+// server.
 FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
   const auto failure = GetTaskFailure(status);
   if (!failure.has_value() || failure->task_type() != "ps") {
@@ -348,7 +350,7 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kCancelled:
-    // A server that came back empty before its loss was noticed.
+    // The server was restarted empty, and its loss has not been detected yet.
     case absl::StatusCode::kNotFound:
       return FailureVerdict::kRetry;
     case absl::StatusCode::kFailedPrecondition: {
@@ -378,7 +380,7 @@ void ClusterConnection::Drain(TaskId task, JobControl::Done done) {
         absl::StrCat("there is no ", task.ToString(), "; the workers are 0 to ",
                      dispatcher_->worker_count() - 1));
   } else {
-    // Of two callers, one answers.
+    // Exactly one of the two calls below happens.
     const auto shared = std::make_shared<JobControl::Done>(std::move(done));
     refusal = dispatcher_->DrainWorker(task.index,
                                        [shared] { (*shared)(std::string()); });
@@ -394,7 +396,7 @@ void ClusterConnection::NoteShards() {
         watch_->channel(server).Call<proto::DescribeResponse>(
             kDescribeMethod, proto::DescribeRequest(),
             {.timeout = kDescribeTimeout});
-    if (!described.ok()) continue;  // If it is lost, the watch will tell.
+    if (!described.ok()) continue;  // The watch reports a lost server.
     std::string names;
     const int count = described->shards_size();
     for (int i = 0; i < count && i < kNamedShardsMax; ++i) {
@@ -422,7 +424,7 @@ void ClusterConnection::Interrupt() {
 
 absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
   const ExitCode code = ExitCodeOf(status);
-  // A task that is late may be there for a new coordinator.
+  // A late task may have started when this process is restarted.
   if (code == ExitCode::kFailure &&
       (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) &&
       LacksTasks(*dispatcher_, *watch_)) {
@@ -450,7 +452,7 @@ void ClusterConnection::EndJob(const absl::Status& status) {
   const absl::Status told =
       dispatcher_->EndJob(end, clock_->Now() + kEndTimeout);
   if (!told.ok()) LOG(WARNING) << told.message();
-  // Over the open connections: a name may not be resolvable any longer.
+  // Uses the open connections, because host names may not resolve any longer.
   std::map<TaskId, Channel*> servers;
   for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
     if (watch_->incarnation(task.index) == 0) continue;
@@ -512,7 +514,8 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
   const bool disagrees =
       options_.failure.ok() && ExitCodeOf(why) == ExitCode::kUsage;
   if (!disagrees) {
-    // A missing task may be there by now, but is not waited for.
+    // A missing task may have started by now, but this process does not wait
+    // for it.
     const std::vector<TaskId> missing = missing_.tasks();
     std::map<TaskId, absl::Status> untold = ConnectAndEndTasks(
         tasks, ExitCodeOfOthers(ExitCodeOf(why)), why.message(),
@@ -521,8 +524,8 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
     LogUntold(untold);
     return;
   }
-  // In short rounds: a task that has refused this coordinator since the last
-  // one ends by itself, and does not listen any longer.
+  // Connects in short rounds: a task that has refused this coordinator since
+  // the last round exits by itself and no longer listens.
   const absl::Time deadline = clock_->Now() + kEndAtStartTimeout;
   std::map<TaskId, absl::Status> untold;
   do {

@@ -46,10 +46,10 @@ class ClosureDispatcher;
 // all workers and parameter servers, and the variables. Lasts until the end of
 // the job.
 //
-// After the loss of a parameter server, waits for its return and rolls training
-// back to the newest checkpoint: see ServerRecovery. If the server does not
-// return in time, the job ends: every wait returns an error that names the
-// server, its incarnation and what it held.
+// After the loss of a parameter server, waits for its restart and rolls
+// training back to the newest checkpoint: see ServerRecovery. If the server
+// does not restart in time, the job ends: every blocked call returns an error
+// that names the server, its incarnation and its variables.
 //
 // Thread-safe.
 class ClusterConnection {
@@ -63,17 +63,17 @@ class ClusterConnection {
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
     absl::Duration startup_timeout = absl::Minutes(10);
-    // Why this coordinator cannot train. Open() waits a few seconds for the
-    // tasks, tells those that are there, and returns it.
+    // The reason why this coordinator cannot train. Open() waits a few seconds
+    // for the tasks, tells the connected ones, and returns this error.
     absl::Status failure;
-    // The start does not wait for more workers; 0: for all.
+    // The number of workers for which the start waits; 0 for all.
     int worker_count_min = 0;
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     // A worker or server that is silent for longer counts as lost.
     absl::Duration heartbeat_timeout = absl::Seconds(5);
-    // The timeout of one exchange with a parameter server.
+    // Timeout of one exchange with a parameter server.
     absl::Duration exchange_timeout = absl::Seconds(60);
-    // If true, tensors may pass through shared memory to servers on this host.
+    // If true, tensors may pass through shared memory to tasks on this host.
     bool shared_memory = true;
     int attempts_per_closure_max = 4;
     int64_t queued_closures_max = 256 * 1024;
@@ -81,18 +81,20 @@ class ClusterConnection {
     ServerRecovery::Options recovery;
   };
 
-  // Blocks until every parameter server and the workers needed are connected.
-  // Calls `report` every few seconds with a line that names the missing ones.
+  // Blocks until every parameter server and the required number of workers are
+  // connected. Calls `report` every few seconds with a line that names the
+  // missing tasks.
   // `network` and `clock` are borrowed.
-  //   kInvalidArgument     the cluster has no worker or no parameter server
+  //   kInvalidArgument     the cluster has no worker or no parameter server, or
+  //                        an option is out of range
   //   kDeadlineExceeded    names the tasks that did not connect, and why; exit
-  //                        code kRestartMe. The others are told, and end with
-  //                        ExitCodeOfOthers()
-  //   as Options::failure
+  //                        code kRestartMe. The other tasks are told, and end
+  //                        with ExitCodeOfOthers()
   //   kFailedPrecondition  a task has another cluster configuration. All tasks
   //                        are told to end; exit code kUsage
   //   kAlreadyExists       the cluster serves another coordinator and was left
   //                        unchanged; exit code kRestartMe
+  //   others               Options::failure
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
       const std::function<void(absl::string_view)>& report);
@@ -110,28 +112,28 @@ class ClusterConnection {
   ServerRecovery& recovery() { return *recovery_; }
   ServerWatch& servers() { return *watch_; }
 
-  // Returns `tensor`, an argument of closures, in memory that workers of this
-  // host read, or as it is where there is none. The first call offers the
-  // memory to the workers, which takes a moment.
+  // Returns a copy of `tensor`, an argument of closures, in memory that workers
+  // on this host read, or `tensor` itself if there is no such memory. The first
+  // call offers the memory to the workers and blocks until they respond.
   Tensor ShareWithWorkers(const Tensor& tensor) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks the servers for their shards, for the message after a loss.
+  // Asks the servers for their shards, to name them in the error after a loss.
   void NoteShards() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds all workers and parameter servers to `trace`.
   void AddToTrace(TraceCollector* trace) const;
 
-  // Ends training early: everything that waits returns an error. Does not wait.
+  // Ends training early: every blocked call returns an error. Does not block.
   void Interrupt();
 
-  // What the process is to end with, if it is `status`: more about it, if a
-  // signal ended training while a parameter server was lost; with exit code
-  // kRestartMe, if training failed because no worker or not every parameter
-  // server is connected.
+  // Returns the status with which the process ends if training ended with
+  // `status`. Describes the loss if a signal ended training while a parameter
+  // server was lost. Has exit code kRestartMe if training failed because no
+  // worker is connected, or not every parameter server.
   absl::Status WithLoss(const absl::Status& status) const;
 
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
-  // the coordinator ends with `status`. Logs tasks that cannot be reached
+  // the coordinator ends with an error. Logs tasks that cannot be reached
   // within a few seconds. Idempotent.
   void EndJob(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -147,8 +149,8 @@ class ClusterConnection {
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;
-  // Tells tasks of any role to exit, each over its channel. Returns those that
-  // could not be told, each with the reason.
+  // Tells each task over its channel to exit. Returns the tasks that could not
+  // be told, each with the reason.
   static std::map<TaskId, absl::Status> EndTasks(
       const std::map<TaskId, Channel*>& tasks, ExitCode exit_code,
       absl::string_view reason, const CallOptions& call);
@@ -156,12 +158,13 @@ class ClusterConnection {
   std::map<TaskId, absl::Status> ConnectAndEndTasks(
       const std::vector<TaskId>& tasks, ExitCode exit_code,
       absl::string_view reason, const CallOptions& call);
-  // Waits for the tasks that the start needs. After an error or a failure of
-  // this coordinator, has told those that are there.
+  // Waits for the tasks that the start needs. If that fails, or if this
+  // coordinator has a failure, tells the connected tasks.
   absl::Status AwaitTasks(const std::function<void(absl::string_view)>& report);
-  // True if the task has refused this coordinator, and ends by itself.
+  // True if the task has refused this coordinator. Such a task exits by itself.
   bool HasRefused(TaskId task) const;
-  // Ends the connected tasks after a failed start; all tasks, if they disagree.
+  // Ends the connected tasks after a failed start; ends all tasks if their
+  // configurations differ.
   void GiveUpStart(const absl::Status& why);
   void StartDispatcher();
   void StartWatch();
@@ -177,7 +180,7 @@ class ClusterConnection {
   const std::string job_id_;
   MissingTasks missing_;
   std::once_flag batches_offered_;
-  std::unique_ptr<SharedBatches> batches_;  // Null: none are shared.
+  std::unique_ptr<SharedBatches> batches_;  // Null if no tensors are shared.
   std::unique_ptr<ClosureDispatcher> dispatcher_;
   std::unique_ptr<ServerWatch> watch_;
   std::unique_ptr<RemoteVariableStore> variables_;
@@ -191,7 +194,7 @@ class ClusterConnection {
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".
   std::vector<std::string> held_ ABSL_GUARDED_BY(mutex_);
 
-  // While the members that they read exist.
+  // Destroyed before the members that they read.
   std::unique_ptr<const MetricSource> metrics_source_;
   std::unique_ptr<const StatusSource> status_source_;
 };

@@ -22,7 +22,7 @@ namespace {
 
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 
-// Users say absl::Now() + x; what waits in here goes by the monotonic clock.
+// Callers pass deadlines as absl::Now() + x, but waits use the monotonic clock.
 absl::Duration TimeLeft(std::optional<absl::Time> deadline) {
   return deadline.has_value() ? *deadline - absl::Now() : kDefaultTimeout;
 }
@@ -140,7 +140,7 @@ absl::StatusOr<ClosureWork> ClusterCoordinator::MakeWork(
                      return connection_->dispatcher().AddFunction(
                          graph.name, EncodeGraph(graph).SerializeAsString());
                    }));
-  // Its variables exist by now.
+  // The variables of the function exist after Resolve().
   if (is_new) connection_->NoteShards();
   if (arguments.empty()) return work;
   auto made = std::make_shared<ClosureArguments>();

@@ -37,16 +37,17 @@ struct ClosureWork;
 //
 // After the loss of a worker its steps are retried. After the loss of a
 // parameter server training is rolled back to the newest checkpoint and
-// resumes: see OnRollback(). If the server does not return in time, the job
-// ends: every call returns an error that names the server and what it held.
+// If the server does not restart in time, the job ends: every call returns an
+// error that names the server and its variables.
 //
-// Deadlines are times of absl::Now(). Without a deadline, a call waits for up
-// to an hour.
+// Deadlines are times of absl::Now(). Without a deadline, a call blocks for up
+// to one hour.
 //
 // Equivalent to: tf.distribute.coordinator.ClusterCoordinator. Thread-safe.
 class ClusterCoordinator {
  public:
-  // All coordinators of one strategy share its workers and its queue.
+  // All coordinators of one strategy share its workers and its queue of
+  // closures.
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);
 
   // Returns a function of Values and Iterators; see Function::Of(). It is
@@ -59,10 +60,10 @@ class ClusterCoordinator {
   // Queues a call. Does not block unless the queue is full.
   //   kInvalidArgument   the arguments do not match, or an error in the traced
   //                      code
-  //   kDeadlineExceeded  the queue stayed full; the message says what it waits
+  //   kDeadlineExceeded  the queue stayed full; the message names what it waits
   //                      for
-  //   any                an earlier closure failed. As with Join(), everything
-  //                      queued is cancelled, nothing runs, the failure is
+  //   any                an earlier closure failed. As with Join(), all queued
+  //                      closures are cancelled, nothing runs, the failure is
   //                      cleared, and training may continue
   absl::StatusOr<RemoteValue> Schedule(
       const Function& function, const std::vector<FunctionArgument>& arguments,
@@ -75,8 +76,8 @@ class ClusterCoordinator {
   //   kDeadlineExceeded  names the tasks that it waits for
   absl::Status Join(std::optional<absl::Time> deadline = std::nullopt);
 
-  // Returns true if no closure is queued or running. Does not block. Failures
-  // as Join().
+  // Returns true if no closure is queued or running. Does not block. Reports
+  // failures as Join() does.
   absl::StatusOr<bool> Done();
 
   // Blocks until the closure has finished and returns its result. Fetch() is
@@ -113,20 +114,21 @@ class ClusterCoordinator {
   int worker_count() const;
 
   // Calls `handler` on another thread after each rollback, when all servers
-  // have been restored and before closures run. Closures that had not succeeded
-  // stay scheduled. The effects of those in the report are undone, and the
-  // caller must schedule as many again. `handler` must not call this object.
-  // Null removes the handler.
+  // have been restored and before closures run. Unfinished closures stay
+  // scheduled. The effects of the closures in the report are undone; the caller
+  // must schedule as many again. `handler` must not call this object. Null
+  // removes the handler.
   //
   // Without a handler a rollback is reported as the failure of a closure
   // (kAborted) by the next call, and all scheduled closures are cancelled.
   void OnRollback(std::function<void(const RollbackReport&)> handler);
 
-  // Writes a checkpoint of all variables and slots to `folder`, to which all
-  // tasks need access, as `ckpt-<n>`. Training may be rolled back to it. Waits
-  // for running steps, and writes while the next ones run. Returns its prefix.
+  // Writes a checkpoint of all variables and slots to `folder` as `ckpt-<n>`
+  // and returns its prefix. All tasks need access to the folder. Training may
+  // be rolled back to this checkpoint. Waits for running steps; the next steps
+  // run while the checkpoint is written.
   //   kAborted  a parameter server was lost
-  //   others    errors of the disk; the message names file and task
+  //   others    errors of the disk; the message names the file and the task
   absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder);
 
  private:

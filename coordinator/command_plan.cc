@@ -5,13 +5,13 @@
 namespace muster {
 namespace {
 
-// Closures taken for one message.
+// Maximum number of closures in one message.
 constexpr int kClosuresPerMessageMax = 2048;
 
-// A worker with so much to do can wait for a fuller message.
+// If a worker has at least this much work, it can wait for a fuller message.
 constexpr absl::Duration kBacklogEnough = absl::Milliseconds(1);
 
-// A drained worker ends with status 0.
+// A drained worker exits with status 0.
 proto::JobEnd EndOfDrained() {
   proto::JobEnd end;
   end.set_reason(

@@ -13,36 +13,38 @@
 
 namespace muster {
 
-// With so many closures in the queue, a message is worth sending that would
-// otherwise wait until it is fuller.
+// If this many closures are queued, a message is sent even to a worker that is
+// busy enough to wait for a fuller one.
 inline constexpr int kClosuresWorthAMessage = 32;
 
-// A message to a worker, without the closures that it is to run: these are
-// encoded without a lock (AddClosures()).
+// A message to a worker, without its closures, which are encoded later without
+// a lock (AddClosures()).
 struct PlannedCommand {
   int worker = 0;
   uint64_t session = 0;
   proto::WorkerCommand command;
   std::vector<ClosureQueue::Taken> closures;
-  // Closures were taken, and more are queued: for this worker, or for another.
+  // True if closures were taken and more are queued, for this worker or for
+  // another one.
   bool leaves_closures = false;
-  // Tells the worker that its part of the job is over.
+  // True if the message tells the worker that its part of the job has ended.
   bool is_last = false;
 };
 
-// What commands are made of. Borrowed.
+// The inputs of PlanCommand(). Borrowed.
 struct CommandSources {
   const Definitions* definitions = nullptr;
   ClosureQueue* queue = nullptr;
-  // False while no worker may start anything.
+  // False while no worker may start closures.
   bool hands_out_closures = true;
-  // Null while the job is not over.
+  // Null until the job ends.
   const proto::JobEnd* job_end = nullptr;
 };
 
-// Takes what there is to send to the worker, whose session is open, from the
-// queue and from its record. nullopt when there is nothing to send. At a tick
-// there always is: the command is the heartbeat, which may be empty.
+// Returns the next message to a worker whose session is open. Takes its
+// contents from the queue and from `record`. Returns nullopt if there is
+// nothing to send. At a tick there always is a message: it is the heartbeat and
+// may be empty.
 std::optional<PlannedCommand> PlanCommand(const CommandSources& sources,
                                           const TickLoop::Turn& turn,
                                           WorkerRecord* record);

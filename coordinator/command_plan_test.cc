@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-// One worker, whose session is open.
+// A fixture with one worker whose session is open.
 class CommandPlanTest : public testing::Test {
  protected:
   CommandPlanTest()
@@ -28,7 +28,7 @@ class CommandPlanTest : public testing::Test {
     record_.state = WorkerRecord::State::kOpen;
     record_.session = 7;
     queue_.WorkerReady(0);
-    // The worker knows that nothing has finished.
+    // The current mark counts as sent.
     record_.mark_told = queue_.low_water_mark();
   }
 
@@ -75,7 +75,7 @@ TEST_F(CommandPlanTest, TakesNoClosuresForAPausedWorker) {
 }
 
 TEST_F(CommandPlanTest, SendsWhatIsRecalledAndReleasedOnce) {
-  // The worker has begun with the first.
+  // The worker has started the first closure.
   for (int i = 0; i < 2; ++i) queue_.Add({});
   Plan();
   queue_.RecallUnstarted();

@@ -80,7 +80,7 @@ ProgramInfo Program() {
 bool IsPrediction() { return !absl::GetFlag(FLAGS_predict).empty(); }
 bool IsEvaluation() { return absl::GetFlag(FLAGS_evaluate); }
 
-// Refuses the flags of predictions and evaluations where they mean nothing.
+// Rejects flags for predictions and evaluations if they do not apply.
 absl::Status CheckUseOfWeights(const TaskOptions& options) {
   if (IsPrediction() && IsEvaluation()) {
     return absl::InvalidArgumentError(
@@ -154,7 +154,7 @@ int CoordinatorMain(int argc, char** argv) {
   std::optional<ResolvedJob> job;
   const auto check = [&](const TaskOptions& options) -> absl::Status {
     RETURN_IF_ERROR(CheckTask(options));
-    // What is asked is the cluster.
+    // --check_config without a job checks the cluster only.
     if (CheckConfigWanted() && options.job_file.empty()) {
       return absl::OkStatus();
     }

@@ -4,8 +4,8 @@
 namespace muster {
 
 // main() of `coordinator`: runs the job that a job file describes, on the
-// cluster that TF_CONFIG names or, without one, in this process. Returns the
-// exit status (common/net/process/exit_code.h).
+// cluster in TF_CONFIG or, without one, in this process. Returns the exit
+// status (see common/net/process/exit_code.h).
 int CoordinatorMain(int argc, char** argv);
 
 }  // namespace muster

@@ -12,7 +12,7 @@ void CreditWindow::Observe(int64_t count, absl::Duration busy) {
     closure_time_ = sample;
     return;
   }
-  // A report of many closures says more than a report of one.
+  // A report of many closures gives a better estimate than a report of one.
   const double weight = std::min(0.5, 0.05 * static_cast<double>(count));
   closure_time_ += weight * (sample - closure_time_);
 }

@@ -8,7 +8,7 @@
 namespace muster {
 
 // The number of closures that one worker may hold: enough that it never waits
-// for the network, but few enough that idle workers get work.
+// for the network, but few enough to leave work for idle workers.
 //
 // The window is a fixed duration of work at the observed speed of the worker:
 // many closures of a microsecond, or two closures of a second. The duration
@@ -31,7 +31,7 @@ class CreditWindow {
   // At least two for each runner: one that runs and one to run next.
   int size() const;
 
-  // Zero if unknown.
+  // The mean time of recent closures; zero if unknown.
   absl::Duration closure_time() const { return closure_time_; }
 
  private:

@@ -47,8 +47,8 @@ void Definitions::AddTo(WorkerRecord* record,
     const IteratorRecord& iterator = iterators_[record->iterators_told];
     proto::IteratorDefinition* const definition = command->add_iterators();
     *definition = iterator.contexts[record->worker];
-    // A worker that comes back starts where a next pass would, not with the
-    // same elements again.
+    // A worker that reconnects gets the epoch of another pass, so that its
+    // iterator does not repeat the same elements.
     definition->set_epoch(definition->epoch() + record->sessions_open_count -
                           1);
     definition->set_iterator_id(static_cast<uint32_t>(record->iterators_told));

@@ -20,8 +20,8 @@ class WorkerCommand;
 class WorkerReport;
 }  // namespace proto
 
-// The functions and iterators of a job, which closures name by id. Each is sent
-// to a worker before the first closure that may need it.
+// The functions and iterators of a job, to which closures refer by id. Each is
+// sent to a worker before the first closure that may need it.
 //
 // Not thread-safe.
 class Definitions {
@@ -29,31 +29,32 @@ class Definitions {
   Definitions();
   ~Definitions();
 
-  // Returns the id. Functions with the same graph have one.
+  // Adds a function or an iterator and returns its id. Functions with the same
+  // graph have the same id.
   uint32_t AddFunction(absl::string_view name, std::string serialized_graph);
   uint32_t AddIterator(IteratorRecord iterator);
 
   bool has_functions() const { return !functions_.empty(); }
 
-  // Adds the definitions that `record` has not been told yet.
+  // Adds the definitions that have not been sent to the worker of `record`.
   void AddTo(WorkerRecord* record, proto::WorkerCommand* command) const;
 
-  // Adds what the report says of the durations of steps to their functions.
-  //   kInvalidArgument  a function is unknown, or an entry is of no steps
+  // Adds the durations of steps in the report to their functions.
+  //   kInvalidArgument  a function is unknown, or an entry has no steps
   absl::Status AddStepDurations(const proto::WorkerReport& report);
   const DurationHistogram& StepDurations(uint32_t function_id) const {
     return *functions_[function_id].step_durations;
   }
-  // Of all functions.
+  // Returns the total duration of the steps of all functions.
   absl::Duration TotalStepDuration() const;
 
  private:
-  // By id.
+  // A function; its id is its index in functions_.
   struct Function {
     uint64_t fingerprint = 0;
     std::string serialized_graph;
     std::string name;
-    // How long its steps took on the workers.
+    // Durations of its steps on the workers.
     std::unique_ptr<DurationHistogram> step_durations =
         std::make_unique<DurationHistogram>();
   };

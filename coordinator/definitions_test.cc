@@ -49,7 +49,7 @@ TEST(DefinitionsTest, SendsNoGraphThatTheWorkerHas) {
   WorkerRecord record;
   proto::WorkerCommand command;
   definitions.AddTo(&record, &command);
-  // The next session of a process that kept the graph.
+  // The next session of the same process, which has kept the graph.
   const auto kept = record.fingerprints_there;
   record.BeginAnew();
   record.fingerprints_there = kept;
@@ -73,7 +73,7 @@ TEST(DefinitionsTest, SendsAWorkerItsIterator) {
   definitions.AddTo(&record, &command);
   ASSERT_EQ(command.iterators_size(), 1);
   EXPECT_EQ(command.iterators(0).dataset(), "of worker 1");
-  // Of its two returns, each begins another pass.
+  // The worker has reconnected twice; each new session begins another pass.
   EXPECT_EQ(command.iterators(0).epoch(), 7u);
 }
 

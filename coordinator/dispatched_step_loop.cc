@@ -82,7 +82,8 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
   int64_t scheduled_count = 0;
   while (true) {
     if (kind_ == LoopKind::kTrainOnBatch) connection_->recovery().SaveIfDue();
-    // One step at least, so that a caller that asks again makes progress.
+    // Runs at least one step, so that a caller that repeats the call makes
+    // progress.
     if (outcome.step_count > 0 && is_to_stop_ && is_to_stop_()) {
       RETURN_IF_ERROR(FinishBegun(on_step, &outcome));
       return outcome;
@@ -108,8 +109,8 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
 bool DispatchedStepLoop::MayAdd() const {
   const int64_t count = scheduled_.step_count();
   if (count == 0 || count < options_.batches_ahead_min) return true;
-  // Drawing may take longer than the steps do: batches that exist are sent
-  // first.
+  // Drawing a batch may take longer than a step. If a result is ready, it is
+  // taken before another batch is drawn.
   return count < options_.batches_ahead_max &&
          bytes_ahead_ < options_.bytes_ahead_max && !scheduled_.is_front_done();
 }

@@ -23,11 +23,11 @@
 
 namespace muster {
 
-// Steps on workers whose batches this process draws and sends along: each batch
-// is seen exactly once, whichever worker is lost, by any worker that is free.
-// Results are handed over in the order of the data.
+// Runs steps on workers. This process draws each batch and sends it to a worker
+// that is free. Each batch is used exactly once, even if workers are lost.
+// Results are passed to the caller in the order of the data.
 //
-// After an error the next Run() begins at the start of the data. When training
+// After an error, the next Run() begins at the start of the data. If training
 // is rolled back, Run() fails.
 //
 // Not thread-safe.
@@ -36,10 +36,11 @@ class DispatchedStepLoop final : public StepLoop,
                                  private SnapshotParticipant {
  public:
   struct Options {
-    // Batches that are drawn before they are sent.
+    // Number of batches that are drawn ahead of sending.
     int prefetch_batch_count = 2;
-    // Batches that were sent and whose results have not been taken: two for
-    // each step that workers run at once, and more of small ones.
+    // Limits on batches that were sent and whose results have not been taken:
+    // at least two for each step that workers run concurrently, and more if
+    // batches are small.
     int batches_ahead_min = 2;
     int batches_ahead_max = 1024;
     size_t bytes_ahead_max = size_t{32} << 20;
@@ -47,9 +48,9 @@ class DispatchedStepLoop final : public StepLoop,
   };
 
   // The parameters of `step` are the components of an element of `dataset`.
-  // kTrainOnBatch: steps change variables, which is what checkpoints for
-  // recovery are written for; otherwise they read them.
-  //   kInvalidArgument  a mistake made while chaining
+  // With kTrainOnBatch, steps change variables, and checkpoints for recovery
+  // are written; with the other kinds, steps only read them.
+  //   kInvalidArgument  an error in the definition of the dataset
   static absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> Create(
       std::shared_ptr<ClusterConnection> connection, const Graph& step,
       const Dataset& dataset, LoopKind kind, const Options& options,
@@ -61,13 +62,13 @@ class DispatchedStepLoop final : public StepLoop,
 
   std::optional<DurationHistogram> StepDurations() const override;
 
-  // Not predictions, which are in the order of the data.
+  // Null for predictions, whose results must be in the order of the data.
   StoppableLoop* stoppable() override {
     return kind_ == LoopKind::kPredict ? nullptr : this;
   }
-  // Steps that have begun are the last. The batches of those scheduled after
-  // them are used by the next Run(), which may hand their results over after
-  // those of later batches.
+  // When `is_to_stop` returns true, no further steps start. Batches of steps
+  // that were scheduled but not started are used by the next Run(), whose
+  // results may then be out of order.
   void StopWhen(std::function<bool()> is_to_stop) override {
     is_to_stop_ = std::move(is_to_stop);
   }
@@ -78,13 +79,13 @@ class DispatchedStepLoop final : public StepLoop,
                      const Options& options, Clock* clock);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
-  // True if another batch is to be drawn before a result is taken.
+  // True if another batch should be drawn before the next result is taken.
   bool MayAdd() const;
-  // Draws a batch and schedules its step. False: the data has ended.
+  // Draws a batch and schedules its step. Returns false at the end of the data.
   absl::StatusOr<bool> AddBatch();
   absl::Status Schedule(std::shared_ptr<const ClosureArguments> batch);
-  // Waits for the steps that have begun, and puts the batches of the others
-  // back.
+  // Waits for the steps that have started, and puts the batches of the other
+  // steps into put_back_.
   absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
   void Forget();
 
@@ -96,16 +97,17 @@ class DispatchedStepLoop final : public StepLoop,
   const LoopKind kind_;
   const Options options_;
   uint32_t function_id_ = 0;
-  // Null: a pass through the data begins with the next batch.
+  // Null if a pass through the data begins with the next batch.
   std::unique_ptr<DatasetIterator> iterator_;
   int64_t pass_ = 0;
-  bool pass_has_ended_ = false;  // And Run() has not said so.
+  bool pass_has_ended_ = false;  // True until Run() reports it.
   ScheduledSteps scheduled_;
-  size_t bytes_ahead_ = 0;  // Of the batches that are scheduled.
-  // Drawn, and not scheduled any more; they come before others.
+  size_t bytes_ahead_ = 0;  // Size of the scheduled batches.
+  // Batches that were drawn and whose steps were cancelled. They are used
+  // before new batches.
   std::deque<std::shared_ptr<const ClosureArguments>> put_back_;
   uint64_t loop_id_ = 0;
-  std::function<bool()> is_to_stop_;  // Or null.
+  std::function<bool()> is_to_stop_;  // May be null.
 };
 
 }  // namespace muster

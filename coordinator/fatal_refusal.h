@@ -7,19 +7,19 @@
 
 namespace muster {
 
-// The error that must end a start-up after a peer, which should be a `role`
-// ("worker"), has refused its first session with `why`. OK when a later attempt
-// may succeed.
-//   kFailedPrecondition  the tasks disagree about the cluster: `why` has
-//                        `disagreement_code`; or the peer is of another role
+// Returns the error with which start-up must end after a peer, expected to be a
+// `role` ("worker"), has refused its first session with `why`. Returns OK if a
+// later attempt may succeed.
+//   kFailedPrecondition  the cluster configurations of the tasks differ (`why`
+//                        has `disagreement_code`), or the peer has another role
 absl::Status FatalRefusal(const ReconnectingStream& stream,
                           absl::string_view role,
                           absl::StatusCode disagreement_code,
                           const absl::Status& why);
 
-// The error of a coordinator that finds its tasks with another one; `who` says
-// which. An engine may have started this one while the other still saves before
-// it ends, and then has to start it again.
+// Returns the error of a coordinator whose tasks serve another coordinator;
+// `who` names one. The exit code asks for a restart: a cluster manager may have
+// started this coordinator while the previous one still saves before it ends.
 absl::Status TakenByAnother(absl::string_view who);
 
 }  // namespace muster

@@ -44,7 +44,7 @@ class Function {
   Function() = default;  // Not valid().
   Function(absl::string_view name, int parameter_count, Trace trace);
 
-  // `callable` takes Values and Iterators in the order of the arguments,
+  // `callable` has Value and Iterator parameters in the order of the arguments,
   // optionally preceded by a GraphBuilder& or a const ReplicaContext&. It
   // returns a Value, a vector of Values, or nothing.
   template <typename Callable>
@@ -52,8 +52,8 @@ class Function {
 
   bool valid() const { return state_ != nullptr; }
 
-  // Returns the function id for arguments of these types. Traces the function
-  // and calls `add` with the graph unless that was done before.
+  // Returns the id of the function for arguments of these types. At the first
+  // call with these types, traces the function and calls `add` with the graph.
   //   kInvalidArgument  wrong number of arguments, or an error in the traced
   //                     code
   absl::StatusOr<uint32_t> Resolve(
@@ -63,7 +63,7 @@ class Function {
  private:
   struct ArgumentType {
     bool is_iterator = false;
-    // One type, or those of an element's components.
+    // The type of the tensor, or the types of an element's components.
     std::vector<TensorType> types;
     bool operator==(const ArgumentType&) const = default;
   };
@@ -109,8 +109,8 @@ inline constexpr bool kTakesBuilder<std::tuple<First, Rest...>> =
     std::is_same_v<std::decay_t<First>, GraphBuilder> ||
     std::is_same_v<std::decay_t<First>, ReplicaContext>;
 
-// Returns the first argument of such a callable. With parameter servers each
-// worker is its only replica.
+// Returns the first argument of a callable that takes a builder or a context.
+// With parameter servers, each worker runs the only replica of its step.
 template <typename First>
 decltype(auto) FirstArgument(GraphBuilder& builder) {
   if constexpr (std::is_same_v<First, ReplicaContext>) {
@@ -152,7 +152,7 @@ void CallTraced(Callable& callable, GraphBuilder& builder,
   }
 }
 
-// True if each argument is of the kind of its parameter.
+// True if each argument is a tensor or an iterator as its parameter requires.
 template <typename Parameters, size_t offset, size_t... i>
 bool KindsFit(
     [[maybe_unused]] absl::Span<const Function::TracedArgument> arguments,

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// An input pipeline as it is sent to workers: one definition for all, or one
-// for each.
+// An input pipeline in the form in which it is sent to workers: one definition
+// for all workers, or one for each.
 struct IteratorRecord {
   std::vector<std::string> serialized_datasets;
   std::vector<proto::IteratorDefinition> contexts;  // By worker; no dataset.

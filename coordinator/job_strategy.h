@@ -6,9 +6,10 @@
 
 namespace muster {
 
-// Makes the strategy that a job file names, or, when it names none, the one
-// that the task's cluster calls for: parameter servers if there are any.
-// `task` is borrowed for as long as the factory is used.
+// Returns a factory for the strategy that a job file names. If the job file
+// names none, the cluster of the task decides: parameter servers if there are
+// any, otherwise synchronous training. `task` is borrowed while the factory is
+// used.
 StrategyFactory JobStrategyFactory(Task* task);
 
 }  // namespace muster

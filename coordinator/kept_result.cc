@@ -17,13 +17,13 @@
 namespace muster {
 namespace {
 
-// How soon a fetch notices that its worker is lost.
+// Interval in which a fetch checks whether its worker is lost.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(100);
 
 struct Answer {
   absl::Mutex mutex;
   bool has_come ABSL_GUARDED_BY(mutex) = false;
-  // Set once, before `has_come`.
+  // Set once, before `has_come` becomes true.
   absl::StatusOr<ReceivedMessage> message;
 };
 
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
     const RemoteValueState::Keeper& keeper, uint64_t closure_id,
     absl::Time deadline, absl::FunctionRef<bool()> is_session_open,
     Channel* channel, Clock* clock) {
-  // The call may outlive the wait.
+  // Shared, because the call may outlive this function.
   const auto answer = std::make_shared<Answer>();
   if (is_session_open()) {
     proto::FetchResultRequest request;
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
                          answer->message = std::move(message);
                          answer->has_come = true;
                        });
-    // A worker that is stopped does not answer; its session ends.
+    // A suspended worker does not respond; its session ends after a timeout.
     while (!HasCome(*answer, clock->Now() + kPollInterval, clock) &&
            is_session_open()) {
     }

@@ -14,12 +14,13 @@
 
 namespace muster {
 
-// Fetches the results of a closure from the worker that keeps them, which
-// `channel` leads to. `is_session_open` returns whether the session with which
-// they are lost continues; it is called until the answer is there.
-//   kDeadlineExceeded  no answer in time
+// Fetches the results of a closure from the worker that keeps them, over
+// `channel`. The results are lost with the session of that worker.
+// `is_session_open` returns whether the session is still open; it is called
+// repeatedly until the response is received.
+//   kDeadlineExceeded  no response in time
 //   kUnavailable       the session has ended, or the worker cannot be reached
-//   any                the worker's answer
+//   any                an error that the worker returned
 absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
     const RemoteValueState::Keeper& keeper, uint64_t closure_id,
     absl::Time deadline, absl::FunctionRef<bool()> is_session_open,

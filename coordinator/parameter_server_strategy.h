@@ -22,60 +22,65 @@ namespace muster {
 class ClusterConnection;
 
 struct ParameterServerStrategyOptions {
-  // How many shards a variable has; null: one.
+  // Determines the number of shards of each variable; null for one shard.
   std::shared_ptr<const Partitioner> partitioner = nullptr;
   PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
-  // Steps that one worker runs at once.
+  // Steps that one worker runs concurrently.
   int closures_in_flight = 1;
-  // A worker or server silent for longer is lost.
+  // A worker or server that is silent for longer is lost.
   absl::Duration heartbeat_timeout = absl::Seconds(5);
-  // A step that outlives so many workers is the suspect, not they.
+  // A step fails after this many workers were lost while running it, because it
+  // probably caused the losses.
   int attempts_per_step_max = 4;
-  // Batches that a worker makes ready ahead of its step.
+  // Batches that a worker prepares ahead of its step.
   int prefetch_batch_count = 2;
-  // A folder that all tasks see, where checkpoints are kept from which training
-  // continues after the loss of a parameter server: one at its beginning, and
-  // one after every interval. Empty: there are those that callbacks write, and
-  // the variables' first values.
+  // A folder that all tasks can access, for checkpoints from which training
+  // resumes after the loss of a parameter server. One is written at the
+  // beginning of training and one after every interval. If empty, training
+  // resumes from checkpoints that callbacks write, or from the initial values
+  // of the variables.
   std::string checkpoint_dir = "";
   absl::Duration checkpoint_interval = absl::Minutes(1);
-  // Training begins when so many workers of the cluster are there, and all
-  // parameter servers; the others join it when they come. 0: all workers.
+  // Training begins when this many workers and all parameter servers are
+  // connected. Other workers join when they connect. 0 stands for all workers.
   int min_workers = 0;
-  // Evaluates and predicts on this machine, where batches cost more to send
-  // than to work on, and not on workers.
+  // If true, the coordinator evaluates and predicts instead of the workers.
+  // This is faster if sending a batch costs more than processing it.
   bool evaluates_on_coordinator = false;
-  // Train loops draw their batches here, too, and each is used once in a pass,
-  // in place of copies of the data in the workers.
+  // If true, the coordinator also draws the batches of train loops, and each
+  // batch is used once in a pass. If false, each worker draws from its own copy
+  // of the data.
   bool dispatches_batches = false;
 };
 
-// Asynchronous training: variables on parameter servers, steps on workers,
-// everything else here, on the coordinator.
+// Asynchronous training: variables on parameter servers, steps on workers, and
+// the rest of the program on the coordinator.
 //
-// A train loop gives each worker its own copy of the data, each shuffled in
-// another order, and steps apply their updates as they finish. All other loops,
-// and train loops with `dispatches_batches`, draw their batches here and send
-// them to whichever worker is free, so that each element is seen once.
+// In a train loop each worker has its own copy of the data, shuffled in a
+// different order, and steps apply their updates as they finish. For all other
+// loops, and for train loops with `dispatches_batches`, the coordinator draws
+// the batches and sends each to a free worker, so that each element is used
+// once.
 //
-// A parameter server that is lost and started again takes training back to the
-// newest checkpoint (docs/design/recovery.md); one that stays away ends it.
+// If a parameter server is lost and restarted, training is rolled back to the
+// newest checkpoint (docs/design/recovery.md). If it does not restart in time,
+// training ends.
 //
 // Equivalent to: tf.distribute.ParameterServerStrategy. Thread-safe.
 class ParameterServerStrategy final : public Strategy {
  public:
-  // Waits for every worker and parameter server of the task's cluster, naming
-  // the missing ones in the log. The job ends with the task, not with the
-  // strategy.
+  // Waits for the parameter servers and workers of the task's cluster, and logs
+  // which are missing. The job ends when the task ends, not when the strategy
+  // is destroyed.
   //   kInvalidArgument     the cluster has no worker or no ps, or an option is
   //                        out of range
   //   kDeadlineExceeded    names the missing tasks, and why; exit status
   //                        138
-  //   kFailedPrecondition  a task refused: it has another cluster in mind
+  //   kFailedPrecondition  a task refused: its cluster configuration differs
   static absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Create(
       Task& task, const ParameterServerStrategyOptions& options = {});
 
-  // Over a connection that is open.
+  // Uses an open connection.
   ParameterServerStrategy(std::shared_ptr<ClusterConnection> connection,
                           const ParameterServerStrategyOptions& options,
                           Clock* clock)

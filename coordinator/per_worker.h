@@ -13,7 +13,7 @@
 namespace muster {
 
 // In traced code: the iterator of the worker that runs the step. Every Next()
-// takes one element per run; a step may take several.
+// takes one element per run of the step; a step may call it several times.
 class Iterator {
  public:
   // `builder` is borrowed. `argument` is the index of the argument.

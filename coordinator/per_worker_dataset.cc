@@ -63,7 +63,8 @@ absl::StatusOr<IteratorRecord> EncodePerWorker(
   std::vector<std::string> names;
   for (int worker = 0; worker < options.worker_count; ++worker) {
     const Dataset dataset = make(ContextOf(worker, options));
-    // What the function makes of its InputContext is left as it is.
+    // The dataset function gets an InputContext and decides about shuffling
+    // itself.
     ASSIGN_OR_RETURN(std::string serialized,
                      Serialize(dataset, /*decorrelate_shuffles=*/false));
     record.serialized_datasets.push_back(std::move(serialized));

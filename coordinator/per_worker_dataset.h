@@ -17,20 +17,22 @@ using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
 struct PerWorkerDatasetOptions {
   int worker_count = 1;
   int num_replicas_in_sync = 1;
-  // Gives every shuffle a different order on each worker, whatever its seed.
+  // Gives every shuffle a different order on each worker, regardless of its
+  // seed.
   bool decorrelate_shuffles = true;
-  // Completed passes through the data.
+  // Number of completed passes through the data.
   int64_t epoch = 0;
 };
 
-// Gives the whole `dataset` to every worker.
-//   kFailedPrecondition  as EncodeDataset(): the definition cannot be sent
+// Returns a record that gives the whole `dataset` to every worker.
+//   kFailedPrecondition  the definition cannot be sent; see EncodeDataset()
 //   kInvalidArgument     an error in the definition of the dataset
 absl::StatusOr<IteratorRecord> EncodePerWorker(
     const Dataset& dataset, const PerWorkerDatasetOptions& options);
 
-// Gives each worker the dataset that `make` returns for it. All must have the
-// same element types, which are written to `element_types`.
+// Returns a record that gives each worker the dataset that `make` returns for
+// it. All must have the same element types, which are written to
+// `element_types`.
 absl::StatusOr<IteratorRecord> EncodePerWorker(
     const WorkerDatasetFunction& make, const PerWorkerDatasetOptions& options,
     std::vector<TensorType>* element_types);

@@ -17,8 +17,8 @@
 
 namespace muster {
 
-// The variables of a job with consistent snapshots between steps, to which
-// training can be rolled back.
+// The variables of a job. Its snapshots are taken between steps, and training
+// can be rolled back to them.
 //
 // Thread-safe; sessions are not.
 class RecoverableStore final : public VariableStore {

@@ -22,7 +22,7 @@ void RecoverySaver::SetPreemptionSaver(std::function<absl::Status()> save) {
 }
 
 void RecoverySaver::AwaitWrite() {
-  writer_.Await().IgnoreError();  // It has told the log.
+  writer_.Await().IgnoreError();  // The writer has logged it.
 }
 
 void RecoverySaver::SaveIfDue(bool at_once) {
@@ -82,7 +82,7 @@ absl::Status RecoverySaver::Save(bool is_awaited) {
   };
   const std::string what = absl::StrCat("checkpoint ", prefix);
   if (is_awaited) {
-    writer_.Run(what, std::move(write)).IgnoreError();  // It has told the log.
+    writer_.Run(what, std::move(write)).IgnoreError();  // Logged by writer_.
   } else {
     writer_.Start(what, std::move(write));
   }
@@ -93,7 +93,7 @@ void RecoverySaver::NoteEnding(bool has_loop) {
   bool may_save = false;
   {
     absl::MutexLock lock(&mutex_);
-    // A loop saves between two of its steps.
+    // A loop saves between two steps.
     may_save =
         has_loop && (!options_.checkpoint_dir.empty() || preemption_saver_);
   }

@@ -19,10 +19,10 @@
 
 namespace muster {
 
-// Saves the variables of the servers between steps: from time to time, so that
-// training can be rolled back, and before a server ends that was told to.
+// Saves the variables of the servers between steps: periodically, so that
+// training can be rolled back, and before a server exits on request.
 //
-// Thread-safe, but for SaveIfDue().
+// Thread-safe, except for SaveIfDue().
 class RecoverySaver {
  public:
   struct Options {
@@ -46,29 +46,30 @@ class RecoverySaver {
   RecoverySaver(const Options& options, Parts parts);
 
   // Saves to checkpoint_dir if its interval has passed, while steps continue.
-  // With `at_once`, or if a server is waiting to end, saves if training has
-  // progressed since the last snapshot, and waits for the save. Without a
-  // checkpoint_dir, calls the preemption saver for a server that is waiting to
-  // end. Then allows such a server to end. Logs a failed save. Call from one
-  // thread at a time.
+  // If `at_once`, or if a server is waiting to exit, saves if training has
+  // progressed since the last snapshot, and blocks until the save has ended.
+  // Without a checkpoint_dir, calls the preemption saver for a server that is
+  // waiting to exit. Then allows such a server to exit. Logs a failed save.
+  // Call it from one thread at a time.
   void SaveIfDue(bool at_once) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void SetPreemptionSaver(std::function<absl::Status()> save)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Checks whether servers are waiting to end, so that the next SaveIfDue()
-  // saves their variables. Without a loop that calls it (`has_loop`), or a
-  // place to save to, allows them to end.
+  // Checks whether servers are waiting to exit. If so, the next SaveIfDue()
+  // saves their variables. If no loop calls SaveIfDue() (`has_loop` is false),
+  // or there is neither a checkpoint_dir nor a preemption saver, allows them to
+  // exit.
   void NoteEnding(bool has_loop) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until no save is under way.
+  // Blocks until no save is in progress.
   void AwaitWrite();
 
  private:
   void SaveToCheckpointDir(bool is_awaited);
   void CallPreemptionSaver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes a snapshot. Waits until it is written if `is_awaited`; else the
-  // writer writes it in the background.
+  // Takes a snapshot. If `is_awaited`, blocks until it is written; otherwise
+  // the writer writes it in the background.
   absl::Status Save(bool is_awaited);
   void LetGoOfEnding();
 

@@ -24,7 +24,7 @@
 namespace muster {
 namespace {
 
-// Saves a store of this process. No server ends.
+// Saves a store in this process. No server is waiting to exit.
 class RecoverySaverTest : public testing::Test {
  protected:
   RecoverySaverTest()

@@ -11,8 +11,8 @@
 namespace muster {
 
 // Results that workers keep and that are no longer referenced. RemoteValues may
-// be destroyed under any lock, so this class has a separate lock and never
-// blocks.
+// be destroyed while any lock is held, so this class has its own lock and never
+// blocks for long.
 //
 // Thread-safe.
 class ReleaseList {

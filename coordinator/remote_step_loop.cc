@@ -148,7 +148,7 @@ std::shared_ptr<const void> RemoteStepLoop::OnSnapshot() {
 }
 
 void RemoteStepLoop::OnRollback(const void* state) {
-  // They were cancelled with everything else.
+  // The rollback has cancelled them with all other closures.
   scheduled_.Forget();
   kept_.clear();
   steps_into_pass_ = 0;
@@ -168,7 +168,7 @@ std::optional<DurationHistogram> RemoteStepLoop::StepDurations() const {
 }
 
 absl::Status RemoteStepLoop::OpenIterators() {
-  // The end of a pass is counted here, and workers just continue.
+  // This loop counts the steps of a pass; the iterators of workers never end.
   Dataset dataset = pass_step_count_ >= 0 ? dataset_.Repeat() : dataset_;
   if (options_.prefetch_batch_count > 0) {
     dataset = dataset.Prefetch(options_.prefetch_batch_count);

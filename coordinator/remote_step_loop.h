@@ -25,15 +25,17 @@
 
 namespace muster {
 
-// Training on workers: every step is a closure, and every worker draws from its
-// own copy of the data.
+// Trains on workers: every closure runs one or more steps, and every worker
+// draws from its own copy of the data.
 //
-// A pass through data that ends is as many steps as it has batches, whichever
-// worker runs them. Results are handed over in the order of scheduling.
+// A pass through finite data has as many steps as the data has batches,
+// regardless of which workers run them. Results are passed to the caller in the
+// order of scheduling.
 //
-// When training is rolled back, Run() fails. The next one continues from there:
-// first come the results of steps whose effects stay and that had not been
-// handed over at that moment, and steps that were scheduled are forgotten.
+// If training is rolled back, Run() fails. The next Run() continues from the
+// snapshot: it first passes on the results of steps whose effects were kept and
+// whose results had not been passed on at the snapshot. Scheduled steps are
+// cancelled.
 //
 // Not thread-safe.
 class RemoteStepLoop final : public StepLoop,
@@ -42,17 +44,17 @@ class RemoteStepLoop final : public StepLoop,
                              private SnapshotParticipant {
  public:
   struct Options {
-    // Steps scheduled before their results have been taken.
+    // Maximum number of steps whose results have not been taken.
     int steps_ahead_max = 1024;
-    // Batches that a worker makes ready ahead of its step.
+    // Batches that a worker prepares ahead of its step.
     int prefetch_batch_count = 2;
     ScheduledSteps::Options waits;
   };
 
   // The parameters of `step` are the components of an element of `dataset`.
   //   kFailedPrecondition  the dataset cannot be sent to workers
-  //   kInvalidArgument     a mistake made while chaining, or it is unknown how
-  //                        long the dataset is
+  //   kInvalidArgument     an error in the definition of the dataset, or its
+  //                        length is unknown
   static absl::StatusOr<std::unique_ptr<RemoteStepLoop>> Create(
       std::shared_ptr<ClusterConnection> connection, const Graph& step,
       const Dataset& dataset, const Options& options, Clock* clock);
@@ -64,36 +66,37 @@ class RemoteStepLoop final : public StepLoop,
   StoppableLoop* stoppable() override { return this; }
   GroupingLoop* grouping() override { return this; }
 
-  // Steps that have begun are the last; those scheduled after them are not run.
+  // When `is_to_stop` returns true, steps that have started finish, and those
+  // scheduled after them are not run.
   void StopWhen(std::function<bool()> is_to_stop) override {
     is_to_stop_ = std::move(is_to_stop);
   }
-  // A closure then runs that many steps: its cost is paid once for all of them,
-  // and they finish, or are retried, together.
   std::optional<DurationHistogram> StepDurations() const override;
 
+  // Lets each closure run `steps_per_start` steps. The overhead of a closure is
+  // then paid once for all of them, and they finish, or are retried, together.
   void GroupSteps(int steps_per_start) override;
 
  private:
   RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
                  const Dataset& dataset, const Options& options, Clock* clock);
 
-  // Gives the workers iterators that never end.
+  // Creates iterators on the workers that never end.
   absl::Status OpenIterators();
-  // One closure of so many steps.
+  // Schedules one closure of `step_count` steps.
   absl::Status Schedule(int step_count);
-  // The results of one closure, step by step.
+  // Passes the results of one closure to `on_step`, step by step.
   static absl::Status HandOver(const ScheduledSteps::Results& results,
                                OnStep on_step, Outcome* outcome);
   absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
-  // The results of steps that are not under way any more.
+  // Passes on the results in kept_, whose steps had finished before a rollback.
   absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
                             Outcome* outcome);
 
-  // The batches that had been handed over at a snapshot, and those that had
-  // not.
+  // The position in the data at a snapshot, and the results of finished steps
+  // that had not been passed on.
   struct SnapshotState {
-    int64_t steps_into_pass = 0;  // Of those handed over.
+    int64_t steps_into_pass = 0;  // Steps whose results had been passed on.
     std::deque<std::vector<Tensor>> kept;
   };
   std::shared_ptr<const void> OnSnapshot() override;
@@ -102,7 +105,7 @@ class RemoteStepLoop final : public StepLoop,
   const std::shared_ptr<ClusterConnection> connection_;
   const Dataset dataset_;
   const Options options_;
-  // Batches in one pass; kInfinite when the data never ends.
+  // Batches in one pass; kInfinite if the data never ends.
   const int64_t pass_step_count_;
   ClosureWork work_;
   int64_t steps_into_pass_ = 0;
@@ -110,7 +113,7 @@ class RemoteStepLoop final : public StepLoop,
   ScheduledSteps scheduled_;
   std::deque<std::vector<Tensor>> kept_;
   uint64_t loop_id_ = 0;
-  std::function<bool()> is_to_stop_;  // Or null.
+  std::function<bool()> is_to_stop_;  // May be null.
 };
 
 }  // namespace muster

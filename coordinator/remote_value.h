@@ -16,15 +16,15 @@
 
 namespace muster {
 
-// The outcome of one closure. Written once by the queue, read through
-// RemoteValues. Thread-safe.
+// The outcome of one closure. The queue sets it once; RemoteValues read it.
+// Thread-safe.
 class RemoteValueState {
  public:
-  // The worker that keeps results too large to send with the report.
+  // Identifies the worker that keeps results that are too large for a report.
   struct Keeper {
     int worker_index = -1;
     uint64_t worker_incarnation = 0;
-    // The session with the worker; the results are lost with it.
+    // The session with the worker. The results are lost when it ends.
     uint64_t session = 0;
   };
   struct Kept {
@@ -41,7 +41,7 @@ class RemoteValueState {
 
   uint64_t closure_id() const { return closure_id_; }
 
-  // Only the first call of these has an effect.
+  // Only the first call of these methods has an effect.
   void SetResults(std::vector<Tensor> results) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetKept(Kept kept) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetError(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -24,11 +24,11 @@ enum class FailureVerdict {
   kRetry,    // A transient error between tasks; retry the closure.
 };
 
-// Decides by code and payload, not by message. Must not block.
+// Decides by status code and payload, not by message. Must not block.
 using FailureJudge = std::function<FailureVerdict(const absl::Status& status)>;
 
-// Applies a worker's report, with the `tensors` sent beside it, to the queue.
-// If a closure is to be retried, sets `trouble` to its error.
+// Applies a worker's report, and the `tensors` in the same message, to the
+// queue. If a closure must be retried, sets `trouble` to its error.
 //   kInvalidArgument  the report refers to closures that the worker does not
 //                     hold, or to tensors that were not sent
 absl::Status TakeReport(const proto::WorkerReport& report,

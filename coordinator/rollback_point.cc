@@ -48,7 +48,7 @@ void RollbackPoints::DropDeleted(
   absl::MutexLock lock(&mutex_);
   std::erase_if(points_, [&](RollbackPoint& point) {
     const auto found = is_there.find(point.prefix);
-    if (found == is_there.end()) return false;  // Added meanwhile.
+    if (found == is_there.end()) return false;  // Added during `exists`.
     const bool was_published = point.is_published;
     point.is_published = found->second;
     return was_published && !found->second;

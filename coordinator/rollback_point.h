@@ -21,23 +21,25 @@ namespace muster {
 // A snapshot of training between two steps, and the checkpoint with its
 // variables.
 struct RollbackPoint {
-  // Also stored in the checkpoint, to distinguish it from another checkpoint of
-  // the same name. 0 if unknown.
+  // Also stored in the checkpoint, to distinguish it from another checkpoint
+  // with the same prefix. 0 if unknown.
   uint64_t id = 0;
-  // Empty: the variables' initial values, which need no checkpoint.
+  // Prefix of the checkpoint. Empty for the initial values of the variables,
+  // which need no checkpoint.
   std::string prefix;
   // The closures whose effects it includes.
   ClosureIds succeeded;
-  // The progress of training from the progress source; no value if there was
-  // none.
+  // The progress of training from the progress source; no value if there is no
+  // progress source.
   std::any progress;
-  // By loop: the state with which it resumes.
+  // The state with which each loop resumes, by loop id.
   std::map<uint64_t, std::shared_ptr<const void>> loops;
-  // The checkpoint has been published.
+  // True once the checkpoint has been published.
   bool is_published = false;
 };
 
-// True if the checkpoint of `prefix` is there, or if that cannot be told now.
+// True if the checkpoint of `prefix` exists, or if that cannot be determined
+// now.
 bool IsPublished(const std::string& prefix);
 
 // The latest points of a job, to which training can be rolled back.
@@ -50,15 +52,16 @@ class RollbackPoints {
   // Adds the newest point.
   void Add(RollbackPoint point) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the initial values, because variables were assigned.
+  // Removes the point of the initial values, because variables were assigned.
   void DropFirstValues() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the points after the given one, which a rollback has undone.
+  // Removes the points after the given one, which a rollback has invalidated.
   void DropAfter(const RollbackPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the points whose checkpoint was deleted: each holds the history of
-  // training. `exists` tells whether the checkpoint of a prefix is published;
-  // one that is not, and never was, is about to be. Calls it without a lock.
+  // Removes the points whose checkpoint was deleted, because each point keeps
+  // the history of training in memory. `exists` returns whether the checkpoint
+  // of a prefix is published. A point whose checkpoint has never been published
+  // is kept: it is about to be. Calls `exists` without a lock.
   void DropDeleted(absl::FunctionRef<bool(const std::string& prefix)> exists)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -76,7 +79,7 @@ class RollbackPoints {
  private:
   const size_t count_max_;
   mutable absl::Mutex mutex_;
-  // Oldest first. Initially the variables' initial values.
+  // Oldest first. Begins with the point of the initial values.
   std::vector<RollbackPoint> points_ ABSL_GUARDED_BY(mutex_) = {
       RollbackPoint()};
 };

@@ -9,7 +9,7 @@ namespace muster {
 
 // The outcome of a rollback.
 struct RollbackReport {
-  // The restored checkpoint. Empty: the variables' initial values.
+  // The restored checkpoint. Empty for the variables' initial values.
   std::string checkpoint;
   // Undone closures: those that had succeeded after the snapshot. undone_ids
   // lists the first few.

@@ -38,14 +38,15 @@ absl::Status CheckCluster(const TaskOptions& options) {
                                       : CheckMultiWorkerCluster(config);
 }
 
-// True if this task does what the coordinator of parameter servers tells it,
-// and does not train by itself.
+// True if this task serves a coordinator of parameter-server training and does
+// not train by itself.
 bool Serves(const ClusterConfig& config) {
   return !config.IsAlone() && config.HasParameterServers() &&
          config.task.type != TaskType::kChief;
 }
 
-// Strategies tell the others about Task::failure() in place of training.
+// Create() of a strategy sends Task::failure() to the other tasks instead of
+// training.
 void TellOthers(Task& task) {
   if (task.options().config.HasParameterServers()) {
     ParameterServerStrategy::Create(task).status().IgnoreError();

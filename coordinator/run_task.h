@@ -11,28 +11,28 @@
 
 namespace muster {
 
-// All that a program's main() does. The same program is started in every role,
-// and TF_CONFIG decides what it becomes: where there are parameter servers, a
-// `ps` or `worker` task serves until the job is over, and the chief runs
-// `train`. Where there are workers only, every one of them runs `train`, side
-// by side. Without TF_CONFIG, `train` runs in this one process.
+// The complete main() of a training program. The same program is started in
+// every role, which TF_CONFIG determines. In a cluster with parameter servers,
+// a `ps` or `worker` task serves until the job ends, and the chief runs
+// `train`. In a cluster of workers only, every worker runs `train`
+// concurrently. Without TF_CONFIG, `train` runs in this process alone.
 //
-// `settings` are the names that --set may give a value, which Task::flag()
-// returns:
+// `settings` are the names to which --set can assign values; Task::flag()
+// returns the values:
 //
 //   return RunTask(argc, argv, Train, {{"epochs", "5", "How many epochs."}});
 //
-// If `train` fails, the other tasks end too, with its reason, also when it
-// fails before it has made a strategy: they are told within a few seconds.
+// If `train` fails, the other tasks also end, with its reason. They are told
+// within a few seconds, even if `train` fails before it has created a strategy.
 //
 // Handles the flags of every role (--help), SIGTERM and SIGINT, prints errors,
-// and returns the exit code: 0; 1 when training failed; 2 for a mistake in
-// flags, settings or TF_CONFIG; 143 after SIGTERM.
+// and returns the exit code: 0 on success; 1 if training failed; 2 for an error
+// in flags, settings or TF_CONFIG; 143 after SIGTERM.
 int RunTask(int argc, char** argv, TrainFunction train,
             std::vector<Setting> settings = {});
 
-// The same for a program that has more to say about itself, and more to ask of
-// its options (`check`).
+// As above, for a program with its own description, and with further conditions
+// on its options (`check`).
 int RunTask(const ProgramInfo& program, int argc, char** argv,
             absl::FunctionRef<absl::Status(const TaskOptions&)> check,
             TrainFunction train);

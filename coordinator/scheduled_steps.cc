@@ -31,7 +31,7 @@ absl::StatusOr<ScheduledSteps::Results> ScheduledSteps::TakeFront() {
   }
   absl::StatusOr<Results> results = Fetch(scheduled_.front());
   if (!results.ok()) {
-    // What the queue says of the first failure names its cause.
+    // The error of the queue names the cause of the first failure.
     const absl::Status failure = Abandon();
     return failure.ok() ? results.status() : failure;
   }
@@ -91,7 +91,7 @@ absl::Status ScheduledSteps::AwaitFront() const {
     if (waited >= options_.stall_timeout) {
       return absl::DeadlineExceededError(text);
     }
-    // A recovery says itself what it waits for.
+    // Recovery logs what it waits for.
     if (!dispatcher_.is_suspended()) LOG(WARNING) << line << text;
   }
   return absl::OkStatus();

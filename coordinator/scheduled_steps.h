@@ -18,7 +18,7 @@
 namespace muster {
 
 // The scheduled closures of a loop and their results, in the order of
-// scheduling. No other code may schedule closures meanwhile.
+// scheduling. While it has closures, no other code may schedule any.
 //
 // Not thread-safe.
 class ScheduledSteps {
@@ -42,12 +42,12 @@ class ScheduledSteps {
   bool empty() const { return scheduled_.empty(); }
   // The number of steps of all closures.
   int64_t step_count() const { return step_count_; }
-  // The oldest closure. Requires !empty().
+  // Returns the oldest closure. Requires !empty().
   const ClosureWork& front_work() const { return scheduled_.front().work; }
   bool is_front_done() const { return scheduled_.front().value.done(); }
 
   // Queues a closure. After an error no closures are left.
-  //   kDeadlineExceeded  the message says what the queue waits for
+  //   kDeadlineExceeded  names what the queue waits for
   //   any                an earlier closure failed
   absl::Status Add(ClosureWork work);
 
@@ -60,7 +60,8 @@ class ScheduledSteps {
   // Cancels closures that have not been started and waits for the others.
   // TakeSettled() then returns their results.
   absl::Status Settle();
-  // As TakeFront() after Settle(). Unset if the closure was cancelled.
+  // As TakeFront(), after Settle(). Returns nullopt if the closure was
+  // cancelled.
   absl::StatusOr<std::optional<Results>> TakeSettled();
 
   // Returns the results of finished closures, oldest first, without removing
@@ -71,7 +72,7 @@ class ScheduledSteps {
   //   kDeadlineExceeded  names the task that does not finish
   //   any                the failure of a closure
   absl::Status Abandon();
-  // Drops all closures, which have been cancelled elsewhere.
+  // Drops all closures. The caller has cancelled them elsewhere.
   void Forget();
 
  private:

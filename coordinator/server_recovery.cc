@@ -30,14 +30,14 @@ namespace muster {
 namespace {
 
 constexpr size_t kNamedClosuresMax = 8;
-// After a try that failed before the watch knows why.
+// Pause after an attempt that failed before the watch has detected the reason.
 constexpr absl::Duration kPauseBetweenTries = absl::Milliseconds(200);
-// Within which the watch notices that a server is lost which another task
+// Time within which the watch detects the loss of a server that another task
 // could not reach.
 constexpr absl::Duration kNoticeTime = absl::Seconds(10);
 constexpr absl::Duration kSettleTimeout = absl::Minutes(30);
 
-// 0 where the checkpoint does not say.
+// Returns 0 if the checkpoint contains no id.
 absl::StatusOr<uint64_t> ReadSnapshotId(absl::string_view prefix) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                    TensorBundleReader::Open(Disk::Real(), prefix));
@@ -52,15 +52,16 @@ std::string DescribePoint(const RollbackPoint& point) {
                               : absl::StrCat("checkpoint ", point.prefix);
 }
 
-// True if another checkpoint may do where this one did not.
+// True if the error concerns only this checkpoint, so that another one may
+// work.
 bool IsOfTheCheckpoint(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) ||
          absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
          absl::IsUnimplemented(status);
 }
 
-// True if a server that a task could not reach may be lost, which the watch
-// has not noticed yet.
+// True if the error may be due to the loss of a server that the watch has not
+// detected yet.
 bool MayBeOfALoss(const absl::Status& status) {
   const auto failure = GetTaskFailure(status);
   if (!failure.has_value() || failure->task_type() != "ps") return false;
@@ -71,7 +72,7 @@ bool MayBeOfALoss(const absl::Status& status) {
 
 }  // namespace
 
-// A frozen state of the servers, and the rollback point that it is once it is
+// A snapshot that the servers hold. It becomes a rollback point when it is
 // written.
 class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
  public:
@@ -87,7 +88,7 @@ class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
   const std::vector<Entry>& entries() const override {
     return frozen_.entries();
   }
-  // The servers have the slots.
+  // The scalar slots are on the servers.
   std::optional<double> ScalarSlot(absl::string_view,
                                    absl::string_view) const override {
     return std::nullopt;
@@ -190,7 +191,7 @@ absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
   RollbackPoint point = unsaved.point();
   point.prefix = std::string(prefix);
   {
-    // What it holds is of a time that is undone, or is about to be.
+    // A rollback has undone this snapshot, or is about to.
     absl::MutexLock lock(&mutex_);
     if (is_recovering_ || unsaved.generation() != generation_) {
       return absl::AbortedError(absl::StrCat("training was rolled back while ",
@@ -245,11 +246,11 @@ uint64_t ServerRecovery::AddLoop(SnapshotParticipant* loop) {
 }
 
 void ServerRecovery::RemoveLoop(uint64_t id) {
-  // Servers may be told to end once nothing trains.
+  // The servers may be told to exit once no loop is left.
   saver_.AwaitWrite();
   absl::MutexLock lock(&mutex_);
   loops_.erase(id);
-  // A server may wait for what it would have saved.
+  // A server may be waiting for the loop to save its variables.
   has_changed_ = true;
 }
 
@@ -286,7 +287,8 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
     pending = *std::exchange(pending_, std::nullopt);
     loops = loops_;
   }
-  // The failure has been told by now.
+  // A caller has received the failure by now, so the one in the queue is
+  // dropped.
   parts_.dispatcher->Join(parts_.clock->Now() + options_.drain_timeout)
       .IgnoreError();
   for (const auto& [id, loop] : loops) {
@@ -304,7 +306,7 @@ void ServerRecovery::RunLoop() {
     bool has_loop = false;
     {
       absl::MutexLock lock(&mutex_);
-      // Waits for what may never happen; its end is that of this object.
+      // The wait has no deadline. It ends at the latest with this object.
       mutex_.Await(absl::Condition(this, &ServerRecovery::MayWake));
       if (stopping_) return;
       has_changed_ = false;
@@ -435,7 +437,7 @@ absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
       absl::StrJoin(NamesOf(returned), ", "),
       " came back empty, and there is no checkpoint to continue from",
       first.ok() ? std::string() : absl::StrCat(": ", first.message())));
-  // A new coordinator can begin with a backup, or at the beginning.
+  // A new coordinator can resume from a backup, or begin from the start.
   return first.ok() ? WithExitCode(status, ExitCode::kRestartMe) : status;
 }
 

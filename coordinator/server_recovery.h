@@ -40,26 +40,26 @@ class SnapshotParticipant {
  public:
   virtual ~SnapshotParticipant() = default;
   virtual std::shared_ptr<const void> OnSnapshot() = 0;
-  // Null: the loop had not started at that snapshot.
+  // `state` is null if the loop had not started at that snapshot.
   virtual void OnRollback(const void* state) = 0;
 };
 
-// Recovers a job after the loss of parameter servers: waits for them to return,
-// rolls all servers back to the same snapshot, and resumes training. No other
-// process restarts. docs/design/recovery.md explains why no step is lost or
-// repeated.
+// Recovers a job after the loss of parameter servers: waits until they are
+// restarted, rolls all servers back to the same snapshot, and resumes training.
+// No other process restarts. docs/design/recovery.md explains why no step is
+// lost or repeated.
 //
 // Thread-safe. Recovers on its own thread.
 class ServerRecovery final : public TrainingRecovery {
  public:
   struct Options {
-    // How long to wait for lost servers. Zero: the first loss ends the job.
+    // How long to wait for lost servers. If zero, the first loss ends the job.
     absl::Duration return_timeout = absl::Seconds(60);
     int recovery_count_max = 100;
     absl::Duration report_interval = absl::Seconds(5);
     // How long to wait for running steps to finish before the snapshot.
     absl::Duration drain_timeout = absl::Minutes(2);
-    // The folder of checkpoints for recovery. Empty: writes none.
+    // The folder of checkpoints for recovery. If empty, none are written.
     std::string checkpoint_dir;
     absl::Duration checkpoint_interval = absl::Minutes(1);
   };
@@ -80,18 +80,18 @@ class ServerRecovery final : public TrainingRecovery {
   ServerRecovery(const ServerRecovery&) = delete;
   ServerRecovery& operator=(const ServerRecovery&) = delete;
 
-  // A server was lost, is about to end, or has returned. Does not block.
+  // Records that a server was lost, is about to exit, or has reconnected. Does
+  // not block.
   void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True from the loss of a server until it has been recovered.
+  // True from the loss of a server until recovery has ended.
   bool is_recovering() const { return recovering_.load(); }
   int64_t recovery_count() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Names the lost servers and the newest checkpoint, for the end of a line
-  // about a training that ends without having been saved. Empty if no server is
-  // lost.
+  // Names the lost servers and the newest checkpoint, for the last log line of
+  // a job that ends without a save. Empty if no server is lost.
   std::string DescribeLoss() const;
-  // True if this process holds the server's current variables. False for a
-  // replacement that has not been restored.
+  // True if this incarnation is the process that holds the server's current
+  // variables. False for a replacement that has not been restored.
   bool IsHolder(int server, uint64_t incarnation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -101,20 +101,20 @@ class ServerRecovery final : public TrainingRecovery {
   // and starts no others meanwhile. Training may be rolled back to the snapshot
   // once it has been written and published.
   //   kAborted           a server is lost, or was lost meanwhile
-  //   kDeadlineExceeded  a step does not finish; names its worker
+  //   kDeadlineExceeded  a step does not finish; the message names its worker
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot();
 
   // As VariableStore::Restore(). Training can be rolled back to the restored
   // state.
   absl::Status Restore(absl::string_view prefix, bool values_only);
-  // How many states there are to which training can be rolled back. Each holds
-  // the history of training up to it.
+  // Returns the number of snapshots to which training can be rolled back. Each
+  // keeps the history of training up to it in memory.
   size_t rollback_point_count() const { return rollback_points_.size(); }
-  // Records that variables were changed other than by closures.
+  // Records that variables were changed by something other than a closure.
   void NoteAssigned() { rollback_points_.DropFirstValues(); }
 
   absl::Status CheckCanSave(absl::string_view prefix) override;
-  // As CheckCanSave(), of checkpoints for recovery.
+  // As CheckCanSave(), for checkpoints for recovery.
   absl::Status CheckCheckpointDir();
   // As RecoverySaver::SaveIfDue().
   void SaveIfDue(bool at_once = false) { saver_.SaveIfDue(at_once); }
@@ -150,11 +150,11 @@ class ServerRecovery final : public TrainingRecovery {
   };
 
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns when training can resume or the job is over.
+  // Returns when training can resume or the job has ended.
   void Recover() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until every server is connected. Returns false if the job is over.
+  // Blocks until every server is connected. Returns false if the job has ended.
   bool AwaitServers() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the servers whose process is not the one that holds the state.
+  // Returns the servers whose process does not hold the current variables.
   std::vector<RemoteVariableStore::ReturnedServer> Returned() const
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -49,8 +49,9 @@ ServerWatch::ServerWatch(const Options& options,
         ReconnectingStream::Options{.method = std::string(kWatchMethod),
                                     .peer = static_cast<int>(streams_.size()),
                                     .backoff = options.reconnect,
-                                    // A server that is ending answers its last
-                                    // requests: do not dial it in a busy loop.
+                                    // A server that is exiting still answers
+                                    // its last requests. The delay avoids a
+                                    // busy loop of dialling.
                                     .redial_delay = options.reconnect.initial},
         std::move(channel), listener, &loop_));
   }
@@ -110,7 +111,7 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
     missing_->MarkPresent({TaskType::kPs, index});
     return false;
   }
-  // After LetGo() this process has nothing new to say.
+  // After LetGo(), further events of that incarnation are ignored.
   if (server.may_end && server.incarnation == incarnation) return false;
   const bool was_there = server.lost.ok() && server.incarnation == incarnation;
   const bool was_ending = was_there && server.is_ending;
@@ -198,10 +199,11 @@ void ServerWatch::Ask(int server) {
   {
     absl::MutexLock lock(&mutex_);
     session = servers_[server].session;
-    // Until it has answered, another process may be in its place.
+    // Before the session is established, another process may run at the
+    // address.
     may_end = servers_[server].may_end && streams_[server]->is_established();
   }
-  // While no session is open, OnDial() asks.
+  // If no session is open, OnDial() sends the request.
   streams_[server]
       ->Send(session, ToMessage(CoordinatorRequest(may_end)))
       .IgnoreError();

@@ -29,48 +29,48 @@ class ServerActivity;
 class WatchEvent;
 }  // namespace proto
 
-// Knows which parameter servers are alive. Each is asked over a stream at every
-// interval. A server that does not answer, or that answers as another process,
-// is lost with everything it held. Its stream is opened again for as long as
-// this object lives: the server, or another process in its place, may come
-// back.
+// Monitors the parameter servers. Sends a request over a stream to each of them
+// at every interval. A server that does not answer, or that answers with
+// another incarnation, is lost, with everything that it stored. Its stream is
+// reopened while this object exists, because the server or a replacement may
+// connect again.
 //
-// The servers use the same streams to notice that this process is lost.
+// The servers use the same streams to detect the loss of this process.
 //
 // Thread-safe.
 class ServerWatch : private ReconnectingStream::Listener {
  public:
   struct Options {
-    // Sent to the servers; one with another cluster ends the start-up.
+    // Sent to the servers. A server with another cluster ends the start-up.
     ClusterSpec cluster;
-    // A server of another version refuses.
+    // A server of another version refuses the session.
     std::string version = std::string(kVersion);
     absl::Duration ask_interval = absl::Milliseconds(500);
-    // A server that gives no answer for this long is lost.
+    // A server that does not answer for this time is lost.
     absl::Duration silence_timeout = absl::Seconds(5);
-    // The same for one whose connection has broken.
+    // The same for a server whose connection is broken.
     absl::Duration reconnect_timeout = absl::Seconds(2);
     BackoffOptions reconnect = {.initial = absl::Milliseconds(20),
                                 .maximum = absl::Milliseconds(200)};
   };
 
   struct State {
-    // Of the process that answered last; 0 before the first answer.
+    // Incarnation of the process that answered last; 0 before the first answer.
     uint64_t incarnation = 0;
-    // Why the server is lost, with a TaskFailure; OK while it is not.
+    // Why the server is lost, with a TaskFailure; OK while it is connected.
     absl::Status lost;
-    // It was told to end, and waits for LetGo().
+    // True if the server was told to exit and waits for LetGo().
     bool is_ending = false;
   };
 
-  // Called whenever a server has been lost, is about to end, or has come back,
-  // as the same process (which has all that it held) or as another. Runs on a
-  // thread of this object or of the transport, without a lock; states() has the
-  // new state.
+  // Called whenever a server was lost, is about to exit, or has reconnected, as
+  // the same process (which still has its variables) or as another one. Runs on
+  // a thread of this object or of the transport, without a lock. states()
+  // returns the new state.
   using OnChange = std::function<void()>;
 
-  // One channel for each server, by index. `missing` is told who has been met;
-  // it and `clock` are borrowed.
+  // `channels` has one channel for each server, by index. `missing` records
+  // which servers have connected. `missing` and `clock` are borrowed.
   ServerWatch(const Options& options,
               std::vector<std::unique_ptr<Channel>> channels,
               OnChange on_change, MissingTasks* missing, Clock* clock);
@@ -82,10 +82,10 @@ class ServerWatch : private ReconnectingStream::Listener {
   int server_count() const { return static_cast<int>(streams_.size()); }
   Channel& channel(int server) { return streams_[server]->channel(); }
   uint64_t incarnation(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // True if the server has refused to be watched because the tasks disagree
-  // about the cluster. It ends by itself.
+  // True if the server has refused the watch because its cluster differs from
+  // that of this task. Such a server exits by itself.
   bool HasRefused(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // By server.
+  // Returns the states by server.
   std::vector<State> states() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds a TaskStatus for each server.
@@ -97,23 +97,23 @@ class ServerWatch : private ReconnectingStream::Listener {
   };
   Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A server that is ending need not wait for this process any longer, and is
-  // lost from now on.
+  // Allows a server that waits to exit to do so. The server counts as lost from
+  // now on.
   void LetGo(int server) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Servers that go away from now on are not reported: the job is over.
+  // Declares that the job has ended: lost servers are not reported from now on.
   void ExpectEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Server {
-    uint64_t session = 0;  // Of the stream.
+    uint64_t session = 0;  // Session of the stream.
     uint64_t incarnation = 0;
     absl::Status lost;
-    bool is_ending = false;  // This incarnation has said so.
-    bool may_end = false;    // LetGo() was called for this incarnation.
-    std::string last_error;  // Why the last session ended.
+    bool is_ending = false;  // True if this incarnation has reported it.
+    bool may_end = false;    // True after LetGo() for this incarnation.
+    std::string last_error;  // Reason for the end of the last session.
     bool has_refused = false;
-    absl::Time state_since;  // Of whether it is lost.
+    absl::Time state_since;  // When it was lost or connected.
     std::shared_ptr<const proto::ServerActivity>
         activity;  // As of the last event.
   };
@@ -127,10 +127,10 @@ class ServerWatch : private ReconnectingStream::Listener {
 
   absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void Ask(int server) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes note of what a server said. Returns whether on_change_ must hear.
+  // Records the answer of a server. Returns true if on_change_ must be called.
   bool Update(int server, const proto::WatchEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns whether on_change_ must hear.
+  // Returns true if on_change_ must be called.
   bool LoseSilentServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Lose(int server, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -28,8 +28,8 @@ ClusterSpec ClusterWithWorker(const std::string& address) {
       .value();
 }
 
-// Returns the result of a start-up with one server that is told `there`, by a
-// coordinator of `version`.
+// Starts one server with cluster `there`, and a watch with cluster `here` and
+// `version`. Returns the result of the start-up.
 absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there,
                   const std::string& version = std::string(kVersion)) {
   ParameterServer::Options server_options;

@@ -11,10 +11,10 @@
 namespace muster {
 namespace {
 
-// A few times what a loop of steps sends ahead. Pages are taken when they are
-// used.
+// A few times the size of the batches that a loop sends ahead. Pages are
+// allocated when they are used.
 constexpr size_t kSegmentBytes = size_t{128} << 20;
-// Below this a message is as fast.
+// Smaller tensors are as fast in a message.
 constexpr size_t kSharedBytesMin = size_t{32} << 10;
 
 }  // namespace

@@ -13,28 +13,28 @@
 
 namespace muster {
 
-// Memory of this process in which workers of this host read batches, so that
-// these do not go over gRPC.
+// Memory of this process from which workers on this host read batches, so that
+// batches need not be sent over gRPC.
 //
 // Thread-safe.
 class SharedBatches {
  public:
-  // Offers memory to the workers that `workers` reach. Waits a moment for their
-  // answers, and says in the log which workers have taken it. Null if none has.
-  // `network` is borrowed.
+  // Offers the memory to the workers that `workers` reach. Waits briefly for
+  // their responses and logs which workers have accepted it. Returns null if
+  // none has. `network` is borrowed.
   static std::unique_ptr<SharedBatches> Make(
       Network* network, const std::vector<ChannelOptions>& workers);
 
-  // Returns a copy of `tensor` in the memory. Returns `tensor` itself if it is
-  // small, no floating-point numbers, or if there is no room: it then goes over
-  // gRPC.
+  // Returns a copy of `tensor` in the memory. Returns `tensor` itself, which is
+  // then sent over gRPC, if it is small, is not of a floating-point type, or
+  // does not fit.
   Tensor Share(const Tensor& tensor);
 
-  // By which the worker knows the memory; 0 if it does not, or has been started
-  // again since.
+  // Returns the id of the memory on the worker; 0 if the worker has not mapped
+  // it, or was restarted since.
   uint64_t segment_id(int worker) const;
 
-  // From the beginning of the memory; unset for a tensor that is elsewhere.
+  // Returns the offset of `tensor` in the memory; nullopt if it is elsewhere.
   std::optional<uint64_t> OffsetOf(const Tensor& tensor) const;
 
  private:

@@ -71,8 +71,8 @@ void WorkerSessions::NoteRefusal(const absl::Status& why,
   missing_->MarkMissing(task, record->last_error);
   absl::Status fatal =
       FatalRefusal(stream(*record), "worker", kDisagreement, why);
-  // Of two coordinators that start, the one that has the first worker
-  // continues, and the other gives up.
+  // If two coordinators start, the one that has a session with worker 0
+  // continues, and the other one gives up.
   if (absl::IsPermissionDenied(why)) {
     const absl::Status taken =
         TakenByAnother(absl::StrCat(NameOf(*record), " ", record->last_error));
@@ -100,7 +100,7 @@ void WorkerSessions::NoteLoss(WorkerRecord* record) {
 void WorkerSessions::NoteTrouble(const absl::Status& trouble, bool is_news,
                                  WorkerRecord* record) {
   const absl::Time now = clock_->Now();
-  // The closures it held fail together, and count once.
+  // Closures that were running together fail together, and count as one error.
   if (now < record->paused_until) return;
   if (record->trouble_count == 0) record->trouble_since = now;
   record->paused_until =
@@ -247,7 +247,7 @@ void WorkerSessions::AddStatus(const ClusterSpec& cluster,
         break;
       case State::kClosed:
       case State::kOpening:
-        // While a session is replaced on purpose, the worker is not lost.
+        // A worker whose session is replaced on purpose is not lost.
         task.state = record.is_renewed ? TaskStatus::State::kConnected
                      : record.sessions_open_count == 0
                          ? TaskStatus::State::kConnecting

@@ -25,21 +25,21 @@ namespace proto {
 class SessionAcceptance;
 }  // namespace proto
 
-// The coordinator's sessions with its workers: which are open, lost, refused,
-// paused or over. Tells the queue which workers take closures, and the log what
-// becomes of them.
+// The coordinator's sessions with its workers: open, lost, refused, paused or
+// ended. Tells the queue which workers can take closures, and logs changes.
 //
-// Not thread-safe. Waits for nothing.
+// Not thread-safe. Does not block.
 class WorkerSessions {
  public:
   struct Options {
-    // A worker silent for longer is lost, whatever its connection says.
+    // A worker that is silent for longer is lost, even if its connection is
+    // open.
     absl::Duration heartbeat_timeout;
-    // For the answer to an opening.
+    // Timeout for the response to an opening.
     absl::Duration handshake_timeout;
-    // How long a worker that cannot reach a parameter server gets nothing.
+    // How long a worker that cannot reach a parameter server gets no closures.
     BackoffOptions retry_pause;
-    // Between two log lines about that, for each worker.
+    // Minimum time between two log lines about such a worker.
     absl::Duration trouble_report_interval;
   };
 
@@ -48,8 +48,8 @@ class WorkerSessions {
                  MissingTasks* missing, Clock* clock)
       : options_(options), queue_(queue), missing_(missing), clock_(clock) {}
 
-  // Called for each worker, by index, before anything else. The stream is
-  // borrowed.
+  // Adds the next worker. Call it for each worker, by index, before all other
+  // methods. The stream is borrowed.
   void AddWorker(TaskId task, ReconnectingStream* stream);
 
   int worker_count() const { return static_cast<int>(records_.size()); }
@@ -60,39 +60,39 @@ class WorkerSessions {
   // ---- Events of a session.
 
   void NoteDial(int worker, uint64_t session);
-  // Ignores the acceptance of a session that is not being opened. A worker that
-  // comes later than the first functions (`has_functions`) has joined, which
-  // the log says.
+  // Ignores the acceptance of a session that is not being opened. Logs that a
+  // worker has joined if its first session is opened after the first functions
+  // were added (`has_functions`).
   void NoteAcceptance(WorkerRecord* record,
                       const proto::SessionAcceptance& acceptance,
                       bool has_functions);
-  // A session has ended without being told to. Fails the start-up if a worker
-  // refuses its session for a reason that no later attempt can remove.
+  // Records that a session has ended unexpectedly. Fails the start-up if the
+  // worker refuses its session and no later attempt can succeed.
   void NoteEnd(const absl::Status& reason, WorkerRecord* record);
-  // A worker that is there has failed closures because it cannot reach others.
-  // Gives it nothing for a while. Logs if `is_news`.
+  // Records that closures of a connected worker failed because it cannot reach
+  // a server. Pauses the worker. Logs the error if `is_news`.
   void NoteTrouble(const absl::Status& trouble, bool is_news,
                    WorkerRecord* record);
-  // The worker was told that its part of the job is over.
+  // Records that the worker was told that its part of the job has ended.
   void NoteLast(absl::Time now, WorkerRecord* record);
 
-  // Ends the sessions of workers that are silent, or do not answer an opening.
+  // Ends the sessions of workers that are silent or do not answer an opening.
   void EndSilent(absl::Time now);
-  // Gives all workers new sessions, through no fault of their own, and what
-  // they hold back to the queue.
+  // Replaces the sessions of all workers and returns their closures to the
+  // queue. Does not count as a loss.
   void RenewAll();
-  // What the workers could not reach is there again.
+  // Ends all pauses, because the servers can be reached again.
   void EndPauses();
   // As ClosureDispatcher::DrainWorker().
   absl::Status BeginLeaving(int worker, absl::AnyInvocable<void()> on_left);
 
   // ---- State.
 
-  // When the next pause after `now` ends.
+  // Returns the end of the next pause after `now`.
   absl::Time NextEndOfPause(absl::Time now) const;
-  // True if no session is open or about to be: all have ended.
+  // True if no session is open or being opened.
   bool AllPresentHaveEnded() const;
-  // True if every worker was told that its part of the job is over.
+  // True if every worker was told that its part of the job has ended.
   bool AllHaveEnded() const { return ended_count_ == worker_count(); }
 
   int64_t lost_count() const { return lost_count_; }
@@ -100,7 +100,8 @@ class WorkerSessions {
 
   // Adds a TaskStatus for each worker.
   void AddStatus(const ClusterSpec& cluster, StatusReport* report) const;
-  // Which worker holds what, and which are lost: "; worker 0 ...; ...".
+  // Returns which closures each worker holds, and which workers are lost, as ";
+  // worker 0 ...; ...".
   std::string Describe() const;
 
  private:
@@ -111,7 +112,7 @@ class WorkerSessions {
     return stream(record).channel().peer();
   }
   void NoteRefusal(const absl::Status& why, WorkerRecord* record);
-  // An open session has ended badly.
+  // Handles the unexpected end of an open session.
   void NoteLoss(WorkerRecord* record);
   void Renew(WorkerRecord* record);
   // True if a worker besides this one has an open session.

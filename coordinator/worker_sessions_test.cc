@@ -37,7 +37,7 @@ class NoEvents final : public ReconnectingStream::Listener {
   void OnEnd(int, uint64_t, const absl::Status&) override {}
 };
 
-// Two workers, to which nothing is ever sent: their streams are not driven.
+// Two workers without network traffic: the test does not advance their streams.
 class WorkerSessionsTest : public testing::Test {
  protected:
   WorkerSessionsTest()
