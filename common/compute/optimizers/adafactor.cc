@@ -27,7 +27,7 @@ namespace {
 
 constexpr absl::string_view kAdafactorRuleName = "adafactor";
 
-// The root of the mean square.
+// Returns the root of the mean square.
 template <typename T>
 T RootMeanSquare(int64_t count, const T* values) {
   double squares = 0;
@@ -119,7 +119,7 @@ class AdafactorMath {
   }
 
  private:
-  // The same for all elements.
+  // Coefficients that are equal for all elements.
   template <typename T>
   struct Numbers {
     T rate;
@@ -142,7 +142,7 @@ class AdafactorMath {
     return gradient * gradient + static_cast<T>(adafactor_.epsilon_1());
   }
 
-  // Of one matrix [rows_, columns_].
+  // Updates the factors and the velocity of one matrix [rows_, columns_].
   template <typename T>
   void Factor(T beta, const T* gradient, T* row, T* column, T* velocity) const {
     std::vector<double> column_sums(columns_, 0);
@@ -175,7 +175,7 @@ class AdafactorMath {
   proto::Optimizer::Adafactor adafactor_;
   double weight_decay_;
   std::vector<SlotSpec> slots_;
-  // Of the bound variable.
+  // Properties of the bound variable.
   int64_t count_ = 0;
   bool is_factored_ = false;
   int64_t rows_ = 0;

@@ -86,8 +86,8 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Adam& adam =
       optimizer.has_adamw() ? optimizer.adamw() : optimizer.adam();
-  // At 1, the running means would not change, and the bias correction would
-  // divide by 0.
+  // With a beta of 1, the running means would not change, and the bias
+  // correction would divide by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", adam.beta_1(), 0, kBetaMax));
   RETURN_IF_ERROR(CheckInRange("beta_2", adam.beta_2(), 0, kBetaMax));

@@ -59,7 +59,7 @@ struct AdamaxMath {
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamax(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Adamax& adamax = optimizer.adamax();
-  // At 1, the bias correction would divide by 0.
+  // With a beta_1 of 1, the bias correction would divide by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", adamax.beta_1(), 0, kBetaMax));
   RETURN_IF_ERROR(CheckInRange("beta_2", adamax.beta_2(), 0, 1));

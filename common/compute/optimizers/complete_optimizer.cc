@@ -31,7 +31,7 @@ class RuleField {
             optimizer, SetFieldOfOneof(optimizer))),
         field_(rule_.GetDescriptor()->FindFieldByName(std::string(name))) {}
 
-  // None if the field is absent, or if the rule has no such field.
+  // Returns nothing if the field is absent, or if the rule has no such field.
   std::optional<double> value() const {
     const auto* const reflection = rule_.GetReflection();
     if (field_ == nullptr || !reflection->HasField(rule_, field_)) return {};

@@ -36,8 +36,8 @@ absl::StatusOr<proto::Optimizer> CompleteOptimizer(
 int64_t GradientsPerUpdate(const proto::Optimizer& optimizer);
 
 // Returns the learning rate if it is a number, including its location in
-// checkpoints of earlier builds. Returns none if it is a schedule, or if there
-// is no rule.
+// checkpoints of earlier builds. Returns nothing if it is a schedule, or if
+// there is no rule.
 std::optional<double> ConstantLearningRate(const proto::Optimizer& optimizer);
 
 // `optimizer` must have a rule and no schedule.

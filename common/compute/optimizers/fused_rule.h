@@ -35,7 +35,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void UpdateEach(
   constexpr int kSlotCount = Function::kSlotCount;
   static_assert(kSlotCount <= 3);
   const auto c = coefficients;
-  // Names, not an array, so that each is known not to overlap the others.
+  // Separate variables, not an array, so that the compiler can assume that they
+  // do not overlap.
   const T* __restrict gradient = arrays.gradient;
   T* __restrict variable = arrays.variable;
   T* __restrict slot_0 = kSlotCount > 0 ? arrays.slots[0] : nullptr;
@@ -58,7 +59,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void UpdateEach(
 //
 //   // Returns UpdatePass::function.
 //   absl::string_view function() const;
-//   // Returns what is the same for all elements. T is float or double.
+//   // Returns the coefficients of all elements. T is float or double.
 //   template <typename T>
 //   Coefficients<T> At(int64_t step, float learning_rate) const;
 //   template <typename T>
@@ -128,8 +129,8 @@ class FusedRule final : public PlainRule {
                  T* variable, absl::Span<T* const> slots) const {
     const auto coefficients =
         math_.template At<T>(step, learning_rate_.At(step));
-    // The rows are spread over a table much larger than the caches. Prefetch
-    // the next rows while computing this one.
+    // The table is much larger than the caches and the rows are scattered, so
+    // the loop prefetches the next rows while it computes this one.
     constexpr size_t kRowsAhead = 4;
     const auto prefetch = [row_elements](const T* row) {
       constexpr int64_t kElementsPerLine = 64 / sizeof(T);

@@ -5,9 +5,9 @@
 
 namespace muster {
 
-// The limits on the gradients that an optimizer applies; 0: no limit. At most
-// one is set. Synchronous replicas clip the combined gradient; workers of
-// parameter servers clip their own.
+// The limits on the gradients that an optimizer applies. 0 means no limit. At
+// most one limit is set. Synchronous replicas clip the combined gradient;
+// workers of parameter servers clip their own.
 //
 // Equivalent to: the arguments of keras.optimizers.Optimizer.
 struct GradientClipping {
@@ -19,7 +19,7 @@ struct GradientClipping {
   // are scaled down together to this L2 norm. The step cannot read a variable
   // after such a gradient.
   double global_clipnorm = 0;
-  // Which gradients have a global norm together: those of one optimizer.
+  // Identifies the gradients that share a global norm: those of one optimizer.
   int64_t norm_group = 0;
 
   bool is_set() const {

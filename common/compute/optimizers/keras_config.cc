@@ -27,7 +27,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kLearningRate[] = "learning_rate";
 constexpr char kWeightDecay[] = "weight_decay";
-// Fields that are null in Keras' config, and 0 in the schema, if they are off.
+// Fields that are null in Keras' config and 0 in the schema if the option is
+// off.
 constexpr const char* kNullIfZero[] = {kWeightDecay,
                                        "clipnorm",
                                        "global_clipnorm",
@@ -235,7 +236,8 @@ absl::Status SetArgument(const std::string& name, const Json& value,
       absl::StrCat(OptimizerName(*optimizer), " has no argument ", name));
 }
 
-// The object of the optimizer without its loss scale. `complete` is complete.
+// Returns the object of the optimizer without its loss scale. `complete` is the
+// result of CompleteOptimizer().
 absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
   Json config;
   if (complete.has_learning_rate_schedule()) {
@@ -254,7 +256,7 @@ absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
     config[name] =
         ValueOf(complete, complete.GetDescriptor()->FindFieldByName(name));
   }
-  // The one class that does not take None for it.
+  // AdamW is the only class that does not accept None for weight_decay.
   if (FindOptimizerKind(complete)->keras_class == "AdamW") {
     config[kWeightDecay] = complete.weight_decay();
   }
@@ -270,7 +272,7 @@ absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
 
 absl::StatusOr<proto::Optimizer> OptimizerFrom(const ClassAndConfig& given) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
-    // As in Keras: "adam", "RMSProp".
+    // Keras ignores case, too: "adam", "RMSProp".
     if (!absl::EqualsIgnoreCase(kind->keras_class, given.class_name)) continue;
     proto::Optimizer optimizer;
     optimizer.GetReflection()->MutableMessage(
@@ -289,7 +291,8 @@ absl::StatusOr<proto::Optimizer> LossScaleFrom(const Json& config) {
   proto::Optimizer optimizer;
   proto::Optimizer::LossScale scale;
   for (const auto& [name, value] : config.items()) {
-    // The class has the other arguments of optimizers and refuses their use.
+    // LossScaleOptimizer has the other arguments of optimizers, but rejects
+    // them.
     const auto* const field = scale.GetDescriptor()->FindFieldByName(name);
     if (name == "inner_optimizer") {
       ASSIGN_OR_RETURN(const ClassAndConfig inner, Unwrapped(value));

@@ -12,7 +12,8 @@ namespace proto {
 class Optimizer;
 }  // namespace proto
 
-// The class around the others, which is no OptimizerKind: a loss_scale.
+// The class that wraps an optimizer with a loss_scale. It is not an
+// OptimizerKind.
 inline constexpr absl::string_view kLossScaleClass = "LossScaleOptimizer";
 
 // Conversion of optimizers from and to the JSON of
@@ -24,7 +25,7 @@ inline constexpr absl::string_view kLossScaleClass = "LossScaleOptimizer";
 //
 // A learning-rate schedule is an object of the same form at learning_rate. The
 // names in `config` are the field names of proto/optimizer.proto, so all
-// optimizers and schedules of the tables are supported. An optimizer with a
+// optimizers and schedules in the tables are supported. An optimizer with a
 // loss_scale is the inner_optimizer of a LossScaleOptimizer.
 
 // Returns JSON that keras.optimizers.deserialize() accepts.

@@ -64,7 +64,7 @@ TEST(KerasConfig, AnOptimizerWithALossScaleIsAnInnerOne) {
                        OptimizerFromKerasConfig(json));
   ASSERT_OK_AND_ASSIGN(const std::string again, KerasConfigOf(read));
   EXPECT_EQ(again, json);
-  // What earlier versions of Keras wrote, too.
+  // Earlier versions of Keras wrote these as well.
   for (const char* const unused : {"weight_decay", "clipnorm"}) {
     object["config"][unused] = nullptr;
   }
@@ -81,7 +81,7 @@ TEST(KerasConfig, AnOptimizerWithALossScaleIsAnInnerOne) {
                        HasSubstr("has no inner_optimizer")));
 }
 
-// Keras refuses None for it in this class alone.
+// Only this class of Keras rejects None for weight_decay.
 TEST(KerasConfig, AdamWHasANumberForWeightDecay) {
   ASSERT_OK_AND_ASSIGN(const std::string json,
                        KerasConfigOf(AdamW({}, {.weight_decay = 0}).message()));

@@ -90,7 +90,7 @@ class LambRule final : public PlainRule {
   }
 
   // The norms need all directions, and the new weights need the norms: the
-  // second loop computes the directions again, which is cheaper than to keep
+  // second loop computes the directions again, which is cheaper than storing
   // them.
   template <typename T>
   void ApplyAll(int64_t step, int64_t count, const T* gradient, T* variable,
@@ -130,7 +130,7 @@ class LambRule final : public PlainRule {
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLamb(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Lamb& lamb = optimizer.lamb();
-  // At 1, the bias correction would divide by 0.
+  // With a beta of 1, the bias correction would divide by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", lamb.beta_1(), 0, kBetaMax));
   RETURN_IF_ERROR(CheckInRange("beta_2", lamb.beta_2(), 0, kBetaMax));

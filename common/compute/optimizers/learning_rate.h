@@ -15,7 +15,7 @@ class LearningRateSchedule;
 
 // A learning rate as a function of the number of completed updates: a number or
 // a schedule, validated and with defaults filled in. A schedule counts
-// gradients, of which an update may take several.
+// gradients; an update may take several gradients.
 //
 // Thread-safe: immutable.
 class LearningRate {
@@ -28,8 +28,8 @@ class LearningRate {
 
   bool is_number() const { return kind_ == nullptr; }
 
-  // Returns this learning rate where each update takes `count` gradients: an
-  // update has the rate of its last gradient.
+  // Returns this learning rate for updates that take `count` gradients each.
+  // The rate of an update is that of its last gradient.
   LearningRate WithGradientsPerUpdate(int64_t count) const {
     LearningRate rate = *this;
     rate.gradients_per_update_ = count;
@@ -47,8 +47,9 @@ class LearningRate {
 
   float number_ = 0;
   int64_t gradients_per_update_ = 1;
-  const ScheduleKind* kind_ = nullptr;  // Null: number_.
-  std::shared_ptr<const proto::LearningRateSchedule> schedule_;  // Or null.
+  const ScheduleKind* kind_ = nullptr;  // Null: see number_.
+  // Null for a number.
+  std::shared_ptr<const proto::LearningRateSchedule> schedule_;
 };
 
 }  // namespace muster

@@ -83,7 +83,8 @@ absl::Status CheckRestarts(const Schedule::CosineDecayRestarts& decay) {
                                                    decay.first_decay_steps(),
                                                    "; expected at least 1"));
   }
-  // Shorter and shorter periods would end.
+  // With shrinking periods, the schedule would end after a finite number of
+  // steps.
   if (!(decay.t_mul() >= 1) || !std::isfinite(decay.t_mul())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "t_mul is ", decay.t_mul(), "; expected a finite number from 1 on"));

@@ -72,9 +72,10 @@ struct CosineDecayOptions {
 };
 LearningRateSchedule CosineDecay(const CosineDecayOptions& options);
 
-// CosineDecay without warmup that starts again, first after first_decay_steps.
-// Each period is t_mul times as long as the one before, and begins with m_mul
-// times its rate. Source: Loshchilov and Hutter, arXiv:1608.03983.
+// CosineDecay without warmup that restarts, for the first time after
+// first_decay_steps. Each period is t_mul times as long as the previous one,
+// and begins with m_mul times the previous initial rate. Source: Loshchilov and
+// Hutter, arXiv:1608.03983.
 struct CosineDecayRestartsOptions {
   double initial_learning_rate = 0;  // Required; at least 0.
   int64_t first_decay_steps = 0;     // Required; at least 1.

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLossScaleRule(
     const proto::Optimizer::LossScale& scale) {
   ASSIGN_OR_RETURN(const proto::Optimizer::LossScale complete,
                    CompleteLossScale(scale));
-  // The rule has no use for a learning rate.
+  // The rule does not use the learning rate.
   ASSIGN_OR_RETURN(LearningRate learning_rate, LearningRate::Create(1));
   return std::make_unique<FusedRule<LossScaleMath>>(
       kLossScaleRule, std::move(learning_rate),

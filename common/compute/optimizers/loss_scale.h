@@ -16,13 +16,13 @@ class Optimizer_LossScale;
 }  // namespace proto
 
 // The rule of the variable that holds the scale of a loss, a scalar. Its
-// gradient says how a step ended: the scale with which the step was computed if
-// all gradients were finite, and otherwise the negative of it. After
-// `dynamic_growth_steps` finite steps the scale doubles; after one that is not
-// it is half of what the step had. It stays finite and above 0; Keras has no
-// such bounds.
+// gradient encodes the outcome of a step: the scale with which the step was
+// computed if all gradients were finite, and otherwise the negative of that
+// scale. After `dynamic_growth_steps` finite steps the scale doubles. After a
+// step with a gradient that is not finite, it becomes half of that step's
+// scale. It stays finite and above 0; Keras has no such bounds.
 //
-// Slots: "step_counter", the finite steps since the last change.
+// Slots: "step_counter", the number of finite steps since the last change.
 // Source: keras.optimizers.LossScaleOptimizer of Keras 3; LossScaleUpdate
 // (common/compute/functions/update.h).
 inline constexpr char kLossScaleRule[] = "loss_scale";
@@ -38,8 +38,8 @@ absl::StatusOr<proto::Optimizer_LossScale> CompleteLossScale(
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLossScaleRule(
     const proto::Optimizer_LossScale& scale);
 
-// Returns the optimizer of the variable with the scale of `optimizer`, for
-// VariableStore::SetOptimizerOf(). Requires loss_scale.
+// Returns the optimizer for the variable that holds the scale of `optimizer`,
+// for VariableStore::SetOptimizerOf(). Requires loss_scale.
 Optimizer OptimizerOfLossScale(const proto::Optimizer& optimizer);
 
 }  // namespace muster

@@ -8,17 +8,19 @@
 namespace muster {
 
 struct LossScaleOptions {
-  // Rather too high: a scale falls much faster than it rises.
+  // Choose it too high rather than too low: a scale falls much faster than it
+  // rises.
   double initial_scale = 32768;
-  // So many steps in a row with finite gradients double the scale.
+  // Number of consecutive steps with finite gradients after which the scale
+  // doubles.
   int64_t dynamic_growth_steps = 2000;
 };
 
-// Returns `inner_optimizer` with dynamic loss scaling: gradients are those of
-// the loss times a scale, so that small ones do not become zero in float16, and
-// are divided by it before they are clipped, accumulated or applied. A step
-// whose gradients are not all finite halves the scale and changes no weight, no
-// slot and no count of the inner optimizer.
+// Returns `inner_optimizer` with dynamic loss scaling: the loss is multiplied
+// by a scale, so that small gradients do not become zero in float16. Gradients
+// are divided by the scale before they are clipped, accumulated or applied. A
+// step whose gradients are not all finite halves the scale and leaves weights,
+// slots and counts of the inner optimizer unchanged.
 //
 // Model::Compile() does this for models of kMixedFloat16Policy
 // (CompileOptions::auto_scale_loss).

@@ -19,7 +19,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A scale with the rule of a loss scale. tests/golden compares it with Keras.
+// A scale that the rule of a loss scale updates. tests/golden compares the rule
+// with Keras.
 class Scale {
  public:
   Scale(float value, int growth_steps) : value_(value) {
@@ -30,7 +31,7 @@ class Scale {
     rule_ = *std::move(rule);
   }
 
-  // A step that was computed with `scale` has ended.
+  // Reports the end of a step that was computed with `scale`.
   float Step(float scale, bool is_finite) {
     const float gradient = is_finite ? scale : -scale;
     float* const slots[] = {&counter_};
@@ -99,7 +100,7 @@ TEST(LossScaleRule, AbsentFieldsHaveKerasDefaults) {
   EXPECT_EQ(complete.dynamic_growth_steps(), 2000);
 }
 
-// The rule of the weights is that of the inner optimizer.
+// The weights use the rule of the inner optimizer.
 TEST(LossScaleRule, IsNotThatOfTheWeights) {
   ASSERT_OK_AND_ASSIGN(const auto rule,
                        UpdateRule::Create(LossScaleOptimizer(Adam())));

@@ -35,7 +35,7 @@ namespace {
 constexpr absl::string_view kMuonRuleName = "muon";
 
 // c += a b, with a [rows, inner] and b [inner, columns]. The sum over `inner`
-// has one order, so all machines compute the same bits.
+// has a fixed order, so all machines compute the same bits.
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(int64_t rows, int64_t inner,
                                                     int64_t columns, const T* a,
@@ -183,7 +183,7 @@ class MuonMath {
     return static_cast<T>(weight_decay_) * rate;
   }
 
-  // Depends on the shape alone.
+  // The scale depends on the shape only.
   template <typename T>
   T Scale() const {
     if (muon_.rms_rate() <= 0) return T{1};
@@ -217,7 +217,7 @@ class MuonMath {
     }
   }
 
-  // `x` has no more rows than columns.
+  // Requires that `x` has at most as many rows as columns.
   template <typename T>
   void Orthogonalize(int64_t rows, int64_t columns, std::vector<T>* x) const {
     double squares = 0;
@@ -251,7 +251,7 @@ class MuonMath {
   proto::Optimizer::Muon muon_;
   double weight_decay_;
   std::vector<std::regex> excluded_;
-  // Of the bound variable.
+  // Properties of the bound variable.
   int64_t count_ = 0;
   bool has_adam_ = true;
   int64_t rows_ = 0;
@@ -276,7 +276,7 @@ absl::StatusOr<std::vector<std::regex>> ExcludedBy(
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeMuon(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Muon& muon = optimizer.muon();
-  // At 1, the bias correction would divide by 0.
+  // With a beta of 1, the bias correction would divide by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   constexpr double kStepCountMax = 1000;
   RETURN_IF_ERROR(CheckInRange("adam_beta_1", muon.adam_beta_1(), 0, kBetaMax));

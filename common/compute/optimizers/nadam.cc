@@ -54,7 +54,8 @@ struct NadamMath {
     const double product = NadamMomentumProduct(beta_1, t);
     const double now = MomentumAt(beta_1, t);
     const double next = MomentumAt(beta_1, t + 1);
-    // In the precision of the variable, as in Keras: 1 - beta_2^t cancels.
+    // The power is computed in the precision of the variable, as in Keras: the
+    // rounding is visible because 1 - beta_2^t cancels.
     const T power_2 =
         std::pow(static_cast<T>(nadam.beta_2()), static_cast<T>(t));
     return {.rate = static_cast<T>(learning_rate),
@@ -76,8 +77,8 @@ struct NadamMath {
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeNadam(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Nadam& nadam = optimizer.nadam();
-  // At 1, the running means would not change, and the bias correction would
-  // divide by 0.
+  // With a beta of 1, the running means would not change, and the bias
+  // correction would divide by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", nadam.beta_1(), 0, kBetaMax));
   RETURN_IF_ERROR(CheckInRange("beta_2", nadam.beta_2(), 0, kBetaMax));
@@ -91,7 +92,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeNadam(
 }  // namespace
 
 double NadamMomentumProduct(double beta_1, int64_t t) {
-  // 0.96^1000 / 2 is lost in 1 - 0.96^t / 2.
+  // From t = 1000 on, 0.96^t / 2 is less than the rounding of 1 - 0.96^t / 2.
   constexpr int64_t kTermCountMax = 1000;
   double product = std::pow(beta_1, static_cast<double>(t));
   double decay = 1;

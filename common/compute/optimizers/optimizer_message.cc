@@ -19,7 +19,8 @@ proto::Optimizer WithOptions(const OptimizerOptions& options) {
         options.gradient_accumulation_steps);
   }
   if (options.use_ema) optimizer.set_use_ema(true);
-  // Set without use_ema as well: Keras keeps them in its config.
+  // These fields are set even without use_ema, because Keras keeps them in its
+  // config.
   const OptimizerOptions defaults;
   if (options.ema_momentum != defaults.ema_momentum) {
     optimizer.set_ema_momentum(options.ema_momentum);

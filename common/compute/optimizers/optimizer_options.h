@@ -13,8 +13,8 @@ namespace muster {
 // Equivalent to: the arguments of keras.optimizers.Optimizer.
 struct OptimizerOptions {
   // Decoupled weight decay: each update first subtracts weight_decay * rate * w
-  // from the weight w. Absent: Keras' default, 0.004 for AdamW and Muon, and
-  // none for the others.
+  // from the weight w. If absent, Keras' default: 0.004 for AdamW and Muon, and
+  // no decay for the others.
   std::optional<double> weight_decay;
 
   // Gradient clipping; 0 is off. At most one may be set. See GradientClipping
@@ -23,21 +23,22 @@ struct OptimizerOptions {
   double clipvalue = 0;
   double global_clipnorm = 0;
 
-  // If at least 2: each update applies the mean of so many gradients. The
-  // gradients before the last change nothing but the sum, which is a slot of
-  // each variable, "gradient_accumulator". `Model::iterations()` counts
-  // updates; schedules count gradients. The mean is clipped, not the gradients,
-  // but on parameter servers it is the other way round. 0: off.
+  // If at least 2, each update applies the mean of this many gradients. Earlier
+  // gradients of an update only change their sum, which is a slot of each
+  // variable, "gradient_accumulator". `Model::iterations()` counts updates;
+  // schedules count gradients. Clipping applies to the mean, but on parameter
+  // servers to each gradient. 0 means off.
   int64_t gradient_accumulation_steps = 0;
 
   // Keeps a moving average of each trained variable in the slot "average",
   // which each gradient updates:
   //   average = ema_momentum * average + (1 - ema_momentum) * variable
-  // Until the end of the first update it is the variable. Fit() ends by
-  // assigning the averages to the variables.
+  // Until the end of the first update the average equals the variable. Fit()
+  // ends by assigning the averages to the variables.
   bool use_ema = false;
   double ema_momentum = 0.99;  // In [0, 1].
-  // If positive, each variable also becomes its average after so many updates.
+  // If positive, each variable is also set to its average after every this many
+  // updates.
   int64_t ema_overwrite_frequency = 0;
 };
 

@@ -130,7 +130,7 @@ extern const OptimizerKind kRmsPropKind;
 struct FtrlOptions {
   LearningRateOption learning_rate = 0.001;  // Above 0.
   double learning_rate_power = -0.5;         // At most 0.
-  double initial_accumulator_value = 0.1;  // This and those below: at least 0.
+  double initial_accumulator_value = 0.1;    // From here on: at least 0.
   double l1_regularization_strength = 0.0;
   double l2_regularization_strength = 0.0;
   double l2_shrinkage_regularization_strength = 0.0;
@@ -229,7 +229,8 @@ extern const OptimizerKind kAdadeltaKind;
 //   v = v + (g^2 - v) * (1 - beta_2)
 //   u = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon)
 //   w -= r * u * |w| / |u|
-// The norms are those of the whole variable; where one is 0, the ratio is 1.
+// The norms are those of the whole variable; if one of them is 0, the ratio is
+// 1.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
 // refuse it.
@@ -274,7 +275,7 @@ struct AdafactorOptions {
   double epsilon_1 = 1e-30;     // More than 0.
   double epsilon_2 = 1e-3;      // At least 0.
   double clip_threshold = 1.0;  // More than 0.
-  // Kept for files of Keras, where it makes no difference.
+  // Has no effect, as in Keras. Kept for files that Keras wrote.
   bool relative_step = true;
 };
 Optimizer Adafactor(const AdafactorOptions& options = {},
@@ -290,17 +291,16 @@ extern const OptimizerKind kAdafactorKind;
 //     A = X X^T,  X = muon_a * X + (muon_b * A + muon_c * A A) X
 //   w -= r * X * sqrt(max(n, m)) * rms_rate
 // Adam updates all other variables, with weight decay adam_weight_decay and the
-// learning rate r * adam_lr_ratio: those that are no matrices, embeddings
-// ("embedding" in the name, if exclude_embeddings), and those whose names have
-// a match of a regular expression of exclude_layers.
+// learning rate r * adam_lr_ratio: those that are not matrices; embeddings, if
+// exclude_embeddings ("embedding" in the name); and those whose names match a
+// regular expression of exclude_layers.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it. An update of an n x m matrix takes
-// ns_steps * (4 * n * m + 2 * min(n, m)^2) * min(n, m) operations; on a CPU,
-// one thread does them.
+// refuse it. An update of an n x m matrix takes ns_steps * (4 * n * m + 2 *
+// min(n, m)^2) * min(n, m) operations; on a CPU, one thread computes them.
 //
 // Slots of the variable's shape, initialized with 0: "momentum", and "velocity"
-// of those that Adam updates. Source: Jordan,
+// for the variables that Adam updates. Source: Jordan,
 // https://github.com/KellerJordan/Muon; Liu et al., arXiv:2502.16982;
 // https://keras.io/api/optimizers/muon/
 struct MuonOptions {
@@ -325,8 +325,9 @@ Optimizer Muon(const MuonOptions& options = {},
                const OptimizerOptions& shared = {});
 extern const OptimizerKind kMuonKind;
 
-// AdamW without a schedule: it averages in place of lowering the learning rate.
-// With learning rate r, gradient g and weight w, at update t = 1, 2, ...:
+// AdamW without a schedule: it averages weights instead of lowering the
+// learning rate. With learning rate r, gradient g and weight w, at update t =
+// 1, 2, ...:
 //   r' = r * min(t / warmup_steps, 1)          (r without warmup)
 //   v += (g^2 - v) * (1 - beta_2)
 //   x = (w - (1 - beta_1) * z) / beta_1
@@ -334,16 +335,16 @@ extern const OptimizerKind kMuonKind;
 //   x += (z - x) / t
 //   w = (1 - beta_1) * z + beta_1 * x
 //
-// Keras computes this with JAX. With TensorFlow and PyTorch it reads z in the
-// third line after the fourth one, so that beta_1 has no effect there; see
-// tests/golden/cases/schedule_free.py.
+// Keras computes this with JAX. With TensorFlow and PyTorch, Keras' third line
+// reads z after the fourth line has changed it, so that beta_1 has no effect;
+// see tests/golden/cases/schedule_free.py.
 //
 // As in Keras, the weights stay w at the end of training and are not replaced
 // by the average x, and there is no weight decay unless it is set.
 //
-// Slots, of the variable's shape: "z", which begins as the variable and is
-// Keras' "momentum", and "velocity" (v), which begins with 0. Source: Defazio
-// et al., "The Road Less Scheduled", arXiv:2405.15682;
+// Slots, of the variable's shape: "z", which starts as a copy of the variable
+// and is Keras' "momentum", and "velocity" (v), which starts with 0. Source:
+// Defazio et al., "The Road Less Scheduled", arXiv:2405.15682;
 // https://keras.io/api/optimizers/
 struct ScheduleFreeAdamWOptions {
   LearningRateOption learning_rate = 0.0025;

@@ -40,7 +40,8 @@ struct ScheduleFreeAdamWMath {
   double weight_decay;
   absl::string_view function() const { return "schedule_free_adamw"; }
 
-  // In the precision of the variable, as in Keras: 1 - beta_2^t cancels.
+  // The power is computed in the precision of the variable, as in Keras: the
+  // rounding is visible because 1 - beta_2^t cancels.
   template <typename T>
   ScheduleFreeAdamWCoefficients<T> At(int64_t step, float learning_rate) const {
     const T t = static_cast<T>(step + 1);
@@ -70,7 +71,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeScheduleFreeAdamW(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::ScheduleFreeAdamW& adamw =
       optimizer.schedule_free_adamw();
-  // An update divides by beta_1, and at 1 the bias correction of beta_2 would
+  // An update divides by beta_1. With a beta_2 of 1 the bias correction would
   // divide by 0.
   constexpr double kTiny = 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", adamw.beta_1(), kTiny, 1));

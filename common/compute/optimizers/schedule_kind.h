@@ -18,7 +18,8 @@ class LearningRateSchedule;
 // A row of the table of schedules. The `schedule` arguments of its functions
 // must be complete and of this kind.
 struct ScheduleKind {
-  int kind_case;  // A proto::LearningRateSchedule::KindCase: its field.
+  // A proto::LearningRateSchedule::KindCase: the field of the kind.
+  int kind_case;
   absl::string_view keras_class;  // Such as "CosineDecay".
   // Returns a schedule in which every optional argument has its default.
   LearningRateSchedule (*defaults)();

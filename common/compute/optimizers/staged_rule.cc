@@ -34,7 +34,7 @@ class StagedRule final : public UpdateRule {
         overwrite_frequency_(optimizer.ema_overwrite_frequency()) {
     MakeSlots();
   }
-  // The same stages around another rule.
+  // Wraps another rule in the same stages.
   StagedRule(const StagedRule& other, std::shared_ptr<const UpdateRule> rule)
       : rule_(std::move(rule)),
         learning_rate_(other.learning_rate_),
@@ -120,7 +120,8 @@ class StagedRule final : public UpdateRule {
   }
 
   bool accumulates() const { return gradients_per_update_ > 1; }
-  // The number of updates before the one that gradient `step` belongs to.
+  // Returns the number of updates before the one that gradient `step` belongs
+  // to.
   int64_t UpdateOf(int64_t step) const { return step / gradients_per_update_; }
   bool IsLast(int64_t step) const {
     return (step + 1) % gradients_per_update_ == 0;
@@ -202,8 +203,7 @@ class StagedRule final : public UpdateRule {
     const T momentum = update == 0 ? T{0} : static_cast<T>(momentum_);
     return {.momentum = momentum,
             .one_minus_momentum = 1 - momentum,
-            // As Keras has it, with each gradient that belongs to such an
-            // update.
+            // As in Keras, each gradient of such an update overwrites.
             .overwrites = overwrite_frequency_ > 0 &&
                           (update + 1) % overwrite_frequency_ == 0};
   }

@@ -16,19 +16,19 @@ class Optimizer;
 inline constexpr char kGradientAccumulatorSlot[] = "gradient_accumulator";
 inline constexpr char kAverageSlot[] = "average";
 
-// Returns a rule that surrounds `rule` with the stages that `optimizer`, which
-// must be complete (CompleteOptimizer()), asks for:
+// Returns a rule that wraps `rule` in the stages that `optimizer` selects.
+// `optimizer` must be complete (CompleteOptimizer()). The stages are:
 //
-//   gradient_accumulation_steps  before it: adds gradients up in the slot
-//                                "gradient_accumulator", and has `rule` apply
-//                                the mean of each so many
-//   use_ema                      after it: keeps the moving average of the
+//   gradient_accumulation_steps  before `rule`: adds gradients up in the slot
+//                                "gradient_accumulator", and lets `rule` apply
+//                                the mean of this many gradients
+//   use_ema                      after `rule`: keeps the moving average of the
 //                                variable in the slot "average", and assigns it
 //                                to the variable every ema_overwrite_frequency
 //                                updates
 //
-// Its slots are those of `rule`, followed by these. `learning_rate` counts
-// gradients; that of `rule` counts updates.
+// The slots are those of `rule`, followed by those of the stages.
+// `learning_rate` counts gradients; the learning rate of `rule` counts updates.
 // Source: keras.optimizers.Optimizer of Keras 3.
 std::unique_ptr<UpdateRule> MakeStagedRule(std::unique_ptr<UpdateRule> rule,
                                            LearningRate learning_rate,

@@ -24,37 +24,37 @@ namespace muster {
 struct SlotSpec {
   std::string name;  // Keras' name: "momentum", "velocity", "accumulator", ...
   double initial_value = 0;
-  // It begins as a copy of the variable, whose shape it has.
+  // True if the slot starts as a copy of the variable, whose shape it has.
   bool starts_as_variable = false;
-  // Absent: that of the variable. Others are known to UpdateRule::ForVariable()
-  // only.
+  // Absent if it is the shape of the variable. Only the rules that
+  // UpdateRule::ForVariable() returns have slots of other shapes.
   std::optional<Shape> shape = std::nullopt;
 };
 
 // The value that the function of a pass takes as the gradient.
 enum class UpdateOperand : uint8_t {
-  // The gradient that the rule takes. The pass changes only the rows that it
-  // has. Passes with other operands change the whole variable.
+  // The gradient that the rule takes. The pass changes only the rows that the
+  // gradient contains. Passes with other operands change the whole variable.
   kGradient,
-  // The mean of the gradients that are added up in slot accumulator_slot(). The
-  // sum becomes 0.
+  // The mean of the gradients whose sum is in slot accumulator_slot(). The pass
+  // resets the sum to 0.
   kMean,
   kLambRatio,  // LambRatio() of the whole variable.
   kNone,
 };
 
-// One pass over a variable as a device makes it: a function of
+// One pass over a variable on a device: a function of
 // common/compute/functions/update.h, applied to each element.
 struct UpdatePass {
-  absl::string_view function;  // Its name there, a literal.
-  // True if the function is none of one element, but "adafactor" or "muon",
+  absl::string_view function;  // The function's name in update.h, a literal.
+  // True for functions that need the whole variable, "adafactor" and "muon",
   // with the coefficients in common/compute/functions/whole_update.h.
   bool sees_whole_variable = false;
   UpdateOperand operand = UpdateOperand::kGradient;
-  // The position in UpdateRule::slots() of the slot that the pass changes in
-  // place of the variable; -1: it changes the variable.
+  // The index in UpdateRule::slots() of the slot that the pass changes instead
+  // of the variable. -1 if the pass changes the variable.
   int target_slot = -1;
-  // The position of the function's first slot.
+  // The index of the function's first slot.
   int first_slot = 0;
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes] = {};
 
@@ -72,7 +72,7 @@ struct UpdatePass {
 // slots, and is computed with the same operations on all machines. Parts of a
 // variable can therefore be updated in any order and by several threads, with
 // the same `step`. The result is bit-identical to updating the whole variable
-// at once. Rules that say needs_whole_variables() are the exception.
+// at once. Rules with needs_whole_variables() are the exception.
 //
 // Thread-safe: immutable.
 class UpdateRule {
@@ -80,9 +80,10 @@ class UpdateRule {
   // The maximum number of slots of a rule.
   static constexpr int kSlotCountMax = 6;
 
-  // Absent fields of `optimizer` have Keras' defaults. One with a loss_scale
-  // and no rule is the optimizer of the scale (loss_scale.h); with a rule, the
-  // loss_scale concerns the callers that compute gradients.
+  // Absent fields of `optimizer` have Keras' defaults. An optimizer with a
+  // loss_scale and no rule is the optimizer of the scale itself (loss_scale.h).
+  // If there is a rule, this function ignores the loss_scale; callers that
+  // compute gradients apply it.
   //   kInvalidArgument  no rule is set, both learning_rate and
   //                     learning_rate_schedule are set, more than one kind of
   //                     clipping is set, or a hyperparameter is out of range;
@@ -97,30 +98,32 @@ class UpdateRule {
 
   virtual absl::Span<const SlotSpec> slots() const = 0;
 
-  // Returns the rule for the variable `name` of `shape`, if updates or slots
-  // depend on either, and null if this rule serves all variables. Such a rule
-  // needs whole variables, and only what ForVariable() returns can be applied:
-  // its slots() are those of the variable, of all that slots() here lists.
-  // UpdateRuleFor() has the rule in both cases.
+  // Returns the rule for the variable `name` of `shape` if updates or slots
+  // depend on either, and null if this rule applies to all variables. A rule
+  // that depends on them needs whole variables, and only the rule that
+  // ForVariable() returns can be applied. The slots() of the returned rule are
+  // the variable's; slots() of this rule lists the slots of all variables.
+  // UpdateRuleFor() covers both cases.
   virtual std::shared_ptr<const UpdateRule> ForVariable(
       absl::string_view name, const Shape& shape) const = 0;
 
   // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;
 
-  // True if Apply() must be called with all elements of a variable, and
-  // ApplyRows() not at all: an update depends on norms of the variable.
+  // True if an update depends on norms of the variable. Then Apply() must be
+  // called with all elements of the variable, and ApplyRows() must not be
+  // called.
   virtual bool needs_whole_variables() const = 0;
 
-  // Appends the passes that do what Apply() does, or ApplyRows() and
-  // FinishRows(), to a variable of `dtype`, float32 or float64. A device makes
+  // Appends the passes that are equivalent to Apply(), or to ApplyRows() and
+  // FinishRows(), for a variable of `dtype`, float32 or float64. A device runs
   // them in this order.
   virtual void AddPasses(int64_t step, DType dtype,
                          std::vector<UpdatePass>* passes) const = 0;
 
   // ---- Gradient accumulation. Each call of Apply() or ApplyRows() takes one
-  // gradient. Every gradients_per_update() of them are applied as one, their
-  // mean.
+  // gradient. After every gradients_per_update() gradients, their mean is
+  // applied as one gradient.
 
   virtual int64_t gradients_per_update() const = 0;
 
@@ -129,7 +132,7 @@ class UpdateRule {
   virtual int accumulator_slot() const = 0;
 
   // Takes the last gradient of an update, at `step`, for a caller that has
-  // computed the mean itself and has set the sum to 0. For such as limit the
+  // computed the mean itself and has reset the sum to 0, because it limits the
   // norm of the mean.
   virtual void ApplyMean(int64_t step, int64_t count, const float* mean,
                          float* variable,
@@ -178,8 +181,7 @@ class UpdateRule {
                           absl::Span<double* const> slots) const = 0;
 };
 
-// A rule that applies each gradient when it comes, and nothing else: no stage
-// of staged_rule.h.
+// A rule that applies each gradient at once, without a stage of staged_rule.h.
 class PlainRule : public UpdateRule {
  public:
   int64_t gradients_per_update() const final { return 1; }
@@ -194,15 +196,15 @@ class PlainRule : public UpdateRule {
     Apply(step, count, mean, variable, slots);
   }
   bool ChangesAllRows(int64_t) const final { return false; }
-  // ApplyRows() leaves nothing.
+  // ApplyRows() leaves no work to FinishRows().
   void FinishRows(int64_t, int64_t, float*,
                   absl::Span<float* const>) const final {}
   void FinishRows(int64_t, int64_t, double*,
                   absl::Span<double* const>) const final {}
 };
 
-// Returns the rule that updates the variable `name` of `shape`: `rule` itself,
-// or its ForVariable().
+// Returns the rule that updates the variable `name` of `shape`: its
+// ForVariable() if there is one, otherwise `rule` itself.
 inline std::shared_ptr<const UpdateRule> UpdateRuleFor(
     const std::shared_ptr<const UpdateRule>& rule, absl::string_view name,
     const Shape& shape) {

@@ -155,7 +155,7 @@ TEST(UpdateRule, UpdatesRowsAsTheWholeAndKeepsOthers) {
   const std::vector<int64_t> rows = {4, 29, 0, 17, 5, 12};
   for (const Optimizer& optimizer : AllRules()) {
     ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
-    // Rules that change all rows do not keep others.
+    // Rules that change all rows do not leave the other rows unchanged.
     if (rule->needs_whole_variables() || rule->ChangesAllRows(6)) continue;
     State<float> expected(*rule, kRows * kRowElements);
     State<float> actual(*rule, kRows * kRowElements);

@@ -21,13 +21,13 @@ namespace muster {
 //
 //   // Returns the slots of all variables or, after Bind(), of the bound one.
 //   std::vector<SlotSpec> slots() const;
-//   // Applies to this variable only, from now on.
+//   // Restricts the rule to this variable.
 //   void Bind(absl::string_view name, const Shape& shape);
 //   // T is float or double. Called after Bind().
 //   template <typename T>
 //   void Apply(int64_t step, float learning_rate, const T* gradient,
 //              T* variable, absl::Span<T* const> slots) const;
-//   // Returns what a device does in place of Apply().
+//   // Returns the pass of a device that is equivalent to Apply().
 //   template <typename T>
 //   UpdatePass PassAt(int64_t step, float learning_rate) const;
 template <typename Math>
