@@ -40,7 +40,7 @@ AttentionCase Causal(AttentionCase one) {
   return one;
 }
 
-// True at and before the diagonal.
+// Returns a mask that is true at and before the diagonal.
 Tensor CausalMask(int64_t time, int64_t source_time) {
   Tensor mask(DType::kBool, {time, source_time});
   for (int64_t i = 0; i < mask.element_count(); ++i) {
@@ -49,7 +49,8 @@ Tensor CausalMask(int64_t time, int64_t source_time) {
   return mask;
 }
 
-// Some keys of most queries, and no key of every fifth.
+// Returns a mask with some keys for most queries and no key for every fifth
+// query.
 Tensor MaskOf(const Shape& shape, RandomStream* random) {
   Tensor mask(DType::kBool, shape);
   const int64_t row = shape.dims().back();
@@ -130,7 +131,7 @@ std::vector<AttentionCase> AttentionCases() {
       Causal(WithHeads(kBf16, 2, 128, 128, 2, 64, 64)),
       Causal(WithHeads(DType::kFloat16, 1, 300, 256, 2, 64, 64)),
       Causal(WithHeads(kBf16, 1, 70, 130, 3, 32, 32)),
-      // Padding has the fourth form.
+      // The fourth shape is that of a padding mask.
       WithMask(WithHeads(kBf16, 2, 128, 128, 2, 64, 64), {2, 1, 128, 128}),
       WithMask(WithHeads(kBf16, 2, 40, 128, 3, 64, 64), {2, 3, 40, 128}),
       WithMask(WithHeads(DType::kFloat16, 2, 128, 128, 2, 64, 64), {128, 128}),

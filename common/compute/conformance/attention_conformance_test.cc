@@ -1,6 +1,6 @@
 // Compares attention by cuDNN with the products and the softmax of the host, as
-// steps run it: on a simulated GPU and with a fake of the library, which
-// refuses what the library leaves undefined.
+// steps run it: on a simulated GPU with a fake of the library, which rejects
+// calls whose behavior the library leaves undefined.
 
 #include <cstdint>
 #include <memory>
@@ -100,7 +100,7 @@ TEST_F(AttentionConformanceTest, Float32IsNotFused) {
 TEST_F(AttentionConformanceTest, WhatTheLibraryRefusesIsComputedWithoutIt) {
   const AttentionCase one = AttentionCases().front();
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted, WantedAttention(one));
-  // One of the tensors of the first graph.
+  // Fails a tensor of the first graph.
   cudnn_.Fail("cudnnBackendFinalize", cudnn::kNotSupported, /*after=*/2);
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got, Run(one, {}));
   EXPECT_EQ(ExecutionCount(), 0);

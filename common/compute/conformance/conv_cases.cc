@@ -39,13 +39,13 @@ Attributes Window(Axes strides, std::string padding, Axes explicit_padding) {
   return attributes;
 }
 
-// Depthwise convolutions of one output for each channel, which devices compute
-// in vectors of channels and strips of pixels.
+// Adds depthwise convolutions with one output for each channel. Devices compute
+// them in vectors of channels and strips of pixels.
 void AddDepthwiseCasesOfDevices(std::vector<OpCase>* cases) {
   const Attributes same = Window({1, 1}, "SAME", {});
   const Attributes halving = Window({2, 2}, "SAME", {});
   for (const Convolution& c : std::vector<Convolution>{
-           // One vector, strips that are not whole, and odd and even padding.
+           // One vector, partial strips, and odd and even padding.
            {same, {2, 5, 9, 8}, {3, 3, 8, 1}, {2, 5, 9, 8}},
            {halving, {1, 10, 7, 8}, {3, 3, 8, 1}, {1, 5, 4, 8}},
            {halving, {2, 7, 10, 8}, {3, 3, 8, 1}, {2, 4, 5, 8}},
@@ -57,10 +57,10 @@ void AddDepthwiseCasesOfDevices(std::vector<OpCase>* cases) {
             {1, 4, 5, 8},
             {3, 3, 8, 1},
             {1, 5, 6, 8}},
-           // More vectors than a warp, and than a block, has threads.
+           // More vectors than a warp has threads, and more than a block has.
            {same, {1, 3, 5, 264}, {3, 3, 264, 1}, {1, 3, 5, 264}},
            {halving, {1, 6, 5, 1032}, {3, 3, 1032, 1}, {1, 3, 3, 1032}},
-           // Parts of the gradient of the kernel: of rows, and of lanes.
+           // The gradient of the kernel in parts of rows and in parts of lanes.
            {same, {1, 5, 5, 1032}, {3, 3, 1032, 1}, {1, 5, 5, 1032}},
            {same, {3, 31, 24, 8}, {3, 3, 8, 1}, {3, 31, 24, 8}},
            {same, {1, 43, 50, 5}, {3, 3, 5, 1}, {1, 43, 50, 5}},
@@ -145,8 +145,8 @@ void AddPoolCases(std::vector<OpCase>* cases) {
            {window({2, 2}, {2, 2}, "SAME"), {0, 4, 4, 3}, {0, 2, 2, 3}}}) {
     for (const DType dtype :
          {kF32, DType::kFloat64, DType::kBfloat16, DType::kFloat16}) {
-      // Few distinct values, so that there are ties; the first maximum must be
-      // found.
+      // Few distinct values, so that there are ties; the kernel must find the
+      // first maximum.
       const OpInput x = {dtype, p.x, -4, 4};
       const OpInput y = {dtype, p.y};
       for (const char* op : {"MaxPool2D", "AveragePool2D"}) {

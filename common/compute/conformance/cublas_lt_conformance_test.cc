@@ -1,6 +1,6 @@
 // Compares the kernels that call cuBLASLt with the reference kernels, on a
-// simulated GPU and with a fake of the library, which refuses what the library
-// leaves undefined.
+// simulated GPU with a fake of the library, which rejects calls whose behavior
+// the library leaves undefined.
 
 #include <cmath>
 #include <cstdint>
@@ -73,12 +73,12 @@ TEST_F(CublasLtConformanceTest, ProductsMatchTheReference) {
     EXPECT_LE(count, IsForLibrary(spec) ? 1 : 0);
     if (IsForLibrary(spec) && count == 0) ++refused_count;
   }
-  // Both operands are broadcast along an axis of their own, for each choice of
-  // transposes: no strides.
+  // Both operands are broadcast, along different axes, which no strides can
+  // express. There is one such case for each choice of transposes.
   EXPECT_EQ(refused_count, 4);
 }
 
-// True if each window is a pixel of its own.
+// True if each window is a separate single pixel.
 bool HasSinglePixels(const OpCase& c) {
   const auto strides =
       c.attributes.GetOr("strides", std::vector<int64_t>{1, 1});
@@ -108,7 +108,7 @@ TEST_F(CublasLtConformanceTest, ConvolutionsOfSinglePixelsAreProducts) {
   EXPECT_GT(product_count, 0);
 }
 
-// Operands for a product of `x` and a [40, 70] matrix, and a bias.
+// Returns operands for a product of `x` and a [40, 70] matrix, and a bias.
 std::vector<Tensor> FusedInputs(DType dtype, const Shape& x,
                                 const Shape& bias = {70}) {
   RandomStream random(3);
@@ -127,7 +127,7 @@ KernelSpec FusedSpec(const std::string& activation,
           {{inputs[0].dtype(), y}}};
 }
 
-// The fused op by its parts.
+// Computes the fused op from its parts.
 Tensor FusedReference(const KernelSpec& spec, const std::vector<Tensor>& in) {
   const TensorType& type = spec.outputs[0];
   const Tensor product = Reference(
@@ -149,7 +149,7 @@ const std::map<std::string, Epilogue>& EpiloguesOfActivations() {
       new std::map<std::string, Epilogue>{{"", Epilogue::kBias},
                                           {"Relu", Epilogue::kReluBias},
                                           {"GeluTanh", Epilogue::kGeluBias},
-                                          // Their functions follow in place.
+                                          // A kernel applies these in place.
                                           {"Relu6", Epilogue::kBias},
                                           {"Tanh", Epilogue::kBias},
                                           {"Sigmoid", Epilogue::kBias},
@@ -197,8 +197,9 @@ KernelSpec SmallProduct(DType dtype) {
       "MatMul", {}, {{dtype, {8, 16}}, {dtype, {16, 4}}}, {{dtype, {8, 4}}}};
 }
 
-// The number of mantissa bits that reached the product: 1 + 2^-bits - 1 is not
-// zero.
+// Returns a left operand whose product with ones is (1 + 2^-bits) - 1. The
+// product is zero if the library rounds operands to fewer than `bits` mantissa
+// bits.
 Tensor ProductWithLowBit(int bits) {
   Tensor a = Tensor::Full(kF32, {8, 16}, 0);
   for (int64_t row = 0; row < 8; ++row) {

@@ -1,6 +1,6 @@
 // Compares the kernels that call cuDNN with the reference kernels, on a
-// simulated GPU and with a fake of the library, which refuses what the library
-// leaves undefined.
+// simulated GPU with a fake of the library, which rejects calls whose behavior
+// the library leaves undefined.
 
 #include <cmath>
 #include <cstdint>
@@ -61,7 +61,7 @@ bool HasOwnKernel(const KernelSpec& spec) {
 }
 
 TEST_F(CudnnConformanceTest, ConvolutionsMatchTheReference) {
-  int64_t depthwise_count = 0;  // Of the library.
+  int64_t depthwise_count = 0;  // Computed by the library.
 
   {
     const KernelRegistry kernels = MakeKernels();
@@ -81,7 +81,7 @@ TEST_F(CudnnConformanceTest, ConvolutionsMatchTheReference) {
     }
   }
   EXPECT_GT(depthwise_count, 0);
-  // Only engines that may be used were, and nothing is left.
+  // Only permitted engines were used, and all descriptors are destroyed.
   EXPECT_THAT(cudnn_.engine_counts(),
               ElementsAre(Pair(FakeEngine::kTensorCore, ::testing::Gt(0)),
                           Pair(FakeEngine::kPlain, ::testing::Gt(0))));
@@ -133,7 +133,7 @@ TEST_F(CudnnConformanceTest, EqualConvolutionsShareAPlan) {
 TEST_F(CudnnConformanceTest, WhatTheLibraryRefusesIsComputedWithoutIt) {
   const KernelRegistry kernels = MakeKernels();
   const KernelSpec spec = SmallConvolution(kF32);
-  // Of the tensors, the convolution, the operation and the graph.
+  // Counts the tensors, the convolution, the operation and the graph.
   cudnn_.Fail("cudnnBackendFinalize", cudnn::kNotSupported, /*after=*/5);
   ASSERT_OK_AND_ASSIGN(const auto kernel, kernels.Create(spec, 1));
   ExpectClose(RunOnDevice(kernel.get(), spec, SmallInputs()),
@@ -193,7 +193,7 @@ class SmallConvolutionTest : public CudnnConformanceTest {
 
 TEST_F(SmallConvolutionTest, AStepTransposesTheKernelAndEnqueuesThePlan) {
   EXPECT_GT(kernel_->scratch_bytes(), 0);
-  // The first step makes the descriptor of its addresses.
+  // The first step creates the descriptor of its addresses.
   EXPECT_OK(Run());
   const auto driver_before = machine_.counts();
   const auto library_before = cudnn_.counts();

@@ -35,10 +35,11 @@
 namespace muster {
 namespace {
 
-// Ops without a device kernel. The test below fails if one of them has a
-// kernel, or if another has none. Print, which writes to stderr, ops of
-// strings, and branches and loops, whose bodies the host runs, never have one;
-// of the others, the list can only become shorter.
+// Ops without a device kernel. The test below fails if an op in the list has a
+// device kernel, or if an op outside of it has none. Print writes to stderr,
+// ops of strings run on the host, and the host runs the bodies of branches and
+// loops, so these ops never have device kernels. The rest of the list must only
+// get shorter.
 const std::set<std::string>& OpsWithoutKernel() {
   static const auto* const kOps =
       new std::set<std::string>{"ImageTransform", "ImageTransformGrad",
@@ -81,7 +82,7 @@ absl::Status RunDeviceOp(const std::string& op, const Attributes& attributes,
   Tensor* const pointer = &output;
   const absl::Status status =
       (*kernel)->Run({.inputs = Pointers(inputs), .outputs = {&pointer, 1}});
-  // An error does not stay.
+  // Run() has returned the error, so the kernel does not keep it.
   EXPECT_OK((*kernel)->DataError());
   return status;
 }
@@ -120,7 +121,7 @@ TEST(DeviceConformanceTest, ReportsDataErrorsInTheWordsOfTheHost) {
                            Tensor::FromValues<int64_t>({1, 2}, {0, 1LL << 40}),
                            Tensor::Zeros(kF32, {1, 3})}),
               is_invalid(index_message));
-  // The first of several false elements.
+  // The error names the first of several false elements.
   Tensor condition = Tensor::Full(DType::kBool, {600}, 1);
   EXPECT_OK(RunDeviceOp("Assert", {{"message", std::string("is wrong")}},
                         {rows, condition}));
@@ -193,7 +194,7 @@ TEST(DeviceConformanceTest, LayerNormIsAccurateFarFromZero) {
   }
 }
 
-// Returns the same elements in memory that is not aligned for vectors.
+// Returns a copy in memory that is not aligned for vectors.
 Tensor NotAligned(const Tensor& x) {
   const size_t offset = SizeOf(x.dtype());
   const auto buffer = Buffer::Allocate(offset + x.size_bytes());
@@ -201,7 +202,7 @@ Tensor NotAligned(const Tensor& x) {
   return Tensor(x.dtype(), x.shape(), buffer, offset);
 }
 
-// Views of memory may begin anywhere; the order of sums must not depend on it.
+// A view may begin at any address, which must not change the order of sums.
 void ExpectSameIfNotAligned(const std::string& op, const Attributes& attributes,
                             std::vector<Tensor> operands, int moved_operand) {
   SCOPED_TRACE(op);
@@ -281,7 +282,8 @@ TEST(DeviceConformanceTest, SoftmaxIsTheSameWhereVectorsAreNotAligned) {
   }
 }
 
-// The fusion of the runtime: a matrix product, a bias row and an activation.
+// The op that the runtime fuses: a matrix product, a bias row and an
+// activation.
 TEST(DeviceConformanceTest, FusedProductsMatchTheirParts) {
   RandomStream random(3);
   const std::vector<Tensor> inputs = {

@@ -159,9 +159,8 @@ void AddReductionCases(std::vector<OpCase>* cases) {
                                                       {{600, 20}, {0}},
                                                       {{5, 1, 7}, {0, 1}},
                                                       {{600, 40}, {1}},
-                                                      // Devices reduce parts
-                                                      // of these, which are
-                                                      // not equal.
+                                                      // Devices reduce these in
+                                                      // parts of unequal size.
                                                       {{10007}, {0}},
                                                       {{2, 5003}, {1}},
                                                       {{5003, 3}, {0}},
@@ -186,8 +185,8 @@ void AddReductionCases(std::vector<OpCase>* cases) {
   }
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (const DType dtype : {kF32, kI32}) {
-      // Few distinct values, so that there are ties; the first maximum must be
-      // found.
+      // Few distinct values, so that there are ties; the kernel must find the
+      // first maximum.
       const OpInput x = {dtype, {8, 9, 10}, 0, 5};
       for (const int64_t axis : {0, 1, 2, -1}) {
         cases->push_back({op, {{"axis", axis}}, {x}});
@@ -260,7 +259,7 @@ void AddMatMulCases(std::vector<OpCase>* cases) {
   add(kF32, {0, 3, 4}, {4, 2});
 }
 
-// Copies of rows that are contiguous words of 2 to 16 bytes.
+// Adds copies of rows that are contiguous words of 2 to 16 bytes.
 void AddRowCopyCases(DType dtype, std::vector<OpCase>* cases) {
   for (const int64_t columns : {6, 16}) {
     cases->push_back({"Transpose",
@@ -433,7 +432,7 @@ void AddImageCases(std::vector<OpCase>* cases) {
 
 void AddSortCases(std::vector<OpCase>* cases) {
   for (const DType dtype : NumberTypes()) {
-    // The last rows are longer than what devices sort at once.
+    // The last rows are longer than one sort of a device handles.
     for (const Shape& rows : {Shape{5}, {3, 17}, {2, 3, 4}, {0, 4}, {2, 333}}) {
       const OpInput x = {dtype, rows, 0, 9};
       for (const bool smallest : {false, true}) {

@@ -10,7 +10,7 @@ namespace muster {
 // Returns the cases on which the kernels of a device are compared with the
 // reference kernels: dtypes, shapes (scalars, empty tensors, extents around the
 // vector widths) and attributes. Elementwise ops come from the registry with
-// their samples. The other ops have their own cases here.
+// their samples. The cases of the other ops are written out.
 std::vector<OpCase> AllKernelCases();
 
 }  // namespace muster

@@ -12,14 +12,15 @@
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor.h"
 
-// How the conformance tests run the kernels of a device and compare results.
+// Runs the kernels of a device for conformance tests and compares results.
 namespace muster {
 
 Tensor RandomTensor(const OpInput& input, RandomStream* random);
 
-// Expects the same types, and elements that differ by rounding.
+// Expects the same types, and elements that differ at most by rounding.
 void ExpectClose(const Tensor& got, const Tensor& wanted);
-// As above, for elements that were computed in `computed`, and then converted.
+// As above, for elements that were computed in the dtype `computed` and then
+// converted.
 void ExpectClose(const Tensor& got, const Tensor& wanted, DType computed);
 
 std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors);
@@ -29,14 +30,15 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
                               const std::vector<Tensor>& inputs,
                               const Tensor* shared = nullptr);
 
-// Returns the spec as plans create it.
+// Returns the spec that a plan would create.
 absl::StatusOr<KernelSpec> SpecOf(const std::string& op,
                                   const Attributes& attributes,
                                   const std::vector<Tensor>& inputs,
                                   const Subgraphs& subgraphs = {});
 
-// Expects that the kernel of `kernels` computes what the reference kernel
-// computes, also in place of each input that it may overwrite.
+// Expects that the kernel of `kernels` returns the results of the reference
+// kernel, also when its output shares the memory of an input that it may
+// overwrite.
 void ExpectConforms(const KernelRegistry& kernels, const OpCase& c,
                     int thread_count = 1);
 

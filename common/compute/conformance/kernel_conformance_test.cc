@@ -201,7 +201,8 @@ TEST(KernelConformanceTest, RejectsIndicesAndLabelsOutOfRange) {
   }
 }
 
-// The fusion of the runtime: a matrix product, a bias row and an activation.
+// The op that the runtime fuses: a matrix product, a bias row and an
+// activation.
 void ExpectFusedIsOneAfterTheOther(int64_t rows, int64_t inner,
                                    int64_t columns) {
   RandomStream random(3);

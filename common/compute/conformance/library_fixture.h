@@ -19,16 +19,16 @@
 
 namespace muster {
 
-// A simulated GPU for tests of kernels that call libraries. Work is done as
-// late as possible.
+// A simulated GPU for tests of kernels that call libraries. The device runs
+// work as late as possible.
 class LibraryTest : public ::testing::Test {
  protected:
   LibraryTest() { MakeDevice(/*tensor_float_32=*/false); }
 
-  // Replaces the device. Nothing that used it exists.
+  // Replaces the device. Requires that all objects which used it are destroyed.
   void MakeDevice(bool tensor_float_32);
 
-  // Memory of the device, filled with NaN.
+  // Returns device memory filled with NaN.
   std::shared_ptr<Buffer> Allocate(size_t size_bytes);
   Tensor OnDevice(const TensorType& type);
   Tensor OnDevice(const Tensor& tensor);
@@ -45,14 +45,14 @@ class LibraryTest : public ::testing::Test {
   std::unique_ptr<DeviceStream> stream_;
 };
 
-// Returns the inputs of a case, the same in each call.
+// Returns the inputs of a case; every call returns the same values.
 std::vector<Tensor> RandomInputs(const OpCase& c);
 
-// Returns the output of a spec by the reference kernel.
+// Returns the output of the reference kernel for a spec.
 Tensor Reference(const KernelSpec& spec, const std::vector<Tensor>& inputs);
 
 // True if a library is expected to compute an op: all operands are floating,
-// and there is something to compute.
+// and the op has work to do.
 bool IsForLibrary(const KernelSpec& spec);
 
 // Returns the counts since `before`.

@@ -13,8 +13,8 @@ namespace muster {
 
 void AddNormalizationCases(std::vector<OpCase>* cases) {
   const Attributes epsilon = {{"epsilon", 1e-3}};
-  // Devices split the rows of the last ones into parts that are not equal, and
-  // the channels of two into blocks, with vectors and without.
+  // Devices split the rows of the last shapes into parts of unequal size, and
+  // the channels of two shapes into blocks, with and without vectors.
   for (const Shape& shape : {Shape{64, 10},
                              {3, 5, 7, 33},
                              {2, 9, 8, 16},
@@ -44,9 +44,10 @@ void AddNormalizationCases(std::vector<OpCase>* cases) {
   }
 }
 
-// On devices: rows of one vector for each lane and of several, in vectors and
-// not, many to a block and split into parts that are not equal; and rows that
-// are too long for registers, in tiles.
+// Adds cases that devices handle differently: rows with one vector for each
+// lane and with several; rows with and without vectors; several rows to a
+// block; rows split into parts of unequal size; and rows that are too long for
+// registers, which are processed in tiles.
 void AddLayerNormCases(std::vector<OpCase>* cases) {
   struct Shapes {
     Shape x;

@@ -59,8 +59,8 @@ void AddRecurrence(const std::string& cell, DType dtype, const Shape& outputs,
 
 }  // namespace
 
-// Batches that device kernels divide into blocks of 1, 2 and 4 rows, and states
-// that fit into the memory of a block, and do not.
+// The cases include batches that device kernels divide into blocks of 1, 2 and
+// 4 rows, and states that do and do not fit into the memory of a block.
 void AddRecurrenceCases(std::vector<OpCase>* cases) {
   for (const char* cell :
        {"simple_rnn", "lstm", "gru_reset_after", "gru_reset_before"}) {
