@@ -1,7 +1,7 @@
 """The layers of the source tree, from the bottom up.
 
-A room uses rooms of its own folder and of earlier lines. docs/ARCHITECTURE.md says what each
-room is for.
+A room uses rooms of its own folder and of earlier lines. docs/rooms.md says what each room
+contains.
 """
 
 LAYERS = [

@@ -1,13 +1,13 @@
 """Tests that fail if a target depends on what it must not depend on."""
 
-def assert_no_dependency(name, target, dependency, reason):
-    """Fails if `target` reaches anything whose label matches `dependency`.
+def assert_no_dependency(name, target, folders, reason):
+    """Fails if `target` reaches anything in `folders`. docs/rooms.md lists all of these tests.
 
     Args:
       name: the test.
       target: a label, or a list of labels.
-      dependency: a regular expression over labels, for example "//common/net/rpc".
-      reason: one sentence for the reader of the failure.
+      folders: paths from the root of the source tree. Folders inside them count.
+      reason: one sentence, for docs/rooms.md and the reader of the failure.
     """
     targets = [
         "//" + native.package_name() + label if label.startswith(":") else label
@@ -15,7 +15,7 @@ def assert_no_dependency(name, target, dependency, reason):
     ]
     native.genquery(
         name = name + "_query",
-        expression = "filter('%s', deps(%s))" % (dependency, " + ".join(targets)),
+        expression = "filter('//(%s)[/:]', deps(%s))" % ("|".join(folders), " + ".join(targets)),
         scope = targets,
         testonly = True,
     )

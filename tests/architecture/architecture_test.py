@@ -1,76 +1,16 @@
-"""Compares docs/ARCHITECTURE.md with the build, and keeps protobuf inside rooms.
+"""Compares docs/rooms.md with the BUILD files, and keeps protobuf inside rooms.
 
-The build itself enforces the layers of bazel/layers.bzl. BUILD files are read as Python, whose
-syntax they share.
+The build itself enforces the layers of bazel/layers.bzl.
 """
 
-import ast
-import os
 import re
-import subprocess
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.realpath(__file__))))
+import rooms
+
 # They use everything, and nothing uses them.
 TOP = ("bench/", "deploy/", "examples/", "tests/")
-
-
-def read(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return file.read()
-
-
-def tracked(*patterns):
-    return subprocess.run(["git", "-C", ROOT, "ls-files", *patterns], capture_output=True,
-                          check=True, text=True).stdout.split()
-
-
-def folders_of_layers(text):
-    """The folders that bazel/layers.bzl names, from the bottom up."""
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "LAYERS":
-            return [folder for layer in ast.literal_eval(node.value) for folder in layer]
-    raise ValueError("bazel/layers.bzl has no LAYERS")
-
-
-def described_rooms(document):
-    """The folders in the first column of the table of rooms."""
-    section = document.split("\n## Rooms")[1].split("\n## ")[0]
-    return {folder.rstrip("/")
-            for folder in re.findall(r"^\| `([\w/]+)`", section, re.MULTILINE)}
-
-
-def guarantees_of(document):
-    """The table of what rooms do not reach: {folder: [folder, ...]}."""
-    section = document.split("\n## Layers")[1].split("\n## ")[0]
-    guarantees = {}
-    for line in section.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 3 and re.match(r"`[\w/]+`(, `[\w/]+`)*$", cells[0]):
-            for folder in re.findall(r"`([\w/]+)`", cells[0]):
-                guarantees[folder] = re.findall(r"`([\w/]+)`", cells[1])
-    return guarantees
-
-
-def broken_guarantees(guarantees, assertions):
-    """Of {folder: [regular expression]}: what the document says and nothing asserts,
-    and the other way round."""
-    for folder in sorted(guarantees.keys() | assertions.keys()):
-        if folder not in guarantees:
-            yield f"{folder} has an assert_no_dependency that the table lacks"
-        for name in guarantees.get(folder, []):
-            label = f"//{name}:x"
-            if not any(re.search(a, label) for a in assertions.get(folder, [])):
-                yield f"nothing asserts that {folder} does not reach {name}"
-
-
-def calls_of(text):
-    """The calls of a BUILD file: the name of what is called, and the arguments."""
-    for node in ast.parse(text).body:
-        call = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-            yield call.func.id, {k.arg: k.value for k in call.keywords}
+PATH = re.compile(r"(?<![\w./])(?:common|proto|ps|worker|coordinator|bazel)/[\w./]*\w")
 
 
 def room_of(path, folders):
@@ -114,7 +54,7 @@ def headers_for_others(sources, folders, read_source):
 
 
 def read_header(name):
-    return read(name) if os.path.exists(os.path.join(ROOT, name)) else None
+    return rooms.read(name) if rooms.exists(name) else None
 
 
 class ReaderTest(unittest.TestCase):
@@ -132,57 +72,66 @@ class ReaderTest(unittest.TestCase):
                          {"b/used.h", "a/own.h"})
 
     def test_layers(self):
-        self.assertEqual(folders_of_layers('"""Text."""\nLAYERS = [["a"], ["b", "c/d"]]\n'),
+        self.assertEqual(rooms.folders_of_layers('"""Text."""\nLAYERS = [["a"], ["b", "c/d"]]\n'),
                          ["a", "b", "c/d"])
 
-    def test_rooms(self):
-        table = "# A\n\n## Rooms\n\n| room | content |\n| --- | --- |\n| `a/b/` | `c` |\n"
-        self.assertEqual(described_rooms(table), {"a/b"})
-
-    def test_guarantees(self):
-        table = ("# A\n\n## Layers\n| `a/left`, `a/right` | `b/x`, `b/y` | why |\n## Rooms\n")
-        guarantees = guarantees_of(table)
-        self.assertEqual(guarantees, {"a/left": ["b/x", "b/y"], "a/right": ["b/x", "b/y"]})
-        whole = {"a/left": ["//b/(x|y)"], "a/right": ["//b/x", "//b/y"]}
-        self.assertFalse(list(broken_guarantees(guarantees, whole)))
+    def test_order_of_rooms(self):
+        layers = ["common/a/y", "common/b", "common/a/x", "ps"]
         self.assertEqual(
-            list(broken_guarantees(guarantees, {"a/left": ["//b/x"], "a/up": ["//b"],
-                                                "a/right": ["//b"]})),
-            ["nothing asserts that a/left does not reach b/y",
-             "a/up has an assert_no_dependency that the table lacks"])
+            rooms.in_order(["tests/t", "ps", "common/a/x", "common/b", "common/a/y/z"], layers),
+            ["common/a/y/z", "common/a/x", "common/b", "ps", "tests/t"])
+        with self.assertRaisesRegex(ValueError, "common/c is in no layer"):
+            rooms.in_order(["common/c"], layers)
+
+    def test_descriptions(self):
+        room = rooms.Room("a", "# One\n# two.\n# Start with x.h, y.h.\n# x.h,\n#   b/z.cc: why\n"
+                               "#   it is so\n\n# More.\nload(1)\n")
+        self.assertEqual(room.content, "One two.")
+        self.assertEqual(room.start, ["x.h", "y.h"])
+        self.assertEqual(room.answers, [("why it is so", ["x.h", "b/z.cc"])])
+        self.assertEqual(room.path_of("x.h", {"a/x.h", "x.h"}.__contains__), "a/x.h")
+        self.assertEqual(room.path_of("b/z.cc", {"b/z.cc"}.__contains__), "b/z.cc")
+        with self.assertRaisesRegex(ValueError, "a/BUILD.bazel names y.h"):
+            room.path_of("y.h", lambda path: False)
+
+    def test_page(self):
+        build = ('# One.\n# Start with x.h.\n# x.h: why\nassert_no_dependency(\n'
+                 '    folders = ["b", "c"],\n    reason = "It is so.",\n)\n')
+        page = rooms.page_of({"a": build}, ["a"], lambda path: True)
+        self.assertIn("| `a` | One. | [x.h](../a/x.h) |\n", page)
+        self.assertIn("| why | [x.h](../a/x.h) |\n", page)
+        self.assertIn("| `a` | `b`, `c` | It is so. |\n", page)
 
 
 class TreeTest(unittest.TestCase):
 
-    def setUp(self):
-        self.folders = folders_of_layers(read("bazel/layers.bzl"))
-        self.builds = {os.path.dirname(path): list(calls_of(read(path)))
-                       for path in tracked("*BUILD.bazel")
-                       if not path.startswith("third_party/")}
+    def test_every_build_file_describes_its_folder(self):
+        for folder, text in rooms.builds().items():
+            self.assertTrue(
+                rooms.Room(folder, text).content,
+                f"{folder}/BUILD.bazel must begin with a comment that says what {folder} "
+                f"contains: see {rooms.__file__}")
 
-    def test_every_room_is_described(self):
-        described = described_rooms(read("docs/ARCHITECTURE.md"))
-        for folder, calls in self.builds.items():
-            parts = folder.split("/")
-            is_room = any(kind in ("muster_room", "cc_protos") for kind, _ in calls)
-            if is_room and parts[-1] not in ("fake", "testing") and "testing" not in parts and (
-                    parts[0] + "/" not in TOP):
-                self.assertIn(folder, described)
-        for folder in described:
-            self.assertTrue(os.path.isdir(os.path.join(ROOT, folder)), folder)
+    def test_the_page_of_rooms_is_up_to_date(self):
+        self.assertTrue(rooms.read(rooms.PAGE) == rooms.page(),
+                        f"{rooms.PAGE} is out of date: {rooms.COMMAND}")
 
-    def test_assertions_follow_the_table(self):
-        assertions = {
-            folder: [ast.literal_eval(arguments["dependency"]) for kind, arguments in calls
-                     if kind == "assert_no_dependency"]
-            for folder, calls in self.builds.items()}
-        guarantees = guarantees_of(read("docs/ARCHITECTURE.md"))
-        complaints = list(broken_guarantees(
-            guarantees, {folder: found for folder, found in assertions.items() if found}))
-        self.assertFalse(complaints, "\n" + "\n".join(complaints))
-        for folder in self.folders:
+    def test_the_paths_of_the_map_exist(self):
+        paths = set(PATH.findall(rooms.read("docs/ARCHITECTURE.md")))
+        self.assertGreater(len(paths), 20)
+        for path in paths:
+            self.assertTrue(rooms.exists(path), f"docs/ARCHITECTURE.md: {path}")
+
+    def test_assertions_name_folders(self):
+        with_assertions = set()
+        for folder, text in rooms.builds().items():
+            for folders, _ in rooms.assertions_of(text):
+                with_assertions.add(folder)
+                for name in folders:
+                    self.assertTrue(rooms.exists(name), f"{folder}/BUILD.bazel: {name}")
+        for folder in rooms.folders_of_layers(rooms.read("bazel/layers.bzl")):
             if folder.startswith("common/io/"):
-                self.assertIn(folder, guarantees)
+                self.assertIn(folder, with_assertions)
 
     def test_programs_see_no_protobuf(self):
         self.assertIsNotNone(read_header("muster.h"))
@@ -190,7 +139,9 @@ class TreeTest(unittest.TestCase):
         self.assertFalse(chains, "\n" + "\n".join(chains))
 
     def test_rooms_see_no_protobuf_of_others(self):
-        headers = headers_for_others(tracked("*.h", "*.cc"), self.folders, read)
+        headers = headers_for_others(
+            rooms.tracked("*.h", "*.cc"),
+            rooms.folders_of_layers(rooms.read("bazel/layers.bzl")), rooms.read)
         headers = sorted(header for header in headers if not header.startswith("proto/"))
         self.assertGreater(len(headers), 100)
         chains = [chain for header in headers

@@ -2,7 +2,7 @@
 
 A block after `<!-- the text of FILE -->` must equal FILE, which other tests run.
 Relative links and their anchors must resolve. Flags and paths that README.md and the
-pages for users name must exist. docs/README.md lists all pages.
+pages for users name must exist. The indexes list each page once.
 """
 
 import os
@@ -50,6 +50,14 @@ def anchors(text):
             for heading in headings}
 
 
+def listed_count(index, page):
+    """How many rows of an index link to a page.
+
+    A row may also point at a section of a page. That does not count.
+    """
+    return len(re.findall(rf"^\|.*?\]\({re.escape(page)}\)", index, re.MULTILINE))
+
+
 def defined_flags():
     flags = set(OTHER_FLAGS)
     for folder, _, names in os.walk(ROOT):
@@ -79,11 +87,16 @@ class ReadmeTest(unittest.TestCase):
     def test_readme_is_short(self):
         self.assertLessEqual(read("README.md").count("\n"), README_LINES_MAX)
 
-    def test_the_index_lists_all_pages(self):
-        index = read("docs/README.md")
-        for page in os.listdir(os.path.join(ROOT, "docs")):
-            if page.endswith(".md") and page != "README.md":
-                self.assertIn(f"({page})", index)
+    def test_the_indexes_list_each_page_once(self):
+        for folder, headings in (("docs", ["## For users", "## For contributors"]),
+                                 ("docs/design", [])):
+            index = read(f"{folder}/README.md")
+            for heading in headings:
+                self.assertIn(f"\n{heading}\n", index)
+            for page in os.listdir(os.path.join(ROOT, folder)):
+                if page.endswith(".md") and page != "README.md":
+                    self.assertEqual(listed_count(index, page), 1,
+                                     f"{folder}/README.md must list {page} once")
 
     def test_links_of_all_pages_resolve(self):
         for page in pages():
@@ -98,6 +111,12 @@ class ReadmeTest(unittest.TestCase):
                 if anchor:
                     self.assertIn(anchor, anchors(read(path)),
                                   f"{page}: {target}")
+
+    def test_pages_are_counted(self):
+        index = "| q | [a](a.md), [b](b.md) |\n| [b](b.md#part) |\nSee [a](a.md).\n"
+        self.assertEqual(listed_count(index, "a.md"), 1)
+        self.assertEqual(listed_count(index, "b.md"), 1)
+        self.assertEqual(listed_count(index, "c.md"), 0)
 
     def test_flags_of_user_pages_exist(self):
         flags = defined_flags()

@@ -272,18 +272,6 @@ def spelling(root, paths):
     yield from found
 
 
-def undocumented_folders(paths, architecture):
-    """Folders with code that the map of the tree does not name."""
-    folders = {os.path.dirname(path) for path in paths
-               if path.endswith(CPP_SUFFIXES + (".proto",))}
-    for folder in sorted(folders):
-        if folder.startswith("third_party"):
-            continue
-        name = folder.rsplit("/", 1)[-1]
-        if not re.search(rf"(?<![\w]){re.escape(name)}/", architecture):
-            yield f"docs/ARCHITECTURE.md does not name {folder}/"
-
-
 _TYPE = re.compile(
     r"^(?:template <[^\n]*>\n)?(?:class|struct|enum class) (\w+)(?: final)?"
     r"(?:\s*:[^;{]*)?\s*\{", re.MULTILINE)
@@ -476,8 +464,4 @@ def check_tree(root):
     complaints += targets_that_do_not_exist(texts)
     complaints += layout(root, paths)
     complaints += spelling(root, paths)
-    map_path = os.path.join(root, "docs", "ARCHITECTURE.md")
-    if os.path.exists(map_path):
-        with open(map_path, encoding="utf-8") as file:
-            complaints += undocumented_folders(paths, file.read())
     return complaints

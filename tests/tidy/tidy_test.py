@@ -229,11 +229,6 @@ class RulesTest(unittest.TestCase):
         self.assertEqual({h for h in headers if not h.startswith("google/")},
                          everywhere | set(tidy.USES))
 
-    def test_folders_without_a_line_in_the_map(self):
-        folders = list(tidy.undocumented_folders(
-            ["common/compute/graph/a.cc", "ps/b.h"], "`graph/` nodes"))
-        self.assertEqual(folders, ["docs/ARCHITECTURE.md does not name ps/"])
-
 
 class TreeTest(unittest.TestCase):
 
