@@ -37,7 +37,8 @@ absl::StatusOr<AttentionGeometry> AttentionGeometry::Of(
     const TensorType& q, const TensorType& k, const TensorType& v,
     const TensorType* bias) {
   const int rank = q.shape.rank();
-  // True if the axes before the features are those of `like`.
+  // True if `other` has the extents of `like` on all axes except the features
+  // and, with has_own_time, the time.
   const auto fits = [&](const TensorType& other, const TensorType& like,
                         bool has_own_time) {
     if (other.dtype != q.dtype || other.shape.rank() != rank) return false;

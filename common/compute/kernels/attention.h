@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// Ops that only kernels know: scaled dot-product attention as one op, which
-// keeps no scores in memory.
+// Ops that exist only in kernels: scaled dot-product attention as one op, which
+// does not store scores in memory.
 //
 // FusedAttention(q, k, v, bias) gives
 //   o           softmax(scale q k' + bias) v, for each example and head
@@ -23,10 +23,10 @@ namespace muster {
 //
 // q, o and their gradients are [batch, time, heads, features], k and v [batch,
 // source time, heads, features]; without the axis of heads there is one head. k
-// has the features of q, and o those of v. `scale` is a double. The bias may be
-// left out. It is [batch, heads, time, source time] of the type of q; batch and
-// heads may be 1, and are broadcast. If the bool `is_causal` is true, position
-// i of the query attends to positions 0 to i of the key only.
+// has as many features as q, and o as many as v. `scale` is a double. The bias
+// is optional. It is [batch, heads, time, source time] with the dtype of q;
+// batch and heads may be 1 and are then broadcast. If the bool `is_causal` is
+// true, position i of the query attends to positions 0 to i of the key only.
 //
 // Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and
 // Work Partitioning", 2023.
@@ -39,13 +39,14 @@ struct AttentionGeometry {
   int64_t batch = 0;
   int64_t heads = 1;
   int64_t query_count = 0;  // The time of the query.
-  int64_t key_count = 0;    // That of key and value.
+  int64_t key_count = 0;    // The time of key and value.
   int64_t key_dim = 0;      // The features of a head of query and key.
-  int64_t value_dim = 0;    // Those of value and output.
+  int64_t value_dim = 0;    // The features of a head of value and output.
   std::optional<std::array<int64_t, 4>> bias_extents = {};
 
   // `bias` is null if there is none.
-  //   kInvalidArgument  the types are not those of q, k, v and the bias above
+  //   kInvalidArgument  the types do not match the description of q, k, v and
+  //                     bias above
   static absl::StatusOr<AttentionGeometry> Of(const TensorType& q,
                                               const TensorType& k,
                                               const TensorType& v,

@@ -14,8 +14,9 @@ namespace {
 
 using Step = ElementwiseProgram::Step;
 
-// The lists, which have an element for each step. Sources are all in one, as
-// many as `source_counts` says.
+// Attributes of the program. Except for the input count, each is a list with an
+// element for each step. `sources` is the concatenation of the sources of all
+// steps; `source_counts` has their numbers.
 constexpr char kInputCount[] = "input_count";
 constexpr char kOps[] = "ops";
 constexpr char kSourceCounts[] = "source_counts";

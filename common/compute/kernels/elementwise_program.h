@@ -12,33 +12,33 @@
 
 namespace muster {
 
-// An op that only kernels know: elementwise ops that follow each other. All of
-// them have the shape of the output; the inputs are broadcast to it. A result
-// is rounded to the dtype of its step before other steps read it, so that the
-// bits are those of the ops one after another.
+// An op that exists only in kernels: consecutive elementwise ops. All of them
+// have the shape of the output; the inputs are broadcast to it. A result is
+// rounded to the dtype of its step before other steps read it, so that the bits
+// equal those of the separate ops.
 inline constexpr absl::string_view kFusedElementwiseOp = "FusedElementwise";
 
-// What a node of that op computes, which is in its attributes.
+// The computation of a node of that op, in the node's attributes.
 struct ElementwiseProgram {
-  // The source of a step that is its `immediate`.
+  // Denotes the step's `immediate` as a source.
   static constexpr int64_t kImmediate = -1;
 
   struct Step {
     std::string op;
-    // Inputs of the node from 0 on, and behind them the results of earlier
+    // Indices into the inputs of the node, followed by the results of earlier
     // steps.
     std::vector<int64_t> sources;
-    DType dtype = DType::kInvalid;  // Of the result.
+    DType dtype = DType::kInvalid;  // The dtype of the result.
     double immediate = 0;
-    double alpha = 0;  // The attributes of the op, if it has them.
+    double alpha = 0;  // Attributes of ops that have them.
     bool approximate = false;
   };
 
   int64_t input_count = 0;
-  std::vector<Step> steps;  // The last one gives the output.
+  std::vector<Step> steps;  // The last one computes the output.
 
   Attributes ToAttributes() const;
-  //   kInvalidArgument  an attribute is missing, or the lists do not fit
+  //   kInvalidArgument  an attribute is missing, or the lists are inconsistent
   static absl::StatusOr<ElementwiseProgram> FromAttributes(
       const Attributes& attributes);
 };

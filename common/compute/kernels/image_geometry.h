@@ -9,9 +9,9 @@
 
 namespace muster::internal {
 
-// The geometry of the six convolution ops (common/compute/ops/conv_ops.h),
-// expressed for the forward op: x * kernel = y. A depthwise convolution is a
-// grouped one with a group for each channel; its kernel has the same memory
+// The geometry of the six convolution ops (common/compute/ops/conv_ops.h), in
+// terms of the forward op: x * kernel = y. A depthwise convolution is a grouped
+// convolution with one group for each channel; its kernel has the same memory
 // layout.
 enum class ConvPart { kForward, kBackpropInput, kBackpropKernel };
 

@@ -24,23 +24,23 @@ struct DeviceGate;
 
 struct KernelArguments;
 
-// A subgraph with everything known but the data: a function that kernels of
-// control flow call. Not thread-safe.
+// A compiled subgraph: everything except the data is fixed. Kernels of control
+// flow call it as a function. Not thread-safe.
 class CompiledSubgraph {
  public:
   virtual ~CompiledSubgraph() = default;
 
-  // Computes the results. Seeds and offsets are those of `step`. `results` get
-  // memory of their own, which is reused if they are its sole owners, or share
-  // the memory of an argument or of another result.
+  // Computes the results, with the seed and the offset of `step`. A result gets
+  // separate memory, which is reused if the passed tensor is its sole owner, or
+  // shares the memory of an argument or of another result.
   //   errors  as Kernel::Run()
   virtual absl::Status Run(absl::Span<const Tensor> arguments,
                            const KernelArguments& step,
                            std::vector<Tensor>* results) = 0;
 };
 
-// An op with everything known but the data. Plans consist of specs. Equivalent
-// to: a cuDNN descriptor, a oneDNN primitive_desc.
+// An op of which everything except the data is fixed. Plans consist of specs.
+// Equivalent to: a cuDNN descriptor, a oneDNN primitive_desc.
 struct KernelSpec {
   std::string op;
   Attributes attributes;
@@ -49,20 +49,20 @@ struct KernelSpec {
   // True if element i of the only output depends only on element i of each
   // input.
   bool is_elementwise = false;
-  // True if bfloat16 and float16 are computed by a float32 kernel on converted
-  // operands.
+  // True if a float32 kernel on converted operands may compute bfloat16 and
+  // float16.
   bool widens_low_precision = true;
-  // Of control flow. Kernels that are created from one spec share them, so only
-  // one of these kernels may run.
+  // Subgraphs of control flow. All kernels of a spec share them, so only one of
+  // these kernels may run at a time.
   std::vector<std::shared_ptr<CompiledSubgraph>> subgraphs = {};
 };
 
 // The data of one run.
 struct KernelArguments {
   absl::Span<const Tensor* const> inputs;
-  // Allocated with the types of the spec. A kernel writes every element.
+  // Tensors with the types of the spec. A kernel writes every element.
   absl::Span<Tensor* const> outputs;
-  // The seed of this step; the same for a retry. The only source of randomness
+  // The seed of this step; a retry has the same. The only source of randomness
   // for kernels.
   uint64_t step_seed = 0;
   // The position of the first row of this step's batch in the global batch.
@@ -70,19 +70,19 @@ struct KernelArguments {
   // scratch_bytes() bytes, aligned to a cache line. The contents are lost
   // between runs. In the memory of the device if there is a stream.
   absl::Span<uint8_t> scratch;
-  // Null: the kernel runs on the host, on host memory, and is done when Run()
-  // returns. Otherwise operands are in the memory of the stream's device, Run()
-  // enqueues the work and returns, and the operands stay valid until it is
-  // done.
+  // If null, the kernel runs on the host, on host memory, and is done when
+  // Run() returns. Otherwise operands are in the memory of the stream's device.
+  // Run() enqueues the work and returns, and the operands stay valid until the
+  // work is done.
   DeviceStream* stream = nullptr;
-  // With a stream: closed by the kernel if it finds an error in the data, as
-  // StepGate says; in the memory of the device. Null: the error is reported by
-  // DataError() only.
+  // With a stream: a gate in the memory of the device that the kernel closes if
+  // it finds an error in the data (StepGate). If null, only DataError() reports
+  // the error.
   internal::DeviceGate* gate = nullptr;
 };
 
 // Computes outputs from inputs, without side effects. Created once for a plan
-// and run once for each step. Not thread-safe: each plan has its own.
+// and run once for each step. Not thread-safe: each plan has separate kernels.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -93,12 +93,12 @@ class Kernel {
   //                     expected
   virtual absl::Status Run(const KernelArguments& arguments) = 0;
 
-  // Returns the data error that the last Run() with a stream found, as Run()
-  // returns it on the host; OK if there was none. Called after the work of that
-  // run is done, at most once.
+  // Returns the data error of the last Run() with a stream, equal to the error
+  // that Run() returns on the host; OK if there was none. Called at most once,
+  // after the work of that run is done.
   virtual absl::Status DataError() { return absl::OkStatus(); }
 
-  // The memory that a run needs besides its operands.
+  // Size of the memory that a run needs in addition to its operands.
   virtual size_t scratch_bytes() const { return 0; }
 
   // True if output 0 may share the memory of input `input`: the kernel reads
@@ -110,13 +110,13 @@ class Kernel {
   }
 };
 
-// Returns the bits of the inputs whose elements have the number and size of
-// those of output 0: what a kernel that processes all elements in order may
-// share with it.
+// Returns a bit for each input with as many elements as output 0, of the same
+// size. A kernel that processes all elements in order may share the memory of
+// such an input with output 0.
 uint32_t ElementwiseSharing(const KernelSpec& spec);
 
-// The kernels of one device. Filled once, then constant and therefore
-// thread-safe.
+// The kernels of one device. Constant once it is filled, and thread-safe from
+// then on.
 class KernelRegistry {
  public:
   // Creates a kernel that may use `thread_count` threads. Returns

@@ -7,19 +7,20 @@
 #include "common/core/tensor/recurrent_cell.h"
 
 // The loops over time of the ops Recurrence and RecurrenceGrad, for some rows
-// of a batch, on the host and in device kernels. Rows do not depend on each
+// of a batch, on the host and in device kernels. Rows are independent of each
 // other.
 //
 // C is float or double. Loops::Run<Body>(count, ...) calls Body::At(i, ...) for
-// all i below `count`: a loop of the host, possibly compiled for wider vectors,
-// or the threads of a block, which wait for each other afterwards. Activation
-// (see Activations) and products do so, too: all threads of a block make the
-// same calls. Products of a block of rows with the recurrent kernel are given
-// as functions from contiguous rows to contiguous rows.
+// all i below `count`. On the host it is a loop, possibly compiled for wider
+// vectors. On a device the threads of a block share the calls and wait for each
+// other afterwards. The same holds for Activation (see Activations) and
+// products: all threads of a block make the same calls. The caller passes
+// products of a block of rows with the recurrent kernel as functions from
+// contiguous rows to contiguous rows.
 namespace muster::recurrence {
 
-// Marks what all threads of a block call: a function of the host, or of device
-// kernels only, which may wait for the block.
+// Marks functions that all threads of a block call. On a device they may wait
+// for the block, so they are not compiled for the host as well.
 #ifdef __CUDACC__
 #define MUSTER_BLOCK_FUNCTION __device__
 #else
@@ -36,7 +37,7 @@ MUSTER_BLOCK_FUNCTION void ClearN(C* to, int64_t count) {
   Loops::template Run<Clear>(count, to);
 }
 
-// Divides memory among the arrays of a thread, or of a block.
+// Divides the memory of a thread or a block into arrays.
 template <typename C>
 class Workspace {
  public:
@@ -51,8 +52,8 @@ class Workspace {
   C* next_;
 };
 
-// The memory of a Workspace for `rows` rows, in numbers. Enough for both
-// directions.
+// Returns the size of a Workspace for `rows` rows, in numbers. It is enough for
+// both directions.
 MUSTER_HOST_DEVICE inline int64_t WorkspaceSize(int64_t rows, int64_t units) {
   return (16 * rows + 8) * units;
 }
@@ -69,8 +70,9 @@ class Forward {
         activations_(activations),
         operands_(operands) {}
 
-  // `first` multiplies the output by the kernel; of kGruResetBefore by the
-  // columns of z and r, and `second` multiplies r * h by those of g.
+  // `first` multiplies the output by the kernel. For kGruResetBefore, `first`
+  // multiplies it by the columns of z and r, and `second` multiplies r * h by
+  // the columns of g.
   template <typename First, typename Second>
   MUSTER_BLOCK_FUNCTION void Run(Rows rows, C* memory, First first,
                                  Second second) {
@@ -156,7 +158,7 @@ class Forward {
     activation.forward(extents_.units, x, y);
   }
 
-  // The gates of kGruResetBefore, and r * h.
+  // Computes the gates of kGruResetBefore and r * h.
   MUSTER_BLOCK_FUNCTION void ResetRow(Rows rows, int64_t r, int64_t step,
                                       const C* h) const {
     const int64_t units = extents_.units;
@@ -194,7 +196,7 @@ class Forward {
     }
   }
 
-  // Computes output_ and cell_, and what is kept of the step.
+  // Computes output_, cell_ and the values of the step that are kept.
   MUSTER_BLOCK_FUNCTION void RunCell(const C* projected, int64_t r, const C* h,
                                      C* kept) const {
     const int64_t units = extents_.units;
@@ -350,7 +352,7 @@ class Backward {
                                    options_.product_count() * extents_.units;
   }
 
-  // Computes h_, the output before the step as the products see it.
+  // Computes h_, the output before the step as the products read it.
   MUSTER_BLOCK_FUNCTION void LoadOutput(Rows rows, int64_t r,
                                         int64_t step) const {
     const int64_t units = extents_.units;
@@ -453,7 +455,7 @@ class Backward {
     }
   }
 
-  // The gradients of z and g before their activations.
+  // Computes the gradients of z and g before their activations.
   MUSTER_BLOCK_FUNCTION void RunGru(int64_t r, const C* kept, C* dz,
                                     C* dg) const {
     const int64_t units = extents_.units;
@@ -466,8 +468,8 @@ class Backward {
     activations_.candidate.backward(units, kept + 2 * units, g, dg, dg);
   }
 
-  // The part of kGruResetBefore that goes through r * h, whose gradient is in
-  // resets_.
+  // Computes the part of kGruResetBefore's gradient that passes through r * h.
+  // The gradient of r * h is in resets_.
   MUSTER_BLOCK_FUNCTION void ResetRow(Rows rows, int64_t r,
                                       int64_t step) const {
     if (IsMasked(rows, r, step)) return;
@@ -510,9 +512,10 @@ class Backward {
   const Extents extents_;
   const Activations<Activation> activations_;
   const BackwardOperands<C>& operands_;
-  // Of a block of rows: the gradients of the states, of outputs that later
-  // masked steps repeat, of the output before the step without and through the
-  // products, of the products, and of kGruResetBefore's g and r * h.
+  // For a block of rows, in this order: the gradients of the states; of outputs
+  // that later masked steps repeat; of the output before the step, without the
+  // products and through them; of the products; and of kGruResetBefore's g and
+  // r * h.
   C* states_[2] = {};
   C* carried_ = nullptr;
   C* direct_ = nullptr;

@@ -7,10 +7,10 @@
 #include "common/compute/kernels/vectorized.h"
 #include "common/core/tensor/recurrence_options.h"
 
-// Helpers of the host code of all kernels of recurrent layers.
+// Helpers for the host code of all kernels of recurrent layers.
 namespace muster::recurrence {
 
-// A body of recurrence.h as a loop over its elements, for RunVectorized().
+// Runs a body of recurrence.h as a loop over its elements, for RunVectorized().
 template <typename Body>
 struct EachElement {
   template <typename... Arguments>
@@ -20,8 +20,8 @@ struct EachElement {
   }
 };
 
-// The operands by their positions in the inputs and outputs of the ops.
-// `Source` has input_data(i), mask(i) and output_data(i).
+// Returns the operands at their positions among the inputs and outputs of the
+// ops. `Source` has input_data(i), mask(i) and output_data(i).
 template <typename C, typename Source>
 ForwardOperands<C> MakeForwardOperands(const RecurrenceOptions& options,
                                        Source& source) {

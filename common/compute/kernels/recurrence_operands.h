@@ -7,7 +7,7 @@
 // is float or double, on the host and in device kernels.
 namespace muster::recurrence {
 
-// Of an LSTM: the output and the cell.
+// An LSTM has two states: the output and the cell.
 inline constexpr int kStatesMax = 2;
 
 struct Extents {
@@ -31,7 +31,7 @@ struct Activations {
 };
 
 // The operands of Recurrence. All sequences are batch-major. Outputs are in the
-// order of steps, all others in that of time.
+// order of steps, all other operands in the order of time.
 template <typename C>
 struct ForwardOperands {
   const C* projected = nullptr;       // [batch, time, gates units]
@@ -46,7 +46,7 @@ struct ForwardOperands {
   C* kept = nullptr;                  // [batch, time, kept units], or null.
 };
 
-// The operands of RecurrenceGrad, in the same orders.
+// The operands of RecurrenceGrad, ordered likewise.
 template <typename C>
 struct BackwardOperands {
   const C* output_gradient = nullptr;        // [batch, time, units]

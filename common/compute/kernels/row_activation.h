@@ -19,13 +19,13 @@ struct RowActivation {
 };
 
 // Returns the activation of Keras with that name ("tanh"), or null pointers if
-// there is none. Softmax and log_softmax are of the whole row; all others are
-// of single elements. For float and double.
+// there is none. Softmax and log_softmax apply to the whole row, all others to
+// single elements. C is float or double.
 template <typename C>
 RowActivation<C> FindRowActivation(absl::string_view name);
 
-// The same for device kernels, which select by a number. The name must be one
-// of RecurrenceActivations().
+// As above, for device kernels, which select an activation by a number. The
+// name must be one of RecurrenceActivations().
 functions::CellActivation FindCellActivation(absl::string_view name);
 
 }  // namespace muster

@@ -4,12 +4,11 @@
 #include "absl/base/attributes.h"
 
 // Compiles loops for the vector widths of several processors and selects one at
-// run time. For templates; MUSTER_MULTIVERSION
-// (common/core/base/multiversion.h) does the same for functions but does not
-// support templates.
+// run time. Supports templates, unlike MUSTER_MULTIVERSION
+// (common/core/base/multiversion.h), which does the same for functions.
 //
 // A body is a type with a static Run() marked MUSTER_INLINE. Everything that
-// its loop calls must be inlined as well, else it uses the baseline width.
+// its loop calls must be inlined as well; otherwise it uses the baseline width.
 //
 //   template <typename F>
 //   struct Map {
@@ -23,7 +22,8 @@
 #define MUSTER_INLINE ABSL_ATTRIBUTE_ALWAYS_INLINE inline
 
 // Under sanitizers a loop is compiled once without vectorization: their
-// instrumentation prevents it and would multiply the compile time.
+// instrumentation prevents vectorization, and several versions would multiply
+// the compile time.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MUSTER_IS_SANITIZED 1
 #elif defined(__has_feature)

@@ -9,8 +9,8 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/strided_index.h"
 
-// The ops whose output elements are copies of input elements at positions that
-// the types determine: views that are copied.
+// Ops that copy a view: each output element is a copy of an input element at a
+// position that the types determine.
 namespace muster::internal {
 
 // Copies element from(i) of an input to element to(i) of an output, for all i.

@@ -114,7 +114,7 @@ struct GeluTanhGradFunction {
     const float t = VectorTanh(kSqrtTwoOverPi * (x + kGeluCubic * x * x * x));
     const float inner = kSqrtTwoOverPi * (1 + 3 * kGeluCubic * x * x);
     const float rest = 1 - t * t;
-    // Where tanh is flat, the square of x may overflow.
+    // If tanh is flat at x, `inner` may overflow.
     const float bell = rest == 0 ? 0 : x * rest * inner;
     return gradient * 0.5f * (1 + t + bell);
   }
@@ -143,7 +143,8 @@ void RegisterWithAlpha(KernelRegistry* registry, absl::string_view op,
       });
 }
 
-// Registers Exact or Approximate, selected by the attribute "approximate".
+// Registers kernels that use Exact or Approximate, as the attribute
+// "approximate" selects.
 template <template <typename, typename, typename> typename K, typename Exact,
           typename Approximate>
 void RegisterGelu(KernelRegistry* registry, absl::string_view op) {

@@ -146,7 +146,8 @@ struct ErfFunction {
   MUSTER_INLINE float operator()(float x) const { return VectorErf(x); }
 };
 
-// For conversions that preserve the value or round it as C++ does.
+// Converts between types for which C++ preserves the value or rounds it
+// correctly.
 template <typename Out>
 struct CastFunction {
   template <typename In>

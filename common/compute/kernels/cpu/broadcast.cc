@@ -8,8 +8,8 @@ BroadcastWalk::BroadcastWalk(const Shape& output,
                              absl::Span<const Shape* const> operands)
     : operand_count_(static_cast<int>(operands.size())) {
   MUSTER_CHECK(operand_count_ <= kOperandCountMax);
-  // From the innermost dimension outwards. A dimension is merged with the next
-  // inner one if every operand is contiguous across both.
+  // Proceeds from the innermost dimension outwards. A dimension is merged with
+  // the next inner one if every operand is contiguous across both.
   int64_t sizes[kOperandCountMax];  // Elements of each operand so far.
   for (int64_t& size : sizes) size = 1;
   absl::InlinedVector<Dim, Shape::kRankMax> dims;

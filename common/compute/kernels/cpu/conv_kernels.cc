@@ -118,10 +118,10 @@ class OneDnnConv : public Kernel {
   }
 
  private:
-  // Each thread processes its own images, a few at a time, so that the ops
-  // after the convolution find their input in its cache and threads synchronize
-  // once. Pointwise convolutions are divided into ranges of pixels. With few
-  // images, threads process strips of rows.
+  // Each thread processes separate images, a few at a time. The steps after the
+  // convolution then find their input in the thread's cache, and threads
+  // synchronize only once. Pointwise convolutions are divided into ranges of
+  // pixels. With few images, threads process strips of rows.
   void ChooseSlices() {
     const bool is_pointwise = internal::IsPointwise(geometry_);
     sliced_ = is_pointwise ? internal::AsOneRow(geometry_) : geometry_;
@@ -167,7 +167,7 @@ class OneDnnConv : public Kernel {
            (slices % thread_count_ == 0 || slices >= 8 * thread_count_);
   }
 
-  // For one slice.
+  // Returns the number of elements for one slice.
   int64_t InputElements() const {
     return sliced_.batch * sliced_.height.input_extent *
            sliced_.width.input_extent * sliced_.input_channels;
@@ -176,7 +176,8 @@ class OneDnnConv : public Kernel {
     return sliced_.batch * sliced_.height.output_extent *
            sliced_.width.output_extent * sliced_.output_channels;
   }
-  // For the output and the source of this kernel.
+  // Return the number of elements of this kernel's output and source for one
+  // slice.
   int64_t OutputElements() const {
     return geometry_.part == ConvPart::kBackpropInput ? InputElements()
                                                       : ResultElements();
@@ -367,12 +368,12 @@ class OneDnnConv : public Kernel {
     }
   }
 
-  // The output of a slice stays in an L2 cache of 1 MiB or more.
+  // The output of a slice fits into an L2 cache of 1 MiB or more.
   static constexpr int64_t kSliceBytes = 512 << 10;
 
   const int thread_count_;
   ConvGeometry geometry_;
-  // For one slice; the source geometry of strips is in strips_.
+  // The geometry of one slice; the source geometry of strips is in strips_.
   ConvGeometry sliced_;
   // The strips of an image; empty if all slices are equal.
   std::vector<ConvStrip> strips_;

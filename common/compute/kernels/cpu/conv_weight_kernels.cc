@@ -19,9 +19,9 @@
 #include "common/core/tensor/tensor.h"
 #include "dnnl.hpp"
 
-// Gradients of convolution weights by oneDNN: Conv2DBackpropKernel and the
-// depthwise one. They are sums over all images. Each thread sums its share of
-// the images; the partial sums are added in a fixed order.
+// Gradients of convolution weights by oneDNN: Conv2DBackpropKernel and its
+// depthwise variant. The gradients are sums over all images. Each thread sums a
+// share of the images; the partial sums are added in a fixed order.
 namespace muster {
 namespace {
 

@@ -8,7 +8,8 @@ namespace {
 
 KernelRegistry* MakeCpuKernels() {
   auto* const registry = new KernelRegistry(ReferenceKernels());
-  // Registered first, because later registrations have priority.
+  // Registered first so that other kernels have priority: later registrations
+  // are tried first.
   internal::RegisterCpuLowPrecisionKernels(registry);
   internal::RegisterCpuActivationKernels(registry);
   internal::RegisterCpuArithmeticKernels(registry);

@@ -5,9 +5,9 @@
 
 namespace muster {
 
-// CPU kernels for all ops: fast ones where available, else the reference
-// kernels. Convolutions and matrix products use oneDNN; the others are loops
-// compiled for several vector widths.
+// CPU kernels for all ops: fast ones if available, otherwise the reference
+// kernels. Convolutions and matrix products use oneDNN; the other fast kernels
+// are loops compiled for several vector widths.
 //
 // Most fast kernels support float32 only. Results equal the reference within
 // rounding, and are reproducible on one machine.

@@ -51,7 +51,7 @@ absl::Status BinaryKernelBase::Run(const KernelArguments& arguments) {
     } else if (a_moves) {
       ComputeFirst(length, a, b, out);
     } else {
-      // Also if neither advances: the run then has one element.
+      // Covers the case that neither advances: then the run has one element.
       ComputeSecond(length, a, b, out);
     }
   });

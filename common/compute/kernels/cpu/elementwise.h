@@ -16,7 +16,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
-// Kernels made from a function of one, two or three elements. The function is
+// Kernels that apply a function to one, two or three elements. The function is
 // an object whose operator() is MUSTER_INLINE.
 namespace muster {
 
@@ -27,8 +27,8 @@ inline bool IsWalkedAlike(const TensorType& input, const TensorType& output) {
          SizeOf(input.dtype) == SizeOf(output.dtype);
 }
 
-// Calls body(begin, end) for parts of [0, count), on several threads if parts
-// are large enough: a part fills the L2 cache.
+// Calls body(begin, end) for parts of [0, count), on several threads if each
+// part is large enough to fill the L2 cache.
 template <typename Body>
 void ForEachPart(int thread_count, int64_t count, Body body) {
   constexpr int64_t kPartMin = 1 << 18;
@@ -49,8 +49,8 @@ void ForEachPart(int thread_count, int64_t count, Body body) {
 
 namespace internal {
 
-// What the kernels of all functions and types share, so that it is compiled
-// once.
+// The code that the kernels of all functions and types share, so that it is
+// compiled once.
 class UnaryKernelBase : public Kernel {
  public:
   UnaryKernelBase(const KernelSpec& spec, int thread_count);
@@ -78,8 +78,8 @@ class BinaryKernelBase : public Kernel {
   }
 
  private:
-  // Operands a and b of `count` elements; that which is not named is one
-  // element.
+  // Compute `count` elements. Operands that the function's name includes have
+  // `count` elements, the other operand has one.
   virtual void ComputeBoth(int64_t count, const uint8_t* a, const uint8_t* b,
                            uint8_t* out) const = 0;
   virtual void ComputeFirst(int64_t count, const uint8_t* a, const uint8_t* b,
@@ -94,8 +94,8 @@ class BinaryKernelBase : public Kernel {
   const bool may_share_[2];
 };
 
-// Registers kernels for an op whose inputs have type `in`, of which there are
-// `input_count`, and whose output has type `out`.
+// Registers kernels for an op with `input_count` inputs of type `in` and an
+// output of type `out`.
 using MakeElementwise = std::function<std::unique_ptr<Kernel>(
     const KernelSpec& spec, int thread_count)>;
 void RegisterElementwise(KernelRegistry* registry, absl::string_view op,

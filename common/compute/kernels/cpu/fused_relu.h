@@ -16,7 +16,7 @@ namespace muster::internal {
 
 enum class FusedRelu { kNone, kRelu, kRelu6 };
 
-// Returns the one of this name, which is empty for kNone.
+// Returns the activation with this name; an empty name means kNone.
 //   kUnimplemented  another activation
 inline absl::StatusOr<FusedRelu> FindFusedRelu(absl::string_view name) {
   if (name.empty()) return FusedRelu::kNone;

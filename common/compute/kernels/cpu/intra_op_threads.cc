@@ -23,7 +23,7 @@ using SpinClock = std::chrono::steady_clock;
 // How long a helper spins for the next kernel before it sleeps: longer than
 // most pauses within a step, and a few times the cost of waking it.
 constexpr auto kSpinTime = std::chrono::microseconds(200);
-// Spins between reads of the clock.
+// Number of spins between reads of the clock.
 constexpr int kSpinsPerLook = 64;
 
 std::atomic<int>& ThreadCountMax() {
@@ -81,15 +81,15 @@ class Helper {
     pthread_setname_np(pthread_self(), "intra_op");
     UseOpenMpThreads(1);
     while (AwaitOffer()) {
-      // A late helper may find its part claimed, or claim a part of a later
-      // body.
+      // A late helper may find its part already claimed, or may claim a part of
+      // a later body.
       if (!Take()) continue;
       (*body_)(part_);
       running_->fetch_sub(1, std::memory_order_release);
     }
   }
 
-  // Returns false if the helper is to end.
+  // Returns false if the helper must end.
   bool AwaitOffer() {
     SpinClock::time_point deadline = SpinClock::now() + kSpinTime;
     for (int spins = 1;; ++spins) {
@@ -143,7 +143,8 @@ class Team {
   }
 
  private:
-  // A helper that has started may have been preempted.
+  // Yields after kSpinTime, because a helper that has started may have been
+  // preempted.
   void AwaitHelpers() {
     const SpinClock::time_point deadline = SpinClock::now() + kSpinTime;
     for (int spins = 1; running_.load(std::memory_order_acquire) > 0; ++spins) {

@@ -5,10 +5,10 @@
 
 namespace muster {
 
-// Sets the maximum number of threads of a kernel in this process. Overrides
-// what executables ask for, so that tasks on one machine can share its cores.
-// Applies to kernels created afterwards. The default is the number of cores.
-// Thread-safe.
+// Sets the maximum number of threads of a kernel in this process. Limits the
+// thread counts that executables request, so that tasks on one machine can
+// share its cores. Applies to kernels created afterwards. The default is the
+// number of cores. Thread-safe.
 void SetIntraOpThreadCount(int thread_count_max);
 
 // Returns the number of threads for a kernel created for `wanted` threads,
@@ -18,9 +18,9 @@ int IntraOpThreadCount(int wanted);
 // Calls body(0) ... body(part_count - 1) and returns when all are done. Part 0
 // runs on the calling thread. The others run on helper threads of the calling
 // thread, or on the calling thread itself if a helper has not started its part
-// by then. So the caller does not wait for helpers to start, unlike at a
-// barrier, if other threads occupy the cores. Parts must not wait for each
-// other.
+// when the caller has finished its own. So, unlike at a barrier, the caller
+// never waits for helpers to start while other threads occupy the cores. Parts
+// must not wait for each other.
 void RunParts(int part_count, absl::FunctionRef<void(int part)> body);
 
 // Sets the number of OpenMP threads for oneDNN primitives that run on several

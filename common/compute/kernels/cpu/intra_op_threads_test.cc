@@ -17,7 +17,7 @@ using ::testing::Each;
 TEST(RunPartsTest, RunsEveryPartOnceAndWaitsForAll) {
   for (int round = 0; round < 2000; ++round) {
     const int part_count = 1 + round % 5;
-    // Not atomic: writes of helpers must be visible to the caller.
+    // Not atomic, to test that writes of helpers are visible to the caller.
     std::vector<int> runs(part_count, 0);
     RunParts(part_count, [&](int part) {
       // Varies the durations, so that helpers finish in different orders.
@@ -56,7 +56,7 @@ TEST(RunPartsTest, CallerRunsPartsThatNoHelperHasStarted) {
   }
   std::atomic<int> by_caller = 0;
   const std::thread::id caller = std::this_thread::get_id();
-  // Repeats until it has been observed, which takes a few rounds.
+  // Repeats until the caller has run a part, which takes a few rounds.
   for (int round = 0; by_caller == 0; ++round) {
     RunParts(4, [&](int part) {
       ++done;
@@ -88,7 +88,6 @@ TEST(RunPartsTest, ThreadsHaveSeparateHelpers) {
   EXPECT_THAT(sums, Each(300 * 3 + 3 * 299 * 300 / 2));
 }
 
-// Calls may be nested.
 TEST(RunPartsTest, CallsCanBeNested) {
   std::atomic<int> count = 0;
   RunParts(2, [&](int) { RunParts(2, [&](int) { ++count; }); });

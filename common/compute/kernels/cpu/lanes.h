@@ -12,7 +12,8 @@
 // width. Results are bit-identical on all machines.
 namespace muster {
 
-// gcc and clang compile arithmetic on it for the available vectors.
+// gcc and clang compile arithmetic on this type to the available vector
+// instructions.
 typedef float FloatLanes __attribute__((vector_size(64)));
 inline constexpr int64_t kLaneCount = 16;
 

@@ -24,8 +24,8 @@
 //     -> gradients of x, scale, offset
 //
 // A row stays in the L1 cache between the passes over it. Sums over rows are
-// computed block by block. The blocks do not depend on the number of threads,
-// so neither do the bits of the result.
+// computed block by block. The blocks, and so the bits of the result, do not
+// depend on the number of threads.
 namespace muster {
 namespace {
 
@@ -42,7 +42,7 @@ MUSTER_INLINE float SumOfLanes(FloatLanes lanes) {
   return lanes[0];
 }
 
-// Returns a row of float32: `in`, or `room` with its elements converted.
+// Returns a row of float32: `in` itself, or its elements converted into `room`.
 template <typename T>
 MUSTER_INLINE const float* WidenRow(int64_t count, const T* in, float* room) {
   MUSTER_INDEPENDENT_ITERATIONS
@@ -77,8 +77,8 @@ MUSTER_INLINE float SumSquares(int64_t count, const float* x, float center) {
   return sum;
 }
 
-// Pointers are named as in the signatures above; they may be those of inputs
-// that y and dx overwrite. `room` has a row.
+// Pointers are named as in the signatures above. y and dx may overwrite inputs.
+// `room` has space for one row.
 template <typename T>
 struct NormalizeFeatures {
   MUSTER_INLINE static void Run(int64_t rows, int64_t features, const T* x,
@@ -88,7 +88,7 @@ struct NormalizeFeatures {
     const auto count = static_cast<double>(features);
     for (int64_t r = 0; r < rows; ++r, x += features, y += features) {
       const float* const row = WidenRow(features, x, room);
-      // As distances from an element of the row, sums lose nothing if the row
+      // Summing distances from an element of the row keeps precision if the row
       // is far from zero.
       const float first = row[0];
       const double mean = first + SumDistances(features, row, first) / count;
@@ -111,8 +111,8 @@ struct NormalizeFeatures {
   }
 };
 
-// Adds to `sums` and `weighted_sums` what the gradients of offset and scale sum
-// up. `room` has two rows.
+// Adds the terms of the gradients of offset and scale to `sums` and
+// `weighted_sums`. `room` has space for two rows.
 template <typename T>
 struct GradientRows {
   MUSTER_INLINE static void Run(int64_t rows, int64_t features, const T* dy,
@@ -158,7 +158,7 @@ struct GradientRows {
   }
 };
 
-// Moves `from`, which is 0 afterwards, to the sums in `to`.
+// Adds `from` to the sums in `to` and sets `from` to 0.
 struct MoveSums {
   MUSTER_INLINE static void Run(int64_t count, float* from, double* to) {
     MUSTER_INDEPENDENT_ITERATIONS
@@ -208,7 +208,7 @@ class LayerNormKernel : public Kernel {
 
   const int64_t features_;
   const int64_t rows_;
-  const int64_t block_;  // In rows.
+  const int64_t block_;  // Number of rows.
   const int64_t block_count_;
   const int thread_count_;
 };
@@ -296,12 +296,13 @@ class LayerNormGradientKernel : public LayerNormKernel {
   }
 
  private:
-  // So many rows are added up in float32, and then in double precision.
+  // Number of rows that are summed in float32 before the sum is added in double
+  // precision.
   static constexpr int64_t kRun = 32;
-  // Of a thread: two sums of a run, a row of dy and one of x.
+  // Scratch rows of a thread: two sums of a run, a row of dy and a row of x.
   static constexpr int64_t kRoomRows = 4;
 
-  // Each block has sums for all features: there are few blocks.
+  // Each block has sums for all features, so the number of blocks is limited.
   static int64_t BlockRows(const KernelSpec& spec) {
     constexpr int64_t kBlocksMax = 32;
     constexpr int64_t kRowsMin = 4;

@@ -16,8 +16,8 @@
 #include "common/core/tensor/tensor.h"
 
 // Computes bfloat16 and float16 with float32 kernels: converts the operands,
-// runs the kernel and rounds the results. For ops without a kernel of their
-// type; matrix products have one of bfloat16 (matmul_kernels.cc).
+// runs the kernel and rounds the results. Used for ops without a kernel of
+// their dtype; matrix products have a bfloat16 kernel (matmul_kernels.cc).
 namespace muster {
 namespace {
 
@@ -143,14 +143,14 @@ class WidenedKernel : public Kernel {
 
   size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
 
-  // The input is read completely before anything is written.
+  // The kernel reads the whole input before it writes the output.
   bool MayShareOutputWithInput(int input) const override {
     return outputs_.size() == 1 && spec_.inputs[input] == spec_.outputs[0] &&
            IsLowPrecision(spec_.outputs[0].dtype);
   }
 
  private:
-  // Invalid for operands that need no conversion.
+  // Returns an invalid tensor for operands that need no conversion.
   static Tensor Room(const TensorType& type) {
     return IsLowPrecision(type.dtype) ? Tensor(DType::kFloat32, type.shape)
                                       : Tensor();
@@ -164,7 +164,7 @@ class WidenedKernel : public Kernel {
   std::vector<Tensor*> output_pointers_;
 };
 
-// Converts blocks that stay in the L1 cache.
+// Converts blocks that fit into the L1 cache.
 class BlockedKernel : public Kernel {
  public:
   static constexpr int64_t kBlockSize = 2048;

@@ -33,7 +33,7 @@ namespace {
 using internal::FusedRelu;
 
 // One operand for oneDNN: broadcast to the rank of the product, with the last
-// two dimensions as multiplied.
+// two dimensions in the order of the multiplication.
 struct Operand {
   Operand(const TensorType& type, bool is_transposed, int rank)
       : dims(rank, 1), strides(rank, 1) {
@@ -103,13 +103,13 @@ struct Product {
 // How a product is divided among threads: along an axis of the result.
 struct Division {
   int axis = 0;
-  int64_t unit = 1;  // Parts begin at multiples of it.
+  int64_t unit = 1;  // Parts begin at multiples of this.
 };
 
-// Divides a batch into products, else a product into rows or columns, so that
-// not every thread reads the larger operand. Does not divide columns of a
-// transposed operand, which are slow, or of bfloat16, where each part would
-// convert all of them.
+// Divides a batch into products, and a single product into rows or columns, so
+// that not every thread reads the larger operand. Does not divide the columns
+// of a transposed operand, because that is slow, or of bfloat16, because each
+// part would convert all columns.
 Division Divide(const Product& product, dnnl::memory::data_type type) {
   const int rank = product.rank();
   if (rank > 2 && product.out.dims[0] > 1) return {.axis = 0};
@@ -129,7 +129,7 @@ TensorType AsMatrix(const TensorType& type) {
           {type.shape.ElementCountInRange(0, last), type.shape.dim(last)}};
 }
 
-// The activation after the bias: by a loop of its own or by oneDNN.
+// The activation after the bias. A separate loop or oneDNN computes it.
 struct ProductActivation {
   FusedRelu relu = FusedRelu::kNone;
   std::optional<dnnl::algorithm> post_op;
@@ -220,7 +220,7 @@ class OneDnnMatMul : public Kernel {
     std::optional<Columns> a_columns;
     internal::OneDnnCall call;
     dnnl::memory scratchpad;
-    std::vector<int64_t> offsets;  // The offsets of its operands in bytes.
+    std::vector<int64_t> offsets;  // The offsets of the operands in bytes.
     absl::Status status;
   };
 

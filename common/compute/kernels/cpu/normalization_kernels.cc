@@ -24,13 +24,13 @@
 //   BatchNormTrainingGrad(gradient, x, scale, mean, variance)
 //     -> gradients of x, scale, offset
 //   BatchNormInference(x, scale, offset, mean, variance) -> y
-// and the fusions with a following Relu or Relu6 by the runtime's rewrites:
+// and the ops into which the runtime's rewrites fuse a following Relu or Relu6:
 //   FusedBatchNormTraining{activation}, FusedBatchNormInference{activation},
 //   FusedBatchNormTrainingGrad{activation}(..., offset), which recomputes
 //     from x where the activation passes gradients.
 //
-// Sums are computed block by block. The block size does not depend on the
-// number of threads, so neither do the bits of the result.
+// Sums are computed block by block. The block size, and so the bits of the
+// result, do not depend on the number of threads.
 namespace muster {
 namespace {
 
@@ -46,7 +46,7 @@ struct BlockedRows {
 
   int64_t count;
   int64_t channels;
-  int64_t block;  // In rows.
+  int64_t block;  // Number of rows.
 };
 
 // Pointers are named as in the signatures above. Each function processes `rows`
@@ -70,7 +70,7 @@ MUSTER_INLINE float PassedBack(float gradient, float y) {
 }
 
 // The input of the activation. Forward and backward use the same expression, so
-// that both agree on where the activation is active.
+// that both find the activation active for the same elements.
 MUSTER_INLINE float Normalized(float x, float mean, float factor,
                                float offset) {
   return (x - mean) * factor + offset;

@@ -8,7 +8,8 @@
 namespace muster::internal {
 namespace {
 
-// Several times the code of a primitive, and what malloc() maps for a thread.
+// Several times the size of a primitive's code, plus the memory that malloc()
+// maps for a thread.
 constexpr size_t kCodeBytesMax = size_t{32} << 20;
 
 }  // namespace

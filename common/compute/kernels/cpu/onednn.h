@@ -21,7 +21,7 @@ namespace muster::internal {
 // Returns the engine of this process.
 const dnnl::engine& OneDnnEngine();
 
-// Returns oneDNN's type.
+// Returns the equivalent type of oneDNN.
 //   kUnimplemented  neither float32 nor bfloat16
 absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype);
 
@@ -48,8 +48,8 @@ class ScratchLayout {
 //   kUnimplemented  an operand has no elements
 absl::Status CheckHasElements(const KernelSpec& spec);
 
-// Checks that oneDNN can generate code, which it does without a check of the
-// memory that it asks for.
+// Checks that there is enough memory for oneDNN to generate code: oneDNN does
+// not check its allocations.
 //   kResourceExhausted  address space is limited, and little is left
 absl::Status CheckCanGenerateCode();
 

@@ -89,7 +89,7 @@ std::optional<ConvStrip> StripOfInput(const ConvGeometry& geometry,
                                       int64_t begin, int64_t end) {
   ConvStrip strip = {.geometry = geometry};
   WindowAxis& axis = strip.geometry.height;
-  // The first and the last window that cover one of the rows.
+  // The first and the last window that cover any of the rows.
   const int64_t first = begin + axis.padding_before - (axis.span() - 1);
   const int64_t source_end = std::min(
       axis.output_extent, (end - 1 + axis.padding_before) / axis.stride + 1);

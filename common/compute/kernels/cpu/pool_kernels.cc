@@ -15,7 +15,7 @@
 #include "common/core/tensor/window.h"
 
 // Pooling of float32 images. Processes all channels of a pixel together,
-// because they are contiguous. Each thread processes its own images.
+// because they are contiguous. Each thread processes separate images.
 namespace muster {
 namespace {
 

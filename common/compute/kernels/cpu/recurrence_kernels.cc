@@ -25,8 +25,8 @@
 #include "common/core/tensor/tensor.h"
 #include "dnnl.hpp"
 
-// Recurrence and RecurrenceGrad of float32: products by oneDNN with the kernel
-// packed once for all steps, and vector loops. Each thread runs all steps of
+// Recurrence and RecurrenceGrad of float32: products by oneDNN whose kernel is
+// packed once for all steps, and vector loops. Each thread runs all steps for
 // some rows of the batch.
 namespace muster {
 namespace {

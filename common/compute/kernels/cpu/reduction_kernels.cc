@@ -22,7 +22,7 @@ namespace {
 using internal::KernelOr;
 
 // The number of elements that are summed in float32 before the sum continues in
-// float64 or in another row, which bounds the rounding error of long sums.
+// float64 or in another row. This bounds the rounding error of long sums.
 constexpr int64_t kBlockElements = 4096;
 constexpr int64_t kBlockRows = 256;
 

@@ -20,8 +20,8 @@ namespace {
 
 using internal::KernelOr;
 
-// Calls use(position, index) for each index. An error if one is not in [0,
-// bound).
+// Calls use(position, index) for each index. Returns an error if an index is
+// not in [0, bound).
 template <typename Index, typename Use>
 absl::Status ForEachIndex(const Tensor& indices, int64_t bound, Use use) {
   const auto flat = indices.flat<Index>();
@@ -164,7 +164,7 @@ class JoinKernel : public Kernel {
   std::vector<int64_t> piece_bytes_;
 };
 
-// Split, SplitLike and Unstack: the reverse.
+// Split, SplitLike and Unstack: splits the whole row by row.
 class SplitKernel : public Kernel {
  public:
   SplitKernel(const KernelSpec& spec, int64_t outer) : outer_(outer) {

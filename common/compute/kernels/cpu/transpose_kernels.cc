@@ -14,8 +14,8 @@
 namespace muster {
 namespace {
 
-// The side of the square tiles that are transposed at a time, so that the rows
-// read and written stay in the L1 cache.
+// Side length of the square tiles. A tile is small enough that the rows it
+// reads and writes stay in the L1 cache.
 constexpr int64_t kTile = 16;
 
 // One dimension of the output, and its stride in the input.

@@ -71,7 +71,7 @@ MUSTER_INLINE float VectorLog(float x) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   y = x == kInfinity ? kInfinity : y;
   y = x == 0.0f ? -kInfinity : y;
-  // NaN for NaN as well.
+  // Returns NaN for NaN, too.
   return x >= 0.0f ? y : std::numeric_limits<float>::quiet_NaN();
 }
 

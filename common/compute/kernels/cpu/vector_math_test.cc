@@ -39,7 +39,7 @@ struct Map {
   }
 };
 
-// Compares all samples in [low, high], in scalar and in vector code.
+// Checks all samples in [low, high] in scalar and in vector code.
 template <typename Function>
 void ExpectWithinUlps(Function function, double (*truth)(double), double ulps,
                       float low, float high) {

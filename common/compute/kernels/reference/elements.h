@@ -30,10 +30,10 @@ inline constexpr bool kIsFloating =
 template <typename T>
 inline constexpr bool kIsNumber = !std::is_same_v<T, bool>;
 
-// The type in which one element is computed ...
+// The type in which one element is computed.
 template <typename T>
 using Computed = std::conditional_t<kIs16BitFloat<T>, float, T>;
-// ... and the type in which many are summed.
+// The type in which many elements are summed.
 template <typename T>
 using Accumulated = std::conditional_t<kIsFloating<T>, double, T>;
 
@@ -51,8 +51,8 @@ T Narrow(From value) {
   }
 }
 
-// Copies all elements, which are not strings, to memory of the same size; the
-// two may overlap.
+// Copies all elements to memory of the same size, which may overlap. Does not
+// support strings.
 inline void CopyElements(const Tensor& from, Tensor* to) {
   if (from.size_bytes() > 0) {
     std::memmove(to->mutable_raw_data(), from.raw_data(), from.size_bytes());
@@ -68,9 +68,9 @@ KernelOr MakeKernel(
     uint32_t shared_inputs = 0);
 
 // Makes a kernel that calls `run` with a copy of `state`. Functions for many
-// types of elements share the code that copies and keeps their state; lambdas
-// that capture it have such code each, which takes most of the time to compile
-// them.
+// element types then share the code that copies and stores their state. A
+// lambda that captures the state would need such code for each type, which
+// dominates the compile time.
 template <typename State>
 ABSL_ATTRIBUTE_NOINLINE KernelOr MakeKernel(
     const State& state,

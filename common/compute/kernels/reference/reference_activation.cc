@@ -62,19 +62,19 @@ void RegisterGradient(KernelRegistry* registry, absl::string_view op,
   });
 }
 
-// For functions that do not depend on the spec.
+// Wraps a function that does not depend on the spec.
 template <typename Function>
 auto Plain(Function function) {
   return [function](const KernelSpec&) { return function; };
 }
 
-// For functions of the attribute alpha.
+// Creates a function with the attribute alpha.
 template <typename Function>
 Function WithAlpha(const KernelSpec& spec) {
   return {spec.attributes.GetOr<double>("alpha", 0)};
 }
 
-// For functions with an exact and an approximate form, which are computed in
+// Wraps a function with an exact and an approximate form; computes either in
 // double precision.
 template <typename Exact, typename Approximate>
 auto InDouble(const KernelSpec& spec) {

@@ -23,7 +23,8 @@ KernelOr MakePrint(const KernelSpec& spec) {
           absl::StrAppend(&line, i == 0 ? "" : " ", x.ElementAsDouble(i));
         }
         absl::StrAppend(&line, count < x.element_count() ? " ...]\n" : "]\n");
-        // At once, so that lines of other threads do not come between.
+        // Written at once, so that output of other threads cannot split the
+        // line.
         std::cerr << line;
         CopyElements(x, arguments.outputs[0]);
         return absl::OkStatus();

@@ -15,11 +15,12 @@
 namespace muster::internal {
 namespace {
 
-// A loop that takes longer is hanging.
+// A loop that takes longer counts as hanging.
 constexpr std::chrono::minutes kLoopTimeout(10);
 
-// Drops what others may own: variables are updated in place only if nothing
-// refers to their memory. Of equal results, the first one is kept.
+// Drops tensors that share memory with other tensors: a variable is updated in
+// place only if no tensor refers to its memory. Of several results with the
+// same memory, the first one is kept.
 void ReleaseShared(std::vector<Tensor>* tensors) {
   for (auto tensor = tensors->rbegin(); tensor != tensors->rend(); ++tensor) {
     if (!tensor->IsSoleOwner()) *tensor = Tensor();
@@ -53,7 +54,7 @@ class CondKernel : public Kernel {
   std::vector<Tensor> results_[2];
 };
 
-// What Scan and While have in common: a carry that goes through a subgraph.
+// Base of Scan and While, which pass a carry through a subgraph.
 class LoopKernel : public Kernel {
  public:
   LoopKernel(const KernelSpec& spec, int input_count)
@@ -72,7 +73,7 @@ class LoopKernel : public Kernel {
     for (int i = 0; status.ok() && i < carry_count_; ++i) {
       CopyElements(operands_[i], arguments.outputs[i]);
     }
-    // The carry may be what an iteration returned.
+    // The carry may refer to the results of an iteration.
     for (Tensor& operand : operands_) operand = Tensor();
     ReleaseShared(&results_[0]);
     ReleaseShared(&results_[1]);
@@ -82,13 +83,14 @@ class LoopKernel : public Kernel {
  protected:
   virtual absl::Status RunIterations(const KernelArguments& arguments) = 0;
 
-  // Runs the body, and makes its results the carry.
+  // Runs the body and makes its results the next carry.
   absl::Status RunIteration(const KernelArguments& arguments) {
     if (std::chrono::steady_clock::now() > deadline_) {
       return absl::DeadlineExceededError(absl::StrCat(
           "the loop has run for ", kLoopTimeout.count(), " minutes"));
     }
-    // The carry is in the results of the iteration before.
+    // The carry is in the results of the previous iteration, which must not be
+    // overwritten.
     std::swap(results_[0], results_[1]);
     RETURN_IF_ERROR(body_->Run(operands_, arguments, &results_[0]));
     for (int i = 0; i < carry_count_; ++i) operands_[i] = results_[0][i];
@@ -106,9 +108,9 @@ class LoopKernel : public Kernel {
   const int carry_count_;
   const int input_count_;
   const std::shared_ptr<CompiledSubgraph> body_;
-  // Of the next iteration: its carry, the rows, and captured values.
+  // Arguments of the next iteration: the carry, the rows, and captured values.
   std::vector<Tensor> operands_;
-  std::vector<Tensor> results_[2];  // Of the last iteration; the one before.
+  std::vector<Tensor> results_[2];  // Of the last two iterations, latest first.
   std::chrono::steady_clock::time_point deadline_;
 };
 
@@ -153,7 +155,7 @@ class ScanKernel : public LoopKernel {
     for (int i = 0; i < input_count_; ++i) {
       const int position = carry_count_ + i;
       operands_[position] = Tensor();
-      // The carry may be a row of an iteration before.
+      // The carry may refer to a row of an earlier iteration.
       if (!rows_[i].IsSoleOwner()) {
         rows_[i] = Tensor(row_types_[i].dtype, row_types_[i].shape);
       }
@@ -212,7 +214,8 @@ class WhileKernel : public LoopKernel {
 template <typename KernelType>
 auto MakeWithSubgraphs(size_t subgraph_count) {
   return [subgraph_count](const KernelSpec& spec) -> KernelOr {
-    // Devices run subgraphs on the host.
+    // Needs compiled subgraphs, which only the host has: devices run subgraphs
+    // on the host.
     if (spec.subgraphs.size() != subgraph_count) return UnsupportedTypes(spec);
     return std::make_unique<KernelType>(spec);
   };

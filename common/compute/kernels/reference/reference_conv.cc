@@ -51,7 +51,7 @@ Accumulated<T> Product(absl::Span<const T> a, int64_t i, absl::Span<const T> b,
          static_cast<Accumulated<T>>(Widen(b[j]));
 }
 
-// Element (n, h, w, c) of y.
+// Returns element (n, h, w, c) of y.
 template <typename T>
 Accumulated<T> ForwardSum(const ConvIndex& index, absl::Span<const T> x,
                           absl::Span<const T> kernel, int64_t n, int64_t h,
@@ -73,7 +73,7 @@ Accumulated<T> ForwardSum(const ConvIndex& index, absl::Span<const T> x,
   return sum;
 }
 
-// Element (n, h, w, c) of the gradient of x.
+// Returns element (n, h, w, c) of the gradient of x.
 template <typename T>
 Accumulated<T> BackpropInputSum(const ConvIndex& index, absl::Span<const T> dy,
                                 absl::Span<const T> kernel, int64_t n,
@@ -96,7 +96,7 @@ Accumulated<T> BackpropInputSum(const ConvIndex& index, absl::Span<const T> dy,
   return sum;
 }
 
-// Element (kh, kw, input, o) of the gradient of the kernel.
+// Returns element (kh, kw, input, o) of the gradient of the kernel.
 template <typename T>
 Accumulated<T> BackpropKernelSum(const ConvIndex& index, absl::Span<const T> x,
                                  absl::Span<const T> dy, int64_t kh, int64_t kw,

@@ -68,8 +68,9 @@ struct ResizePlan {
   const std::vector<BilinearTap> columns;
 };
 
-// Adds to each pixel of the output what it takes of the input, or, in the
-// gradient, what it gave to it.
+// Forward, adds to each output pixel its share of the input pixels. In the
+// gradient, adds the gradient of each resized pixel to the pixels that
+// contributed to it.
 template <bool kIsGradient>
 KernelOr MakeResize(const KernelSpec& spec) {
   const ResizePlan plan(

@@ -17,8 +17,8 @@ absl::Status IndexError(int64_t position, int64_t index, int64_t bound) {
                    bound, ")"));
 }
 
-// Calls use(position, index) for each index. An error if one is not in [0,
-// bound).
+// Calls use(position, index) for each index. Returns an error if an index is
+// not in [0, bound).
 template <typename Use>
 absl::Status ForEachIndex(const Tensor& indices, int64_t bound, Use use) {
   const bool is_wide = indices.dtype() == DType::kInt64;

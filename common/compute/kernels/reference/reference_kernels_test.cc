@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Covers what golden values do not: other dtypes, the limits of their ranges,
+// Covers cases without golden values: other dtypes, the limits of their ranges,
 // and invalid data.
 namespace muster {
 namespace {

@@ -140,7 +140,7 @@ KernelOr MakeInference(const KernelSpec& spec) {
   return VisitTypes(spec, 1, make);
 }
 
-// What is normalized, as rows of features.
+// The normalized tensor as rows of features.
 struct FeatureRows {
   FeatureRows(const KernelSpec& spec, int scale_input) {
     const Shape& x = spec.inputs[0].shape;

@@ -10,8 +10,8 @@
 namespace muster::internal {
 namespace {
 
-// 5% of normal numbers are outside of two standard deviations, so all attempts
-// fail with probability 1e-43.
+// 5% of normal numbers lie outside of two standard deviations, so the
+// probability that all attempts fail is 1e-43.
 constexpr int kTruncationAttemptsMax = 32;
 
 uint64_t KeyOf(const Tensor& seed) {

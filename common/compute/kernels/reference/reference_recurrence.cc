@@ -76,7 +76,7 @@ struct KernelPart {
   }
 };
 
-// The kernel as both products use it.
+// The parts of the kernel that the two products use.
 struct KernelParts {
   KernelParts(const RecurrenceOptions& options, int64_t units,
               const Numbers& kernel)

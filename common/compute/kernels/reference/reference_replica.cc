@@ -3,8 +3,8 @@
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
 
-// The ops between replicas for a step that runs alone. A runtime with several
-// replicas replaces these kernels.
+// The ops between replicas for a step with a single replica. A runtime with
+// several replicas replaces these kernels.
 namespace muster::internal {
 namespace {
 

@@ -19,7 +19,7 @@
 namespace muster::internal {
 namespace {
 
-// Hashes that choose one of several places.
+// Hashes keys to one of several indices.
 class Hasher {
  public:
   explicit Hasher(const Attributes& attributes) {
@@ -94,7 +94,7 @@ class IndexTable {
     return hasher_.Place(category, oov_count_);
   }
 
-  const Tensor vocabulary_;  // The keys of the map lie in it, and in `mask_`.
+  const Tensor vocabulary_;  // The keys of the map refer to it and to `mask_`.
   const int64_t oov_index_;
   const int64_t oov_count_;
   const bool hashes_integers_;
@@ -195,7 +195,7 @@ uint64_t FingerprintOf(const Tensor& x, size_t i) {
 }
 
 KernelOr MakeCrossHash(const KernelSpec& spec) {
-  // TensorFlow's, for what crosses without a key of its own.
+  // TensorFlow's default key for crosses.
   constexpr uint64_t kKey = 0xDECAFCAFFE;
   const auto count =
       static_cast<uint64_t>(spec.attributes.GetOr<int64_t>("bucket_count", 1));
@@ -212,7 +212,7 @@ KernelOr MakeCrossHash(const KernelSpec& spec) {
   });
 }
 
-// The position of an attribute in the table of its names.
+// Returns the enum value for the name in an attribute.
 template <typename Enum, size_t count>
 Enum Named(const Attributes& attributes, absl::string_view attribute,
            const absl::string_view (&names)[count]) {

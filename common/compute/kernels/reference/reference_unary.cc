@@ -5,7 +5,7 @@
 namespace muster::internal {
 namespace {
 
-// Shares the output's memory with the input if `spec` allows it.
+// Makes a kernel whose output shares the input's memory if `spec` allows it.
 KernelOr MakeElementwise(const KernelSpec& spec,
                          absl::Status (*run)(const KernelArguments&)) {
   return MakeKernel(run, ElementwiseSharing(spec));
