@@ -14,12 +14,12 @@
 // replaces one of the same prefix has another number of them, so that the old
 // files stay until the new index is in place.
 //
-// On a disk, writers use names of their own and the publisher renames the
-// files. Objects cannot be renamed: their writers use the final names.
+// On a disk, writers use temporary names and the publisher renames the files.
+// Objects cannot be renamed, so their writers use the final names.
 namespace muster {
 
 // Returns the number of data files that the index at `prefix` names. 0 if there
-// is no index, or if it is damaged: it must not prevent its replacement.
+// is no index, or if it is damaged, so that a damaged index can be replaced.
 //   errors of the disk
 absl::StatusOr<int> PublishedShardCount(Disk* disk, absl::string_view prefix);
 

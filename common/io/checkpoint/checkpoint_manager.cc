@@ -40,8 +40,8 @@ absl::Status CheckOptions(const CheckpointManager::Options& options) {
   return absl::OkStatus();
 }
 
-// True if the files are at fault: they will be read no better later, or by a
-// process with other rights.
+// True if the files are damaged: reading them later, or as a process with other
+// permissions, would not help.
 bool IsDamage(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -77,7 +77,7 @@ absl::Status CheckpointManager::Load() {
   const absl::Time now = options_.wall_time();
   if (state.ok()) {
     state_ = *std::move(state);
-    // Limits times in the future, from a wrong clock, which would keep all
+    // A wrong clock may have written times in the future, which would keep all
     // checkpoints permanently.
     state_.last_preserved = std::min(state_.last_preserved, now);
     for (CheckpointState::Checkpoint& checkpoint : state_.checkpoints) {
@@ -89,14 +89,14 @@ absl::Status CheckpointManager::Load() {
   state_.last_preserved = now;
   if (!IsDamage(state.status())) return state.status();
   ASSIGN_OR_RETURN(std::vector<int64_t> numbers, ListNumbers());
-  // A new or missing folder.
+  // The folder is new or missing.
   if (numbers.empty() && absl::IsNotFound(state.status())) {
     return absl::OkStatus();
   }
   LOG(WARNING) << state.status().message()
                << "; listing the files of the folder instead";
-  // The file that said which others are kept permanently is lost, so all are
-  // kept.
+  // The damaged file listed which other checkpoints are kept permanently, so
+  // all of them are kept.
   const size_t listed_max =
       options_.checkpoint_count_max.value_or(numbers.size());
   if (numbers.size() > listed_max) {
@@ -115,7 +115,7 @@ void CheckpointManager::ListNewer(absl::Time now) {
         std::max(newest, NumberOf(BaseName(checkpoint.prefix)).value_or(0));
   }
   const absl::StatusOr<std::vector<int64_t>> numbers = ListNumbers();
-  if (!numbers.ok()) return;  // What is listed can be read all the same.
+  if (!numbers.ok()) return;  // Listed checkpoints can be read anyway.
   const std::vector<std::string>& passed_over = state_.passed_over;
   for (const int64_t number : *numbers) {
     std::string prefix = PrefixOf(number);
@@ -257,7 +257,7 @@ void CheckpointManager::RemoveExpired() {
       RemoveCheckpoint(oldest.prefix);
     }
   }
-  // What is no longer listed must not come back after a power failure.
+  // Removed checkpoints must not reappear after a power failure.
   absl::Status status = options_.disk->SyncFolder(options_.folder);
   if (status.ok()) {
     status = WriteCheckpointState(options_.disk, options_.folder, state_);

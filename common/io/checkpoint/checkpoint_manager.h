@@ -87,7 +87,7 @@ class CheckpointManager {
   //   kDataLoss  no checkpoint can be read; the message has the error of each
   //   kUnavailable, kDeadlineExceeded, kPermissionDenied, kUnauthenticated,
   //   kResourceExhausted, kCancelled
-  //              the newest one may be whole and cannot be reached now
+  //              the newest one cannot be read now, but may be intact
   //   kUnimplemented  another program has written the newest one
   absl::StatusOr<std::unique_ptr<TensorBundleReader>> OpenLatest();
 

@@ -403,8 +403,8 @@ TEST_F(CheckpointManagerTest, EveryFailedOperationLeavesTheOldOrNewCheckpoint) {
 class CrashTest : public CheckpointManagerTest,
                   public testing::WithParamInterface<int> {
  protected:
-  // Writes as many shards as the test says: by several writers, as the servers
-  // of a job do.
+  // Writes a checkpoint of GetParam() shards. Several shards have one writer
+  // each, as on the servers of a job.
   absl::Status Save(CheckpointManager* manager, int64_t step) {
     const int shard_count = GetParam();
     if (shard_count == 1) return manager->Save(WriteModel(step)).status();

@@ -21,8 +21,8 @@ struct CheckpointState {
 
   // Oldest first, without checkpoints that are kept permanently.
   std::vector<Checkpoint> checkpoints;
-  // Prefixes that the file lists behind the newest of those: it was edited to
-  // go back to that one. Not written.
+  // Prefixes that the file lists after the newest of `checkpoints`: it was
+  // edited to return to an older one. Not written.
   std::vector<std::string> passed_over;
   // When the last permanently kept checkpoint was written.
   absl::Time last_preserved = absl::UnixEpoch();

@@ -67,7 +67,7 @@ TEST(CheckpointStateTest, DetectsEveryChangeOfContent) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string damaged = text;
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
-      // A changed comment may be one without a checksum.
+      // A change may turn the first line into a comment without a checksum.
       if (is_refused(damaged) || at < first_line) continue;
       ADD_FAILURE() << "byte " << at << " bit " << bit;
     }

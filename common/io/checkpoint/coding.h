@@ -36,8 +36,8 @@ inline void AppendVarint(uint64_t value, std::string* out) {
 }
 
 // Removes a varint from the front of `data`. Returns false if it is truncated,
-// has more than 64 bits, or is not in its shortest form, which no writer
-// produces and which would hide a changed bit. `data` is then unspecified.
+// has more than 64 bits, or is not in its shortest form: no writer produces
+// longer forms, and they would hide a changed bit. `data` is then unspecified.
 inline bool ConsumeVarint(absl::string_view* data, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64; shift += 7) {

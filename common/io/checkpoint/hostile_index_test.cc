@@ -27,7 +27,8 @@ constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 // Indexes with valid checksums but hostile contents.
 class HostileIndexTest : public testing::Test {
  protected:
-  // Opens an index of one float32[2] "t" over 8 bytes of data, after `change`.
+  // Applies `change` to the index of one float32[2] "t" with 8 bytes of data,
+  // and opens the result.
   absl::Status Open(absl::FunctionRef<void(BundleIndex*)> change) {
     BundleIndex index;
     index.header = MakeBundleHeader(1);

@@ -20,9 +20,9 @@ namespace proto {
 class TrackableObjectGraph;
 }  // namespace proto
 
-// The tensor of a checkpoint with the object graph, which maps tensors to the
-// objects of a program. With it tf.train.Checkpoint restores by attribute
-// names, independent of the names of variables:
+// The key of the tensor with the object graph, which maps the tensors of a
+// checkpoint to the objects of a program. With it tf.train.Checkpoint restores
+// by attribute names, independent of the names of variables:
 //
 //   "model", "dense", "kernel"  is  tf.train.Checkpoint(model=m) with
 //                                   m.dense.kernel

@@ -175,7 +175,7 @@ absl::Status PublishTensorBundle(Disk* disk, absl::string_view prefix,
 void RemoveBundleParts(Disk* disk, absl::string_view prefix, int shard_count) {
   const bool has_final_names = disk->CreatesAtomically(prefix);
   if (has_final_names) {
-    // Only if they are known not to be those of a published checkpoint.
+    // Removes them only if they cannot belong to a published checkpoint.
     const auto new_count = NewShardCount(disk, prefix, shard_count);
     if (new_count.ok()) RemoveDataFiles(disk, prefix, *new_count);
   }

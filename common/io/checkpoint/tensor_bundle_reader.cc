@@ -307,7 +307,7 @@ absl::Status TensorBundleReader::ReadNumberSlice(const StoredTensor& tensor,
     const int64_t stored_count = stored.shape.element_count();
     if (!has_run && stored_count > 0) continue;
     // The whole stored slice is contiguous in the result, so no copy is needed.
-    // Not for an empty one, which still has a checksum.
+    // An empty slice is read, too, to verify its checksum.
     if (run.count == stored_count) {
       RETURN_IF_ERROR(ReadNumbers(
           tensor, extents[i],

@@ -24,7 +24,7 @@ namespace proto {
 class BundleEntry;
 }  // namespace proto
 
-// The data file of a checkpoint that a writer writes.
+// Identifies the data file that one writer of a checkpoint writes.
 struct BundleShard {
   int index = 0;
   int count = 1;

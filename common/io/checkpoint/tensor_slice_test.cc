@@ -126,7 +126,7 @@ TEST(TensorSliceTest, PartitionCoversEveryElementOnce) {
               StatusIs(kInvalidArgument, HasSubstr("more elements")));
 }
 
-// Compares with counting element by element.
+// Compares the runs with a copy element by element.
 TEST(TensorSliceTest, RunsCopyTheIntersectionOfTwoBoxes) {
   const Shape full = {4, 3, 5};
   std::vector<TensorSlice> boxes;

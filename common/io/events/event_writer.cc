@@ -120,7 +120,7 @@ absl::Status EventWriter::Note(const absl::Status& status, absl::Time now) {
       status.code(), absl::StrCat("events are not written: ",
                                   names_file ? "" : absl::StrCat(path_, ": "),
                                   std::string(status.message())));
-  // The file is empty: remove it, so that repeated attempts leave no files.
+  // Removes an empty file, so that repeated attempts leave no files.
   std::error_code ignored;
   if (std::filesystem::file_size(path_, ignored) == 0) {
     std::filesystem::remove(path_, ignored);

@@ -31,8 +31,9 @@ class Summary_Value;
 //
 // In a folder of an object store (object_url.h) the file is an object, which is
 // replaced by a longer one (CreateObjectSink()), so readers see an event later.
-// Each Options::object_bytes_max another object begins; the Write() that fills
-// one, and Close(), wait until the store has it or has failed.
+// After each Options::object_bytes_max bytes another object begins. The Write()
+// that fills an object, and Close(), wait until the store has the object or has
+// failed.
 //
 // After an error, the end of the file is undefined, so the writer abandons it.
 // It rejects events with that error until Options::retry_after has passed, and
@@ -48,7 +49,8 @@ class EventWriter {
     std::string host;
     // Wall-clock time; null: absl::Now.
     std::function<absl::Time()> wall_time;
-    // More than this is not uploaded again for each further event.
+    // Size at which an object is closed, because each further event would
+    // upload all of it again.
     int64_t object_bytes_max = int64_t{4} << 20;
     // Null: CreateFileSink(), or CreateObjectSink() for a URL.
     std::function<absl::StatusOr<std::unique_ptr<ByteSink>>(absl::string_view)>
@@ -82,8 +84,8 @@ class EventWriter {
   const Options options_;
   std::string path_;
   std::unique_ptr<RecordWriter> file_;  // Null when none is open.
-  int64_t event_bytes_ = 0;             // That the open file has.
-  absl::Status error_;                  // Of the last file that failed.
+  int64_t event_bytes_ = 0;             // Bytes of the events in the open file.
+  absl::Status error_;  // The error of the last file that failed.
   absl::Time retry_at_ = absl::InfinitePast();
 };
 

@@ -32,7 +32,8 @@ proto::Summary_Value HistogramSummary(absl::string_view tag,
 proto::Summary_Value TextSummary(absl::string_view tag, absl::string_view text);
 
 // Images of one size, as PNG. Equivalent to: tf.summary.image.
-//   kInvalidArgument  an image has no pixels, or not as many as it says
+//   kInvalidArgument  an image has no pixels, or not as many as its size
+//                     requires
 absl::StatusOr<proto::Summary_Value> ImageSummary(
     absl::string_view tag, absl::Span<const Image> images);
 

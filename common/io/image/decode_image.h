@@ -17,8 +17,8 @@ ImageFormat DetectImageFormat(absl::string_view content);
 
 // Decodes a JPEG or PNG file into `image`, reusing its memory. Validates
 // everything: extents are checked before memory is allocated, and damaged data
-// is an error and never filled in. Errors describe the problem and, if known,
-// the offset of the byte; the caller adds the source of the content.
+// is an error instead of being filled in. Errors describe the problem and, if
+// known, the offset of the byte; the caller adds the source of the content.
 //   kInvalidArgument    the content is empty or not an image; quotes its
 //                       beginning
 //   kUnimplemented      an image of another format, or a JPEG of a kind that is

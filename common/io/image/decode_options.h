@@ -12,8 +12,8 @@ struct DecodeImageOptions {
   // A larger image is rejected before memory is allocated for it.
   int64_t pixel_count_max = 100'000'000;
   // Other than 0: a JPEG may be decoded at a half, a quarter or an eighth of
-  // its size, which takes a fraction of the time, as long as it stays at least
-  // this large. Its pixels are averages then.
+  // its size, as long as it stays at least this large. This takes a fraction of
+  // the time, and the pixels are averages.
   int64_t height_min = 0;
   int64_t width_min = 0;
 };

@@ -42,8 +42,8 @@ struct JpegDecoder {
   longjmp(decoder->back, 1);
 }
 
-// libjpeg warns where it fills in pixels, and where it skips bytes without
-// meaning. Only the first is an error here.
+// libjpeg warns when it fills in missing pixels, and when it skips meaningless
+// bytes. Only filled-in pixels are an error here.
 bool IsDamage(int code) {
   return code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER ||
          code == JWRN_HUFF_BAD_CODE || code == JWRN_ARITH_BAD_CODE ||
@@ -85,7 +85,7 @@ bool ReadJpegHeader(JpegDecoder* decoder, const unsigned char* content,
   return true;
 }
 
-// Determines the output: info.output_width, output_height.
+// Sets info.output_width and info.output_height.
 bool ChooseJpegOutput(JpegDecoder* decoder, J_COLOR_SPACE color_space,
                       unsigned scale_of_8) {
   j_decompress_ptr info = &decoder->info;
@@ -150,8 +150,8 @@ class ScopedJpegDecoder {
 
 struct Output {
   J_COLOR_SPACE color_space = JCS_UNKNOWN;
-  int read_channels = 0;  // Delivered by libjpeg.
-  int channels = 0;       // Kept of them.
+  int read_channels = 0;  // Returned by libjpeg.
+  int channels = 0;       // Kept of these.
 };
 
 absl::StatusOr<Output> OutputOf(const jpeg_decompress_struct& info,
@@ -179,7 +179,7 @@ absl::Status CheckSize(const jpeg_decompress_struct& info,
                    " pixels are more than ", pixel_count_max));
 }
 
-// The scale at which the image is decoded, in eighths.
+// Returns the scale at which the image is decoded, in eighths.
 unsigned ScaleOf8(const jpeg_decompress_struct& info,
                   const DecodeImageOptions& options) {
   if (options.height_min <= 0 || options.width_min <= 0) return kScalesOf8Max;

@@ -13,7 +13,7 @@ namespace muster {
 
 // As DecodeImage(). Uses libjpeg's fast inverse transform and smooth
 // upsampling, as tf.io.decode_jpeg() does. Skips bytes between the segments,
-// which cameras write. A file without its end, or with invalid codes, is
+// which cameras write. A file that ends early, or has invalid codes, is
 // damaged.
 absl::Status DecodeJpeg(absl::string_view content,
                         const DecodeImageOptions& options, Image* image);

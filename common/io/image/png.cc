@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMessageBytes = 256;
-// For text, profiles and similar chunks, which are not used.
+// Limit for text, profiles and similar chunks, which are not used.
 constexpr png_alloc_size_t kChunkBytesMax = 8 << 20;
 constexpr png_uint_32 kChunkCountMax = 128;
 
@@ -39,7 +39,7 @@ struct PngDecoder {
   longjmp(decoder->back, 1);
 }
 
-// Warnings about data that can still be read.
+// Ignores warnings: the data can still be read.
 void DropWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep target, size_t size_bytes) {
@@ -126,7 +126,8 @@ class ScopedPngDecoder {
   PngDecoder decoder_ = {};
 };
 
-// In the file, after palettes and transparent colors are expanded.
+// Returns the number of channels in the file, after palettes and transparent
+// colors are expanded.
 int StoredChannels(const PngDecoder& decoder) {
   const png_byte color_type = png_get_color_type(decoder.png, decoder.info);
   const bool has_alpha =

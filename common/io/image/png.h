@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// As DecodeImage(). Palettes are expanded to colors, 1 to 4 bits to 8; of 16
-// bits the upper 8 are kept. Gamma is ignored, as in tf.io.decode_png().
+// As DecodeImage(). Expands palettes to colors and 1 to 4 bits to 8, and keeps
+// the upper 8 of 16 bits. Ignores gamma, as tf.io.decode_png() does.
 absl::Status DecodePng(absl::string_view content,
                        const DecodeImageOptions& options, Image* image);
 

@@ -12,7 +12,7 @@
 namespace muster::internal {
 namespace {
 
-// By how much the memory of a file grows.
+// Increment by which the memory of a file grows.
 constexpr size_t kIncrementBytes = 1 << 20;
 
 absl::Mutex& LibraryMutex() {
@@ -39,7 +39,7 @@ hid_t Float16Type() {
 }
 
 // The library allocates, copies and frees images through these functions. They
-// hand out the bytes that are there, so that a large file is in memory once.
+// return the existing bytes, so that a large file is in memory only once.
 void* GetImage(size_t, H5FD_file_image_op_t, void* image) { return image; }
 void* KeepImage(void* destination, const void*, size_t, H5FD_file_image_op_t,
                 void*) {

@@ -17,8 +17,7 @@ class Hdf5Id {
   using Close = herr_t (*)(hid_t);
 
   Hdf5Id() = default;
-  // A negative `id` is the library's sign of an error; there is nothing to
-  // close then.
+  // A negative `id` stands for an error of the library and is not closed.
   Hdf5Id(hid_t id, Close close) : id_(id), close_(close) {}
   ~Hdf5Id() { Reset(); }
   Hdf5Id(Hdf5Id&& other) noexcept : id_(other.id_), close_(other.close_) {
@@ -52,10 +51,11 @@ class Hdf5Lock {
   absl::MutexLock lock_;
 };
 
-// The library's description of the error of the last call.
+// Returns the library's description of the error of the last call.
 std::string Hdf5Error();
 
-// The access to a file that is written in memory. Call with Hdf5Lock held.
+// Returns the access properties of a file that is written in memory. Call with
+// Hdf5Lock held.
 Hdf5Id InMemoryAccess();
 
 // The bytes of a file that is only read. The library reads them in place.
@@ -67,20 +67,20 @@ class Hdf5Image {
 
   size_t size_bytes() const { return bytes_.size(); }
 
-  // Returns the access to a file of these bytes, or an identifier that is not
-  // ok(). The image must outlive the file. Call with Hdf5Lock held.
+  // Returns the access properties of a file of these bytes, or an identifier
+  // that is not ok(). The image must outlive the file. Call with Hdf5Lock held.
   Hdf5Id Access();
 
  private:
   std::string bytes_;
 };
 
-// A name that no other file in memory has. The library takes files of one name
-// that are open at the same time for one file. Call with Hdf5Lock held.
+// Returns a name that no other file in memory has. The library treats open
+// files of the same name as one file. Call with Hdf5Lock held.
 std::string NextInMemoryName();
 
-// The library's type for the elements of a tensor in memory; negative for types
-// that files of Keras do not have.
+// Returns the library's type for the elements of a tensor in memory; negative
+// for types that files of Keras do not have.
 hid_t NativeHdf5Type(DType dtype);
 
 }  // namespace muster::internal

@@ -31,9 +31,10 @@ using internal::Hdf5Image;
 using internal::Hdf5Lock;
 
 constexpr int kRankMax = 32;  // As H5S_MAX_RANK.
-// Names in one group; a model's layers, or its optimizer's arrays.
+// Maximum number of names in one group: a model's layers, or its optimizer's
+// arrays.
 constexpr size_t kNameCountMax = 1 << 20;
-// The texts of one attribute; a model's config is one.
+// Maximum size of the texts of one attribute. A model's config is one.
 constexpr size_t kTextBytesMax = size_t{64} << 20;
 
 std::optional<DType> DTypeOfHdf5(hid_t type) {
@@ -42,7 +43,7 @@ std::optional<DType> DTypeOfHdf5(hid_t type) {
     case H5T_FLOAT:
       if (size == 4) return DType::kFloat32;
       if (size == 8) return DType::kFloat64;
-      // The exponent tells float16 from bfloat16.
+      // The exponent bias distinguishes float16 from bfloat16.
       if (size == 2 && H5Tget_ebias(type) == 15) return DType::kFloat16;
       return std::nullopt;
     case H5T_INTEGER: {
@@ -238,8 +239,8 @@ absl::StatusOr<Tensor> LibraryHdf5Reader::Read(absl::string_view path) const {
   return tensor;
 }
 
-// The texts of an attribute whose elements have a fixed size; false if they
-// cannot be read.
+// Reads the texts of an attribute whose elements have a fixed size. Returns
+// false if they cannot be read.
 bool ReadFixedTexts(hid_t attribute, hid_t type, size_t count,
                     std::vector<std::string>* texts) {
   const size_t size = H5Tget_size(type);
@@ -253,7 +254,7 @@ bool ReadFixedTexts(hid_t attribute, hid_t type, size_t count,
   return true;
 }
 
-// The same of elements that the library allocates.
+// As ReadFixedTexts(), for elements that the library allocates.
 bool ReadVariableTexts(hid_t attribute, hid_t type, hid_t space, size_t count,
                        std::vector<std::string>* texts) {
   const Hdf5Id in_memory(H5Tcopy(H5T_C_S1), H5Tclose);

@@ -30,13 +30,13 @@ namespace muster {
 // Source: HDF5 File Format Specification 2.0, The HDF Group.
 class Hdf5Reader {
  public:
-  // `name` is how errors call the file.
+  // `name` stands for the file in errors.
   static absl::StatusOr<std::unique_ptr<Hdf5Reader>> Open(
       absl::string_view name, std::string bytes);
 
   virtual ~Hdf5Reader() = default;
 
-  // How errors call the file.
+  // The name of the file in errors.
   virtual const std::string& name() const = 0;
 
   // Returns the names in a group, in ascending order.

@@ -115,7 +115,7 @@ TEST(Hdf5Test, NamesFileAndPathOfWhatIsMissing) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
-// A file that `fill` writes with the library itself.
+// Returns a file that `fill` writes with the library itself.
 std::string FileWith(const std::function<void(hid_t file)>& fill) {
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fapl_core(access, 1 << 16, 0);
@@ -243,7 +243,7 @@ TEST(Hdf5Test, ReadsOtherByteOrders) {
   EXPECT_EQ(read.scalar<float>(), 1.5f);
 }
 
-// Reads everything there is, and ignores errors.
+// Reads names and arrays of the file, and ignores errors.
 void ReadAll(const std::string& bytes) {
   const auto reader = Hdf5Reader::Open("x.h5", bytes);
   if (!reader.ok()) return;
@@ -263,8 +263,8 @@ TEST(Hdf5Test, SurvivesDamage) {
     damaged[i] = static_cast<char>(damaged[i] ^ 0xff);
     ReadAll(damaged);
   }
-  // LeakSanitizer passes over what the library allocates, so a file or an array
-  // that is not closed shows here only.
+  // LeakSanitizer does not see memory that the library allocates. Only this
+  // check detects a file or an array that is not closed.
   EXPECT_EQ(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), open_before);
 }
 

@@ -57,7 +57,7 @@ class LibraryWriter : public Hdf5Writer {
 };
 
 absl::Status LibraryWriter::MakeGroups(absl::string_view path) {
-  // Times would differ from one run to the next.
+  // Times would make the bytes differ from run to run.
   const Hdf5Id creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation.get(), false);
   for (size_t end = 0; end < path.size(); ++end) {

@@ -14,7 +14,7 @@ namespace muster {
 // Writes an HDF5 file in memory. The same calls give the same bytes.
 //
 // Errors of all functions:
-//   kResourceExhausted  no memory
+//   kResourceExhausted  out of memory
 //
 // Not thread-safe. Calls of all readers and writers of a process exclude each
 // other, because libhdf5 is not thread-safe.
@@ -34,8 +34,8 @@ class Hdf5Writer {
                                     absl::string_view value) = 0;
 
   // Adds an array, and the groups above it that are missing.
-  //   kAlreadyExists    the path is taken
-  //   kInvalidArgument  bool, bfloat16 or text
+  //   kAlreadyExists    there is a group or an array at the path
+  //   kInvalidArgument  the array is of bool, bfloat16 or text
   virtual absl::Status Add(absl::string_view path, const Tensor& tensor) = 0;
 
   // Returns the bytes of the file. Nothing can be added afterwards.

@@ -31,11 +31,11 @@ constexpr char kAssets[] = "assets/";
 constexpr int64_t kFileSizeBytesMax = int64_t{64} << 30;
 constexpr int64_t kConfigSizeBytesMax = int64_t{64} << 20;
 constexpr int64_t kAssetsSizeBytesMax = int64_t{256} << 20;
-// Of weights whose size the rest of the archive does not say.
+// Limits of weights whose size does not follow from the rest of the archive.
 constexpr int64_t kWeightsExpansionMax = 8;
 constexpr int64_t kAllowanceBytes = int64_t{64} << 20;
 
-// The release whose files these are.
+// The release of Keras whose file format is written.
 constexpr char kKerasVersion[] = "3.15.1";
 
 constexpr absl::string_view kHdf5Magic = "\x89HDF";
@@ -82,7 +82,7 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
   KerasArchive archive;
   absl::StatusOr<std::string> metadata =
       zip->Read(kMetadata, kConfigSizeBytesMax);
-  // Keras does without it.
+  // Keras reads archives without metadata.
   if (!absl::IsNotFound(metadata.status())) {
     ASSIGN_OR_RETURN(archive.metadata, std::move(metadata));
   }
@@ -93,7 +93,7 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
     if (!absl::ConsumePrefix(&name, kAssets) || absl::EndsWith(name, "/")) {
       continue;
     }
-    // Keras on Windows.
+    // Keras on Windows writes backslashes.
     const std::string key = absl::StrReplaceAll(name, {{"\\", "/"}});
     std::string& asset = archive.assets[key];
     ASSIGN_OR_RETURN(asset, zip->Read(member, std::min(assets_bytes_left,

@@ -18,37 +18,39 @@ namespace muster {
 // The content of a model file of Keras 3 ("model.keras"): a zip archive of
 // metadata.json, config.json, model.weights.h5, and assets of layers.
 struct KerasArchive {
-  // JSON, with the version of Keras as "keras_version". Not written: files of
-  // Muster are those of one version.
+  // JSON, with the version of Keras as "keras_version". Not written: Muster
+  // always writes the same version.
   std::string metadata = "{}";
-  std::string config;  // JSON: the layers, and what the model is compiled with.
+  std::string config;   // JSON: the layers and the arguments of compile().
   std::string weights;  // HDF5: the layers' variables, and the optimizer's.
   // Files of layers by their paths below assets/:
-  // "layers/string_lookup/vocabulary.txt". Not written: what Muster's layers
-  // have is in the config.
+  // "layers/string_lookup/vocabulary.txt". Not written: the config contains the
+  // values of Muster's layers.
   std::map<std::string, std::string> assets;
 };
 
-// Returns how many bytes the weights of an archive can have, by what its other
-// members say; none if they do not say it.
+// Returns the maximum size of the weights of an archive in bytes, computed from
+// its other members; none if they do not determine it.
 using KerasWeightsLimit =
     std::function<std::optional<int64_t>(const KerasArchive& others)>;
 
 // The files are not trusted: see Hdf5Reader and ZipReader. The weights are
-// decompressed if they are within `limit`. Where it has none, they may be eight
-// times as large as the file and 64 MiB: random numbers hardly compress.
+// decompressed only if they are within `limit`. If `limit` returns none, they
+// may have eight times the size of the file plus 64 MiB: random numbers hardly
+// compress.
 //   kNotFound           no such file
-//   kInvalidArgument    ReadKerasWeights() only: a whole model
+//   kInvalidArgument    ReadKerasWeights() only: the file has a whole model
 //   kResourceExhausted  the weights, or the other members, are too large
 //   kDataLoss           damaged, or not written by Keras 3
-//   others              of the disk
+//   others              errors of the disk
 absl::StatusOr<KerasArchive> ReadKerasArchive(
     Disk* disk, absl::string_view path,
     const KerasWeightsLimit& limit = nullptr);
 
 // Replaces the file atomically. `time` is the time of saving in the metadata.
-//   kResourceExhausted  no memory, or the disk is full; what was there stays
-//   others              of the disk
+//   kResourceExhausted  out of memory, or the disk is full; an existing file is
+//                       unchanged
+//   others              errors of the disk
 absl::Status WriteKerasArchive(Disk* disk, absl::string_view path,
                                const KerasArchive& archive, absl::Time time);
 
@@ -59,10 +61,10 @@ absl::StatusOr<std::string> ReadKerasWeights(Disk* disk,
 
 // The format that the name of a file implies.
 enum class KerasFileKind {
-  kNone,     // No file of Keras.
+  kNone,     // Not a file of Keras.
   kArchive,  // "*.keras"
   kWeights,  // "*.weights.h5"
-  kLegacy,   // "*.h5" and "*.hdf5" otherwise: Keras 2's, which is only read.
+  kLegacy,   // Other "*.h5" and "*.hdf5": Keras 2's, which is only read.
 };
 KerasFileKind KerasFileKindOf(absl::string_view path);
 

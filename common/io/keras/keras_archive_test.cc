@@ -31,7 +31,7 @@ std::string PathOf(const std::string& name) {
   return absl::StrCat(testing::TempDir(), name);
 }
 
-// The bytes of a file that was written.
+// Returns the bytes of a file that WriteKerasArchive() wrote.
 std::string SavedBytes() {
   const std::string path = PathOf("saved.keras");
   EXPECT_OK(WriteKerasArchive(Disk::Real(), path,
@@ -103,7 +103,7 @@ TEST(KerasArchiveTest, LimitsTheSizeOfMembers) {
 
 TEST(KerasArchiveTest, RefusesSizesThatTheFileCannotHold) {
   std::string bytes = SavedBytes();
-  // The size is at 24 of the member's entry in the directory, its name at 46.
+  // In the member's directory entry, the size is at offset 24, the name at 46.
   const size_t name = bytes.rfind("model.weights.h5");
   bytes.replace(name - 46 + 24, 4, "\xff\xff\xff\x7f", 4);
   EXPECT_THAT(ReadBytes(bytes),
@@ -171,7 +171,7 @@ TEST(KerasArchiveTest, KnowsFilesByTheirNames) {
   EXPECT_EQ(KerasFileKindOf("ckpt-3"), KerasFileKind::kNone);
 }
 
-// Neither is decompressed.
+// The limit also applies to weights that are not compressed.
 TEST(KerasArchiveTest, WeightsAreWithinTheLimit) {
   const std::string path = PathOf("limit.keras");
   ASSERT_OK(WriteKerasArchive(

@@ -1,4 +1,4 @@
-// A compressed member of a zip archive with more bytes than 32 bits count.
+// Tests a compressed member of a zip archive whose size exceeds 32 bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,8 @@ constexpr int64_t kPieceBytes = int64_t{64} << 20;
 constexpr int64_t kPieceCount = 65;
 constexpr int64_t kMemberBytes = kPieceBytes * kPieceCount;
 
-// Zeros as deflate has them, such that several can stand behind each other.
+// Returns zeros that deflate has compressed, such that results can be
+// concatenated.
 std::string DeflatedZeros(int64_t count, int flush) {
   const std::string zeros(count, '\0');
   z_stream stream = {};
@@ -59,7 +60,7 @@ void Put(uint64_t value, int byte_count, std::string* bytes) {
   }
 }
 
-// The fields that both headers of a member have, for deflate and Zip64.
+// Appends the fields that both headers of a member have, for deflate and Zip64.
 void PutMember(uint32_t crc, std::string* bytes) {
   Put(45, 2, bytes);  // Version needed.
   Put(0, 2, bytes);   // Flags.
@@ -80,7 +81,7 @@ void PutSizes(int64_t compressed_bytes, std::string* bytes) {
   Put(compressed_bytes, 8, bytes);
 }
 
-// An archive with the member "z".
+// Returns an archive with the member "z".
 std::string Archive() {
   std::string content;
   const std::string piece = DeflatedZeros(kPieceBytes, Z_FULL_FLUSH);

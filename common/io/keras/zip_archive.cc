@@ -23,7 +23,8 @@
 namespace muster {
 namespace {
 
-// Of one read: the library counts those of compressed members in 32 bits.
+// Maximum size of one read: the library counts the bytes of compressed members
+// in 32 bits.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 struct DiscardArchive {
@@ -42,8 +43,8 @@ using Source = std::unique_ptr<zip_source_t, FreeSource>;
 
 std::string TextOf(zip_error_t* error) { return zip_error_strerror(error); }
 
-// What the library reads an archive from. Calls name a command; see
-// zip_source_function(3).
+// The source from which the library reads an archive. Each call names a
+// command; see zip_source_function(3).
 class FileSource {
  public:
   explicit FileSource(std::unique_ptr<ReadableFile> file)
@@ -55,7 +56,7 @@ class FileSource {
   uint64_t size_bytes() const {
     return static_cast<uint64_t>(file_->size_bytes());
   }
-  // Of the last read of the file.
+  // The status of the last read of the file.
   const absl::Status& status() const { return status_; }
 
   static zip_int64_t Call(void* source, void* data, zip_uint64_t size,
@@ -250,7 +251,7 @@ absl::StatusOr<std::unique_ptr<ZipReader>> ZipReader::Open(
   Source source(
       zip_source_function_create(FileSource::Call, bytes.get(), &error));
   const FileSource* const borrowed = bytes.get();
-  // The library's source deletes it now.
+  // `source` owns the object now, and deletes it.
   if (source != nullptr) static_cast<void>(bytes.release());
   zip_t* const archive =
       source == nullptr

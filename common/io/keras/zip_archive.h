@@ -17,23 +17,23 @@ namespace muster {
 // verified, and sizes are limited. Not thread-safe.
 class ZipReader {
  public:
-  // `name` is how errors call the archive.
+  // `name` stands for the archive in errors.
   //   kDataLoss  not an archive
-  //   others     of the file
+  //   others     errors of the file
   static absl::StatusOr<std::unique_ptr<ZipReader>> Open(
       absl::string_view name, std::unique_ptr<ReadableFile> file);
 
   virtual ~ZipReader() = default;
 
-  // The names of the members, in the order of the archive.
+  // Returns the names of the members, in the order of the archive.
   virtual std::vector<std::string> List() const = 0;
 
-  //   kNotFound           no such member; names those there are
+  //   kNotFound           no such member; the message lists the members
   //   kResourceExhausted  larger than `size_bytes_max`
   //   kDataLoss           damaged, or declares more bytes than the file can
   //                       hold
   //   kUnimplemented      encrypted, or compressed by an unknown method
-  //   others              of the file
+  //   others              errors of the file
   virtual absl::StatusOr<std::string> Read(absl::string_view member,
                                            int64_t size_bytes_max) const = 0;
 
@@ -47,7 +47,7 @@ struct ZipMember {
 };
 
 // Returns an archive of the members, in their order and without compression.
-//   kResourceExhausted  no memory
+//   kResourceExhausted  out of memory
 absl::StatusOr<std::string> ZipArchiveOf(const std::vector<ZipMember>& members,
                                          absl::Time time);
 

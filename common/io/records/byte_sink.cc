@@ -55,7 +55,7 @@ class FileSink final : public ByteSink {
   absl::Status Close() override {
     if (descriptor_ < 0) return status_;
     (void)Flush();
-    // Some file systems report only here that they could not store the content.
+    // Some file systems report only now that they could not store the content.
     if (close(descriptor_) != 0 && status_.ok()) {
       status_ = SystemError("close", path_, errno);
     }

@@ -35,7 +35,7 @@ class ByteSink {
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFileSink(
     absl::string_view path);
 
-// As CreateFileSink(), but keeps what an existing file has.
+// As CreateFileSink(), but appends to an existing file.
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateAppendingFileSink(
     absl::string_view path);
 

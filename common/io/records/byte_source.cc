@@ -47,7 +47,7 @@ class FileSource final : public ByteSource {
  private:
   const std::string path_;
   const std::unique_ptr<ReadableFile> file_;
-  int64_t offset_ = 0;  // In the file, of the end of the buffer.
+  int64_t offset_ = 0;  // File offset of the end of the buffer.
   std::vector<uint8_t> buffer_;
   size_t next_ = 0;
   size_t end_ = 0;

@@ -12,7 +12,7 @@
 namespace muster {
 
 // The source of a stream of bytes. Not thread-safe. Errors contain its name.
-// Not used again after an error.
+// Must not be used after an error.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

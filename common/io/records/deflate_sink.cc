@@ -31,7 +31,7 @@ class DeflateSink final : public ByteSink {
         &stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
         format == DeflateFormat::kGzip ? kGzipWindowBits : kZlibWindowBits,
         kMemoryLevel, Z_DEFAULT_STRATEGY);
-    // It fails only if out of memory, as operator new would.
+    // Fails only if out of memory, as operator new would.
     MUSTER_CHECK(result == Z_OK);
   }
   ~DeflateSink() override {

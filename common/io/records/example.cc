@@ -77,7 +77,7 @@ bool HasVaryingLength(const FeatureSpec& spec) {
   return spec.shape.rank() > 0 && spec.shape.dim(0) == Shape::kUnknown;
 }
 
-// The number of values of a feature; 0 if there is none.
+// Returns the number of values of a feature; 0 if there is none.
 int64_t ValueCount(const proto::Feature* feature) {
   if (feature == nullptr) return 0;
   switch (feature->kind_case()) {
@@ -92,8 +92,8 @@ int64_t ValueCount(const proto::Feature* feature) {
   }
 }
 
-// The shape of the tensor of `feature`. If the values are not whole rows, that
-// of the whole rows.
+// Returns the shape of the tensor of `feature`. Values after the last complete
+// row do not count.
 Shape TensorShape(const proto::Feature* feature, const FeatureSpec& spec) {
   if (!HasVaryingLength(spec)) return spec.shape;
   Shape shape = spec.shape;

@@ -39,32 +39,33 @@ absl::StatusOr<proto::SequenceExample> ParseSequenceExampleMessage(
 struct FeatureSpec {
   std::string key;
   DType dtype = DType::kFloat32;  // kFloat32, kInt64 or kString.
-  // As many values as this has elements, row-major. An unknown outermost extent
-  // is that of the example: any number of complete rows.
+  // The shape of the tensor, whose values are row-major. If the outermost
+  // extent is unknown, the example determines it: any number of complete rows.
   Shape shape = {};
-  // The value of a missing feature, of `shape` or a scalar for each element;
-  // without it a missing feature is an error. A feature of unknown extent has
-  // none: where it is missing, it has no rows. If `padded`, a scalar: the
-  // padding, by default zero or "".
+  // The value of a missing feature: a tensor of `shape`, or a scalar for each
+  // element. If unset, a missing feature is an error. Must be unset if the
+  // outermost extent is unknown: a missing feature then has no rows. If
+  // `padded`, a scalar: the padding, by default zero or "".
   std::optional<Tensor> default_value = std::nullopt;
-  // The feature may have fewer values, any number of complete rows: `shape` is
-  // the maximum. A missing feature has none.
+  // If true, the feature may have fewer values, any number of complete rows:
+  // `shape` is the maximum. A missing feature has none.
   bool padded = false;
 };
 
 // The maximum size of a feature's tensor, strings counted without their
-// content. Specifications come over the network, and a few bytes of one can
-// request any amount.
+// content. Specifications are received over the network, and a few bytes of one
+// can request any size.
 inline constexpr int64_t kFeatureBytesMax = int64_t{1} << 30;
 
 //   kInvalidArgument  the fields of `spec` contradict each other, or its shape
 //                     needs more than kFeatureBytesMax; names the key
 absl::Status CheckFeatureSpec(const FeatureSpec& spec);
 
-// Converts the values of a feature; null: there is none. `spec` passes
+// Converts the values of a feature; null if it is missing. `spec` must pass
 // CheckFeatureSpec(). Reuses the memory of `tensor` if possible.
-//   kInvalidArgument  missing, or of another kind or number of values; names
-//                     the key, what was expected and what was found
+//   kInvalidArgument  the feature is missing, or has another kind or number of
+//                     values; names the key, what was expected and what was
+//                     found
 //
 // Equivalent to: tf.io.FixedLenFeature, FixedLenSequenceFeature, and
 // VarLenFeature as a dense tensor.

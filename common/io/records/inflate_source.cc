@@ -27,7 +27,7 @@ class InflateSource final : public ByteSource {
  public:
   explicit InflateSource(std::unique_ptr<ByteSource> source)
       : source_(std::move(source)) {
-    // It fails only if out of memory, as operator new would.
+    // Fails only if out of memory, as operator new would.
     MUSTER_CHECK(inflateInit2(&stream_, kAnyFormatWindowBits) == Z_OK);
   }
   ~InflateSource() override { inflateEnd(&stream_); }
@@ -53,7 +53,7 @@ class InflateSource final : public ByteSource {
                                             read_bytes_ - stream_.avail_in));
   }
 
-  // 0: the content has ended.
+  // Reads at least one byte; returns 0 if the content has ended.
   absl::StatusOr<size_t> ReadSome(Bytef* data, size_t size_bytes) {
     stream_.next_out = data;
     stream_.avail_out = static_cast<uInt>(size_bytes);

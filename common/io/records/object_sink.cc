@@ -64,7 +64,8 @@ class ObjectSink final : public ByteSink {
     }
   }
 
-  // Returns what to upload next, when it is time, or nothing if that was all.
+  // Blocks until the next upload is due. Returns its content, or nothing if
+  // everything has been uploaded or an upload has failed.
   std::optional<std::string> AwaitContent() {
     absl::MutexLock lock(&mutex_);
     const auto is_wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

@@ -15,7 +15,7 @@ namespace muster {
 struct ObjectSinkOptions {
   // The content of an existing object, to which the sink appends.
   std::string content = "";
-  // Between the starts of two uploads.
+  // Minimum time between the starts of two uploads.
   absl::Duration upload_interval = absl::Seconds(30);
   Disk* disk = Disk::Real();
   Clock* clock = Clock::Real();
@@ -25,12 +25,13 @@ struct ObjectSinkOptions {
 // appended to, so each upload replaces the object by a longer one; the content
 // is kept in memory.
 //
-// Flush() does not wait: a thread of the sink uploads what was flushed, at once
-// or when the upload interval has passed. Close() waits for the last upload. A
-// process that is killed loses what was flushed within the interval.
+// Flush() does not wait: a thread of the sink uploads the flushed bytes, at
+// once or when the upload interval has passed. Close() waits for the last
+// upload. A process that is killed loses the bytes that it flushed within the
+// interval.
 //
-// Errors are those of the disk's ReplaceFile(). One of an upload that Flush()
-// started is returned by a later call.
+// Errors are those of the disk's ReplaceFile(). If an upload that Flush()
+// started fails, a later call returns the error.
 std::unique_ptr<ByteSink> CreateObjectSink(absl::string_view url,
                                            ObjectSinkOptions options = {});
 

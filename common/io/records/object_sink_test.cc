@@ -29,7 +29,7 @@ using testing::HasSubstr;
 constexpr char kUrl[] = "s3://bucket/log";
 constexpr absl::Duration kInterval = absl::Seconds(30);
 
-// As an object store: a file appears as a whole when it is completed.
+// Behaves like an object store: a file appears as a whole when it is completed.
 class Store final : public Disk {
  public:
   bool CreatesAtomically(absl::string_view) const override { return true; }
@@ -67,7 +67,7 @@ class Store final : public Disk {
     absl::MutexLock lock(&mutex_);
     error_ = std::move(error);
   }
-  // Blocks until so many uploads are over, and returns the object.
+  // Blocks until `count` uploads have ended, and returns the object.
   std::string AwaitUploads(int count) {
     absl::MutexLock lock(&mutex_);
     const auto are_over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -108,7 +108,7 @@ class Store final : public Disk {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Simulated time that tells until when the sink waits.
+// Simulated time that records the deadlines of the sink's waits.
 class ObservedClock final : public Clock {
  public:
   absl::Time Now() override { return time_.Now(); }
@@ -122,7 +122,7 @@ class ObservedClock final : public Clock {
   }
   void Advance(absl::Duration duration) { time_.Advance(duration); }
 
-  // Blocks until the sink has begun so many waits, and returns the deadline of
+  // Blocks until the sink has begun `count` waits, and returns the deadline of
   // the last of them.
   absl::Time AwaitWait(size_t count) {
     absl::MutexLock lock(&mutex_);

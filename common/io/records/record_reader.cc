@@ -22,7 +22,7 @@ uint64_t LoadLittleEndian(const char* bytes, size_t size_bytes) {
   return value;
 }
 
-// What a file that is not a plain TFRecord file may be instead, by its first
+// Guesses the format of a file that is not a plain TFRecord file, by its first
 // bytes.
 absl::string_view Guess(const char* header, bool is_compressed) {
   if (is_compressed) return "";
@@ -68,7 +68,7 @@ absl::StatusOr<bool> RecordReader::Next(std::string* record) {
   return ReadNext(record);
 }
 
-// False: the file ends here.
+// Returns false if the file ends here.
 absl::StatusOr<bool> RecordReader::ReadLength(uint64_t* length) {
   std::array<char, kRecordHeaderBytes> header;
   ASSIGN_OR_RETURN(const size_t came,
@@ -107,7 +107,8 @@ absl::StatusOr<bool> RecordReader::ReadNext(std::string* record) {
   record->clear();
   while (record->size() < whole) {
     const size_t begin = record->size();
-    // Never more at once than has been read already, but at least one step.
+    // The declared length is not trusted: a step at most doubles the bytes that
+    // have been read, or has kStepBytes.
     const uint64_t step = std::min<uint64_t>(
         whole - begin, std::max<uint64_t>(begin, kStepBytes));
     record->resize(begin + step);

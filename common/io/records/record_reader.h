@@ -38,8 +38,8 @@ class RecordReader {
   explicit RecordReader(std::unique_ptr<ByteSource> source)
       : RecordReader(std::move(source), Options()) {}
 
-  // Puts the next record into `record` and returns true, or returns false at
-  // the end, and from then on. Memory use is bounded by the content of the
+  // Puts the next record into `record` and returns true. Returns false at the
+  // end, and in every later call. Memory use is bounded by the content of the
   // file, not by the lengths it declares.
   //   kDataLoss  a checksum does not match, or the file ends within a record;
   //              names the file, the record's number and its offset. Offsets in

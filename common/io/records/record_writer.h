@@ -39,7 +39,7 @@ class RecordWriter {
   absl::Status Write(absl::string_view record);
   // Readers see every record written so far once this returns OK.
   absl::Status Flush() { return sink_->Flush(); }
-  // Without it the destructor closes the file and ignores errors.
+  // If it is not called, the destructor closes the file and ignores errors.
   absl::Status Close() { return sink_->Close(); }
 
  private:

@@ -66,8 +66,8 @@ class Disk {
   virtual ~Disk() = default;
 
   // True if a file that Create() returns appears at `path` as a whole, and only
-  // when it is completed, as objects do. Until then readers see what was there
-  // before. Such paths cannot be renamed and need not be.
+  // when it is completed, as an object does. Until then readers see the
+  // previous content. Such paths cannot be renamed and need not be.
   virtual bool CreatesAtomically(absl::string_view path) const = 0;
 
   // Truncates an existing file, unless CreatesAtomically().
@@ -97,8 +97,8 @@ class Disk {
   virtual absl::StatusOr<std::vector<std::string>> List(
       absl::string_view folder) = 0;
 
-  // The files of this machine, and the objects of s3:// and gs:// URLs. Lives
-  // as long as the process.
+  // Returns the disk of this machine's files, and of the objects of s3:// and
+  // gs:// URLs. Lives as long as the process.
   static Disk* Real();
 };
 

@@ -18,11 +18,12 @@ namespace {
 
 // A page of a listing has at most 1000 keys of 1024 bytes.
 constexpr size_t kBodyBytesMax = 16 << 20;
-// Header lines that are kept of one response.
+// Maximum number of header lines that are kept of one response.
 constexpr size_t kHeaderCountMax = 100;
-// Connections that are kept for later requests.
+// Maximum number of idle handles, with their connections, that are kept for
+// later requests.
 constexpr size_t kIdleCountMax = 16;
-// Requests that move less are mostly waits for the store to answer.
+// Requests that move less mostly wait for the reply of the store.
 constexpr size_t kBulkBytesMin = 64 << 10;
 
 // One exchange, for the functions that libcurl calls.
@@ -139,7 +140,7 @@ void* HttpClient::TakeHandle() {
 }
 
 void HttpClient::PutBack(void* handle) {
-  // Keeps the connections, and no pointer to the request.
+  // Keeps the connections, but no pointer to the request.
   curl_easy_reset(handle);
   {
     absl::MutexLock lock(&mutex_);
@@ -160,7 +161,7 @@ absl::StatusOr<HttpClient::Response> HttpClient::Send(const Request& request) {
     headers = curl_slist_append(headers, header.c_str());
   }
   // Without this, libcurl asks for permission to send a large body, and waits a
-  // second for stores that do not answer such questions.
+  // second if the store does not reply to that.
   headers = curl_slist_append(headers, "Expect:");
   const absl::Cleanup free_headers = [&] { curl_slist_free_all(headers); };
   char detail[CURL_ERROR_SIZE] = "";

@@ -19,11 +19,11 @@ namespace muster {
 
 // Sends requests that are signed with Amazon's Signature Version 4, one at a
 // time per thread, over connections that are kept. TLS certificates are
-// verified. Redirects are not followed: they would take the signature to
+// verified. Redirects are not followed: they would send the signature to
 // another host. Thread-safe.
 class HttpClient {
  public:
-  // A store that is slower has stalled. A part of 16 MiB takes at most 17
+  // A slower store counts as stalled. A part of 16 MiB takes at most 17
   // minutes.
   static constexpr int kBulkBytesPerSecondMin = 16 << 10;
 
@@ -33,8 +33,9 @@ class HttpClient {
     std::string secret_access_key;
     std::string ca_file;  // Empty: the system's certificates.
     absl::Duration connect_timeout = absl::Seconds(10);
-    // A request has failed when it is slower than kBulkBytesPerSecondMin for
-    // this long, or, with less than 64 KiB to move, makes no progress.
+    // A request fails if it is slower than kBulkBytesPerSecondMin for this
+    // long. A request that moves less than 64 KiB fails if it makes no progress
+    // for this long.
     absl::Duration stall_timeout = absl::Seconds(20);
   };
 
@@ -43,14 +44,15 @@ class HttpClient {
     std::string url;                   // Escaped, and its query is sorted.
     std::vector<std::string> headers;  // "Name: value".
     absl::Span<const uint8_t> body;
-    // Receives the body of a successful response; if empty, Response does.
+    // Receives the body of a successful response. If empty, Response::body
+    // does.
     absl::Span<uint8_t> sink;
   };
 
   struct Response {
     int status_code = 0;
     std::map<std::string, std::string> headers;  // Names are in lower case.
-    std::string body;                            // Unless it went to the sink.
+    std::string body;                            // Unless the sink received it.
     size_t sink_bytes = 0;  // Bytes that were written to the sink.
 
     // Returns "" for a header that is missing.
@@ -64,7 +66,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Sends the request and reads the response, whatever its status code is.
-  //   kUnavailable         no connection, or it broke; trying again may help
+  //   kUnavailable         no connection, or it broke; a retry may help
   //   kDeadlineExceeded    no connection within the timeout, or a stall
   //   kFailedPrecondition  the server's certificate is not trusted
   //   kInvalidArgument     the URL is malformed

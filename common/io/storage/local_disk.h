@@ -12,8 +12,8 @@ namespace muster {
 // The file systems of this machine. Lives as long as the process.
 Disk* LocalDisk();
 
-// Takes what open(2) returned for `path`: a descriptor, which the result owns,
-// or -1 and errno.
+// Wraps the result of open(2) for `path`: a descriptor, which the returned file
+// owns, or -1 with errno set.
 //   kInvalidArgument  not a regular file
 //   others            as Disk::Open()
 absl::StatusOr<std::unique_ptr<ReadableFile>> ReadDescriptor(std::string path,

@@ -14,9 +14,10 @@
 namespace muster {
 namespace {
 
-// Of all files together.
+// Shared by all files.
 constexpr int kUploadThreads = 4;
-// An object has at most 10,000 parts: they double in size after each thousand.
+// An object has at most 10,000 parts, so they double in size after each
+// thousand.
 constexpr int kPartsPerSize = 1000;
 
 size_t PartBytes(size_t first_bytes, int part_number) {
@@ -55,7 +56,8 @@ class ObjectWriter final : public WritableFile {
       const auto piece = bytes.subspan(0, size - part_.size());
       part_.insert(part_.end(), piece.begin(), piece.end());
       bytes.remove_prefix(piece.size());
-      // What follows a full part tells whether it is the last one.
+      // A full part is kept until more bytes follow, because it may be the last
+      // one.
       if (part_.size() == size && !bytes.empty()) {
         RETURN_IF_ERROR(StartPart());
       }
@@ -101,7 +103,8 @@ class ObjectWriter final : public WritableFile {
     return std::move(part_tags_);
   }
 
-  // Sends `part_` on another thread, when few others are being sent.
+  // Sends `part_` on another thread, once fewer than upload_count_max_ parts
+  // are being sent.
   absl::Status StartPart() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (upload_id_.empty()) {
       ASSIGN_OR_RETURN(upload_id_, store_->BeginUpload(url_));
@@ -144,8 +147,8 @@ class ObjectWriter final : public WritableFile {
   const int upload_count_max_;
 
   std::vector<uint8_t> part_;  // Not sent yet.
-  int part_count_ = 0;         // That were sent, or are being sent.
-  std::string upload_id_;      // Empty: there is no second part yet.
+  int part_count_ = 0;         // Parts that were sent, or are being sent.
+  std::string upload_id_;      // Empty before the first StartPart().
   bool is_closed_ = false;
   bool is_complete_ = false;
 
@@ -157,7 +160,7 @@ class ObjectWriter final : public WritableFile {
 
 class ObjectReader final : public ReadableFile {
  public:
-  // Reads the first block.
+  // Opens the object and reads its first block.
   static absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       ObjectUrl url, ObjectStore* store, const ObjectDisk::Options& options) {
     std::vector<uint8_t> block(options.first_block_bytes);
@@ -181,7 +184,7 @@ class ObjectReader final : public ReadableFile {
     }
     while (!bytes.empty()) {
       ASSIGN_OR_RETURN(const size_t count, ReadThroughBlock(offset, bytes));
-      // Large reads need no block, and run beside each other.
+      // Large reads bypass the block, and run in parallel.
       if (count == 0) return store_->Read(url_, offset, bytes, etag_).status();
       bytes.remove_prefix(count);
       offset += static_cast<int64_t>(count);
@@ -199,9 +202,10 @@ class ObjectReader final : public ReadableFile {
         etag_(std::move(piece.etag)),
         block_(std::move(block)) {}
 
-  // Copies the first of `bytes` from the block, and fills it before if it does
-  // not have them. Returns how many were copied: 0 if a block is too small for
-  // them.
+  // Copies the first of `bytes` from the block. If the block does not contain
+  // them, fills it first, unless `bytes` has at least the size of a block.
+  // Returns how many bytes were copied; 0 if the caller must read `bytes`
+  // itself.
   absl::StatusOr<size_t> ReadThroughBlock(int64_t offset,
                                           absl::Span<uint8_t> bytes)
       ABSL_LOCKS_EXCLUDED(mutex_) {

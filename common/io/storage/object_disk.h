@@ -24,13 +24,13 @@ namespace muster {
 // (object_url.h), and "/" in keys separates folders.
 //
 // A file is written with one request if it is small, otherwise in parts that
-// are sent while more is appended. It appears when it is completed; a writer
-// that is destroyed before that discards its parts, and those of a process that
-// was killed are discarded by the bucket's lifecycle rule
+// are sent while more is appended. It appears when it is completed. A writer
+// that is destroyed before that discards its parts. The parts of a killed
+// process are discarded by the bucket's lifecycle rule
 // (AbortIncompleteMultipartUpload), if it has one.
 //
-// A file that is read is requested in blocks. Errors are those of ObjectStore
-// and FindObjectStoreAccess().
+// Files are read in blocks. Errors are those of ObjectStore and
+// FindObjectStoreAccess().
 //
 // Thread-safe.
 class ObjectDisk final : public Disk {
@@ -39,14 +39,15 @@ class ObjectDisk final : public Disk {
     ObjectStore::Options store;  // `access` is ignored.
     // At least 5 MiB, which is the least that stores accept.
     size_t part_bytes = 16 << 20;
-    // Parts of one file that are sent at the same time.
+    // Maximum number of parts of one file that are sent at the same time.
     int upload_count_max = 3;
-    // Read when a file is opened. Small files take one request.
+    // Size of the block that is read when a file is opened. Small files take
+    // one request.
     size_t first_block_bytes = 1 << 20;
     size_t block_bytes = 8 << 20;
   };
 
-  // That of the paths of Disk::Real() which are URLs.
+  // Returns the disk that Disk::Real() uses for URLs.
   static ObjectDisk* Real();
 
   // Reads the environment when a scheme is used for the first time.
@@ -69,7 +70,7 @@ class ObjectDisk final : public Disk {
       absl::string_view folder) override;
 
   // Returns the paths of all objects below `folder`, relative to it and sorted,
-  // with few requests. Those that end in "/" stand for folders: some tools
+  // with few requests. Paths that end in "/" stand for folders: some tools
   // write them.
   //   kNotFound           there is no object below it
   //   kResourceExhausted  there are more than `count_max`

@@ -39,7 +39,7 @@ absl::Span<const uint8_t> AsBytes(absl::string_view text) {
                              text.size());
 }
 
-// Content in which every position can be told from its neighbours.
+// Returns content in which neighboring positions differ.
 std::string Content(size_t size) {
   std::string content(size, '\0');
   for (size_t i = 0; i < size; ++i) {
@@ -77,7 +77,7 @@ class ObjectDiskTest : public testing::Test {
   absl::Status Write(absl::string_view path, absl::string_view content) {
     ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
                      disk_->Create(path));
-    // Pieces that do not match the parts.
+    // The pieces do not match the parts.
     for (size_t begin = 0; begin < content.size(); begin += 3 << 20) {
       RETURN_IF_ERROR(file->Append(AsBytes(content.substr(begin, 3 << 20))));
     }
@@ -88,7 +88,8 @@ class ObjectDiskTest : public testing::Test {
     return ReadFile(disk_.get(), path, 1 << 30);
   }
 
-  // Answers the first `count` requests of a kind with `action`.
+  // Makes the server answer the first `count` requests of a method with
+  // `action`.
   void Disturb(const std::string& method, int count, Action action) {
     server_->set_script([=, left = std::make_shared<std::atomic<int>>(count)](
                             const S3Server::Request& request) {

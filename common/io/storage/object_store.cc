@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-// Of what a store says, in messages.
+// Maximum size of a store's text in messages.
 constexpr size_t kTextBytesMax = 300;
 
 absl::string_view AsText(absl::Span<const uint8_t> bytes) {
@@ -58,7 +58,7 @@ bool IsTransient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// "503 SlowDown (Please reduce your request rate.)"
+// Returns "503 SlowDown (Please reduce your request rate.)".
 std::string Answer(const HttpClient::Response& response) {
   std::string text = absl::StrCat(response.status_code);
   if (const std::string code = XmlText(response.body, "Code"); !code.empty()) {
@@ -72,7 +72,7 @@ std::string Answer(const HttpClient::Response& response) {
   return text;
 }
 
-// What the operator can do about a refusal.
+// Returns what the operator can do about an error response.
 std::string WayOut(const ObjectUrl& url, absl::string_view code,
                    const HttpClient::Response& response) {
   const absl::string_view prefix = url.scheme == "gs" ? "GS_ or AWS_" : "AWS_";
@@ -340,7 +340,7 @@ absl::StatusOr<ObjectStore::Listing> ObjectStore::List(
     const ObjectUrl& folder) {
   Listing listing;
   RETURN_IF_ERROR(ListPages(folder, "/", [&](std::string key) {
-    // Some tools write an empty object in the place of a folder.
+    // Some tools write an empty object in place of a folder.
     if (key.empty()) return absl::OkStatus();
     if (key.back() == '/') {
       key.pop_back();
@@ -413,14 +413,15 @@ absl::Status ObjectStore::CompleteUpload(
           .body = absl::MakeConstSpan(
               reinterpret_cast<const uint8_t*>(body.data()), body.size())})
           .status();
-  // An earlier attempt may have completed it and lost the answer.
+  // An earlier attempt may have completed the upload, and its reply was lost.
   if (absl::IsNotFound(status) && IsComplete(url, part_tags)) {
     return absl::OkStatus();
   }
   return status;
 }
 
-// The tag of such an object is the MD5 of the MD5s of its parts.
+// The ETag of an object that was uploaded in parts is the MD5 of the MD5s of
+// its parts.
 bool ObjectStore::IsComplete(const ObjectUrl& url,
                              const std::vector<std::string>& part_tags) {
   std::string digests;

@@ -27,9 +27,9 @@ namespace muster {
 // Objects appear, are replaced and disappear as a whole. Every body that is
 // sent is signed with its SHA-256, which the store verifies. Requests are
 // repeated, with growing random delays, after a broken connection, a timeout,
-// an overload or an internal error of the store, and not after a refusal.
+// an overload or an internal error of the store, but not after another error.
 //
-// Errors name the URL, the endpoint, what the store said, and what to do:
+// Errors name the URL, the endpoint, the store's error, and what to do:
 //   kNotFound            there is no such object
 //   kFailedPrecondition  there is no such bucket, it is in another region, or
 //                        the certificate of the store is not trusted
@@ -60,9 +60,9 @@ class ObjectStore {
 
   // A part of an object.
   struct Piece {
-    size_t size_bytes = 0;     // Read.
+    size_t size_bytes = 0;     // Bytes read.
     int64_t object_bytes = 0;  // The size of the object.
-    std::string etag;          // Names the content of the object.
+    std::string etag;          // Identifies the content of the object.
   };
 
   // Reads from `offset` until `bytes` is full or the object ends. If `etag` is
@@ -83,8 +83,8 @@ class ObjectStore {
   };
   absl::StatusOr<Listing> List(const ObjectUrl& folder);
 
-  // Returns the keys of all objects below a folder, folders in it included,
-  // without the folder's own part, sorted. Takes a request for each 1,000.
+  // Returns the keys of all objects below a folder and its subfolders, relative
+  // to the folder and sorted. Takes one request for each 1,000 keys.
   //   kResourceExhausted  there are more than `count_max`
   absl::StatusOr<std::vector<std::string>> ListTree(const ObjectUrl& folder,
                                                     size_t count_max);
@@ -116,14 +116,14 @@ class ObjectStore {
     absl::Span<uint8_t> sink = {};
   };
 
-  // Returns the first response that is no transient error, or that error when
-  // there is no time for another attempt.
+  // Returns the first response that is not a transient error, or the transient
+  // error when there is no time for another attempt.
   absl::StatusOr<HttpClient::Response> Send(const Task& task);
   // As Send(), with an error for responses that are errors.
   absl::StatusOr<HttpClient::Response> Do(const Task& task);
-  // Requests the pages of a listing. `add` gets each key without the folder's
-  // part. With a delimiter, keys that contain it are truncated after it, and
-  // what is left, which names a folder, comes once.
+  // Requests the pages of a listing. `add` gets each key relative to the
+  // folder. With a delimiter, keys that contain it are truncated after it, and
+  // `add` gets each of these names of folders once.
   absl::Status ListPages(const ObjectUrl& folder, absl::string_view delimiter,
                          absl::FunctionRef<absl::Status(std::string key)> add);
   absl::Status RefusalOf(const Task& task,
@@ -133,7 +133,7 @@ class ObjectStore {
   std::string RequestUrl(const ObjectUrl& url, const Query& query) const;
   std::string EndpointOf(const ObjectUrl& url) const;
   void Wait(absl::Duration duration);
-  // True if the object is what the upload of these parts makes.
+  // True if the object is the result of the upload of these parts.
   bool IsComplete(const ObjectUrl& url,
                   const std::vector<std::string>& part_tags);
 

@@ -20,7 +20,8 @@ namespace {
 constexpr absl::string_view kGoogleEndpoint = "https://storage.googleapis.com";
 constexpr absl::string_view kDefaultRegion = "us-east-1";
 
-// The value of the first of the variables that is set and not empty.
+// Reads environment variables. First() returns the first of the variables that
+// is set and not empty.
 class Variables {
  public:
   explicit Variables(const EnvironmentReader& environment)
@@ -129,7 +130,8 @@ absl::Status FindCredentials(absl::string_view scheme,
   return absl::OkStatus();
 }
 
-// A line break would begin another header.
+// Rejects characters that are not printable: a line break would begin another
+// header.
 absl::Status CheckCredentials(const ObjectStoreAccess& access) {
   const auto is_printable = [](const std::string& text) {
     return std::all_of(text.begin(), text.end(),
@@ -162,7 +164,7 @@ absl::Status FindEndpoint(absl::string_view scheme, const Variables& variables,
       host.find_first_of("@?# \t\r\n") == absl::string_view::npos &&
       !host.empty();
   if (access->endpoint.empty() || is_valid) return absl::OkStatus();
-  // Not repeated in the message: it may contain a password.
+  // The message does not contain the URL, which may have a password.
   return absl::InvalidArgumentError(absl::StrCat(
       scheme == "gs" ? "GS_ENDPOINT_URL" : "AWS_ENDPOINT_URL",
       " is not a URL such as https://storage.example:9000, without a user, a "

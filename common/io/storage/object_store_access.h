@@ -10,7 +10,7 @@
 namespace muster {
 
 // The address of an object store and the credentials of its user. Contains
-// secrets: not to be logged.
+// secrets, which must not be logged.
 struct ObjectStoreAccess {
   // "https://storage.example:9000", which holds buckets as folders; empty for
   // Amazon's S3 of the region. Only a URL that begins with "http://" is used

@@ -136,7 +136,7 @@ TEST(ObjectStoreConcurrencyTest, LargeReadsOfOneObjectRunAtTheSameTime) {
       },
       options);
   ASSERT_OK_AND_ASSIGN(const auto file, disk.Open("s3://bucket/file"));
-  // No request is answered before all of them have come.
+  // The server answers no request before all of them have arrived.
   constexpr int kReaders = 4;
   absl::Mutex mutex;
   int request_count = 0;

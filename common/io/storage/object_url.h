@@ -18,8 +18,8 @@ struct ObjectUrl {
   std::string ToString() const;
 };
 
-// True if `path` is meant as the URL of an object, well-formed or not. All
-// other paths are those of the system.
+// True if `path` begins with "s3://" or "gs://". All other paths are those of
+// the system.
 bool IsObjectUrl(absl::string_view path);
 
 // Only one spelling of a URL is valid: keys have no empty, "." or ".."

@@ -12,7 +12,7 @@ namespace muster {
 // Opens a file that an input pipeline reads: a path, or the URL of an object.
 // Follows ConfineReads() (confined_files.h): a URL must be below a URL among
 // those folders, whatever paths they allow.
-//   kPermissionDenied  it is not below them
+//   kPermissionDenied  the path or the URL is not below them
 //   others             as Disk::Open()
 absl::StatusOr<std::unique_ptr<ReadableFile>> OpenInput(
     const std::string& path);

@@ -29,7 +29,7 @@ TEST(OpenInputTest, UrlsNeedAFolderThatIsAUrl) {
                                          HasSubstr("--data_root")))
         << url;
   }
-  // Allowed, so that its credentials are looked for.
+  // The URL is allowed, so its credentials are searched for.
   EXPECT_THAT(OpenInput("s3://ours/a/x"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("AWS_SECRET_ACCESS_KEY")));

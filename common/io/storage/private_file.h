@@ -6,9 +6,9 @@
 
 namespace muster {
 
-// Replaces the contents of a file of this machine, which only its owner may
-// read then: for keys. As ReplaceFile(), but the temporary file has a random
-// name and is not one that another user has made.
+// Replaces the contents of a file of this machine, such that only its owner may
+// read it. For keys. As ReplaceFile(), but the temporary file has a random
+// name, and a file that another user has made is not used for it.
 //   kPermissionDenied, kNotFound, ...  as the system says
 absl::Status ReplacePrivateFile(absl::string_view path,
                                 absl::string_view content);

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Passes each call on to the disk that its path belongs to.
+// Passes each call to the disk that its path belongs to.
 class RealDisk final : public Disk {
  public:
   bool CreatesAtomically(absl::string_view path) const override {

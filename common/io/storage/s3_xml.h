@@ -7,9 +7,9 @@
 
 #include "absl/strings/string_view.h"
 
-// Reads the XML of S3's responses: documents without attributes of
-// interest, in which no element contains another one of its own name. Other
-// documents yield other texts, but no error and no crash.
+// Reads the XML of S3's responses: documents without attributes of interest, in
+// which no element contains another one of its own name. For other documents
+// the results are unspecified, but there is no error and no crash.
 // API: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations.html
 namespace muster {
 

@@ -13,19 +13,20 @@ namespace proto {
 class Event;
 }  // namespace proto
 
-// The content of an event file, for tests. Dies of a file that is no event file
-// or has a wrong checksum.
+// Returns the content of an event file, for tests. Terminates the process if
+// the file is not an event file or has a wrong checksum.
 std::vector<proto::Event> ReadEventFile(const std::string& path);
 
-// Of all event files in the folder, by name; none where there is no folder.
+// Returns the events of all event files in the folder, in the order of file
+// names; none if there is no folder.
 std::vector<proto::Event> ReadEventFolder(const std::string& folder);
 
-// {step, value} of a tag's scalars, in the order of writing.
+// {step, value} of the scalars of a tag, in the order of writing.
 using Scalars = std::vector<std::pair<int64_t, float>>;
 Scalars ScalarsOf(const std::vector<proto::Event>& events,
                   absl::string_view tag);
 
-// Every tag once, sorted.
+// Returns every tag once, sorted.
 std::vector<std::string> TagsOf(const std::vector<proto::Event>& events);
 
 }  // namespace muster

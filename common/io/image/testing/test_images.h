@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Slopes and a few edges, which compression keeps within a few grey levels. The
-// same for the same arguments.
+// Returns an image of slopes and a few edges, which compression changes by a
+// few grey levels. The same arguments return the same image.
 inline Image TestImage(int64_t height, int64_t width, int channels,
                        int64_t phase = 0) {
   Image image = {.height = height, .width = width, .channels = channels};

@@ -80,8 +80,8 @@ class S3Server::Implementation {
  public:
   explicit Implementation(const Options& options) : options_(options) {}
 
-  // The accept loop looks every two seconds whether it should stop, and at each
-  // connection.
+  // The accept loop checks whether it should stop only every two seconds and at
+  // each connection, so this connects to it.
   ~Implementation() {
     if (context_ == nullptr) return;
     absl::Notification has_stopped;
@@ -185,7 +185,7 @@ class S3Server::Implementation {
     return answer.status_code;
   }
 
-  // Until the client hangs up.
+  // Sends the body slowly, until the client closes the connection.
   static void Trickle(mg_connection* connection, absl::string_view body) {
     constexpr size_t kStepBytes = 100;
     absl::Notification never;

@@ -27,7 +27,7 @@ class S3Server {
   static constexpr char kBucket[] = "bucket";
 
   struct Options {
-    size_t page_keys_max = 1000;  // Of a page of a listing.
+    size_t page_keys_max = 1000;  // In a page of a listing.
     std::string session_token;    // Required of requests unless empty.
   };
 
@@ -41,7 +41,7 @@ class S3Server {
   enum class Action {
     kServe,
     kReportOverload,     // 503 SlowDown.
-    kCutBeforeServing,   // Closes the connection; nothing has happened.
+    kCutBeforeServing,   // Closes the connection. The request has no effect.
     kCutAfterServing,    // As kServe, but closes the connection.
     kDamageRequestBody,  // As kServe, but a bit of the body changes on its way.
     kTrickle,            // As kServe, but sends the body at 1 KB/s.
@@ -62,12 +62,12 @@ class S3Server {
 
   // "http://127.0.0.1:4711".
   std::string endpoint() const;
-  // The variables of a process that uses this server as s3://bucket.
+  // Returns the variables of a process that uses this server as s3://bucket.
   std::map<std::string, std::string> Environment() const;
 
   void set_script(Script script);
 
-  // The objects of the bucket, by key.
+  // Returns the objects of the bucket, by key.
   std::map<std::string, std::string> Objects() const;
   void Set(absl::string_view key, absl::string_view content);
   // Uploads that are neither complete nor aborted.

@@ -29,7 +29,8 @@ std::string Hmac(absl::string_view key, absl::string_view text) {
   return std::string(reinterpret_cast<const char*>(digest), size);
 }
 
-// Sorted and escaped as the specification says, whatever was sent.
+// Returns the query sorted and escaped as the specification requires, in
+// whatever form it was sent.
 std::string CanonicalQuery(absl::string_view query) {
   std::vector<std::pair<std::string, std::string>> entries;
   for (const absl::string_view entry :
@@ -41,7 +42,7 @@ std::string CanonicalQuery(absl::string_view query) {
   return UrlQuery(std::move(entries));
 }
 
-// The fields of "AWS4-HMAC-SHA256 Credential=.., SignedHeaders=.., ..".
+// Returns the fields of "AWS4-HMAC-SHA256 Credential=.., SignedHeaders=.., ..".
 std::map<std::string, std::string> Fields(absl::string_view authorization) {
   std::map<std::string, std::string> fields;
   if (!absl::ConsumePrefix(&authorization, kAlgorithm)) return fields;

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// A request as its signature covers it.
+// The parts of a request that its signature covers.
 struct SignedRequest {
   std::string method;
   std::string path;                            // Escaped, as it was sent.
@@ -24,8 +24,8 @@ struct SigningKey {
   std::string region;
 };
 
-// Verifies the signature of a request to S3, from its specification and not
-// with the library that signs. Returns the error code of S3, such as
+// Verifies the signature of a request to S3. Follows the specification and does
+// not use the library that signs. Returns the error code of S3, such as
 // "SignatureDoesNotMatch"; "" if the signature is valid.
 //
 // Specification:

@@ -38,7 +38,8 @@ bool AddExtension(X509* certificate, int kind, const char* value) {
   return is_added;
 }
 
-// Signs a certificate of `key`, by itself where `issuer` is null.
+// Returns a certificate of `key` that `issuer` has signed, or `key` itself if
+// `issuer` is null.
 Certificate Sign(const char* name, EVP_PKEY* key, X509* issuer,
                  EVP_PKEY* issuer_key) {
   Certificate certificate(X509_new());

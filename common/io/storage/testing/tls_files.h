@@ -13,8 +13,8 @@ struct ServerTlsFiles {
   std::string ca;      // The certificate of the CA that signed it.
 };
 
-// Draws a CA and a certificate for 127.0.0.1, valid for a day, and writes them
-// to files whose paths begin with `prefix`.
+// Generates a CA and a certificate for 127.0.0.1, valid for a day, and writes
+// them to files whose paths begin with `prefix`.
 //   kInternal  OpenSSL fails, or a file cannot be written
 absl::StatusOr<ServerTlsFiles> WriteServerTlsFiles(const std::string& prefix);
 

@@ -40,7 +40,7 @@ class TlsProxy {
   const int port_;
   const int target_port_;
   ssl_ctx_st* const context_;
-  std::list<std::thread> connections_;  // Of thread_.
+  std::list<std::thread> connections_;  // Used by thread_ only.
   std::thread thread_;
 };
 
