@@ -15,8 +15,8 @@ using Row = std::array<double, kConstantCount>;
 constexpr double kCachedBytesMin = 1 << 16;
 constexpr double kCachedBytesMax = 1 << 26;
 
-// Errors up to this one count by their square, larger ones in proportion, so
-// that a sample that met a busy machine does not pull the rest along.
+// The loss is quadratic for errors up to this one and linear for larger errors,
+// so that a sample taken on a busy machine does not distort the fit.
 constexpr double kTolerableError = 0.1;
 constexpr int kReweightingCount = 20;
 constexpr int kSweepCount = 2000;
@@ -40,9 +40,9 @@ CostModel WithConstants(CostModel costs, const Row& constants) {
   return costs;
 }
 
-// Minimizes a quadratic over what is not negative, one coordinate after the
-// other; `gram` has been scaled to ones on its diagonal, or zeros where no
-// sample has the charge.
+// Minimizes a quadratic over non-negative values by coordinate descent. `gram`
+// has been scaled so that its diagonal is 1, or 0 for a charge that no sample
+// has.
 Row MinimizeNonNegative(const std::array<Row, kConstantCount>& gram,
                         const Row& target) {
   Row solution = {};
@@ -59,7 +59,7 @@ Row MinimizeNonNegative(const std::array<Row, kConstantCount>& gram,
   return solution;
 }
 
-// Weighted least squares of the relative errors.
+// Fits by weighted least squares of the relative errors.
 CostModel FitWeighted(absl::Span<const AllReduceSample> samples,
                       absl::Span<const double> weights,
                       const CostModel& shape) {

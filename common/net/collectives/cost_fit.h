@@ -7,7 +7,7 @@
 #include "common/net/collectives/cost_model.h"
 #include "common/net/collectives/schedule.h"
 
-// The constants of the cost model from all-reduces that were timed. Pure.
+// Fits the constants of the cost model to timed all-reduces. Pure functions.
 namespace muster {
 
 struct AllReduceSample {
@@ -19,15 +19,15 @@ struct AllReduceSample {
 
 double PredictSeconds(const AllReduceSample& sample, const CostModel& costs);
 
-// The constants, none of them negative, whose predictions miss the samples by
-// the least, by relative errors that count by their square while they are
-// small and in proportion when not (Huber's loss), and the size of caches, of
-// powers of two, that goes best with them. For a host of `processor_count`;
-// crowding is left at 0, as its processors are what is short there.
+// Returns the non-negative constants, and the power of two as cache size, that
+// minimize Huber's loss of the relative prediction errors: small errors count
+// by their square, large errors linearly. The result describes a host with
+// `processor_count` processors. It leaves `crowding_per_peer` at 0, because on
+// one host the processors are the bottleneck.
 //
-// The samples determine a constant only if they differ in what it stands for:
-// the one of a wake needs ranks that share processors, the one of an addition
-// more than one algorithm.
+// The samples determine a constant only if they differ in the work that the
+// constant stands for. `wake_seconds` requires ranks that share processors;
+// `reduce_seconds_per_byte` requires more than one algorithm.
 CostModel FitCosts(absl::Span<const AllReduceSample> samples,
                    int processor_count);
 

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// A host of two processors.
+// Costs of a host with two processors.
 CostModel Truth() {
   CostModel costs;
   costs.link = {4e-6, 2e-6, 0.1e-9};
@@ -76,7 +76,7 @@ TEST(CostFitTest, SamplesOfABusyMachineDoNotPullTheRestAlong) {
 }
 
 TEST(CostFitTest, NoConstantIsNegative) {
-  // Larger tensors that take less.
+  // The larger tensor takes less time.
   const CostModel fit = FitCosts({{Algorithm::kDirect, 2, 1000, 5e-6},
                                   {Algorithm::kDirect, 2, 9000, 4e-6}},
                                  2);

@@ -8,20 +8,21 @@
 namespace muster {
 namespace {
 
-// Of each rank: what it exchanges with whom, and what it adds.
+// What one rank sends and reduces in an all-reduce.
 struct Work {
   double step_count = 0;
-  double message_count = 0;  // Sent; as many are received.
+  double message_count = 0;  // Messages sent. As many are received.
   double sent_bytes = 0;
   double reduced_bytes = 0;
 };
 
-// How many ranks the busiest processor has.
+// Returns how many ranks run on the busiest processor.
 double RanksPerProcessor(int size, const CostModel& costs) {
   return std::ceil(static_cast<double>(size) / costs.processor_count);
 }
 
-// Which share of what a rank sends goes to ranks on other processors.
+// Returns the fraction of the bytes sent by a rank that goes to ranks on other
+// processors.
 double CrossingShare(Algorithm algorithm, int size, int processor_count) {
   if (processor_count == 1) return 0;
   if (algorithm == Algorithm::kRing) return 1;
@@ -29,7 +30,8 @@ double CrossingShare(Algorithm algorithm, int size, int processor_count) {
     return 1 - (std::ceil(static_cast<double>(size) / processor_count) - 1) /
                    (size - 1);
   }
-  // Half of what is left goes to the partner at half the distance.
+  // Each round sends half as much as the round before, to a partner at half the
+  // distance.
   const int player_count =
       static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
   double part = 1;
@@ -48,7 +50,8 @@ Work HalvingDoublingWork(int size, double bytes) {
   Work work = {2 * round_count, 2 * round_count, 2 * share * bytes,
                share * bytes};
   if (player_count == static_cast<unsigned>(size)) return work;
-  // Those beyond hand their values over first, and get the sums last.
+  // Ranks beyond the power of two send their values to a partner first and
+  // receive the sums last.
   work.step_count += 2;
   work.message_count += 2;
   work.sent_bytes += 2 * bytes;

@@ -6,52 +6,53 @@
 
 #include "common/net/collectives/schedule.h"
 
-// How long an all-reduce takes, as LogGP counts (Alexandrov et al., SPAA 1995):
-// what a message costs to start, what it waits for, and what its bytes take.
-// Pure. Seconds and bytes throughout.
+// Predicts how long an all-reduce takes, by the LogGP model (Alexandrov et al.,
+// SPAA 1995): the overhead of starting a message, its latency, and the time for
+// its bytes. Pure functions. All times are in seconds and all sizes in bytes.
 //
-// It is meant to tell algorithms apart that differ by factors: a flat ring
-// passes 2 (N-1) times through the latency, and loses for that reason at some
-// N, whatever the bandwidth.
+// The model is precise enough to choose between algorithms whose times differ
+// by factors. A flat ring, for example, waits for the latency 2 (N-1) times, so
+// that for large enough N it is slower than others at any bandwidth.
 namespace muster {
 
-// A way between two ranks.
+// Costs of the link between two ranks.
 struct LinkCosts {
-  // From one end to the other, for the first byte (LogGP's L).
+  // Time until the first byte arrives at the other end (LogGP's L).
   double latency_seconds = 0;
-  // Of the processor, to send or to receive a message (o).
+  // Processor time to send or to receive a message (o).
   double overhead_seconds = 0;
-  // Of each direction, per byte (G).
+  // Time per byte in each direction (G).
   double seconds_per_byte = 0;
 };
 
 struct CostModel {
   LinkCosts link;
-  // Of the processor, to add a byte to another (gamma).
+  // Processor time to add a byte to another (gamma).
   double reduce_seconds_per_byte = 0;
-  // How much longer bytes take for each peer beyond the first that sends to the
-  // same rank at the same time: buffers in switches run over.
+  // Relative increase of the time per byte for each peer beyond the first that
+  // sends to the same rank at the same time, because buffers in switches
+  // overflow.
   double crowding_per_peer = 0;
 
-  // Where ranks of one host are connected by its own lanes, whose bytes its
-  // processors move: how many it has, rank r being bound to processor r modulo
-  // that. What ranks that share a processor have to do, they do one after the
-  // other.
+  // Number of processors, for ranks on one host whose processors copy the bytes
+  // between them. Rank r is bound to processor r modulo this number. Ranks that
+  // share a processor do their work one after the other.
   int processor_count = std::numeric_limits<int>::max();
-  // Of each message, when a processor has more than one rank: it puts one aside
-  // and wakes another.
+  // Time per message of switching from one rank to another, if a processor has
+  // more than one rank.
   double wake_seconds = 0;
-  // More, for each byte that then comes from another processor: its receiver
-  // may not have its turn, where a rank of the same processor gave its own up.
+  // Additional time, in that case, for each byte from another processor. The
+  // receiver may not be running when such a byte arrives, whereas a sender on
+  // the same processor has just yielded to the receiver.
   double crossing_seconds_per_byte = 0;
-  // The caches of a processor hold this much of the tensors of its ranks; each
-  // byte that goes beyond takes `far_seconds_per_byte` more.
+  // The caches of a processor hold this many bytes of its ranks' tensors. Each
+  // byte beyond takes `far_seconds_per_byte` more.
   double cached_bytes = std::numeric_limits<double>::infinity();
   double far_seconds_per_byte = 0;
 };
 
-// The work of the busiest rank of an all-reduce, each to be multiplied with
-// the constant of CostModel that it is named after.
+// The work of the busiest rank in an all-reduce. Each field is multiplied by
+// the constant of CostModel after which it is named.
 struct CostCharges {
   double latencies = 0;
   double overheads = 0;
@@ -62,16 +63,18 @@ struct CostCharges {
   double wakes = 0;
 };
 
-// For kOneShot, kDirect, kRing and kHalvingDoubling. Of `costs` it takes only
-// what no charge stands for: crowding, processors and the size of caches.
+// For kOneShot, kDirect, kRing and kHalvingDoubling. Of `costs` it uses only
+// the fields that no charge is multiplied by: crowding_per_peer,
+// processor_count and cached_bytes.
 CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
                          const CostModel& costs);
 
-// Over raw lanes of a machine, as bench/network_all_reduce_benchmark shows them
-// between two ranks, except for the crowding, which is an estimate.
+// Returns costs of raw lanes within one machine, as
+// bench/network_all_reduce_benchmark measures them between two ranks. The
+// crowding is an estimate.
 CostModel RawLaneCosts();
 
-// 0 for one rank.
+// Returns the predicted time of an all-reduce; 0 for one rank.
 double PredictAllReduceSeconds(Algorithm algorithm, int size,
                                int64_t size_bytes, const CostModel& costs);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMegabyte = 1000 * 1000;
 
-// 30 us a message, and nothing but bytes besides.
+// A link with 30 us of latency, limited only by its bandwidth.
 CostModel Ethernet(double gigabits_per_second) {
   CostModel costs;
   costs.link.latency_seconds = 30e-6;
@@ -91,7 +91,8 @@ TEST(CostModelTest, TheChoiceIsTheCheapestForEveryGroup) {
   }
 }
 
-// By hand: a step is a message sent, one received and a latency.
+// Worked out by hand: a step is one message sent, one message received and one
+// latency.
 TEST(CostModelTest, RanksOfOneProcessorTakeTurnsAndWakeEachOther) {
   CostModel costs;
   costs.link = {1e-6, 1e-6, 1e-9};
@@ -102,14 +103,15 @@ TEST(CostModelTest, RanksOfOneProcessorTakeTurnsAndWakeEachOther) {
   costs.processor_count = 1;
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 2, 2000, costs),
               2 * (5e-6 + 10e-6) + 2 * 3000e-9, 1e-12);
-  // In one step, three messages.
+  // One step with three messages.
   costs.processor_count = 2;
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kOneShot, 4, 0, costs),
               1e-6 + 2 * 6e-6 + 3 * 10e-6, 1e-12);
 }
 
-// Of 4 ranks on 2 processors the neighbours in a ring are elsewhere, one in
-// three peers is not, and the halves of the tensor go to the one that is not.
+// With 4 ranks on 2 processors, both neighbours in a ring are on the other
+// processor. One of a rank's three peers is on its own processor, and the
+// halves of the tensor go to that peer.
 TEST(CostModelTest, BytesFromAnotherProcessorWaitForATurn) {
   CostModel costs;
   costs.processor_count = 2;

@@ -17,25 +17,25 @@
 
 namespace muster {
 
-// A communicator between replicas on GPUs. What Communicator has blocks the
-// caller and takes memory of the host. What this adds takes memory of device()
-// and does not wait for the device:
+// A communicator between replicas on GPUs. The functions of Communicator block
+// the caller and take memory of the host. The functions that this class adds
+// take memory of device() and do not wait for the device:
 //
 //   RETURN_IF_ERROR(compute->Record(full));
 //   RETURN_IF_ERROR(communicator->StartAllReduce(op, pack, *full, reduced,
 //   call)); RETURN_IF_ERROR(compute->Wait(*reduced));
 //   ... work that reads the pack ...
-//   RETURN_IF_ERROR(communicator->Await());  // Before the results count.
+//   RETURN_IF_ERROR(communicator->Await()); // Before using the results.
 //
-// Each Start...() begins on the device after `ready`, as it was last recorded,
-// and records `done` behind it. It returns when all ranks have called it and it
-// is enqueued, and fails as the function of Communicator does. The memory stays
-// in use until `done`.
+// The collective of each Start...() runs on the device after the last recording
+// of `ready`, and `done` is recorded after it. Start...() returns when all
+// ranks have called it and the collective is enqueued. It fails like the
+// corresponding function of Communicator. The memory stays in use until `done`.
 //
-// `done` is also reached when a collective is ended by an error. Await() tells
-// the two apart on the host, and UseEndWord() on the device: what depends on a
-// collective takes effect after Await() has returned OK, or where the word is
-// still 0.
+// `done` is also reached when a collective is ended by an error. Await()
+// reports such an error on the host, and the word of UseEndWord() reports it on
+// the device. The results of a collective may be used only after Await() has
+// returned OK, or if the word is still 0.
 //
 // Calls of one communicator come from one thread at a time.
 //
@@ -46,8 +46,8 @@ class DeviceCommunicator : public Communicator {
 
   virtual Device& device() const = 0;
 
-  // As Allocate(), memory of device(). Its content is undefined.
-  //   as DeviceMemory::Allocate()
+  // As Allocate(), but memory of device() with undefined content. Errors are
+  // those of DeviceMemory::Allocate().
   virtual absl::StatusOr<std::shared_ptr<Buffer>> AllocateOnDevice(
       size_t size_bytes, const CollectiveCall& call);
 
@@ -61,8 +61,7 @@ class DeviceCommunicator : public Communicator {
                                           const Event& ready, Event* done,
                                           const CollectiveCall& call) = 0;
 
-  // In place: the part of this rank lies in its part of `buffer`. Otherwise as
-  // AllGather().
+  // As AllGather(), but in place: this rank's input is its part of `buffer`.
   virtual absl::Status StartAllGather(absl::Span<const int64_t> element_counts,
                                       TensorSpan buffer, const Event& ready,
                                       Event* done,
@@ -73,15 +72,15 @@ class DeviceCommunicator : public Communicator {
                                       const Event& ready, Event* done,
                                       const CollectiveCall& call) = 0;
 
-  // Sets the int32 at `word`, which is 0 and in pinned memory, to 1 before a
-  // collective that has been started is ended by an error. So work behind
-  // `done` that finds 0 knows that the collective is right. A communicator
-  // whose collectives cannot fail once they are started does nothing, and one
-  // that wraps another passes the word on. Thread-safe.
+  // Registers the int32 at `word`, which is in pinned memory and is 0. The
+  // communicator sets it to 1 before it ends a started collective with an
+  // error. Work enqueued after `done` that reads 0 may therefore rely on the
+  // collective's result. A communicator whose started collectives cannot fail
+  // ignores the call; one that wraps another passes the word on. Thread-safe.
   virtual void UseEndWord(std::shared_ptr<Buffer> word) = 0;
 
-  // Blocks until everything that was started is done, at most until the
-  // timeouts of the calls. Errors are those of Communicator.
+  // Blocks until all started collectives are done, at most until the timeouts
+  // of their calls. Errors are those of Communicator.
   virtual absl::Status Await() = 0;
 };
 

@@ -11,7 +11,8 @@
 #include "common/core/base/multiversion.h"
 #include "common/core/tensor/float16.h"
 
-// Vectors never cross a call that is not inlined.
+// The warning is about passing vectors to functions; here all such calls are
+// inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace muster {
@@ -19,7 +20,8 @@ namespace {
 
 #define MUSTER_INLINE ABSL_ATTRIBUTE_ALWAYS_INLINE static inline
 
-// Vectors of 64 bytes whatever the machine has: the compiler splits them.
+// Vectors have 64 bytes on every machine. The compiler splits them if its
+// registers are smaller.
 template <typename T>
 struct VectorOf {
   typedef T Type __attribute__((vector_size(64)));
@@ -28,9 +30,10 @@ template <typename T>
 using Vector = typename VectorOf<T>::Type;
 typedef uint16_t HalfWords __attribute__((vector_size(32)));
 
-// A unit is what is combined at once: kBytes of elements in memory, in one or
-// two vectors of what they are computed in. Vectors go by reference: by value
-// they would need the same features in caller and callee.
+// A Unit is combined in one operation. It is kBytes of elements in memory, and
+// one or two vectors of the type in which they are computed. Vectors are passed
+// by reference: passing them by value requires the same CPU features in caller
+// and callee.
 template <typename T>
 struct Elements {
   using Value = T;
@@ -48,9 +51,10 @@ struct Elements {
 
 // The conversions of common/core/tensor/float16.h, many at a time.
 
-// Elements at even places are the lower halves of words and those at odd places
-// the upper ones, which are floats but for what follows their 16 bits: taking
-// pairs apart and joining them costs less than widening and narrowing would.
+// Elements at even indices are the lower halves of 32-bit words; elements at
+// odd indices are the upper halves, which are floats once the lower 16 bits are
+// cleared. Splitting and joining such pairs is faster than widening and
+// narrowing.
 template <>
 struct Elements<bfloat16> {
   using Value = float;
@@ -64,7 +68,7 @@ struct Elements<bfloat16> {
     to.parts[0] = (Vector<float>)(pairs << 16);
     to.parts[1] = (Vector<float>)(pairs & 0xffff0000u);
   }
-  // Into the upper half; the lower half is ignored.
+  // Rounds into the upper half of each word; the caller ignores the lower half.
   MUSTER_INLINE void Round(const Vector<float>& from, Vector<uint32_t>& to) {
     const Vector<uint32_t> wide = (Vector<uint32_t>)from;
     const Vector<uint32_t> rounded = wide + 0x7fffu + ((wide >> 16) & 1u);
@@ -146,7 +150,8 @@ struct Product {
   }
 };
 
-// a != a holds for NaNs; b's NaN is taken because it is not greater or less.
+// a != a holds for NaNs; a NaN in b is taken because comparisons with it are
+// false.
 struct Minimum {
   template <typename T>
   MUSTER_INLINE void Combine(Vector<T>& a, const Vector<T>& b) {
@@ -197,8 +202,8 @@ MUSTER_INLINE void DivideUnit(int divisor, typename Elements<T>::Unit& unit) {
   }
 }
 
-// kUnits at `byte_offset` of all arrays. The counts are constants where the
-// caller knows them.
+// Reduces kUnits units at `byte_offset` of all arrays. Callers pass constant
+// counts if they can.
 template <typename T, typename Op, int kUnits>
 MUSTER_INLINE void ReduceUnits(const void* const* inputs, int input_count,
                                void* const* outputs, int output_count,
@@ -229,7 +234,7 @@ MUSTER_INLINE void ReduceUnits(const void* const* inputs, int input_count,
   }
 }
 
-// The elements that fill no unit, in copies that do.
+// Reduces the last elements, which do not fill a unit, in padded copies.
 template <typename T, typename Op>
 MUSTER_INLINE void ReduceTail(const Arrays& arrays, int64_t begin) {
   using Unit = typename Elements<T>::Unit;
@@ -257,7 +262,8 @@ MUSTER_INLINE void ReduceTail(const Arrays& arrays, int64_t begin) {
   }
 }
 
-// kInputs and kOutputs are 0 where only `arrays` knows.
+// kInputs and kOutputs are 0 if the count is not a constant; then `arrays`
+// gives it.
 template <typename T, typename Op, int kInputs, int kOutputs>
 MUSTER_INLINE void ReduceAll(const Arrays& arrays) {
   constexpr int kVectors = 4;
@@ -286,7 +292,7 @@ MUSTER_INLINE void ReduceAll(const Arrays& arrays) {
   if (i < arrays.element_count) ReduceTail<T, Op>(arrays, i);
 }
 
-// Gradients are sums: only these are worth the code for each count.
+// Gradients are summed, so only sums get specialized code for frequent counts.
 template <typename T>
 MUSTER_INLINE void SumArrays(const Arrays& arrays) {
   if (arrays.input_count == 2 && arrays.output_count == 2) {

@@ -19,7 +19,7 @@ namespace {
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin,
                              ReduceOp::kMax, ReduceOp::kProd};
 
-// What an element is computed in.
+// The type in which elements of type T are computed.
 template <typename T>
 struct ComputedIn {
   using Type = T;
@@ -85,7 +85,7 @@ T RandomElement(RandomStream& random) {
       return static_cast<T>(V{0});
     case 2:
       return static_cast<T>(-V{0});
-    case 3:  // Subnormal as a float16, and near the edge of it.
+    case 3:  // Subnormal as a float16, or a small normal number.
       return static_cast<T>(static_cast<V>(UnitFloat(bits >> 32) * 0x1p-13f));
     case 4:  // Overflows float16 when a few are added.
       return static_cast<T>(static_cast<V>(UnitFloat(bits >> 32) * 65504.0f));
@@ -101,7 +101,7 @@ bool IsNan(T value) {
   return static_cast<V>(value) != static_cast<V>(value);
 }
 
-// The same bits, but for which NaN it is.
+// Expects the same bits, except that any NaN equals any other.
 template <typename T>
 void ExpectSameBits(const std::vector<T>& actual,
                     const std::vector<T>& expected) {
@@ -192,7 +192,7 @@ TYPED_TEST(ReduceKernelsTest, NothingBesideTheElementsIsWritten) {
   for (const int64_t count : {1, 13, 77}) {
     const auto inputs = this->RandomInputs(2, count);
     std::vector<uint8_t> memory(count * sizeof(T) + 2, 0xab);
-    void* const outputs[] = {memory.data() + 1};  // Unaligned, too.
+    void* const outputs[] = {memory.data() + 1};  // Also unaligned.
     Reduce(ReduceOp::kMax, DTypeOf<T>(), count, this->Pointers(inputs),
            outputs);
     EXPECT_EQ(memory.front(), 0xab);
@@ -221,7 +221,7 @@ TYPED_TEST(ReduceKernelsTest, AccumulateAddsAndDivideEndsAMean) {
 }
 
 TEST(ReduceHalfFloatsTest, SumsAreRoundedOnce) {
-  // In bfloat16 256 + 1 is 256; only a wider sum sees that four ones count.
+  // In bfloat16, 256 + 1 is 256. Only a sum in a wider type gives 260.
   const std::vector<std::vector<bfloat16>> inputs = {
       {bfloat16(256.0f)}, {bfloat16(1.0f)}, {bfloat16(1.0f)},
       {bfloat16(1.0f)},   {bfloat16(1.0f)},

@@ -5,9 +5,10 @@
 
 namespace muster {
 
-// How the values of all ranks become one.
+// How the values of all ranks are combined.
 //
-// Equivalent to: MPI_Op, ncclRedOp_t. tf.distribute.ReduceOp has the first two.
+// Equivalent to: MPI_Op, ncclRedOp_t. tf.distribute.ReduceOp has kSum and
+// kMean.
 enum class ReduceOp {
   kSum,
   // The sum divided by the number of ranks. Integers are divided towards zero.

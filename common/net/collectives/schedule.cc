@@ -17,7 +17,7 @@ void Add(std::vector<Transfer>& transfers, int peer, Range range,
   if (range.begin < range.end) transfers.push_back({peer, range, action});
 }
 
-// Where the elements of each rank end after ReduceScatter().
+// Returns, for each rank, the end of its part after ReduceScatter().
 std::vector<int64_t> PartEnds(int64_t element_count, int size) {
   std::vector<int64_t> ends(size);
   for (int rank = 0; rank < size; ++rank) {
@@ -35,7 +35,8 @@ void AppendDirectReduceScatter(int rank, absl::Span<const int64_t> ends,
   const int size = static_cast<int>(ends.size());
   ScheduleStep& step = schedule.emplace_back();
   for (int distance = 1; distance < size; ++distance) {
-    // The owner of a part adds those after it first, so these send first.
+    // The owner of a part adds the values of the ranks after it in order of
+    // distance, so each rank sends to the nearest owner first.
     const int target = Modulo(rank - distance, size);
     Add(step.sends, target, PartAt(ends, target));
     Add(step.receives, Modulo(rank + distance, size), PartAt(ends, rank),
@@ -79,10 +80,10 @@ void AppendRingAllGather(int rank, absl::Span<const int64_t> ends,
   }
 }
 
-// Ranks beyond the largest power of two stand behind a rank below it: their
-// values are added to its own first, and they get the result last. So ranks 0
-// to 2e-1 pair up, the even one of each pair plays, and the others play for
-// themselves.
+// If the number of ranks exceeds a power of two by e, ranks 0 to 2e-1 form
+// pairs. The odd rank of each pair sends its values to the even rank first and
+// receives the result last. The even ranks of the pairs and all other ranks are
+// the players, which run the algorithm.
 class HalvingDoubling {
  public:
   HalvingDoubling(int rank, int size, int64_t element_count)
@@ -120,7 +121,7 @@ class HalvingDoubling {
 
   void Play() {
     const int player = rank_ < paired_ ? rank_ / 2 : rank_ - paired_ / 2;
-    // What this rank was responsible for before each halving.
+    // The range of which this rank was in charge before each halving.
     std::vector<Range> held;
     Range range = whole_;
     for (int distance = player_count_ / 2; distance > 0; distance /= 2) {
@@ -219,8 +220,8 @@ Schedule AllGatherSchedule(Algorithm algorithm, int rank,
 
 Schedule BroadcastSchedule(int rank, int size, int root,
                            int64_t element_count) {
-  // Ranks count from the root. In each step those that have the values give
-  // them to as many others.
+  // Places count from the root. In each step, every rank that has the values
+  // sends them to one that does not.
   const int place = Modulo(rank - root, size);
   Schedule schedule;
   for (int holders = 1; holders < size; holders *= 2) {

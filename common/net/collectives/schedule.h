@@ -8,9 +8,9 @@
 #include "absl/types/span.h"
 #include "common/net/collectives/communicator.h"
 
-// Which rank sends which elements to whom in which step. Pure functions of rank
-// and size, so that the tests can walk every group up to 64 ranks without a
-// wire.
+// Schedules: which rank sends which elements to which rank in which step. Pure
+// functions, so that tests can run every group of up to 64 ranks without a
+// network.
 //
 // With N ranks and S bytes, each rank:
 //
@@ -20,11 +20,11 @@
 //   ring                2 (N-1)            2 (N-1)/N S
 //   halving-doubling    2 lg N             2 (N-1)/N S   (N a power of two)
 //
-// One-shot moves whole buffers and lets every rank reduce them; direct sends
-// each part to the rank that owns it, and that one sends the sum back; the ring
-// passes parts on from neighbour to neighbour, adding on the first lap;
-// halving-doubling exchanges with partners at doubling distances (Rabenseifner,
-// ICCS 2004; Thakur et al., IJHPCA 2005).
+// One-shot sends whole buffers to all ranks, and every rank reduces them.
+// Direct sends each part to the rank that owns it, which returns the sum. Ring
+// passes parts from neighbour to neighbour and adds in the first round.
+// Halving-doubling exchanges halves with partners at halving, then doubling,
+// distances (Rabenseifner, ICCS 2004; Thakur et al., IJHPCA 2005).
 namespace muster {
 
 enum class Algorithm : uint8_t {
@@ -41,46 +41,47 @@ absl::string_view AlgorithmName(Algorithm algorithm);
 
 struct Transfer {
   enum class Action : uint8_t {
-    kStore,       // The value is complete.
-    kAccumulate,  // It is added to what is there.
-    // The same, and the sum is complete with it.
+    kStore,       // Overwrites the elements: the received values are complete.
+    kAccumulate,  // Reduces the received values into the elements.
+    // As kAccumulate, and completes the reduction.
     kAccumulateLast,
   };
 
   int peer = 0;
   Communicator::Range range;       // Never empty, except in a barrier.
-  Action action = Action::kStore;  // Receives only.
+  Action action = Action::kStore;  // Used in receives only.
 };
 
-// The work of one rank in a step. It sends the values after all earlier
-// steps; what it receives is combined in the order given. A step of one rank
-// pairs with the step of the same number of another.
+// The work of one rank in a step. A rank sends the values that it has after all
+// earlier steps, and combines received values in the order of `receives`. Step
+// i of one rank matches step i of every other rank.
 struct ScheduleStep {
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
 };
 using Schedule = std::vector<ScheduleStep>;
 
-// The all-reduce of `element_count` elements in place; for kDirect, kRing and
+// All-reduces `element_count` elements in place. For kDirect, kRing and
 // kHalvingDoubling.
 Schedule AllReduceSchedule(Algorithm algorithm, int rank, int size,
                            int64_t element_count);
 
-// After it, rank r holds the reduction of its part, as Communicator::PartOf()
-// gives it; for kDirect and kRing.
+// Leaves rank r with the reduction of its part, as Communicator::PartOf()
+// defines it. For kDirect and kRing.
 Schedule ReduceScatterSchedule(Algorithm algorithm, int rank, int size,
                                int64_t element_count);
 
-// `ends` has one entry for each rank: where its elements end in the output, and
-// those of the next rank begin. For kDirect and kRing.
+// `ends` has one entry for each rank: the offset at which its elements end in
+// the output and those of the next rank begin. For kDirect and kRing.
 Schedule AllGatherSchedule(Algorithm algorithm, int rank,
                            absl::Span<const int64_t> ends);
 
 // A binomial tree.
 Schedule BroadcastSchedule(int rank, int size, int root, int64_t element_count);
 
-// Dissemination: after ceil(lg N) steps everybody has heard of everybody
-// (Hensgen, Finkel and Manber, 1988). Transfers are empty.
+// Dissemination: after ceil(lg N) steps each rank has heard, directly or
+// through others, from every rank (Hensgen, Finkel and Manber, 1988). Transfers
+// are empty.
 Schedule BarrierSchedule(int rank, int size);
 
 }  // namespace muster

@@ -17,18 +17,19 @@ namespace {
 
 constexpr int kSizeMax = 64;
 
-// What an element of a rank's buffer is made of: whose values went in, whether
-// any did twice, and whether the sum was said to be complete.
+// The history of one element of a rank's buffer: which ranks contributed,
+// whether any contributed twice, and whether the schedule marked the sum as
+// complete.
 struct Value {
-  uint64_t contributors = 0;  // One bit a rank.
+  uint64_t contributors = 0;  // One bit per rank.
   bool has_duplicates = false;
   bool is_complete = false;
 };
 
 uint64_t BitOf(int rank) { return uint64_t{1} << rank; }
 
-// Walks the schedules of all ranks step by step over symbolic values. Fails the
-// test when a transfer has no counterpart.
+// Runs the schedules of all ranks step by step over symbolic values. Fails the
+// test if a transfer has no counterpart.
 class Walk {
  public:
   Walk(std::vector<Schedule> schedules, int64_t element_count)
@@ -94,7 +95,8 @@ class Walk {
   const std::vector<Schedule> schedules_;
 };
 
-// Every rank's value exactly once, and known to be complete.
+// True if every rank contributed exactly once and the sum is marked as
+// complete.
 bool IsTheSum(const Value& value, int size) {
   const uint64_t everybody = ~uint64_t{0} >> (64 - size);
   return value.contributors == everybody && !value.has_duplicates &&

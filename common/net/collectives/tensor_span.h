@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// Elements in borrowed memory: what collectives read and write.
-// Shapes mean nothing to them.
+// Elements in borrowed memory, which collectives read and write. Collectives
+// ignore shapes.
 struct TensorSpan {
   DType dtype = DType::kInvalid;
   int64_t element_count = 0;

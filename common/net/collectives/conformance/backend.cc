@@ -28,7 +28,7 @@ std::vector<absl::Status> RunRanks(
   std::vector<absl::Status> statuses(group.size());
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < group.size(); ++rank) {
-    // A test may have taken a rank out.
+    // A test may have removed a rank.
     if (group[rank] == nullptr) continue;
     threads.emplace_back([&, rank] { statuses[rank] = run(*group[rank]); });
   }
@@ -53,8 +53,8 @@ absl::StatusOr<RankGroup> MakeRanks(
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // The error of a rank that waited says less than that of the one that did not
-  // come.
+  // The error of a rank that failed early explains more than those of the ranks
+  // that waited for it until their deadline.
   const auto failed = [](const absl::Status& status) { return !status.ok(); };
   const auto failed_early = [](const absl::Status& status) {
     return !status.ok() && !absl::IsDeadlineExceeded(status);

@@ -13,37 +13,38 @@
 #include "absl/types/span.h"
 #include "common/net/collectives/communicator.h"
 
-// The tests that every communicator has to pass. The suite is written once,
-// each backend is registered once, and the test program multiplies them:
+// Registers backends with the tests that every communicator must pass. The test
+// program runs every test of the suite for every registered backend:
 //
 //   cc_test(deps = [":communicator_suite", ...])
 //
 //   const BackendRegistration kMemory({.name = "Memory", .make = MakeMemory});
 namespace muster {
 
-// Longer than a collective of the suites takes.
+// Longer than any collective of the suites takes.
 inline constexpr absl::Duration kCollectiveTimeout = absl::Seconds(60);
 
 using RankGroup = std::vector<std::unique_ptr<Communicator>>;
 
 struct CommunicatorBackend {
-  std::string name;  // As a part of a test's name: letters and digits.
+  std::string name;  // Part of the tests' names: letters and digits.
 
-  // A new group of `size` ranks in this process; each is used by a thread of
-  // its own. kUnavailable skips the tests: what the backend needs is not here.
-  // Any other error fails them.
+  // Makes a new group of `size` ranks in this process. Each rank is used by a
+  // separate thread. kUnavailable skips the tests, because something that the
+  // backend needs is missing on this machine. Any other error fails them.
   std::function<absl::StatusOr<RankGroup>(int size)> make;
 
-  // The largest group to be tried, of those that the suite tries.
+  // The suite skips sizes above this one.
   int size_max = 16;
 
-  // True if a waiting rank hears of a failure of any other one. Otherwise of
-  // those only that it waits for, directly or through others.
+  // True if a waiting rank learns of a failure of any other rank. If false, it
+  // learns only of failures of ranks for which it waits, directly or through
+  // others.
   bool hears_everybody = true;
 
-  // True if errors number all ranks as the group does. Otherwise an error from
-  // within a host may count that host's ranks from 0, and then says which ranks
-  // of the group these are.
+  // True if errors always use the group's rank numbers. If false, an error from
+  // within a host may count that host's ranks from 0. Such an error also lists
+  // which ranks of the group they are.
   bool numbers_ranks_of_group = true;
 
   friend void PrintTo(const CommunicatorBackend& backend, std::ostream* out) {
@@ -58,14 +59,15 @@ class BackendRegistration {
 
 const std::vector<CommunicatorBackend>& RegisteredBackends();
 
-// Calls run(communicator) for every rank at once, each on its own thread; what
-// it returned, by rank.
+// Calls run(communicator) for all ranks concurrently, each on its own thread.
+// Returns the results by rank.
 std::vector<absl::Status> RunRanks(
     const RankGroup& group,
     const std::function<absl::Status(Communicator& communicator)>& run);
 
-// The ways in which a backend whose ranks connect is made in one process: calls
-// make(rank) for every rank at once. The first error, if there is any.
+// Makes a group whose ranks connect to each other, in one process: calls
+// make(rank) for all ranks concurrently. If any fail, returns one of the
+// errors, preferably one other than kDeadlineExceeded.
 absl::StatusOr<RankGroup> MakeRanks(
     int size, const std::function<absl::StatusOr<std::unique_ptr<Communicator>>(
                   int rank)>& make);

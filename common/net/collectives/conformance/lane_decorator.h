@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Passes everything on to another lane.
+// Forwards every call to another lane.
 class LaneDecorator : public Lane {
  public:
   explicit LaneDecorator(std::unique_ptr<Lane> lane) : lane_(std::move(lane)) {}

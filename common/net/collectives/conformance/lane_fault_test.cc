@@ -20,7 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// One frame of a collective goes wrong, each one in turn.
+// Injects a fault into one frame of a collective, for each frame in turn.
 namespace muster {
 namespace {
 
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kGeneration = 5;
 constexpr int kSize = 3;
-// Two segments a part.
+// Two segments per part.
 constexpr int64_t kElementCount = kSize * 300000;
 
 enum class Fault {
@@ -38,11 +38,11 @@ enum class Fault {
   kDrop,
   kDuplicate,
   kDelay,
-  kStale,  // The frame comes twice, first as one of an earlier generation.
+  kStale,  // The frame arrives twice, first with an earlier generation.
 };
 
-// Which frame of one rank the fault is injected into: the n-th of data that it
-// sends or receives, over all its lanes. 0: none.
+// Selects the frame of one rank into which the fault is injected: the n-th data
+// frame that the rank sends or receives, counted over all its lanes. 0: none.
 struct Strike {
   Fault fault;
   int occurrence = 0;
@@ -87,8 +87,8 @@ class FaultyLane final : public LaneDecorator {
   }
 
   absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) override {
-    // A frame comes in as many pieces as it happens to; it counts once. Those
-    // that name waiting ranks do not: their number depends on time.
+    // A frame may arrive in several pieces, but counts once. Frames that list
+    // waiting ranks do not count, because their number depends on timing.
     const bool is_new = !std::exchange(is_receiving_, true) && is_next_data_;
     if (strike_->fault == Fault::kFailReceive && is_new && IsStruck()) {
       Close();
@@ -106,7 +106,8 @@ class FaultyLane final : public LaneDecorator {
     return true;
   }
 
-  // True if the sender is told that the frame was sent.
+  // Injects the fault. Returns true if the sender is told that the frame was
+  // sent.
   absl::StatusOr<bool> Suffer(OutgoingFrame& frame) {
     if (strike_->fault == Fault::kDelay) {
       --refusals_left_;
@@ -135,7 +136,8 @@ class FaultyLane final : public LaneDecorator {
     }
     return LaneDecorator::Send(frame);
   }
-  // There is room for two frames, of which the other end takes one.
+  // Retries until the frame is sent: a lane holds two frames, and the peer
+  // receives one.
   void SendWhole(OutgoingFrame& frame) {
     absl::StatusOr<bool> is_sent = false;
     do {
@@ -156,13 +158,14 @@ class LaneFaultTest
  protected:
   struct Outcome {
     bool has_struck = false;
-    int frame_count = 0;  // Up to the fault, or all.
+    int frame_count = 0;  // Frames counted up to the fault, or all frames.
   };
 
-  // Injects the fault into frame `occurrence` and checks what comes of it.
+  // Injects the fault into frame `occurrence` and checks the outcome.
   //
-  // Only time tells of a frame that was dropped. Where the machine is so slow
-  // that the ranks give up before the fault, they are given more of it.
+  // Ranks detect a dropped frame only by their timeout. If the machine is so
+  // slow that the ranks time out before the fault is injected, the run is
+  // repeated with a longer timeout.
   Outcome Run(int occurrence) {
     absl::Duration timeout = std::get<Fault>(GetParam()) == Fault::kDrop
                                  ? absl::Milliseconds(150)
@@ -172,7 +175,8 @@ class LaneFaultTest
     return *outcome;
   }
 
-  // As above, with so much time for each call; nullopt: it was not enough.
+  // As above, with `timeout` for each call. Returns nullopt if it was too
+  // short.
   std::optional<Outcome> Run(int occurrence, absl::Duration timeout) {
     const auto& [algorithm, fault, over_sockets] = GetParam();
     auto strike = std::make_shared<Strike>(Strike{fault, occurrence});
@@ -211,8 +215,9 @@ class LaneFaultTest
                               StatusIs(absl::StatusCode::kUnavailable),
                               StatusIs(absl::StatusCode::kDeadlineExceeded)));
     }
-    // What the last frame did shows in the next call, and a rank that had its
-    // part of that one already hears of it in the one after.
+    // A fault in the last frame shows in the next call. A rank that finished
+    // its part of that call before learning of the fault fails in the call
+    // after it.
     std::vector<absl::Status> next;
     for (int call = 0; call < 2; ++call) {
       next = RunRanks(group, [&](Communicator& communicator) {
@@ -222,7 +227,8 @@ class LaneFaultTest
     for (int rank = 0; rank < kSize; ++rank) {
       EXPECT_FALSE(next[rank].ok()) << "rank " << rank;
     }
-    // Three calls run into their deadline when nothing else tells of the fault.
+    // All three calls run into their deadlines if nothing else reveals the
+    // fault.
     const absl::Duration limit = fault == Fault::kDrop
                                      ? 3 * timeout + absl::Seconds(10)
                                      : absl::Seconds(20);
@@ -230,7 +236,7 @@ class LaneFaultTest
     return Outcome{strike->has_struck, strike->passed};
   }
 
-  // OK only with the right sum.
+  // If the call succeeds, checks the sum.
   static absl::Status AllReduceOnce(Communicator& communicator,
                                     absl::Duration timeout) {
     Tensor buffer = RankValues(ReduceOp::kSum, DType::kInt32, kElementCount,
@@ -248,7 +254,7 @@ class LaneFaultTest
 
 TEST_P(LaneFaultTest, EveryFrameInTurn) {
   const int frame_count = Run(/*occurrence=*/0).frame_count;
-  // Of two peers, and of parts or steps of more than one segment.
+  // There are two peers, and each part or step has more than one segment.
   ASSERT_GE(frame_count, 4);
   ASSERT_LT(frame_count, 100);
   for (int occurrence = 1; occurrence <= frame_count; ++occurrence) {

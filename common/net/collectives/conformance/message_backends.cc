@@ -15,7 +15,7 @@ namespace {
 
 using Listeners = std::vector<std::unique_ptr<LaneListener>>;
 
-// What one rank does: connects to those below, and accepts those above.
+// Connects one rank: it connects to lower ranks and accepts higher ones.
 absl::Status MeetOthers(int rank, const Listeners& listeners,
                         uint64_t generation,
                         std::vector<std::unique_ptr<Lane>>& lanes) {

@@ -12,12 +12,12 @@
 
 namespace muster {
 
-// Lanes between any two ranks: [rank][peer], null where they are the same.
+// Lanes between all pairs of ranks: [rank][peer], null if both are the same.
 using LaneMesh = std::vector<std::vector<std::unique_ptr<Lane>>>;
 
 enum class RawLaneKind { kTcp, kTls, kUnix };
 
-// Raw lanes of this process, made as tasks make them: with a listener for each
+// Makes raw lanes within this process as tasks do: with a listener for each
 // rank.
 absl::StatusOr<LaneMesh> MakeRawLanes(RawLaneKind kind, int size,
                                       uint64_t generation);
@@ -26,7 +26,7 @@ absl::StatusOr<RankGroup> MakeMessageGroup(
     LaneMesh lanes, uint64_t generation,
     AlgorithmChoice choose = ChooseAlgorithm, std::vector<int> rank_names = {});
 
-// Always `algorithm`.
+// Chooses `algorithm` for every call.
 AlgorithmChoice Always(Algorithm algorithm);
 
 }  // namespace muster

@@ -8,7 +8,8 @@ namespace {
 
 constexpr uint64_t kGeneration = 5;
 
-// Every algorithm over memory, and every wire with the choice that it gets.
+// Tests every algorithm over memory, and every kind of raw lane with the
+// default choice of algorithms.
 CommunicatorBackend InMemory(const char* name, AlgorithmChoice choose) {
   return {name, [choose](int size) {
             return MakeMessageGroup(MakeMemoryLanes(size), kGeneration, choose);

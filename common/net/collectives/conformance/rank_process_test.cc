@@ -1,4 +1,4 @@
-// Real processes, one a rank, of which one is killed or stopped.
+// Runs each rank in a real process and kills or stops one of them.
 #include <signal.h>
 
 #include <memory>

@@ -22,7 +22,7 @@ namespace {
 // Many more calls than the fault needs to occur.
 constexpr int kCallsMax = 100000;
 
-// Sockets between all ranks, by owner and peer; -1 for a rank and itself.
+// Sockets between all ranks, by owner and peer; -1 if both are the same rank.
 using Sockets = std::vector<std::vector<int>>;
 
 Sockets MakeSockets(int size) {
@@ -57,7 +57,8 @@ std::vector<std::unique_ptr<Lane>> LanesOf(const Sockets& sockets, int rank) {
   return lanes;
 }
 
-// What a rank says before it ends. Calls `at_work` after the measured calls.
+// Makes the calls of one rank. Returns its report. Calls `at_work` after the
+// measured calls.
 std::string MakeCalls(const RankProcesses::Call& make_call,
                       absl::Duration expires_after,
                       const std::function<void()>& at_work) {

@@ -15,32 +15,34 @@
 
 namespace muster {
 
-// Real processes, one a rank, of which one is killed or stopped. They are forks
-// of the test, connected by socket lanes, and are killed by the destructor.
+// Runs each rank in a real process, so that a test can kill or stop one of
+// them. The processes are forks of the test and are connected by socket lanes.
+// The destructor kills them.
 class RankProcesses {
  public:
-  // A call in which no rank is stopped or killed ends by itself long before.
+  // A call in which no rank is stopped or killed takes far less time.
   static constexpr absl::Duration kUndisturbedTimeout = absl::Seconds(60);
-  // The calls from which a rank learns how busy the machine is.
+  // The number of calls by which a rank measures how busy the machine is.
   static constexpr int kMeasuredCalls = 3;
 
   struct Options {
     int size = 2;
     int victim = 0;
-    // As ParseFaults(): the faults of the victim.
+    // The faults of the victim, in the syntax of ParseFaults().
     std::string victim_faults = "";
   };
 
-  // One call of a rank, counted from 1. Returns what the rank says before it
-  // ends; nothing if it continues.
+  // Makes one call of a rank, counted from 1. Returns the rank's report, after
+  // which the rank exits, or "" if the rank continues.
   using Call = std::function<std::string(int call, absl::Duration timeout)>;
-  // Makes what a rank uses, in its process, and returns what it does.
+  // Runs in the process of a rank: sets the rank up and returns its Call.
   using Prepare =
       std::function<Call(int rank, std::vector<std::unique_ptr<Lane>> lanes)>;
 
-  // Starts the ranks. Each makes calls until one says something. If
-  // `expires_after` is given, those after kMeasuredCalls expire soon: after an
-  // ample time for a call that is not disturbed, and not before this.
+  // Starts the ranks. Each makes calls until one returns a report. If
+  // `expires_after` is given, calls after the first kMeasuredCalls have a short
+  // timeout: at least `expires_after`, and ample for a call that is not
+  // disturbed.
   RankProcesses(const Options& options, const Prepare& prepare,
                 absl::Duration expires_after = absl::InfiniteDuration());
   ~RankProcesses();
@@ -52,15 +54,15 @@ class RankProcesses {
   bool AwaitVictimAtWork() { return Read(options_.victim, 1) == kAtWork; }
   void SendToVictim(int signal);
 
-  // Expects it of what each other rank has said when it has ended. Gives up
-  // sooner than an undisturbed call expires, so what is read in time was not
-  // said because of that.
+  // Expects that the report of each rank except the victim matches. Stops
+  // waiting before kUndisturbedTimeout is over, so no report that it reads is
+  // due to that timeout.
   void ExpectSurvivorsSay(const testing::Matcher<std::string>& matcher);
 
  private:
   static constexpr char kAtWork[] = ".";
 
-  // Returns up to `count` bytes from `rank`, or all there is before it ends.
+  // Returns up to `count` bytes from `rank`; fewer if its process ends first.
   std::string Read(int rank, size_t count);
 
   const Options options_;

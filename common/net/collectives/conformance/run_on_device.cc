@@ -18,8 +18,9 @@
 namespace muster {
 namespace {
 
-// Does with memory of the device what the suite asks for with its own: copies
-// on a stream, and what DeviceCommunicator starts, ordered by events.
+// Runs each collective of the suite on the device: copies the suite's buffer to
+// the device on a stream, starts the collective of DeviceCommunicator, and
+// copies the result back, ordered by events.
 class OnDevice final : public Communicator {
  public:
   static absl::StatusOr<std::unique_ptr<Communicator>> Make(
@@ -110,7 +111,8 @@ class OnDevice final : public Communicator {
     RETURN_IF_ERROR(
         stream_->Copy(on_device.data, result->data(), buffer.size_bytes()));
     const absl::Status status = communicator_->Await();
-    // Memory goes when the stream no longer uses it, also after an error.
+    // The memory is freed only after the stream has stopped using it, also
+    // after an error.
     RETURN_IF_ERROR(stream_->Drain(absl::InfiniteFuture(), "the suite"));
     RETURN_IF_ERROR(status);
     if (buffer.size_bytes() > 0) {

@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// Returns a communicator for the suite that copies what it is given to the
-// device, and calls the functions of DeviceCommunicator there. Owns what
-// `communicator` borrows.
+// Returns a communicator for the suite that copies its arguments to the device
+// and calls the functions of DeviceCommunicator. `borrowed`, if given, is the
+// communicator that `communicator` borrows; the result owns both.
 absl::StatusOr<std::unique_ptr<Communicator>> RunOnDevice(
     std::unique_ptr<DeviceCommunicator> communicator,
     std::unique_ptr<Communicator> borrowed = nullptr);

@@ -13,7 +13,7 @@ namespace {
 // The value of one element; exact in every dtype.
 int64_t ElementOf(ReduceOp op, int64_t index, int rank) {
   if (op == ReduceOp::kProd) {
-    // At most four ranks of sixteen double it.
+    // At most four of sixteen ranks contribute a factor of 2.
     if ((rank + index) % 4 == 0) return 2;
     return (rank + index) % 3 == 0 ? -1 : 1;
   }

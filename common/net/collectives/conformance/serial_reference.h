@@ -8,26 +8,26 @@
 #include "common/core/tensor/tensor.h"
 #include "common/net/collectives/reduce_op.h"
 
-// The expected results of collectives: values that tell ranks and positions
-// apart, and their reductions, computed one after another.
+// Inputs and expected results of collectives: values that differ by rank and
+// position, and their serially computed reductions.
 namespace muster {
 
-// A vector of `element_count` numbers for `rank`. They are small integers, so
-// that no reduction of up to 16 ranks rounds in any dtype, except the division
-// of a mean.
+// Returns `element_count` numbers for `rank`. They are small integers, so that
+// no reduction of up to 16 ranks rounds in any dtype, except the division of a
+// mean.
 Tensor RankValues(ReduceOp op, DType dtype, int64_t element_count, int rank);
 
-// The reduction of RankValues() of ranks 0 to size-1.
+// Returns the reduction of the RankValues() of ranks 0 to size-1.
 Tensor ReducedValues(ReduceOp op, DType dtype, int64_t element_count, int size);
 
-// Numbers that round when they are added: uniform in [-1, 1), as `dtype`.
+// Returns numbers whose sums round: uniform in [-1, 1), as `dtype`.
 Tensor RoughValues(DType dtype, int64_t element_count, int rank);
 
-// Bytes that differ by rank and position, for what is moved and not reduced.
-// `dtype` may be any number, or bool.
+// Returns values that differ by rank and position, for collectives that move
+// values without reducing them. `dtype` may be any number, or bool.
 Tensor RankPattern(DType dtype, int64_t element_count, int rank);
 
-// All that reductions know.
+// All dtypes and operations that reductions support.
 std::vector<DType> ReducibleDTypes();
 std::vector<ReduceOp> AllReduceOps();
 

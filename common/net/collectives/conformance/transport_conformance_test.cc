@@ -1,5 +1,5 @@
-// Runs the suite over every transport, connected as tasks connect: each rank is
-// a task with a server of its own. All are in this process.
+// Runs the suite over every transport. Ranks connect as tasks do: each rank is
+// a task with its own server. All tasks are in this process.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,7 +29,7 @@
 namespace muster {
 namespace {
 
-// Groups stay small, because each rank has a server with threads of its own.
+// Groups are small because each rank has a server with its own threads.
 constexpr int kSizeMax = 5;
 
 // How the ranks are placed on made-up hosts.
@@ -64,7 +64,7 @@ struct Task {
         transport(identity, Network::Grpc(), SettingsOf(tried, rank)) {
     transport.AddTo(&service);
   }
-  // As tasks end: streams that their peers have closed may finish.
+  // Shuts down as tasks do: streams that their peers have closed may finish.
   ~Task() {
     if (server != nullptr) server->Shutdown(absl::Milliseconds(500));
   }
@@ -117,7 +117,8 @@ absl::StatusOr<RankGroup> MakeGroup(const TransportCase& tried, int size) {
       size, [&](int rank) -> absl::StatusOr<std::unique_ptr<Communicator>> {
         ASSIGN_OR_RETURN(auto communicators, (*tasks)[rank]->transport.Connect(
                                                  endpoints, deadline));
-        // Communicators need the servers of all tasks.
+        // Keeps the tasks alive, because communicators need the servers of all
+        // tasks.
         return std::make_unique<GroupCommunicator>(
             std::move(communicators[0]),
             [tasks](absl::string_view, const CollectiveProgress&,

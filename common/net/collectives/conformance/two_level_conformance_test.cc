@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 constexpr uint64_t kGeneration = 5;
 using Hosts = std::vector<std::vector<int>>;
 
-// Both levels over memory.
+// Makes a group with both levels over memory.
 absl::StatusOr<RankGroup> MakeGroup(const Hosts& hosts) {
   size_t size = 0, local_max = 0;
   bool is_even = true;

@@ -18,7 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// What collectives compute.
+// Tests the results of collectives.
 namespace muster {
 namespace {
 
@@ -41,8 +41,8 @@ class CollectiveSuite
 
   int size() const { return static_cast<int>(group_.size()); }
 
-  // Nothing, one, fewer than ranks, one a rank, few, not divisible, and more
-  // than any one segment, stage or pipeline holds.
+  // None, one, fewer than ranks, one per rank, few, not divisible, and more
+  // than any segment, stage or pipeline holds.
   std::vector<int64_t> ElementCounts(bool with_large) const {
     std::vector<int64_t> counts = {
         0, 1, size() - 1, size(), 37, 1000 + size() / 2, 20011};
@@ -278,7 +278,7 @@ TEST_P(CollectiveSuite, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
           RETURN_IF_ERROR(communicator.AllReduce(ReduceOp::kSum, SpanOf(pack),
                                                  {"pack", kCollectiveTimeout}));
         }
-        // A part of it, and from its middle on.
+        // The second part of the memory only, from its middle.
         std::memcpy(data, values.raw_data(), values.size_bytes());
         return communicator.AllReduce(ReduceOp::kSum,
                                       SpanOf(pack).Part(1001, 3001),
@@ -300,7 +300,8 @@ TEST_P(CollectiveSuite, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
   }
 }
 
-// Ranks run ahead of each other between collectives that do not wait for all.
+// Ranks can run ahead of each other if a collective does not wait for all
+// ranks.
 TEST_P(CollectiveSuite, CollectivesOfAllKindsFollowEachOther) {
   const std::vector<int64_t> counts(size(), 9);
   const auto statuses =

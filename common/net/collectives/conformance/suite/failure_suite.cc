@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// How groups end.
+// Tests how groups report failures.
 namespace muster {
 namespace {
 
@@ -31,7 +31,8 @@ using ::testing::HasSubstr;
 using ::testing::Matcher;
 
 constexpr absl::Duration kShort = absl::Milliseconds(300);
-// Far less than kCollectiveTimeout: a rank that is told does not wait.
+// Far less than kCollectiveTimeout: a rank that receives an error does not
+// wait.
 constexpr absl::Duration kAtOnce = absl::Seconds(20);
 
 class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
@@ -61,7 +62,7 @@ class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
                      timeout);
   }
 
-  // That an error names rank 2: "rank 2 is gone". See
+  // Matches an error that names rank 2: "rank 2 is gone". See
   // CommunicatorBackend::numbers_ranks_of_group.
   static Matcher<const std::string&> SaysOfRank2(const std::string& what) {
     const Matcher<const std::string&> named = HasSubstr("rank 2" + what);
@@ -70,7 +71,8 @@ class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
                               HasSubstr("counted from 0, are ranks 2")));
   }
 
-  // Errors are final, so they come back.
+  // Expects that each failed rank fails again with the same code: errors are
+  // final.
   void ExpectEnded(const std::vector<absl::Status>& statuses) {
     const auto again = RunRanks(group_, [](Communicator& communicator) {
       return communicator.Barrier({"afterwards", kCollectiveTimeout});
@@ -126,7 +128,7 @@ TEST_P(FailureSuite, RanksInDifferentCollectivesAreToldSo) {
 
 TEST_P(FailureSuite, RaggedCountsThatDifferAreRefused) {
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
-    // As many elements in all, distributed differently.
+    // The same total, distributed differently.
     std::vector<int64_t> counts(size(), 100);
     if (communicator.rank() == 1) {
       counts[0] = 101;
@@ -154,8 +156,8 @@ TEST_P(FailureSuite, AnExpiredWaitNamesWhoHasNotArrived) {
             AllOf(SaysOfRank2(" has not arrived"), HasSubstr("all-reduce"),
                   HasSubstr("dense/kernel and 3 more"), HasSubstr("waited "))));
   }
-  // The one that comes too late may find that it has all it needs, but no rank
-  // continues with it.
+  // The late rank may already have received all data of its first call, but the
+  // other ranks do not take part in its second call.
   AllReduce(*group_[2], kShort).IgnoreError();
   EXPECT_FALSE(AllReduce(*group_[2], kShort).ok());
   ExpectEnded(statuses);
@@ -174,8 +176,8 @@ TEST_P(FailureSuite, ProgressNamesWhoHasNotArrived) {
     EXPECT_EQ(progress.name, "dense/kernel and 3 more");
     EXPECT_EQ(progress.sequence, 1u);
     EXPECT_GT(progress.elapsed, absl::ZeroDuration());
-    // Ranks that start late are rightly missing for a while; those of one host
-    // alone, where they reduce first.
+    // Other ranks that start late are also missing for a while. If each host
+    // reduces first, only ranks of the same host can be missing.
     EXPECT_TRUE(AwaitTrue([&] {
       progress = group_[0]->Progress();
       return progress.missing_ranks == std::vector<int>{2};
@@ -211,7 +213,7 @@ TEST_P(FailureSuite, ARankThatIsGoneIsNamed) {
   ExpectEnded(statuses);
 }
 
-// Its own call is not under way yet.
+// Rank 1 has not made its own call yet when it aborts.
 TEST_P(FailureSuite, AnAbortOfOneRankEndsTheCallOfEveryOther) {
   const absl::Time start_time = Clock::Real()->Now();
   std::thread other([&] {
@@ -219,7 +221,7 @@ TEST_P(FailureSuite, AnAbortOfOneRankEndsTheCallOfEveryOther) {
     group_[1]->Abort(absl::InternalError("too late to count"));
   });
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
-    // One is missing for good, so no rank can finish.
+    // Rank 3 never calls, so that no rank can finish.
     if (communicator.rank() == 3 && GetParam().hears_everybody) {
       return absl::OkStatus();
     }
