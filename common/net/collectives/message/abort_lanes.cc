@@ -13,10 +13,11 @@
 namespace muster {
 namespace {
 
-// What is taken from one lane before the others get their turn.
+// Frames received from one lane before the others are served.
 constexpr int kFrameCountMax = 64;
 
-// True if there is nothing more to do on this lane.
+// Makes progress on one lane. Returns true if the lane is finished: the abort
+// is sent, or the lane has failed.
 bool IsFinished(Leaving& leaving, OutgoingFrame& abort) {
   if (leaving.unfinished != nullptr) {
     const absl::StatusOr<bool> is_sent =

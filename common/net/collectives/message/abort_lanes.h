@@ -10,17 +10,17 @@
 
 namespace muster {
 
-// A lane to leave by.
+// A lane over which to send an abort.
 struct Leaving {
   Lane* lane = nullptr;
-  // The frame whose sending was begun; null when there is none.
+  // A frame that is partly sent, or null.
   OutgoingFrame* unfinished = nullptr;
 };
 
-// Sends an abort with `status` over every lane, after the frame that is under
-// way there, and takes meanwhile what comes, since the other end may be stuck
-// in the same way. Gives up after `timeout` on those that do not move. Closes
-// the lanes. `waker` is theirs.
+// Sends an abort with `status` over every lane, after the frame that is partly
+// sent there. Meanwhile receives and discards frames, because the peer may be
+// blocked by its own sends. Gives up after `timeout`. Closes the lanes. `waker`
+// is the waker of all lanes.
 void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
                 uint64_t sequence, const absl::Status& status,
                 absl::Duration timeout, LaneWaker& waker);

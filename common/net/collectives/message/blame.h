@@ -7,32 +7,33 @@
 
 namespace muster {
 
-// The state of another rank, as a rank knows it when its wait in a collective
+// What a rank has learned about another rank when its wait in a collective
 // expires.
 struct PeerState {
   bool is_other = true;  // False for the rank itself.
-  // It is known to have reached the collective.
+  // The peer has reached the collective, as far as this rank has learned.
   bool has_arrived = false;
-  // The collective does not end before something comes from it or goes to it.
+  // This rank still has to receive from or send to the peer in the collective.
   bool is_awaited = false;
-  // It has said that it waits too, or has sent what has to wait for others.
+  // The peer has announced that it waits too, or has sent a frame that must
+  // wait for other ranks.
   bool is_waiting = false;
 };
 
-// The ranks that hold up a collective.
+// The ranks that delay a collective.
 struct Blame {
-  // All ranks have arrived, and `ranks` do not continue; otherwise `ranks` have
-  // not arrived.
+  // True if all ranks have arrived and `ranks` do not continue. False if
+  // `ranks` have not arrived.
   bool have_all_arrived = false;
   std::vector<int> ranks;
-  // Exactly one rank may be the cause. If it is not certain, some of `ranks`
-  // may themselves wait for others, and those others may know more.
+  // True if exactly one rank can be the cause. If false, some of `ranks` may
+  // wait for other ranks themselves, and may identify the cause better.
   bool is_certain = false;
 };
 
-// `peers` has one entry for each rank. In a broadcast the root may have come
-// and gone unseen, so a rank that has not arrived counts only if something is
-// due from it, where there are such ranks.
+// `peers` has one entry for each rank. In a broadcast, a rank may finish
+// without a message to this rank. If this rank still needs some of the ranks
+// that have not arrived, only those are blamed.
 Blame FindBlame(absl::Span<const PeerState> peers, bool is_broadcast);
 
 }  // namespace muster

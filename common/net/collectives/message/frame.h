@@ -12,7 +12,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/reduce_op.h"
 
-// The format of a lane: frames of a header and a payload.
+// The format of the messages on a lane. Each frame is a header and a payload.
 //
 // A header is 64 bytes, integers little-endian:
 //
@@ -25,11 +25,9 @@ namespace muster {
 
 enum class FrameKind : uint8_t {
   kData = 1,
-  // The sender is in this collective and waits for other ranks. Without
-  // payload.
+  // The sender is in this collective and waits for other ranks. No payload.
   kArrived = 2,
-  // The sender has failed; the payload is an encoded status. The last frame of
-  // a lane.
+  // The sender has failed. The payload is an encoded status. No frame follows.
   kAbort = 3,
 };
 
@@ -44,8 +42,9 @@ enum class CollectiveOperation : uint8_t {
 // "all-reduce", ...
 absl::string_view CollectiveOperationName(CollectiveOperation operation);
 
-// The fields that must be equal on all ranks before the payload of one means
-// anything to another. Every data frame carries it.
+// The arguments of a call, which must be equal on all ranks. Every data and
+// arrival frame carries them, so that the receiver can compare them with its
+// own.
 struct CallSignature {
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   ReduceOp reduce_op = ReduceOp::kSum;
@@ -66,7 +65,8 @@ struct FrameHeader {
 
   FrameKind kind = FrameKind::kData;
   uint64_t generation = 0;
-  uint64_t sequence = 0;  // Of the collective: the group's first is 1.
+  uint64_t sequence = 0;  // Sequence number of the collective within the group,
+                          // from 1.
   CallSignature signature;
   uint32_t step = 0;
   uint32_t segment = 0;
@@ -77,11 +77,11 @@ using EncodedFrameHeader = std::array<uint8_t, FrameHeader::kEncodedBytes>;
 
 EncodedFrameHeader EncodeFrameHeader(const FrameHeader& header);
 
-//   kInvalidArgument  these bytes are no header
+//   kInvalidArgument  the bytes are not a valid header
 absl::StatusOr<FrameHeader> DecodeFrameHeader(
     const EncodedFrameHeader& encoded);
 
-// The payload of an abort frame. Decoding trusts nothing and truncates long
+// The payload of an abort frame. Decoding accepts any bytes and truncates long
 // texts.
 inline constexpr size_t kAbortPayloadBytesMax = 4096;
 std::string EncodeAbort(const absl::Status& status);

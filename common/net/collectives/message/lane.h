@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// A lane over TCP is lost when the other end's host acknowledges nothing for
-// this long, unless its owner says otherwise.
+// A TCP lane is lost if the peer's host acknowledges nothing for this long.
+// Owners of lanes may set another timeout.
 inline constexpr absl::Duration kLaneSilenceTimeout = absl::Seconds(30);
 
 // Memory for the rest of a payload.
@@ -23,8 +23,8 @@ class PayloadMemory {
  public:
   virtual ~PayloadMemory() = default;
 
-  // Where the next bytes belong. The caller tells Wrote() how many it has
-  // written there.
+  // Address for the next bytes. After writing some, the caller passes their
+  // number to Wrote().
   virtual uint8_t* next() = 0;
   virtual void Wrote(size_t size_bytes) = 0;
 };
@@ -34,36 +34,36 @@ class PayloadSink {
  public:
   virtual ~PayloadSink() = default;
 
-  // Where the payload may be written to without Take(); null if Take() has to
-  // look at it.
+  // Memory into which the caller may write the payload instead of calling
+  // Take(), or null if the sink must process the bytes in Take().
   virtual PayloadMemory* memory() = 0;
 
-  // The next bytes, in order, split anywhere.
+  // Takes the next bytes, in order. They may be split anywhere.
   virtual void Take(const uint8_t* data, size_t size_bytes) = 0;
 };
 
-// One frame on its way out. Filled by the sender; `sent_bytes` belongs to the
-// lane.
+// A frame that is being sent. The sender fills all fields except `sent_bytes`,
+// which the lane updates.
 struct OutgoingFrame {
   FrameHeader header;
-  const uint8_t* payload = nullptr;  // header.payload_bytes.
-  // Keeps the payload alive. Null: it may be gone after an error, so a lane
-  // that would continue reading it has to copy.
+  const uint8_t* payload = nullptr;  // Has header.payload_bytes bytes.
+  // Keeps the payload alive. If null, the payload may be freed after an error,
+  // so a lane that reads it after Send() must copy it.
   std::shared_ptr<const void> payload_owner;
 
   size_t sent_bytes = 0;
 };
 
-// The way between two ranks: frames arrive in the order in which the other end
-// sent them, none is lost, and none comes twice, or the lane is lost.
+// A connection between two ranks. Frames arrive exactly once and in the order
+// in which the peer sent them; otherwise the lane is lost.
 //
-// Nothing here waits. One thread moves all lanes of a group: it asks each one
-// to continue, and sleeps in poll() on their descriptors and on the waker when
-// none of them could.
+// No function blocks. One thread sends and receives on all lanes of a group. It
+// calls each lane in turn and, if none makes progress, sleeps in poll() on the
+// lanes' descriptors and on the waker.
 //
 // Every error is final and means that the lane is lost:
-//   kUnavailable      the other end is gone, or the wire is broken
-//   kInvalidArgument  what came is no frame
+//   kUnavailable      the peer is gone, or the connection is broken
+//   kInvalidArgument  the received bytes are not a frame
 // Not thread-safe.
 class Lane {
  public:
@@ -72,39 +72,43 @@ class Lane {
   // "raw TCP", "raw Unix socket", "gRPC", "memory".
   virtual std::string transport() const = 0;
 
-  // True if both ends compute on the same processors.
+  // True if both ranks share the processors of one host.
   virtual bool is_same_host() const = 0;
 
-  // A lane without a descriptor calls waker->Wake() whenever it could continue.
-  // Called once, before anything else; `waker` outlives the lane's last use.
+  // A lane without a descriptor calls waker->Wake() whenever it can make
+  // progress. Called once, before any other function. `waker` must outlive the
+  // last use of the lane.
   virtual void SetWaker(LaneWaker* waker) = 0;
 
-  // For poll(); -1 when there is none. Wants to be asked again when readable,
-  // unless a frame is waiting to be taken, and when writable, while Send() of
-  // some frame is not done.
+  // Descriptor for poll(), or -1 if there is none. The caller polls it for
+  // input, unless it has left a received frame on the lane, and for output
+  // while the Send() of a frame is unfinished.
   virtual int fd() const = 0;
 
-  // Continues with sending `frame`; whether the lane has taken it all. Until
-  // then the next call is about the same frame.
+  // Continues sending `frame`. Returns true when the lane has taken all of it;
+  // until then, the next call must pass the same frame.
   virtual absl::StatusOr<bool> Send(OutgoingFrame& frame) = 0;
 
   // True if the lane still reads from payloads that it has taken.
   virtual bool HoldsPayloads() const = 0;
 
-  // The header of the next frame, or null when it has not arrived yet. The same
-  // one until its payload has been received; valid as long.
+  // Returns the header of the next frame, or null if it has not arrived yet.
+  // Returns the same header, which stays valid, until ReceivePayload() has
+  // received its payload.
   virtual absl::StatusOr<const FrameHeader*> NextFrame() = 0;
 
-  // Gives what has arrived of the next frame's payload to `sink`; whether it
-  // was the rest. Then the frame is done with. For a payload of no bytes, too.
+  // Passes the bytes that have arrived of the next frame's payload to `sink`.
+  // Returns true when the payload is complete, which ends the frame. Also
+  // called for an empty payload.
   virtual absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) = 0;
 
-  // poll() says that the other end has closed the lane. When it did so with an
-  // abort, returns the abort's status, even if frames that were not received
-  // stand before it. Otherwise OK.
+  // Looks for an abort from the peer; called when poll() reports that the peer
+  // has closed the lane. Returns the status of the abort, even if frames that
+  // were not received precede it. Returns OK if there is none.
   virtual absl::Status FindAbort() = 0;
 
-  // Lets what was sent go out, and then closes. Does not wait.
+  // Closes the lane after the data that was sent has been transmitted. Does not
+  // wait.
   virtual void Close() = 0;
 };
 

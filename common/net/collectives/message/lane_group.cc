@@ -20,14 +20,14 @@
 namespace muster {
 namespace {
 
-// A wake-up costs tens of microseconds; the other rank is often done sooner.
+// A wake-up takes tens of microseconds. The other rank often finishes sooner.
 constexpr absl::Duration kSpinTime = absl::Microseconds(60);
-// A rank that has waited for longer than this tells the others that it is
-// there.
+// A rank that has waited longer than this announces to its peers that it has
+// arrived.
 constexpr absl::Duration kAnnounceDelayMax = absl::Milliseconds(100);
-// A rank that cannot tell which of several ranks holds up a call leaves the
-// others this much time after the deadline to say that they wait themselves, or
-// to fail the call in the name of the one that does.
+// If several ranks may delay a call, a rank waits this long after the deadline.
+// During this time those ranks can announce that they wait too, or fail the
+// call and name the rank that delays it.
 constexpr absl::Duration kBlameDelay = absl::Seconds(1);
 constexpr absl::Duration kFarewellTimeMax = absl::Milliseconds(200);
 
@@ -100,7 +100,8 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
     End& end = lanes_[peer];
     end.next_send = end.next_receive = 0;
     end.sent_elements = 0;
-    // A rank that is gone takes no part, whether this rank needs it or not.
+    // A collective needs all ranks, so the call fails even if this rank
+    // exchanges nothing with the lost one.
     if (!end.loss.ok()) {
       return Dress(
           absl::StatusCode::kUnavailable,
@@ -263,7 +264,7 @@ absl::StatusOr<bool> LaneGroup::PrepareReceive(int peer,
                                                const FrameHeader& header) {
   End& end = lanes_[peer];
   end.incoming_kind = header.kind;
-  // Something of a group that is no more. It changes nothing.
+  // Discards a frame of another generation.
   if (header.generation != generation_) {
     end.incoming_kind = FrameKind::kArrived;
     end.sink.emplace<DiscardSink>();
@@ -293,7 +294,8 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
   const TransferPlan& plan = *call_->plan;
   const bool is_expected = end.next_receive < plan.receives_from[peer].size();
   if (header.sequence > sequence_) {
-    // It is ahead, which is its right if it has nothing more to send here.
+    // A later sequence number is valid if the peer has nothing left to send in
+    // this collective. The frame stays on the lane.
     if (!is_expected) return false;
     return Dress(absl::StatusCode::kInvalidArgument,
                  absl::StrCat("ranks disagree: rank ", NameOf(peer),
@@ -354,8 +356,8 @@ absl::Status LaneGroup::FinishReceive(int peer) {
   received_ends_[index] += end.incoming_elements;
   if (received_ends_[index] >=
       call_->plan->receives[index].transfer.range.end) {
-    // A transfer without elements is done too, and says so to those that need
-    // it.
+    // The maximum also marks a transfer without elements as done, for the
+    // transfers that need it.
     received_ends_[index] = std::numeric_limits<int64_t>::max();
     ++end.next_receive;
     --receives_left_;
@@ -409,7 +411,7 @@ void LaneGroup::AnnounceWait() {
 absl::Status LaneGroup::Sleep(absl::Time until) {
   RETURN_IF_ERROR(LookForAborts());
   waker_.Arm();
-  // What came before the waker was armed woke no thread.
+  // Frames that arrived before the waker was armed did not wake this thread.
   const absl::StatusOr<bool> has_moved = MoveAll();
   if (!has_moved.ok() || *has_moved) {
     waker_.Disarm();
@@ -422,7 +424,8 @@ absl::Status LaneGroup::Sleep(absl::Time until) {
     entry.fd = -1;
     if (end.lane == nullptr || !end.loss.ok()) continue;
     if (end.is_sending) entry.events |= POLLOUT;
-    // Not read again: what has come since is to wake this rank.
+    // `is_parked` is from the MoveAll() above. A frame that has arrived since
+    // then must wake this rank.
     if (!end.is_parked) entry.events |= POLLIN;
     if (!end.is_half_closed) entry.events |= POLLRDHUP;
     if (entry.events != 0) entry.fd = end.lane->fd();
@@ -459,9 +462,9 @@ bool LaneGroup::IsNeeded(int peer) const {
 absl::Status LaneGroup::HandleLoss(int peer, const absl::Status& status) {
   End& end = lanes_[peer];
   end.loss = status;
-  // It may have said why before it went.
+  // The peer may have sent an abort with the reason before it closed the lane.
   RETURN_IF_ERROR(end.lane->FindAbort());
-  // A rank that has done its part may leave.
+  // A rank that has done its part of this call may leave.
   if (!IsNeeded(peer)) return absl::OkStatus();
   return Dress(
       absl::StatusCode::kUnavailable,
@@ -485,8 +488,8 @@ Blame LaneGroup::WhoHoldsUp() const {
         .has_arrived =
             end.arrived_sequence.load(std::memory_order_relaxed) >= sequence_,
         .is_awaited = IsNeeded(peer),
-        // A frame that waits for another rank's shows that its sender went on,
-        // and hides what that sender said after it.
+        // A parked frame shows that its sender has continued. It also blocks
+        // the lane, so an announcement that follows it has not been read.
         .is_waiting = end.waiting_sequence == sequence_ || end.is_parked,
     };
   }
@@ -576,7 +579,7 @@ CollectiveProgress LaneGroup::Progress() const {
   progress.name = current_.name;
   if (!current_.is_running) return progress;
   progress.elapsed = Now() - current_.start_time;
-  // A rank that has forwarded a broadcast may be gone without a word.
+  // In a broadcast, a rank may finish its part without a message to this rank.
   if (!current_.has_announced ||
       current_.operation == CollectiveOperation::kBroadcast) {
     return progress;

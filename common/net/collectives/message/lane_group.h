@@ -25,30 +25,32 @@
 
 namespace muster {
 
-// A plan, and the memory it is about.
+// A plan and the memory on which it operates.
 struct Transmission {
   const TransferPlan* plan = nullptr;
   CallSignature signature;
   absl::string_view name;
   absl::Duration timeout;
 
-  uint8_t* memory = nullptr;  // Where element 0 of the plan lies.
-  // Keeps `memory` alive; null when it may end after the call.
+  uint8_t* memory = nullptr;  // Address of element 0 of the plan.
+  // Keeps `memory` alive. Null if the memory may be freed after the call.
   std::shared_ptr<const void> memory_owner;
 };
 
-// Moves the lanes of one rank, one call after another, as Communicator
-// promises: errors are final, and the other ranks are told.
+// Sends and receives on the lanes of one rank, one call after another. Errors
+// are final, as Communicator promises, and are sent to the other ranks.
 //
 // Run() is called by one thread at a time; Abort() and Progress() by any.
 class LaneGroup {
  public:
-  // `lanes` has one entry for each rank, null for this one; so have `names`,
-  // what errors call the ranks, or they are called as they count.
+  // `lanes` has one entry for each rank, which is null for this rank. `names`
+  // has the number by which errors name each rank; if it is empty, errors use
+  // the ranks' indices.
   LaneGroup(int rank, uint64_t generation,
             std::vector<std::unique_ptr<Lane>> lanes,
             std::vector<int> names = {});
-  // Tells the others of an abort that they have not been told of.
+  // Sends an abort to the other ranks if Abort() was called and no Run() has
+  // sent it.
   ~LaneGroup();
   LaneGroup(const LaneGroup&) = delete;
   LaneGroup& operator=(const LaneGroup&) = delete;
@@ -58,12 +60,13 @@ class LaneGroup {
   uint64_t generation() const { return generation_; }
   std::string transport() const;
 
-  // Carries out one call and returns when its memory is no longer used, unless
-  // it has an owner and the call failed. Errors as Communicator.
+  // Carries out one call. On return its memory is no longer used, unless the
+  // call failed and the memory has an owner. Errors are those of Communicator.
   absl::Status Run(const Transmission& call);
 
-  // Makes `status`, which is not OK, the end of this group. Returns how it
-  // really ended.
+  // Ends this group with `status`, which is not OK, and sends it to the other
+  // ranks. Returns the group's final status, which is that of Abort() if
+  // Abort() was called.
   absl::Status Fail(absl::Status status);
 
   void Abort(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,21 +76,22 @@ class LaneGroup {
   using Sink = std::variant<std::monostate, DiscardSink, TextSink, StoreSink,
                             AccumulateSink>;
 
-  // One lane, and how far it has come.
+  // One lane and its progress in the current call.
   struct End {
     std::unique_ptr<Lane> lane;  // Null for this rank.
-    // Why it is no more, if it is no more.
+    // The reason for which the lane is lost; OK while it is not.
     absl::Status loss;
-    // The other end sends no more, and has not said why.
+    // The peer has closed its side of the connection.
     bool is_half_closed = false;
-    // The latest collective that the other end is known to have reached.
+    // The latest collective that the peer has reached, as far as its frames
+    // show.
     std::atomic<uint64_t> arrived_sequence{0};
-    // The collective in which the other end has said that it waits, and from
-    // which it has sent nothing since. 0: none.
+    // The collective in which the peer has announced that it waits, if it has
+    // sent no data since. 0: none.
     uint64_t waiting_sequence = 0;
 
-    // The transfer at which this end of the lane is, as an index into the
-    // plan's, and how many of its elements are done.
+    // Index of the current transfer in TransferPlan::sends_to of the peer, and
+    // how many of its elements were sent.
     size_t next_send = 0;
     int64_t sent_elements = 0;
     bool is_sending = false;
@@ -95,47 +99,52 @@ class LaneGroup {
     OutgoingFrame outgoing;
 
     size_t next_receive = 0;
-    // A frame has come that has to wait for others.
+    // A frame has arrived that must wait for frames of other ranks.
     bool is_parked = false;
-    Sink sink;  // Of the frame that is being received.
+    Sink sink;  // Sink of the frame that is being received.
     FrameKind incoming_kind = FrameKind::kData;
     int64_t incoming_elements = 0;
   };
 
-  // The order of these is the order of a call.
+  // In the order in which a call uses them.
   absl::Status Begin(const Transmission& call);
   absl::Status MoveUntilDone();
   bool IsDone() const;
 
-  // Continue with all or one; whether anything moved.
+  // Make progress on all lanes, or on one. Return true if any byte was sent or
+  // received.
   absl::StatusOr<bool> MoveAll();
   absl::StatusOr<bool> MoveSend(int peer);
   absl::StatusOr<bool> MoveReceive(int peer);
 
-  // Makes the next frame to `peer`, if one may go.
+  // Prepares the next frame for `peer`. Returns false if there is none to send
+  // now.
   bool PrepareSend(int peer);
   void FinishSend(End& end);
-  // Looks at a frame from `peer` and makes a sink for it; false to leave it
-  // lying for now.
+  // Checks a frame from `peer` and makes a sink for it. Returns false if the
+  // frame must stay on the lane for now.
   absl::StatusOr<bool> PrepareReceive(int peer, const FrameHeader& header);
   absl::StatusOr<bool> PrepareData(int peer, const FrameHeader& header);
   absl::Status FinishReceive(int peer);
   bool IsReady(const std::vector<TransferPlan::Need>& needs, int64_t end) const;
   absl::Status CheckSignature(int peer, const FrameHeader& header) const;
 
-  // Nothing moved: spins, and then sleeps until something might.
+  // Called after MoveAll() without progress. Returns at once to let the caller
+  // spin, or sleeps until progress is possible.
   absl::Status Idle(absl::Time idle_since);
   absl::Status Sleep(absl::Time until);
   absl::Status LookForAborts();
   void AnnounceWait();
 
-  // `status` is how `peer`'s lane ended. Not OK when this call needs it.
+  // Records `status` as the end of `peer`'s lane. Returns an error if the peer
+  // sent an abort or the current call needs the lane.
   absl::Status HandleLoss(int peer, const absl::Status& status);
   bool IsNeeded(int peer) const;
-  // Not OK once the deadline has passed and the ranks that caused it are known.
+  // Returns an error once the deadline has passed and the ranks that caused it
+  // are known, or kBlameDelay later.
   absl::Status CheckDeadline(absl::Time now) const;
   Blame WhoHoldsUp() const;
-  // Says which call it was, on which rank.
+  // Makes an error whose message names the call and this rank.
   absl::Status Dress(absl::StatusCode code, absl::string_view what) const;
   std::string FailureText(absl::string_view what) const;
   int NameOf(int peer) const { return names_.empty() ? peer : names_[peer]; }
@@ -151,27 +160,28 @@ class LaneGroup {
   std::vector<End> lanes_;
   const bool is_oversubscribed_;
 
-  // Of the call under way. Used by the calling thread only.
+  // State of the current call. Used by the calling thread only.
   const Transmission* call_ = nullptr;
   uint64_t sequence_ = 0;
   absl::Time start_time_;
   absl::Time deadline_;
-  // When to tell the others that this rank waits. Put off by every frame of
-  // data, and infinite once they have been told.
+  // When to announce to the other ranks that this rank waits. Every data frame
+  // postpones it. Infinite after the announcement.
   absl::Time announce_time_;
   absl::Duration announce_delay_;
   size_t sends_left_ = 0;
   size_t receives_left_ = 0;
-  // Up to where the values of each receive have come.
+  // For each receive, the index after the last element that has arrived; the
+  // maximum once the receive is complete.
   std::vector<int64_t> received_ends_;
   std::vector<pollfd> poll_fds_;
-  // How this group ended.
+  // The error that ended this group; OK until then.
   absl::Status end_status_;
 
   std::atomic<bool> is_aborted_{false};
   mutable absl::Mutex mutex_;
   absl::Status abort_status_ ABSL_GUARDED_BY(mutex_);
-  // The content of Progress(), except for the ranks.
+  // The content of Progress(), except for the missing ranks.
   struct Current {
     bool is_running = false;
     bool has_announced = false;

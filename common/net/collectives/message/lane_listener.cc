@@ -44,8 +44,9 @@ constexpr MetricInfo kRefused = {
     "muster_lane_connections_refused_total",
     "Connections to raw sockets that did not come from the expected ranks."};
 
-// What a rank says first; all ranks run on machines of one byte order, since
-// their tensors cross as they lie in memory.
+// The first message from a connecting rank. Fields are in native byte order.
+// All machines of a group have the same byte order, because tensors are also
+// sent as they are in memory.
 struct SocketHello {
   char magic[4] = {'M', 'S', 'H', '1'};
   int32_t rank = 0;
@@ -54,7 +55,7 @@ struct SocketHello {
 };
 static_assert(sizeof(SocketHello) == 48);
 
-// What it is answered, with the listener's generation.
+// The listener's answer to a hello.
 struct Answer {
   enum Verdict : uint64_t {
     kWelcome,
@@ -74,7 +75,8 @@ struct SocketAddress {
   }
 };
 
-// `name` without the "@" that stands for the zero byte of an abstract address.
+// `name` does not include the "@", which stands for the zero byte of an
+// abstract address.
 SocketAddress AbstractAddress(absl::string_view name) {
   SocketAddress address;
   auto& unix_address = reinterpret_cast<sockaddr_un&>(address.storage);
@@ -136,7 +138,7 @@ std::string HostString(const SocketAddress& address) {
 }
 
 std::string HostAndPortString(const SocketAddress& address) {
-  // The port is at the same place in both.
+  // The port has the same offset in IPv4 and IPv6 addresses.
   const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address.storage);
   return absl::StrCat(HostString(address), ":", ntohs(ipv4.sin_port));
 }
@@ -151,7 +153,7 @@ int PollTimeout(absl::Time deadline) {
 
 bool HasPassed(absl::Time deadline) { return Clock::Real()->Now() >= deadline; }
 
-// Waits for `events` or the deadline.
+// Waits for `events`. Returns false if the deadline passes first.
 bool WaitFor(int fd, short events, absl::Time deadline) {
   pollfd entry = {fd, events, 0};
   while (poll(&entry, 1, PollTimeout(deadline)) <= 0) {
@@ -221,7 +223,7 @@ std::unique_ptr<SocketStream> MakeStream(FileDescriptor socket,
   return MakeTlsStream(fd, {.role = role, .key = std::string(token)});
 }
 
-// Refusals of all listeners of this process.
+// Counts and logs a refusal by any listener of this process.
 void NoteRefusal(absl::string_view peer, absl::string_view why) {
   static Counter* const refused = GetCounter(kRefused);
   static auto* const log = new BoundedLog;
@@ -229,7 +231,7 @@ void NoteRefusal(absl::string_view peer, absl::string_view why) {
   log->Write(absl::StrCat("refused a raw socket of ", peer, ": ", why));
 }
 
-// The ranks that connect, as they come.
+// Accepts connections until all expected ranks have connected.
 class Acceptance {
  public:
   Acceptance(int listening_fd, const LaneListener& listener,
@@ -257,7 +259,7 @@ class Acceptance {
       }
       entries.push_back({listening_fd_, POLLIN, 0});
       poll(entries.data(), entries.size(), PollTimeout(wake_time));
-      // From the back, because those that are decided are removed.
+      // From the back, because the loop removes connections that are decided.
       for (size_t i = undecided_.size(); i-- > 0;) {
         if (entries[i].revents != 0) {
           Advance(i);
@@ -292,7 +294,8 @@ class Acceptance {
     }
   }
 
-  // Refuses what exceeds a limit before anything is allocated for it.
+  // Refuses a connection that exceeds a limit before allocating anything for
+  // it.
   void Add(FileDescriptor socket, std::string peer) {
     if (IsUnixAddress(listener_.address()) && !IsOfThisUser(socket.get())) {
       return NoteRefusal(peer, "its process is of another user");
@@ -304,7 +307,8 @@ class Acceptance {
         LaneListener::kUndecidedCountOfAddressMax) {
       return NoteRefusal(peer, "it has too many connections without a rank");
     }
-    // Silent connections do not take the place of ranks.
+    // Drops the oldest silent connection, so that such connections do not keep
+    // ranks out.
     if (undecided_.size() >= LaneListener::kUndecidedCountMax) {
       Refuse(0, "others have connected since, and it has said nothing");
     }
@@ -329,7 +333,7 @@ class Acceptance {
     undecided_.erase(undecided_.begin() + index);
   }
 
-  // Returns whether all of it has come.
+  // Returns true if the whole hello has arrived.
   static absl::StatusOr<bool> ReadHello(Undecided& one) {
     if (!one.is_connected) {
       ASSIGN_OR_RETURN(one.is_connected, one.stream->Handshake());
@@ -344,8 +348,8 @@ class Acceptance {
     return one.read_bytes == sizeof(SocketHello);
   }
 
-  // Answers, and makes lanes of connections from expected ranks. The error
-  // names others.
+  // Answers a hello. Makes a lane if the rank is expected. Otherwise returns an
+  // error that says why the connection is refused.
   absl::Status Decide(Undecided& one) {
     const SocketHello& hello = one.hello;
     if (std::memcmp(hello.magic, SocketHello().magic, sizeof(hello.magic)) !=
@@ -368,7 +372,8 @@ class Acceptance {
       status = absl::FailedPreconditionError(
           absl::StrCat("rank ", hello.rank, " is not expected"));
     }
-    // It fits into the empty buffer of a new socket, or the socket is broken.
+    // The answer fits into the empty send buffer of a new socket. If it does
+    // not, the socket is broken.
     const absl::StatusOr<size_t> sent =
         one.stream->Write({{&answer, sizeof(answer)}});
     RETURN_IF_ERROR(status);
@@ -397,7 +402,7 @@ absl::StatusOr<FileDescriptor> ListenAt(const SocketAddress& address) {
                                  SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
                                  0));
   if (!socket.is_open()) return SystemError("no socket", errno);
-  // A port whose last connections are not forgotten yet can be used again.
+  // Allows to reuse a port whose last connections are still in TIME_WAIT.
   const int on = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(socket.get(), address.generic(), address.size_bytes) != 0) {

@@ -12,29 +12,30 @@
 #include "absl/types/span.h"
 #include "common/net/collectives/message/lane.h"
 
-// How two ranks connect a raw socket. One listens, and tells the other its
-// address and its token over a connection that is trusted already; the other
-// connects and shows that it has the token. Others are refused, which is
-// counted (muster_lane_connections_refused_total) and logged at a bounded rate.
+// Connects raw sockets between ranks. One rank listens and sends its address
+// and token to the other rank over a connection that is already trusted. The
+// other rank connects and sends the token. All other connections are refused;
+// refusals are counted (muster_lane_connections_refused_total) and logged at a
+// bounded rate.
 //
 // Deadlines are of Clock::Real().
 namespace muster {
 
 struct LaneListenerOptions {
-  // 0: a free port.
+  // 0: any free port.
   int port = 0;
-  // The lanes speak TLS 1.3, with the token as their key (tls_stream.h).
+  // If true, lanes use TLS 1.3 with the token as their key (tls_stream.h).
   bool encrypts = false;
-  // Of the lanes that are accepted; see MakeSocketLane().
+  // For accepted lanes; see MakeSocketLane().
   absl::Duration silence_timeout = kLaneSilenceTimeout;
 };
 
 // Accepts raw lanes. Not thread-safe.
 class LaneListener {
  public:
-  // A peer that has not named itself after this long is refused.
+  // A peer whose hello has not arrived within this time is refused.
   static constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
-  // Connections of one address, and of all, that have not named themselves.
+  // Limits of the connections without a hello, from one address and in total.
   static constexpr int kUndecidedCountOfAddressMax = 128;
   static constexpr int kUndecidedCountMax = 1024;
 
@@ -44,8 +45,8 @@ class LaneListener {
   static absl::StatusOr<std::unique_ptr<LaneListener>> ListenTcp(
       absl::string_view host, const LaneListenerOptions& options = {});
 
-  // Listens on an abstract Unix socket: for ranks of one host and one network
-  // namespace, and of processes of one user.
+  // Listens on an abstract Unix socket, for ranks on the same host, in the same
+  // network namespace and of the same user.
   static absl::StatusOr<std::unique_ptr<LaneListener>> ListenUnix();
 
   ~LaneListener();
@@ -55,13 +56,13 @@ class LaneListener {
   // "tcp:10.0.0.7:40123", "tls:[::1]:40123" or "unix:@muster-lane-3f0c...".
   // The argument of ConnectLane().
   const std::string& address() const { return address_; }
-  // 32 hexadecimal digits: 128 bits of OpenSSL's generator.
+  // 32 hexadecimal digits: 128 bits from OpenSSL's random generator.
   const std::string& token() const { return token_; }
 
-  // Waits until each of `ranks` has connected for `generation`. A process that
-  // shows another token, generation or rank is refused and told so.
-  // ConnectLane() returns only when it has been accepted, so every rank first
-  // connects to the lower ones and then accepts the higher ones.
+  // Waits until each of `ranks` has connected for `generation`. A process with
+  // another token, generation or rank is refused and receives the reason.
+  // ConnectLane() returns only after it has been accepted, so every rank must
+  // first connect to the lower ranks and then accept the higher ranks.
   //   kDeadlineExceeded  names the ranks that have not connected
   absl::StatusOr<std::map<int, std::unique_ptr<Lane>>> Accept(
       absl::Span<const int> ranks, uint64_t generation, absl::Time deadline);

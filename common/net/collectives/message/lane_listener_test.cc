@@ -54,7 +54,7 @@ class LaneListenerTest : public testing::TestWithParam<const char*> {
   std::unique_ptr<LaneListener> listener_;
 };
 
-// Sends `text` as an abort, the one frame that carries text.
+// Sends `text` in an abort, the only kind of frame that carries text.
 void SendText(Lane& lane, const std::string& text) {
   OutgoingFrame frame;
   frame.header.kind = FrameKind::kAbort;
@@ -178,7 +178,7 @@ int ConnectToPort(int port) {
   return fd;
 }
 
-// Forwards one connection to a port, and keeps all that crosses it.
+// Forwards one connection to a port and records all its bytes.
 class WireTap {
  public:
   explicit WireTap(int target_port)
@@ -195,7 +195,7 @@ class WireTap {
     thread_ = std::thread([=, this] { Run(target_port); });
   }
   int port() const { return port_; }
-  // What has crossed the wire, when both ends have closed it.
+  // Waits until both ends have closed the connection. Returns its bytes.
   const std::string& Recording() {
     thread_.join();
     return recording_;
@@ -233,7 +233,8 @@ class WireTap {
   std::thread thread_;
 };
 
-// Sends a text over a lane, and returns what crosses the wire.
+// Sends `text` in both directions over a lane and returns the bytes on the
+// wire.
 std::string RecordText(const LaneListenerOptions& options,
                        const std::string& text) {
   auto listener = LaneListener::ListenTcp("127.0.0.1", options);
@@ -321,7 +322,8 @@ TEST(LaneLimitsTest, StrangersThatSayNothingDoNotKeepRanksOut) {
   }
   absl::Status status;
   std::thread rank_1([&] {
-    // The places of this address are taken until those connections end.
+    // This address has no free connection until the silent connections are
+    // closed.
     EXPECT_THAT(
         ConnectLane(listener->address(), listener->token(), 1, 7, In(kLong)),
         StatusIs(absl::StatusCode::kUnavailable));

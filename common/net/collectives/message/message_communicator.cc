@@ -21,11 +21,11 @@
 namespace muster {
 namespace {
 
-// Plans of the calls that a training step repeats.
+// Plans are cached because a training step repeats the same calls.
 constexpr size_t kCachedPlanCountMax = 64;
 
-// Segments are small enough to lie in a cache while they are reduced and passed
-// on, and large enough for their headers not to matter.
+// Segments are small enough to stay in a cache while they are reduced and
+// forwarded, and large enough to make the cost of their headers negligible.
 constexpr size_t kSegmentBytesMax = size_t{1} << 20;
 
 int64_t SegmentElements(DType dtype) {
@@ -76,8 +76,8 @@ class MessageCommunicator final : public Communicator {
     TransferPlan plan;
   };
 
-  // The plan of the call that `signature` describes, made by `make` if it is
-  // not known yet. Valid until the next call.
+  // Returns the plan of the call that `signature` describes, which `make` makes
+  // if it is not cached. Valid until the next call.
   template <typename Make>
   const TransferPlan& PlanOf(const CallSignature& signature, Make make);
 
@@ -85,13 +85,14 @@ class MessageCommunicator final : public Communicator {
                    const CollectiveCall& call, void* memory);
   absl::Status AllReduceAtOnce(const CallSignature& signature,
                                TensorSpan buffer, const CollectiveCall& call);
-  // What keeps `memory` alive, if that was allocated here.
+  // Returns the owner of `memory` if this communicator allocated it, else null.
   std::shared_ptr<const void> OwnerOf(const void* memory);
 
   const AlgorithmChoice choose_;
   std::vector<std::weak_ptr<Buffer>> allocated_;
-  std::list<CachedPlan> plans_;  // The one used last first.
-  // The values of all ranks, where a rank reduces them by itself.
+  std::list<CachedPlan> plans_;  // Most recently used first.
+  // The values of all ranks in a one-shot all-reduce, which each rank reduces
+  // by itself.
   std::shared_ptr<Buffer> stage_;
   LaneGroup lanes_;
 };

@@ -18,23 +18,25 @@ namespace muster {
 struct MessageGroup {
   int rank = 0;
   uint64_t generation = 0;
-  // One for each rank of the group; null for this one.
+  // One for each rank of the group; null for this rank.
   std::vector<std::unique_ptr<Lane>> lanes;
-  // The names of ranks in errors, where this group is a part of a larger one.
-  // Empty: as it counts here.
+  // The numbers by which errors name the ranks, if this group is part of a
+  // larger group. Empty: errors use this group's rank numbers.
   std::vector<int> rank_names;
 };
 
-// The thread that calls a collective moves all its lanes: it sends and receives
-// as the wires allow, reduces what has arrived while more is under way, and
-// sleeps only when no lane can continue. There is no other thread.
+// The thread that calls a collective does all the work; there is no other
+// thread. It sends and receives on all lanes without blocking, reduces values
+// that have arrived while more are in transit, and sleeps only if no lane can
+// make progress.
 //
-// A rank that fails tells the others why, so that all end with the first cause.
+// A rank that fails sends the reason to the other ranks, so that all ranks
+// report the first cause.
 //
-//   kInvalidArgument  the lanes are not those of such a group
+//   kInvalidArgument  `lanes` or `rank_names` do not fit the group
 //
-// `choose` says how to all-reduce so many bytes between so many ranks; every
-// rank of a group has the same.
+// `choose` returns the algorithm of an all-reduce of `size_bytes` between
+// `size` ranks. Every rank of a group passes the same function.
 using AlgorithmChoice = std::function<Algorithm(int size, size_t size_bytes)>;
 Algorithm ChooseAlgorithm(int size, size_t size_bytes);
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(

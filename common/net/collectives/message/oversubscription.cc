@@ -12,8 +12,8 @@ bool IsOversubscribed(const std::vector<std::unique_ptr<Lane>>& lanes) {
     if (lane->fd() < 0) return true;
     if (lane->is_same_host()) ++rank_count;
   }
-  // A rank that is bound to one processor has it for itself: the others are
-  // bound elsewhere.
+  // If this rank is bound to one processor, the other ranks are bound to other
+  // processors, so all processors of the machine count.
   cpu_set_t processors;
   if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return true;
   const int own_count = CPU_COUNT(&processors);

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// True if a rank with these lanes, null for itself, takes the processor from
-// those whom it waits for when it spins: from other ranks, or from the threads
-// that move a lane without a descriptor.
+// Returns true if a rank with these lanes (null for itself) must not spin,
+// because spinning takes the processor from the ranks for which it waits, or
+// from the threads that serve a lane without a descriptor.
 bool IsOversubscribed(const std::vector<std::unique_ptr<Lane>>& lanes);
 
 }  // namespace muster

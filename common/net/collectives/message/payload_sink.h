@@ -9,17 +9,17 @@
 #include "common/net/collectives/message/lane.h"
 #include "common/net/collectives/reduce_op.h"
 
-// Where payloads end up.
+// The destinations of payloads.
 namespace muster {
 
-// Lets the payload go.
+// Discards the payload.
 class DiscardSink final : public PayloadSink {
  public:
   PayloadMemory* memory() override { return nullptr; }
   void Take(const uint8_t*, size_t) override {}
 };
 
-// Keeps a small payload.
+// Stores a small payload as text.
 class TextSink final : public PayloadSink {
  public:
   PayloadMemory* memory() override { return nullptr; }
@@ -46,11 +46,10 @@ class StoreSink final : public PayloadSink, public PayloadMemory {
   uint8_t* destination_;
 };
 
-// Accumulates the payload, elements of `dtype`, into memory, as much of it as
-// has arrived.
+// Accumulates the payload, elements of `dtype`, into memory as it arrives.
 class AccumulateSink final : public PayloadSink {
  public:
-  // `divisor`: what each element is divided by when it has been accumulated.
+  // Divides each element by `divisor` after accumulating it.
   AccumulateSink(ReduceOp op, DType dtype, int divisor, uint8_t* destination)
       : op_(op),
         dtype_(dtype),
@@ -69,7 +68,7 @@ class AccumulateSink final : public PayloadSink {
   const int divisor_;
   const size_t element_bytes_;
   uint8_t* destination_;
-  // The beginning of an element that was split.
+  // The first bytes of an element whose remaining bytes have not arrived.
   uint8_t carried_[8];
   size_t carried_bytes_ = 0;
 };

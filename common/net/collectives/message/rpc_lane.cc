@@ -27,27 +27,27 @@
 namespace muster {
 namespace {
 
-// A message is a note of one of these kinds; a frame is its header, with the
-// payload as a tensor beside it.
+// A message on the stream is a note of one of these kinds. The note of a frame
+// contains its header; the payload is a tensor of the same message.
 enum class Note : char {
-  kHello = 'H',    // rank, generation: opens the lane.
-  kWelcome = 'W',  // The answer, with a random number.
-  kConfirm = 'O',  // That number: the opener has received the answer.
-  kCredit = 'C',   // So many bytes have been taken.
+  kHello = 'H',    // Opens the lane: generation and rank.
+  kWelcome = 'W',  // Answers a hello with a random number.
+  kConfirm = 'O',  // Returns that number: the opener has received the answer.
+  kCredit = 'C',   // The number of bytes that the receiver has taken.
   kFrame = 'F',
 };
 
-// What may be under way or lie unread at the other end. Enough for several
-// segments, so that the wire does not run dry while one is reduced.
+// The bytes that may be in transit or unread at the peer. The window holds
+// several segments, so that data keeps arriving while a segment is reduced.
 constexpr int64_t kWindowBytes = int64_t{16} << 20;
-// Credit goes back in larger pieces than it is used up.
+// Credit is returned in larger pieces than it is used, which saves messages.
 constexpr int64_t kCreditBytesMin = kWindowBytes / 8;
 constexpr int64_t kFrameCostBytes = 4096;
-// Lanes that were opened and not accepted.
+// Limit of the lanes that were opened and not yet accepted.
 constexpr size_t kWaitingLaneCountMax = 4096;
 
-// What a frame takes of the window; headers count, so that many small ones do
-// not pile up either.
+// The part of the window that a frame takes. Headers count, so that many small
+// frames cannot accumulate either.
 int64_t CostOf(const FrameHeader& header) {
   return kFrameCostBytes + static_cast<int64_t>(header.payload_bytes);
 }
@@ -76,7 +76,7 @@ struct ReceivedFrame {
   ReceivedTensor payload;
 };
 
-// What the lane and the observer of its stream share.
+// State shared by a lane and the observer of its stream.
 class RpcLaneState : public std::enable_shared_from_this<RpcLaneState> {
  public:
   void SetStream(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -88,15 +88,16 @@ class RpcLaneState : public std::enable_shared_from_this<RpcLaneState> {
     waker_ = waker;
   }
 
-  // What the stream brings.
+  // Handles a message from the stream.
   void OnNote(ReceivedMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The other end sends no more; OK where it just left.
+  // The peer sends nothing more. `status` is OK if it has left the group
+  // normally.
   void OnEnd(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Status Send(const Message& message) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<bool> SendFrame(OutgoingFrame& frame)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next frame, if one has come.
+  // Returns the next frame, if one has arrived.
   absl::StatusOr<std::optional<ReceivedFrame>> TakeFrame()
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveCredit(const FrameHeader& header) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -106,8 +107,8 @@ class RpcLaneState : public std::enable_shared_from_this<RpcLaneState> {
   }
   bool HoldsPayloads() const { return held_payload_count_.load() > 0; }
 
-  // Waits until the other end has answered, or the stream has ended. Returns
-  // the number of the answer.
+  // Waits until the peer has answered or the stream has ended. Returns the
+  // number in the answer.
   absl::StatusOr<uint64_t> AwaitWelcome(absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -134,8 +135,8 @@ class RpcLaneState : public std::enable_shared_from_this<RpcLaneState> {
   int64_t window_left_bytes_ ABSL_GUARDED_BY(mutex_) = kWindowBytes;
   int64_t credit_owed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<uint64_t> welcome_number_ ABSL_GUARDED_BY(mutex_);
-  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;  // By this end.
-  // Why nothing more comes; OK while something may.
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;  // Closed by this end.
+  // Why no more frames arrive; OK while some may.
   absl::Status end_status_ ABSL_GUARDED_BY(mutex_);
   absl::Status abort_status_ ABSL_GUARDED_BY(mutex_);
 };
@@ -192,7 +193,7 @@ void RpcLaneState::OnEnd(const absl::Status& status) {
   if (status.ok()) {
     End(absl::UnavailableError("it has left the group"));
   } else if (welcome_number_.has_value()) {
-    // A lane that was open is lost, whatever the reason.
+    // An open lane is lost, whatever the reason, so the code is kUnavailable.
     End(absl::UnavailableError(status.message()));
   } else {
     End(status);
@@ -217,7 +218,8 @@ Tensor RpcLaneState::PayloadOf(const OutgoingFrame& frame) {
     return Tensor::FromSpan<uint8_t>(shape, {frame.payload, size_bytes});
   }
   held_payload_count_.fetch_add(1);
-  // The transport lets go when it likes, perhaps after the lane.
+  // The transport may release the payload later than the lane is destroyed, so
+  // the closure keeps the payload and this state alive.
   return Tensor(
       DType::kUint8, shape,
       Buffer::Wrap(const_cast<uint8_t*>(frame.payload), size_bytes,
@@ -233,13 +235,14 @@ void RpcLaneState::ReleasePayload() {
 }
 
 absl::StatusOr<bool> RpcLaneState::SendFrame(OutgoingFrame& frame) {
-  // An abort goes out whatever else is waiting.
+  // Only data frames count against the window: an abort is sent even if the
+  // window is full.
   const int64_t cost_bytes = CostOf(frame.header);
   {
     absl::MutexLock lock(&mutex_);
     if (!end_status_.ok()) return end_status_;
     if (frame.header.kind == FrameKind::kData) {
-      // One frame may always be under way, however large.
+      // One frame of any size may always be in transit.
       if (window_left_bytes_ < kWindowBytes &&
           window_left_bytes_ < cost_bytes) {
         return false;
@@ -276,7 +279,7 @@ void RpcLaneState::GiveCredit(const FrameHeader& header) {
     if (credit_owed_bytes_ < kCreditBytesMin) return;
     credit_bytes = std::exchange(credit_owed_bytes_, 0);
   }
-  // A stream that has ended says so to its next reader.
+  // If the stream has ended, the next read reports it.
   Send({MakeNote(Note::kCredit, &credit_bytes, sizeof(credit_bytes)), {}})
       .IgnoreError();
 }
@@ -360,7 +363,7 @@ class RpcLane final : public Lane {
   std::optional<ReceivedFrame> next_;
 };
 
-// The end that opened the lane.
+// Observes the stream of the rank that opened the lane.
 class OpenerObserver final : public StreamObserver {
  public:
   explicit OpenerObserver(std::shared_ptr<RpcLaneState> state)
@@ -376,7 +379,7 @@ class OpenerObserver final : public StreamObserver {
 
 }  // namespace
 
-// The lanes that wait to be accepted.
+// The lanes that were opened and not yet accepted.
 class RpcLaneAcceptor::State {
  public:
   void StartGeneration(uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -392,7 +395,8 @@ class RpcLaneAcceptor::State {
     for (const auto& lane : late) lane->Close();
   }
 
-  // True if a lane of this generation can still be added.
+  // Returns OK if a lane of this generation can still be added, else
+  // kFailedPrecondition.
   absl::Status Check(uint64_t generation) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return CheckLocked(generation);
@@ -445,16 +449,17 @@ class RpcLaneAcceptor::State {
 
   mutable absl::Mutex mutex_;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By generation and rank.
+  // Keyed by generation and rank.
   std::map<std::pair<uint64_t, int64_t>, std::shared_ptr<RpcLaneState>> waiting_
       ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
 
-// The end that takes the lane. A network may deliver the opening of a lane more
-// than once. Only the stream whose opener has received the answer is a lane: a
-// copy does not know the number that was sent to it.
+// Observes the stream of the rank that accepts the lane. A network may deliver
+// the opening of a lane more than once. Only a stream whose opener has received
+// the answer becomes a lane: the sender of a copy cannot confirm the number
+// that was sent to the copy.
 class AcceptorObserver final : public StreamObserver {
  public:
   AcceptorObserver(std::shared_ptr<RpcLaneAcceptor::State> acceptor,
@@ -473,7 +478,7 @@ class AcceptorObserver final : public StreamObserver {
                                     : TakeHello(message.body());
     if (!status.ok()) stream_->Finish(status);
   }
-  // The opener has left: there is no receiver.
+  // The opener has left. No one receives frames at the other end.
   void OnHalfClose() override {
     lane_->OnEnd(absl::OkStatus());
     stream_->Finish(absl::OkStatus());
@@ -520,7 +525,7 @@ absl::StatusOr<std::unique_ptr<Lane>> OpenOnce(Channel* channel, int rank,
   state->SetStream(channel->OpenStream(
       kOpenLaneMethod, std::make_shared<OpenerObserver>(state)));
   const RpcHello hello{generation, rank};
-  // Why it cannot be sent comes with the end of the stream.
+  // If the hello cannot be sent, the status of the stream says why.
   state->Send({MakeNote(Note::kHello, &hello, sizeof(hello)), {}})
       .IgnoreError();
   const absl::StatusOr<uint64_t> number = state->AwaitWelcome(deadline);
@@ -562,7 +567,8 @@ absl::StatusOr<std::unique_ptr<Lane>> OpenRpcLane(Channel* channel, int rank,
     absl::StatusOr<std::unique_ptr<Lane>> lane =
         OpenOnce(channel, rank, generation, deadline);
     if (lane.ok()) return lane;
-    // A copy of the call overtook it, and the server carries out one of them.
+    // A copy of the opening arrived first, and the server accepted one of the
+    // two. Try again.
     if (absl::IsAlreadyExists(lane.status()) &&
         Clock::Real()->Now() < deadline) {
       continue;

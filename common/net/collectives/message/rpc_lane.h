@@ -11,8 +11,8 @@
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/service.h"
 
-// Lanes over streams between tasks: slower than a raw socket, but they go
-// wherever the tasks' own server is reached, and through the same admission
+// Lanes over RPC streams between tasks. They are slower than raw sockets, but
+// work wherever the tasks' servers can be reached, and pass the same admission
 // check.
 //
 // Deadlines are of Clock::Real().
@@ -21,7 +21,7 @@ namespace muster {
 inline constexpr absl::string_view kOpenLaneMethod =
     "/muster.Collectives/OpenLane";
 
-// Hands over the lanes that other ranks open. Thread-safe.
+// Accepts the lanes that other ranks open. Thread-safe.
 class RpcLaneAcceptor {
  public:
   RpcLaneAcceptor();
@@ -29,17 +29,17 @@ class RpcLaneAcceptor {
   RpcLaneAcceptor(const RpcLaneAcceptor&) = delete;
   RpcLaneAcceptor& operator=(const RpcLaneAcceptor&) = delete;
 
-  // Adds the method by which lanes are opened. Before the server starts; this
-  // object need not outlive it.
+  // Adds the method that opens lanes to `service`. Called before the server
+  // starts. This object need not outlive the server.
   void AddTo(Service* service);
 
-  // Lanes of earlier generations are closed if they were not taken, and
-  // refused from now on. Those of later ones wait to be accepted.
+  // Closes lanes of earlier generations that were not accepted, and refuses new
+  // ones. Lanes of later generations wait to be accepted.
   void StartGeneration(uint64_t generation);
 
-  // Waits until `rank` has opened a lane for `generation`. The newest, if it
-  // opened several.
-  //   kDeadlineExceeded    it has not
+  // Waits until `rank` has opened a lane for `generation`. Returns the newest
+  // lane if the rank opened several.
+  //   kDeadlineExceeded    the rank has opened none
   //   kFailedPrecondition  a later generation has started
   absl::StatusOr<std::unique_ptr<Lane>> Accept(int rank, uint64_t generation,
                                                absl::Time deadline);
@@ -50,12 +50,12 @@ class RpcLaneAcceptor {
   const std::shared_ptr<State> state_;
 };
 
-// Opens a lane to the task at the other end of `channel`, as `rank`. Returns
-// when the other end has answered; whether anyone has accepted it there does
-// not matter. If the network delivers the opening more than once, this is still
-// one lane. The channel outlives the lane.
+// Opens a lane as `rank` to the task at the other end of `channel`. Returns
+// when that task has answered, which may be before it calls Accept(). If the
+// network delivers the opening more than once, only one lane is opened. The
+// channel must outlive the lane.
 //   kUnavailable         the task cannot be reached, or the lane broke
-//   kUnimplemented       the task takes no lanes
+//   kUnimplemented       the task does not accept lanes
 //   kFailedPrecondition  the task is at a later generation
 //   kDeadlineExceeded    no answer
 absl::StatusOr<std::unique_ptr<Lane>> OpenRpcLane(Channel* channel, int rank,

@@ -94,7 +94,7 @@ TEST_F(RpcLaneTest, ANewGenerationClosesWhatNobodyHasAccepted) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
 }
 
-// A stream over which the opening of a lane is sent once more.
+// Observes a stream on which a copy of the opening of a lane is sent.
 class CopyObserver final : public StreamObserver {
  public:
   void OnMessage(ReceivedMessage) override { was_answered_.Notify(); }
@@ -139,7 +139,8 @@ TEST_F(RpcLaneTest, ACopyOfAnOpeningTakesNothingAway) {
   }
   ASSERT_OK(header);
   EXPECT_NE(*header, nullptr);
-  // What the opener confirms is not the answer to the copy.
+  // The opener confirms the number of its own answer, which differs from that
+  // of the answer to the copy.
   ASSERT_OK(copy->Send({"O12345678", {}}));
   EXPECT_THAT(observer->AwaitEnd(),
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("copy")));

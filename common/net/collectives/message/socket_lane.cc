@@ -21,14 +21,16 @@ namespace muster {
 namespace {
 
 constexpr int kSocketBufferBytes = 4 << 20;
-// What is reduced as it arrives goes through here, and should still be in the
-// second-level cache when it is.
+// Payloads that are reduced as they arrive pass through this buffer. It is
+// small enough for them to stay in the second-level cache until they are
+// reduced.
 constexpr size_t kInputBytes = size_t{256} << 10;
-// The most that is looked through for an abort behind frames that are not
-// received: more than kernels hold for a socket.
+// FindAbort() reads at most this many bytes: more than a kernel buffers for a
+// socket.
 constexpr size_t kLookAheadBytesMax = size_t{64} << 20;
 
-// What goes to one's own address goes over the loopback device, too.
+// Compares addresses, because a connection to a machine's own external address
+// also uses the loopback device.
 bool IsSameHost(const sockaddr_storage& self, const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) {
     return reinterpret_cast<const sockaddr_in&>(self).sin_addr.s_addr ==
@@ -40,7 +42,7 @@ bool IsSameHost(const sockaddr_storage& self, const sockaddr_storage& peer) {
 }
 
 void SetOption(int fd, int level, int name, int value) {
-  // A socket without the option is slower, and not wrong.
+  // Errors are ignored: without the option, the socket is slower but correct.
   setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -49,21 +51,22 @@ void SetUpTcp(int fd, bool is_loopback, absl::Duration silence_timeout) {
   const int timeout_ms =
       static_cast<int>(absl::ToInt64Milliseconds(silence_timeout));
   const int probe_interval_s = std::max(1, timeout_ms / 6000);
-  // Without data under way, the probes notice a machine that is gone.
+  // If no data is in transit, the probes detect that a machine is gone.
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2 * probe_interval_s);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_interval_s);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
   SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
   if (!is_loopback) return;
-  // Controllers that model the bandwidth of a path pace the loopback device,
-  // which has none, down to half.
+  // Congestion controllers that model the bandwidth of a path slow the loopback
+  // device down to half its speed.
   constexpr char kController[] = "reno";
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kController,
              sizeof(kController) - 1);
 }
 
-// True if the other end is on this host, as far as its address tells.
+// Sets up the socket. Returns true if the peer is on this host, judging by its
+// address.
 bool SetUp(int fd, absl::Duration silence_timeout) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   SetOption(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
@@ -104,8 +107,8 @@ class SocketLane final : public Lane {
   void Close() override {
     if (stream_ == nullptr) return;
     stream_->FinishWriting();
-    // Closing with bytes unread resets the connection, and what was sent last
-    // would not arrive.
+    // Closing a socket that has unread bytes resets the connection, and the
+    // last frames would be lost.
     input_begin_ = input_end_ = 0;
     FillInput().IgnoreError();
     stream_ = nullptr;
@@ -114,12 +117,12 @@ class SocketLane final : public Lane {
  private:
   size_t available() const { return input_end_ - input_begin_; }
 
-  // The bytes read; 0 when nothing is there.
+  // Returns the number of bytes read; 0 if none are available.
   absl::StatusOr<size_t> Read(absl::Span<const iovec> parts);
-  // Reads behind what is in the input.
+  // Appends to the bytes in the input buffer. Returns the number of bytes read.
   absl::StatusOr<size_t> FillInput();
-  // Reads more of a payload, of which nothing is in the input; whether there
-  // was more.
+  // Reads more of the payload, of which the input buffer has no bytes. Returns
+  // true if any bytes were read.
   absl::StatusOr<bool> ReceiveMore(PayloadSink& sink);
 
   const std::string transport_;
@@ -130,7 +133,7 @@ class SocketLane final : public Lane {
   size_t input_end_ = 0;
   std::optional<FrameHeader> next_;
   uint64_t payload_left_bytes_ = 0;
-  // The header under way, encoded once.
+  // The header of the frame that is being sent, encoded once.
   EncodedFrameHeader outgoing_header_;
 };
 
@@ -216,7 +219,8 @@ absl::StatusOr<bool> SocketLane::ReceiveMore(PayloadSink& sink) {
     ASSIGN_OR_RETURN(const size_t read, FillInput());
     return read > 0;
   }
-  // What follows the payload, mostly the next header, comes with it.
+  // The same system call reads the bytes after the payload, usually the next
+  // header.
   input_begin_ = input_end_ = 0;
   ASSIGN_OR_RETURN(const size_t read,
                    Read({{memory->next(), payload_left_bytes_},
@@ -237,13 +241,13 @@ absl::Status SocketLane::FindAbort() {
     status = read.status();
     if (read.ok() && *read == 0) break;
   }
-  // Walks from header to header; what stands before them stays to be received.
+  // Goes from header to header without removing any bytes from the input.
   size_t offset = input_begin_ + payload_left_bytes_;
   while (offset + FrameHeader::kEncodedBytes <= input_end_) {
     EncodedFrameHeader encoded;
     std::memcpy(encoded.data(), input_.data() + offset, encoded.size());
     const absl::StatusOr<FrameHeader> header = DecodeFrameHeader(encoded);
-    // A caller that receives that far is told.
+    // A caller that receives up to this header gets the error.
     if (!header.ok()) break;
     offset += encoded.size();
     if (header->kind == FrameKind::kAbort &&

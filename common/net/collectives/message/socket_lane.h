@@ -11,11 +11,11 @@
 namespace muster {
 
 // Returns a lane over a stream whose handshake is finished. Sets up its socket:
-// it does not block, sends small frames at once, and has kernel buffers of
-// megabytes, so that both ends can continue while the other one reduces.
+// it is non-blocking, sends small frames at once, and has kernel buffers of
+// megabytes, so that each end can continue while the other reduces.
 //
-// Payloads are sent from where they are and received where the sink wants them;
-// encryption copies them.
+// Payloads are sent from the caller's memory and received into the sink's
+// memory without a copy, unless the stream is encrypted.
 //
 // `transport` is what Lane::transport() returns. `silence_timeout` is at least
 // a second and at most a day.

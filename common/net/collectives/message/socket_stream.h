@@ -11,40 +11,40 @@
 
 namespace muster {
 
-// A byte stream over a connected socket that does not block: in plaintext, or
+// A byte stream over a connected, non-blocking socket: in plaintext or
 // encrypted (tls_stream.h). Owns the socket and closes it.
 //
 // Every error is final:
-//   kUnavailable       the other end is gone, or the connection is broken
-//   kPermissionDenied  the other end did not authenticate itself, or does not
-//                      accept this end
+//   kUnavailable       the peer is gone, or the connection is broken
+//   kPermissionDenied  the peer did not authenticate itself, or does not accept
+//                      this end
 // Not thread-safe.
 class SocketStream {
  public:
   virtual ~SocketStream() = default;
 
-  // For poll().
+  // Descriptor for poll().
   virtual int fd() const = 0;
 
-  // Continues to authenticate and to exchange keys. Returns whether this is
-  // finished; if not, it continues when the socket is readable. Comes before
-  // the first Write() and Read().
+  // Continues to authenticate and to exchange keys. Returns true when the
+  // handshake is finished; otherwise the caller calls again when the socket is
+  // readable. Must be finished before the first Write() and Read().
   virtual absl::StatusOr<bool> Handshake() = 0;
 
-  // Sends some of the bytes of `parts`, and returns how many. 0: the socket
-  // takes no more until it is writable; the next call must begin with the same
-  // bytes.
+  // Sends some of the bytes of `parts` and returns their number. 0 means that
+  // the socket accepts no more until it is writable. The next call must then
+  // begin with the same bytes.
   virtual absl::StatusOr<size_t> Write(absl::Span<const iovec> parts) = 0;
 
-  // Receives into `parts`, and returns how many bytes. When they are fewer
-  // than fit, nothing more can be read until the socket is readable.
+  // Receives into `parts` and returns the number of bytes. If they do not fill
+  // `parts`, no more can be read until the socket is readable.
   virtual absl::StatusOr<size_t> Read(absl::Span<const iovec> parts) = 0;
 
-  // Tells the other end that nothing follows. Reading remains possible.
+  // Signals to the peer that no more bytes follow. Reading remains possible.
   virtual void FinishWriting() = 0;
 };
 
-// Takes over `fd`, a connected socket that does not block.
+// Takes ownership of `fd`, a connected non-blocking socket.
 std::unique_ptr<SocketStream> MakePlaintextStream(int fd);
 
 }  // namespace muster

@@ -24,18 +24,20 @@ namespace muster {
 namespace {
 
 constexpr size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// What one system call receives, and what is encrypted before it is sent: a
-// record has 16 KiB, for which a system call costs as much as the cipher.
+// Bytes that one system call receives, and bytes that are encrypted before a
+// system call sends them. For a record of 16 KiB, a system call costs as much
+// as the cipher.
 constexpr size_t kBatchBytes = size_t{256} << 10;
 // TLS_AES_128_GCM_SHA256. A pre-shared key belongs to the hash of a suite, so
 // only one is offered.
 constexpr unsigned char kCipherId[] = {0x13, 0x01};
 constexpr char kCipherName[] = "TLS_AES_128_GCM_SHA256";
-// Each listener has a key of its own, so that all may have one name.
+// Each listener has its own key, so all keys may have the same name.
 constexpr absl::string_view kKeyName = "muster-lane";
 
-// The bytes between OpenSSL and a socket. OpenSSL's own read-ahead moves all
-// that it has read to the front of its buffer for each record.
+// Buffers the bytes between OpenSSL and a socket. It replaces OpenSSL's own
+// read-ahead, which moves all buffered bytes to the front of its buffer for
+// each record.
 class Wire {
  public:
   explicit Wire(int fd) : fd_(fd), input_(kBatchBytes) {}
@@ -54,12 +56,12 @@ class Wire {
     return static_cast<int>(count);
   }
 
-  // For the next Flush().
+  // Buffers bytes for the next Flush().
   void Write(const char* data, int size_bytes) {
     output_.append(data, static_cast<size_t>(size_bytes));
   }
 
-  // Returns whether everything was sent.
+  // Returns true if all buffered bytes were sent.
   absl::StatusOr<bool> Flush() {
     while (sent_ < output_.size()) {
       const ssize_t count = send(fd_, output_.data() + sent_,
@@ -138,7 +140,8 @@ SSL_CTX* Context() {
   return context;
 }
 
-// The key of the stream to which `ssl` belongs, as OpenSSL wants it.
+// Returns the key of the stream that owns `ssl` in the form that OpenSSL
+// requires.
 SSL_SESSION* NewSession(SSL* ssl) {
   const auto& key = *static_cast<const std::string*>(SSL_get_app_data(ssl));
   SSL_SESSION* const session = SSL_SESSION_new();
@@ -203,16 +206,17 @@ class TlsStream final : public SocketStream {
   void FinishWriting() override;
 
  private:
-  // Returns OK if the call that returned `result` has to wait for the socket.
+  // Returns OK if the call that returned `result` must wait for the socket,
+  // else the error.
   absl::Status Check(int result);
   // OpenSSL must not be called again after an error.
   absl::Status Break(absl::Status status) {
     broken_ = std::move(status);
     return broken_;
   }
-  // Encrypts the beginning of `parts`. Returns how many bytes.
+  // Encrypts the beginning of `parts`. Returns the number of bytes.
   absl::StatusOr<size_t> Encrypt(absl::Span<const iovec> parts);
-  // Of one record. Never waits, since the wire takes everything.
+  // Encrypts one record. Never waits, because the Wire buffers all bytes.
   absl::Status EncryptRecord(const void* data, size_t size_bytes);
 
   const int fd_;
@@ -221,7 +225,7 @@ class TlsStream final : public SocketStream {
   SSL* const ssl_;
   absl::Status broken_;
   size_t bytes_with_key_ = 0;
-  // Bytes that are encrypted, of which the wire has not sent everything.
+  // The size of the encrypted plaintext that has not been sent completely.
   size_t unsent_bytes_ = 0;
   std::vector<uint8_t> record_;
 };
@@ -256,8 +260,8 @@ absl::StatusOr<bool> TlsStream::Handshake() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
   const absl::Status status = result == 1 ? absl::OkStatus() : Check(result);
-  // Also the alert that says why this end refuses the other one. All of it fits
-  // into the empty buffer of a new socket.
+  // Also sends the alert that says why this end refuses the peer. It fits into
+  // the empty send buffer of a new socket.
   const absl::StatusOr<bool> is_flushed = wire_.Flush();
   RETURN_IF_ERROR(status);
   if (!is_flushed.ok()) return Break(is_flushed.status());
@@ -320,7 +324,7 @@ absl::StatusOr<size_t> TlsStream::Write(absl::Span<const iovec> parts) {
   }
   const absl::StatusOr<bool> is_flushed = wire_.Flush();
   if (!is_flushed.ok()) return Break(is_flushed.status());
-  // The caller comes back with the same bytes until they are sent.
+  // Until the bytes are sent, the caller calls again with the same bytes.
   return *is_flushed ? std::exchange(unsent_bytes_, 0) : 0;
 }
 
@@ -337,7 +341,7 @@ absl::StatusOr<size_t> TlsStream::Read(absl::Span<const iovec> parts) {
                       part.iov_len - part_bytes, &read_bytes);
       if (result != 1) {
         const absl::Status status = Check(result);
-        // What came before the error is returned first.
+        // Bytes received before the error are returned first.
         if (!status.ok() && total_bytes == 0) return status;
         return total_bytes;
       }

@@ -35,7 +35,7 @@ using testing::HasSubstr;
 
 const std::string kKey(32, 'k');
 
-// Two ends of a socket that do not block.
+// Returns the two ends of a non-blocking socket.
 std::pair<int, int> MakeSocketPair() {
   int fds[2] = {-1, -1};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
@@ -50,8 +50,8 @@ std::unique_ptr<SocketStream> Server(int fd) {
   return MakeTlsStream(fd, {.role = TlsRole::kServer, .key = kKey});
 }
 
-// Lets one end of a handshake proceed, and then the other, until both have
-// finished or failed.
+// Advances both ends of a handshake alternately, until both have finished or
+// failed.
 std::pair<absl::Status, absl::Status> ShakeHands(SocketStream& a,
                                                  SocketStream& b) {
   absl::StatusOr<bool> of_a = false;
@@ -84,7 +84,7 @@ std::string Transfer(SocketStream& from, SocketStream& to, std::string text) {
   size_t received_bytes = 0;
   while (received_bytes < text.size()) {
     if (sent_bytes < text.size()) {
-      // As a frame whose header is somewhere else.
+      // In two parts, as a frame whose header is elsewhere in memory.
       iovec parts[2];
       int count = 0;
       if (sent_bytes < header.size()) {
@@ -124,7 +124,7 @@ TEST(TlsStreamTest, TheEndOfAStreamIsAnError) {
   ASSERT_THAT(server->Write({&end, 1}), IsOkAndHolds(3));
   server->FinishWriting();
   server = nullptr;
-  // What was sent before the end arrives.
+  // Bytes sent before the end of the stream arrive.
   char buffer[16];
   EXPECT_THAT(client->Read({{buffer, sizeof(buffer)}}), IsOkAndHolds(3));
   EXPECT_THAT(client->Read({{buffer, sizeof(buffer)}}),
@@ -161,7 +161,7 @@ TEST(TlsStreamTest, AnEndThatIsGoneIsUnavailable) {
   EXPECT_THAT(server->Handshake(), StatusIs(absl::StatusCode::kUnavailable));
 }
 
-// Another program that speaks TLS, on a thread of its own, until its end of the
+// Another program that uses TLS. Runs on its own thread until its end of the
 // connection is closed.
 class OtherProgram {
  public:
@@ -193,7 +193,7 @@ class OtherProgram {
   std::thread thread_;
 };
 
-// Waits for the other program.
+// Runs the handshake of `stream`, waiting for the other program.
 absl::Status FinishHandshake(SocketStream& stream) {
   for (;;) {
     const absl::StatusOr<bool> is_finished = stream.Handshake();

@@ -7,7 +7,7 @@ namespace {
 
 using Range = Communicator::Range;
 
-// What is left of `ranges` without `removed`.
+// Returns `ranges` without the elements of `removed`.
 std::vector<Range> Without(const std::vector<Range>& ranges, Range removed) {
   std::vector<Range> left;
   for (const Range& range : ranges) {
@@ -19,9 +19,10 @@ std::vector<Range> Without(const std::vector<Range>& ranges, Range removed) {
   return left;
 }
 
-// The receives among the first `receive_count` that a transfer of `range`
-// builds on. Those that came before one of them on the same elements are needed
-// by that one, so the search goes back only until everything is covered.
+// Returns those of the first `receive_count` receives on which a transfer of
+// `range` depends. The search goes backwards and stops when all of `range` is
+// covered: earlier receives of the same elements are dependencies of the
+// receives that were found.
 std::vector<TransferPlan::Need> FindNeeds(const TransferPlan& plan,
                                           int receive_count, Range range) {
   std::vector<TransferPlan::Need> needs;
@@ -45,8 +46,8 @@ std::vector<TransferPlan::Need> FindNeeds(const TransferPlan& plan,
   return needs;
 }
 
-// A transfer without elements, as barriers send, means that everything received
-// before it has arrived.
+// Returns all earlier receives. A transfer without elements, as in a barrier,
+// depends on all of them.
 std::vector<TransferPlan::Need> AllBefore(const TransferPlan& plan,
                                           int receive_count) {
   std::vector<TransferPlan::Need> needs;

@@ -8,38 +8,39 @@
 
 namespace muster {
 
-// A schedule made ready to run: which transfer may continue when. A transfer
-// moves in *segments*, the units in which it is sent, and one segment can be
-// passed on while the next is still arriving. Pure.
+// A schedule with the dependencies between its transfers. A transfer is sent in
+// *segments*, and one segment can be forwarded while the next is still
+// arriving. Pure.
 struct TransferPlan {
-  // Up to `end`, the values of receive `receive` are needed.
+  // A dependency on the elements `range` of a receive.
   struct Need {
-    int receive = 0;  // Into `receives`.
+    int receive = 0;  // Index into `receives`.
     Communicator::Range range;
   };
   struct Step {
     Transfer transfer;
     uint32_t step = 0;
-    // The last receives, of earlier steps or before this one in its own, that
-    // make the values this transfer starts from.
+    // The receives, of earlier steps or earlier in the same step, that produce
+    // the values with which this transfer starts.
     std::vector<Need> needs;
   };
 
   std::vector<Step> sends;
   std::vector<Step> receives;
-  // The transfers over each lane, in order: indices into the above.
+  // The transfers over each lane, in order: indices into `sends` and
+  // `receives`.
   std::vector<std::vector<int>> sends_to;
   std::vector<std::vector<int>> receives_from;
 
-  // Elements of a segment; every rank of the group has the same.
+  // Elements per segment. Equal on every rank of the group.
   int64_t segment_elements = 1;
 };
 
 TransferPlan MakeTransferPlan(const Schedule& schedule, int size,
                               int64_t segment_elements);
 
-// How far the values have to have come for `segment` of a transfer to be
-// allowed, given that `receive` is one of the needed ones.
+// Returns up to which element the receive of `need` must have arrived before
+// the segment of a transfer that ends at `segment_end` may start.
 inline int64_t NeededEnd(const TransferPlan::Need& need, int64_t segment_end) {
   return segment_end < need.range.end ? segment_end : need.range.end;
 }

@@ -35,11 +35,11 @@ TEST(PlanTest, ARingPassesOnWhatTheHopBeforeBrought) {
 TEST(PlanTest, DirectSumsAreMadeInOneOrder) {
   const TransferPlan plan = MakeTransferPlan(
       AllReduceSchedule(Algorithm::kDirect, 0, 4, 16), /*size=*/4, 4);
-  // The three that are added to the part of this rank, one after another.
+  // Three receives are added to this rank's part, one after another.
   EXPECT_THAT(NeededReceives(plan.receives[0]), IsEmpty());
   EXPECT_THAT(NeededReceives(plan.receives[1]), ElementsAre(0));
   EXPECT_THAT(NeededReceives(plan.receives[2]), ElementsAre(1));
-  // The sum leaves when the last of them is in.
+  // The sum is sent after the last of them.
   for (int send = 3; send < 6; ++send) {
     EXPECT_THAT(NeededReceives(plan.sends[send]), ElementsAre(2));
   }
@@ -48,7 +48,8 @@ TEST(PlanTest, DirectSumsAreMadeInOneOrder) {
 TEST(PlanTest, HalvingDoublingSendsWhatItHasPutTogether) {
   const TransferPlan plan = MakeTransferPlan(
       AllReduceSchedule(Algorithm::kHalvingDoubling, 0, 4, 16), 4, 16);
-  // Receives: half, quarter (complete), quarter, half.
+  // The receives are a half, a quarter (which completes the sum), a quarter and
+  // a half.
   ASSERT_EQ(plan.sends.size(), 4u);
   EXPECT_THAT(NeededReceives(plan.sends[1]), ElementsAre(0));
   EXPECT_THAT(NeededReceives(plan.sends[2]), ElementsAre(1));

@@ -23,14 +23,14 @@
 namespace muster {
 namespace {
 
-// Where a rank is.
+// The location of a rank.
 struct RankPlace {
   int host = 0;
   int local = 0;  // The position among the ranks of its host.
 };
 
-// The place of each rank.
-//   kInvalidArgument  a rank has none, or two
+// Returns the place of each rank. kInvalidArgument if a rank is on no host or
+// on two.
 absl::StatusOr<std::vector<RankPlace>> FindPlaces(
     const std::vector<std::vector<int>>& hosts) {
   size_t size = 0;
@@ -80,8 +80,8 @@ class TwoLevelCommunicator final : public Communicator {
                          const CollectiveCall& call) override {
     return Run("all-reduce", call, [&] { return DoAllReduce(op, buffer); });
   }
-  // Hosts split the buffer otherwise than the whole group does, so this costs
-  // as much as an all-reduce.
+  // This costs as much as an all-reduce, because a host splits the buffer
+  // differently from the whole group.
   absl::Status ReduceScatter(ReduceOp op, TensorSpan buffer,
                              const CollectiveCall& call) override {
     return Run("reduce-scatter", call, [&] { return DoAllReduce(op, buffer); });
@@ -112,12 +112,12 @@ class TwoLevelCommunicator final : public Communicator {
   int host_count() const { return static_cast<int>(group_.hosts.size()); }
   int local_count() const { return group_.local->size(); }
 
-  // Carries out the parts of one call, within its time.
+  // Runs `body`, which carries out the parts of one call within its timeout.
   absl::Status Run(absl::string_view operation, const CollectiveCall& call,
                    const std::function<absl::Status()>& body)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What is left of the call for its next part, within this host or between
-  // hosts.
+  // The call with the remaining time, for its next part within this host or
+  // between hosts.
   CollectiveCall LocalRest() const {
     return {call_->name, deadline_ - Clock::Real()->Now()};
   }
@@ -132,7 +132,8 @@ class TwoLevelCommunicator final : public Communicator {
   absl::Status DoBroadcast(TensorSpan buffer, int root);
   absl::Status DoBarrier();
 
-  // Add to an error of either level what was called and which rank is meant.
+  // Add the operation and the level to an error, and the group's ranks if
+  // needed.
   absl::Status Local(const absl::Status& status) const;
   absl::Status Across(const absl::Status& status) const;
 
@@ -141,14 +142,14 @@ class TwoLevelCommunicator final : public Communicator {
   const RankPlace self_;
   const bool is_even_;
 
-  // Of the call under way. Used by the calling thread only.
+  // State of the current call. Used by the calling thread only.
   const CollectiveCall* call_ = nullptr;
   absl::string_view operation_;
   absl::Time deadline_;
   absl::Status end_status_;
 
   mutable absl::Mutex mutex_;
-  // The whole call; the names of its parts are internal.
+  // Describes the whole call, not its parts.
   CollectiveProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time start_time_ ABSL_GUARDED_BY(mutex_);
 };
@@ -176,8 +177,8 @@ absl::Status TwoLevelCommunicator::Run(
   }
   if (status.ok() || absl::IsUnimplemented(status)) return status;
   end_status_ = status;
-  // One of the groups has ended. The ranks of the other one wait for this one,
-  // and hear why it does not come when it calls.
+  // One of the two groups has failed, and ranks of the other may wait for this
+  // rank. Calling a collective after Abort() sends them the reason.
   Abort(status);
   const CollectiveCall last{call.name, absl::ZeroDuration()};
   group_.local->Barrier(last).IgnoreError();
@@ -186,7 +187,7 @@ absl::Status TwoLevelCommunicator::Run(
 }
 
 absl::Status TwoLevelCommunicator::DoAllReduce(ReduceOp op, TensorSpan buffer) {
-  // Means of means would round twice.
+  // A mean of means would round twice.
   const ReduceOp partial_op = op == ReduceOp::kMean ? ReduceOp::kSum : op;
   const int divisor = op == ReduceOp::kMean ? size() : 1;
   if (is_even_) {
@@ -220,7 +221,8 @@ absl::Status TwoLevelCommunicator::DoAllGather(
     TensorSpan input, absl::Span<const int64_t> element_counts,
     TensorSpan output) {
   MUSTER_CHECK(static_cast<int>(element_counts.size()) == size());
-  // Host by host, which need not be the order of ranks.
+  // The stage holds the parts host by host, which may differ from the order of
+  // ranks.
   const size_t element_bytes = SizeOf(output.dtype);
   const std::shared_ptr<Buffer> stage =
       Buffer::Allocate(std::max<size_t>(output.size_bytes(), 1));
@@ -329,7 +331,8 @@ CollectiveProgress TwoLevelCommunicator::Progress() const {
   return progress;
 }
 
-// True if `communicator` is one of `size` in which this rank is `rank`.
+// Returns OK if `communicator` has `size` ranks and this rank is its rank
+// `rank`.
 absl::Status CheckLevel(const Communicator* communicator,
                         absl::string_view level, int rank, int size) {
   if (communicator == nullptr) {

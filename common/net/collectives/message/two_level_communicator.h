@@ -9,35 +9,38 @@
 
 namespace muster {
 
-// A group whose ranks share hosts, as this rank sees it.
+// A group whose ranks share hosts, described for one of its ranks.
 struct TwoLevelGroup {
   int rank = 0;
   // The ranks of each host, ascending; hosts in the order of their first rank.
-  // Every rank is in exactly one.
+  // Every rank is on exactly one host.
   std::vector<std::vector<int>> hosts;
 
-  // The ranks of this rank's host, in the order of `hosts`.
+  // Connects the ranks of this rank's host, in the order of `hosts`.
   std::unique_ptr<Communicator> local;
-  // True if errors of `local` call ranks as the whole group counts them.
+  // True if errors of `local` use the rank numbers of the whole group.
   bool local_has_rank_names = false;
 
-  // Where all hosts have as many ranks: the ranks that are the i-th of their
-  // host, where this one is its host's i-th, one for each host in the order of
-  // `hosts`. Otherwise the first ranks of all hosts, and null for the others.
-  // Its MessageGroup::rank_names are those of the whole group.
+  // Connects one rank of each host, in the order of `hosts`. If all hosts have
+  // the same number of ranks and this rank is the i-th of its host, it connects
+  // the i-th ranks of all hosts. Otherwise it connects the first ranks of all
+  // hosts and is null for other ranks. Its MessageGroup::rank_names are the
+  // numbers in the whole group.
   std::unique_ptr<Communicator> across;
 };
 
 // Reduces within each host first, so that each byte crosses the network once
-// for a host and not once for a rank. Where all hosts have as many ranks, each
-// rank takes its part of the reduction across by itself, and so all of a host's
-// ranks drive its network; otherwise the first rank of each host does it all.
+// per host and not once per rank. If all hosts have the same number of ranks,
+// each rank reduces its part of the buffer across hosts, so that all ranks of a
+// host use its network. Otherwise the first rank of each host reduces the whole
+// buffer across hosts.
 //
 // A call may take a tenth longer than its timeout: a rank that waits for
-// another host gives that one time to say for whom it waits itself. A rank that
-// waits for its own host hears of failures elsewhere when that wait is over.
+// another host gives that host time to report for which rank it waits itself. A
+// rank that waits for its own host learns of failures on other hosts only when
+// that wait ends.
 //
-//   kInvalidArgument  the communicators are not those of such a group
+//   kInvalidArgument  `hosts` or the communicators do not describe such a group
 absl::StatusOr<std::unique_ptr<Communicator>> MakeTwoLevelCommunicator(
     TwoLevelGroup group);
 

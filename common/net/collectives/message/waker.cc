@@ -16,12 +16,13 @@ LaneWaker::LaneWaker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 LaneWaker::~LaneWaker() { close(fd_); }
 
 void LaneWaker::Wake() {
-  // Pairs with the fence in Arm(): either the sleeper sees what was written
-  // before this call, or this call sees that it is armed.
+  // Pairs with the fence in Arm(): either the sleeper sees all writes before
+  // this call, or this call sees that the waker is armed.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!is_armed_.exchange(false, std::memory_order_acq_rel)) return;
   const uint64_t one = 1;
-  // Full means readable, which is all that is wanted.
+  // The write fails only if the counter is full. The descriptor is readable
+  // then, too.
   (void)!write(fd_, &one, sizeof(one));
 }
 

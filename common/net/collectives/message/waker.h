@@ -5,10 +5,10 @@
 
 namespace muster {
 
-// Wakes the one thread that moves a group's lanes, from any other thread.
+// Wakes the one thread that serves a group's lanes, from any other thread.
 //
-// A thread that polls anyway is not to be paid for with system calls, so the
-// sleeper says when it is about to sleep:
+// To save system calls while that thread is awake, Wake() has an effect only if
+// the thread has armed the waker before it sleeps:
 //
 //   waker.Arm();
 //   if (nothing has happened) poll(..., waker.fd(), ...);
@@ -20,8 +20,8 @@ class LaneWaker {
   LaneWaker(const LaneWaker&) = delete;
   LaneWaker& operator=(const LaneWaker&) = delete;
 
-  // Makes fd() readable if the sleeper is armed. Thread-safe. Whatever was
-  // written before is seen by the sleeper after Arm() or poll().
+  // Makes fd() readable if the waker is armed. Thread-safe. After Arm() or
+  // poll(), the sleeper sees all writes that precede this call.
   void Wake();
 
   int fd() const { return fd_; }

@@ -19,7 +19,7 @@ struct StoredFrame {
   std::vector<uint8_t> payload;
 };
 
-// What both ends share. Each direction is named after the end that receives.
+// State that both ends share. Each End holds what it receives.
 struct Wire {
   explicit Wire(size_t bytes_max) : bytes_max(bytes_max) {}
 
@@ -79,7 +79,7 @@ class MemoryLane final : public Lane {
     next_ = std::move(self.inbox.front());
     self.inbox.pop_front();
     self.inbox_bytes -= next_->payload.size();
-    // There is room again.
+    // The inbox has room again, so the sender can continue.
     LaneWaker* const other_waker = wire_->ends[other_].waker;
     if (other_waker != nullptr) other_waker->Wake();
     return &next_->header;

@@ -10,14 +10,14 @@
 
 namespace muster {
 
-// Two ends of a lane within this process; each may be on its own thread. A
-// frame's payload is copied once, on its way in. An end takes frames until
-// `bytes_max` wait at the other one.
+// Returns the two ends of a lane within this process. Each may be used on its
+// own thread. Send() copies the payload. It accepts frames until `bytes_max`
+// payload bytes wait at the other end, and always one.
 std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeMemoryLane(
     size_t bytes_max = size_t{4} << 20);
 
-// A lane between any two of `size` ranks: [rank][peer], null where they are the
-// same.
+// Returns lanes between all pairs of `size` ranks: [rank][peer], null if both
+// are the same.
 std::vector<std::vector<std::unique_ptr<Lane>>> MakeMemoryLanes(int size);
 
 }  // namespace muster
