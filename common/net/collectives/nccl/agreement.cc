@@ -13,10 +13,10 @@
 namespace muster {
 namespace {
 
-// How long ranks that NCCL has failed may take to say that they are there.
+// How long ranks may take to answer after an error of NCCL.
 constexpr absl::Duration kInquiryTimeout = absl::Milliseconds(500);
 
-// Every rank's `own`, by rank.
+// Returns the `own` of every rank, by rank.
 template <typename T>
 absl::StatusOr<std::vector<T>> Exchange(Communicator& control, const T& own,
                                         const CollectiveCall& call) {
@@ -52,7 +52,7 @@ absl::Status CheckSame(const EncodedFrameHeader& first,
                       static_cast<int>(rank));
 }
 
-// What ranks exchange before a call that expires.
+// What ranks exchange before each call.
 struct CallProposal {
   EncodedFrameHeader header;
   int64_t expiry_nanoseconds;  // From the end of the last agreement.

@@ -12,36 +12,38 @@
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 
-// How the ranks of a group on GPUs agree over another communicator
-// of the same ranks. All of them call the same function.
+// Lets the ranks of a group on GPUs agree over another communicator of the same
+// ranks. All ranks call the same function.
 namespace muster {
 
-// The layout of an all-gather, for CallSignature.
+// Returns a hash of the element counts of an all-gather, for
+// CallSignature::layout.
 uint64_t LayoutOf(absl::Span<const int64_t> element_counts);
 
-// Compares the calls that rank 0 and `rank` are about to make.
-//   kInvalidArgument  they are different ones; says what which rank does
+// Compares the call `first`, which rank 0 is about to make, with the call
+// `other` of `rank`.
+//   kInvalidArgument  the calls differ; says which rank makes which call
 absl::Status CheckSameCall(const CallSignature& first,
                            const CallSignature& other, int rank);
 
-// Agrees about calls one after another, and about the time at which each of
-// them expires, so that ranks that wait for the same call give up together.
+// Lets ranks agree on each call, and on the time at which it expires, so that
+// all ranks of a call time out together.
 //
 // Ranks exchange times relative to the end of their previous agreement, which
-// all of them leave at about the same time. Their clocks need not be equal.
+// is at about the same time on all of them. Their clocks need not agree.
 //
 // Not thread-safe.
 class CallAgreement {
  public:
-  // All ranks make this at about the same time: behind a barrier. `control` is
-  // borrowed.
+  // All ranks construct this at about the same time: after a barrier. `control`
+  // is borrowed.
   explicit CallAgreement(Communicator* control);
 
-  // Returns when all ranks are about to make the call that `signature`
-  // describes, with the time at which the call expires, of Clock::Real():
-  // CollectiveCall::timeout after the first rank began it, or earlier, if
-  // another rank waits less long. May lie in the past.
-  //   kInvalidArgument  as CheckSameCall()
+  // Blocks until all ranks are about to make the call that `signature`
+  // describes. Returns the time, of Clock::Real(), at which the call expires:
+  // CollectiveCall::timeout after the first rank began it, or earlier if
+  // another rank passed a shorter timeout. It may be in the past.
+  //   kInvalidArgument  as for CheckSameCall()
   //   others            as Communicator, of `control`
   absl::StatusOr<absl::Time> Agree(const CallSignature& signature,
                                    const CollectiveCall& call);
@@ -51,15 +53,16 @@ class CallAgreement {
   absl::Time last_agreement_;
 };
 
-// Returns when all ranks have come with the id of one group.
-//   kInvalidArgument  they have different ones; says which rank
+// Blocks until all ranks have called it, and checks that their ids are equal.
+//   kInvalidArgument  the ids differ; names a rank
 //   others            as Communicator, of `control`
 absl::Status AgreeAboutId(Communicator& control, const nccl::UniqueId& id,
                           const CollectiveCall& call);
 
-// Asks all ranks to answer, which they do when NCCL has failed them, too.
-// Returns `failure` and what came of it: kUnavailable if a rank is gone, the
-// code of `failure` otherwise. Takes half a second where a rank is silent.
+// Finds the ranks that do not answer after an error of NCCL, which all other
+// ranks handle by calling this function. Returns `failure` with the result
+// added to its message. The code is kUnavailable if a rank is gone, else that
+// of `failure`. Takes half a second if a rank does not answer.
 absl::Status WithMissingRanks(Communicator& control,
                               const absl::Status& failure,
                               absl::string_view name);

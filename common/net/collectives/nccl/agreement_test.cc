@@ -34,8 +34,8 @@ class CallAgreementTest : public ::testing::Test {
       EXPECT_OK(control);
       controls_.push_back(*std::move(control));
     }
-    // Ranks of one process that are made one after another: their clocks
-    // disagree by that time.
+    // The agreements are constructed one after another, so the ranks' times
+    // differ by the duration of this loop.
     const absl::Time begin = Clock::Real()->Now();
     for (const auto& control : controls_)
       agreements_.emplace_back(control.get());
@@ -47,7 +47,7 @@ class CallAgreementTest : public ::testing::Test {
   absl::Duration skew_;
 };
 
-// A timeout that began again after the agreement would count twice.
+// The timeout must not start again after the agreement.
 TEST_F(CallAgreementTest, ACallExpiresItsTimeoutAfterTheFirstRankCame) {
   const absl::Time start = Clock::Real()->Now();
   absl::StatusOr<absl::Time> first;

@@ -14,17 +14,17 @@
 
 namespace muster {
 
-// A group of threads of this process, one communicator for each of `devices`,
-// by rank. They agree over memory of this process. `api` and the devices are
-// borrowed and outlive the communicators.
-//   kUnavailable  NCCL draws no id
-//   others        as ConnectNccl() and CreateLocalGroup()
+// Creates a group of threads of this process, with one communicator for each of
+// `devices`, by rank. The ranks agree over memory of this process. `api` and
+// the devices are borrowed and must outlive the communicators.
+//   kUnavailable  NCCL generates no id
+//   others        as for ConnectNccl() and CreateLocalGroup()
 absl::StatusOr<std::vector<std::unique_ptr<DeviceCommunicator>>>
 CreateLocalNcclGroup(const nccl::Api* api, absl::Span<Device* const> devices,
                      uint64_t generation, absl::Time deadline);
 
-// Draws the id of a new group.
-//   kUnavailable  NCCL draws no id; its own words
+// Generates the id of a new group.
+//   kUnavailable  NCCL generates no id; includes NCCL's message
 absl::StatusOr<nccl::UniqueId> DrawNcclId(const nccl::Api& api);
 
 }  // namespace muster

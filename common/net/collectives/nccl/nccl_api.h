@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/device/driver/driver_api.h"
 
-// The part of NCCL that Muster calls, in declarations of its own, so that
-// neither its header nor its library is needed to build, to test, or to run
-// without GPUs. Names, types and meanings are NCCL's.
+// Declares the part of NCCL that Muster calls, so that building, testing, and
+// running without GPUs require neither NCCL's header nor its library. Names,
+// types and meanings are NCCL's.
 //
 // Source: NCCL User Guide, 2.18 and later.
 namespace muster::nccl {
@@ -58,8 +58,9 @@ struct UniqueId {
 // The oldest version that has all functions of the table.
 inline constexpr int kVersionMin = 21800;
 
-// ncclConfig_t as of kVersionMin. Later versions have longer ones and accept
-// this one, which says its size and version: hence the void* in the table.
+// ncclConfig_t as of kVersionMin. Later versions have longer ones but accept
+// this one, which contains its size and version. The table of functions
+// therefore declares it as void*.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -96,15 +97,15 @@ struct Config {
   F(ncclBroadcast, Result(const void*, void*, size_t, DataType, int, Comm*,    \
                           driver::StreamHandle*))
 
-// A library: the functions of libnccl.so.2 (RealNccl()), or of a fake one on
-// simulated GPUs (fake/fake_nccl.h).
+// The functions of a library: of libnccl.so.2 (RealNccl()), or of a fake NCCL
+// on simulated GPUs (fake/fake_nccl.h).
 struct Api {
 #define MUSTER_NCCL_MEMBER(name, type) std::add_pointer_t<type> name = nullptr;
   MUSTER_NCCL_FUNCTIONS(MUSTER_NCCL_MEMBER)
 #undef MUSTER_NCCL_MEMBER
 
   int version = 0;  // 22809 for 2.28.9.
-  // True if it works on simulated GPUs, and on no others.
+  // True if the library supports simulated GPUs only.
   bool is_simulated = false;
 };
 

@@ -46,7 +46,7 @@ nccl::DataType DataTypeOf(DType dtype) {
     case DType::kInt64:
       return nccl::DataType::kInt64;
     default:
-      // What is moved and not reduced: bool and uint8.
+      // bool and uint8 are transferred but never reduced.
       return nccl::DataType::kUint8;
   }
 }
@@ -67,14 +67,14 @@ nccl::ReductionKind ReductionOf(ReduceOp op) {
   return nccl::ReductionKind::kSum;
 }
 
-// Calls `launch` for each part as one operation of NCCL.
+// Calls `launch` for each part, within one group operation of NCCL.
 nccl::Result LaunchGroup(const nccl::Api& api, int count,
                          absl::FunctionRef<nccl::Result(int part)> launch) {
   nccl::Result result = api.ncclGroupStart();
   for (int part = 0; part < count && result == nccl::kSuccess; ++part) {
     result = launch(part);
   }
-  // The group has to end in any case.
+  // The group must be ended even after an error.
   const nccl::Result ended = api.ncclGroupEnd();
   return result == nccl::kSuccess ? ended : result;
 }
@@ -148,7 +148,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   // A collective on memory of the device.
   struct Collective {
     CallSignature signature;
-    const char* function = "";  // Of NCCL.
+    const char* function = "";  // The NCCL function, for errors.
     NcclThread::Launch launch;
   };
 
@@ -158,15 +158,15 @@ class NcclCommunicator final : public DeviceCommunicator {
                          TensorSpan buffer) const;
   Collective BroadcastOf(TensorSpan buffer, int root) const;
 
-  // Begin() and End() enclose a call, for Progress(). End() gives errors their
-  // final form.
+  // Begin() and End() enclose each call and update Progress(). End() also adds
+  // context to an error and makes it final.
   absl::Status Begin(CollectiveOperation operation, const CollectiveCall& call);
   absl::Status End(const absl::Status& status);
 
   absl::Status Start(const Collective& collective, const CollectiveCall& call,
                      const Event* ready, Event* done);
-  // Copies `upload` from the host to its place in the stage, does what `make`
-  // returns on the stage, and copies `download` back.
+  // Copies `upload` from the host to its place in the stage, runs the
+  // collective that `make` returns on the stage, and copies `download` back.
   absl::Status OnStage(TensorSpan whole, TensorSpan upload, TensorSpan download,
                        absl::FunctionRef<Collective(TensorSpan stage)> make,
                        const CollectiveCall& call);
@@ -174,7 +174,7 @@ class NcclCommunicator final : public DeviceCommunicator {
                           TensorSpan download,
                           absl::FunctionRef<Collective(TensorSpan stage)> make,
                           const CollectiveCall& call);
-  // Returns when the call expires.
+  // Returns the time at which the call expires.
   absl::StatusOr<absl::Time> AgreeAndLaunch(const Collective& collective,
                                             const CollectiveCall& call,
                                             const Event* ready, Event* done);
@@ -188,10 +188,10 @@ class NcclCommunicator final : public DeviceCommunicator {
   const std::unique_ptr<Communicator> control_;
   CallAgreement agreement_;
   const std::unique_ptr<NcclThread> thread_;
-  // Where memory of the host is while NCCL works on it.
+  // Device memory for collectives on memory of the host.
   std::shared_ptr<Buffer> stage_;
 
-  // What Progress() says, except for the ranks.
+  // The content of Progress(), except for the missing ranks.
   struct Current {
     bool is_running = false;
     bool is_agreeing = false;
@@ -202,7 +202,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   };
   mutable absl::Mutex mutex_;
   Current current_ ABSL_GUARDED_BY(mutex_);
-  absl::Status end_status_ ABSL_GUARDED_BY(mutex_);  // How this ended.
+  absl::Status end_status_ ABSL_GUARDED_BY(mutex_);  // The final error.
 };
 
 NcclCommunicator::Collective NcclCommunicator::AllReduceOf(
@@ -222,8 +222,9 @@ NcclCommunicator::Collective NcclCommunicator::AllReduceOf(
   return all_reduce;
 }
 
-// NCCL's own reduce-scatter and all-gather have parts of one size. Others are
-// reduced to, and broadcast from, one rank after another.
+// NCCL's reduce-scatter and all-gather require parts of equal size. For other
+// parts, the collective is a group of one reduction to, or broadcast from, each
+// rank.
 NcclCommunicator::Collective NcclCommunicator::ReduceScatterOf(
     ReduceOp op, TensorSpan buffer) const {
   Collective scatter;
@@ -372,8 +373,8 @@ absl::Status NcclCommunicator::EndStatus() const {
     const absl::MutexLock lock(&mutex_);
     status = end_status_;
   }
-  // `control_` tells the others of an abort when it is called next, which
-  // returns at once.
+  // The next call of `control_` after an abort sends the abort to the other
+  // ranks, and returns at once.
   if (!status.ok()) (void)control_->Barrier({.name = "the end"});
   return status;
 }
@@ -405,7 +406,7 @@ absl::Status NcclCommunicator::End(const absl::Status& status) {
     is_ended = !end_status_.ok();
   }
   absl::Status cause = status;
-  // `control_` has named the ranks in its own errors.
+  // Errors of `control_` already name the ranks. Those of NCCL do not.
   if (!is_ended && !thread_->state().ok()) {
     cause = WithMissingRanks(*control_, status, attempted);
   }
@@ -451,8 +452,8 @@ absl::Status NcclCommunicator::RunOnStage(
       stream.Copy(upload.data, on_stage(upload), upload.size_bytes()));
   ASSIGN_OR_RETURN(const absl::Time deadline,
                    AgreeAndLaunch(make(stage), call, nullptr, nullptr));
-  // A copy into pageable memory blocks until the stream has come that far, so
-  // it is enqueued when the collective is over.
+  // A copy into pageable memory blocks until the stream has executed it, so it
+  // is enqueued after the collective has finished.
   RETURN_IF_ERROR(thread_->Await());
   if (download.size_bytes() == 0) return absl::OkStatus();
   RETURN_IF_ERROR(
@@ -467,7 +468,7 @@ absl::StatusOr<absl::Time> NcclCommunicator::AgreeAndLaunch(
   ASSIGN_OR_RETURN(const absl::Time deadline,
                    Agree(collective.signature, call));
   RETURN_IF_ERROR(FaultPoint("nccl.agreed"));
-  // Ranks give up together, and then find out which are missing.
+  // Ranks time out together, and then determine which ranks are missing.
   RETURN_IF_ERROR(thread_->Run(collective.function, collective.launch, ready,
                                done, deadline));
   RETURN_IF_ERROR(FaultPoint("nccl.launched"));

@@ -22,7 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// How NCCL fails, and what a group makes of it.
+// Tests how a group handles failures of NCCL.
 namespace muster {
 namespace {
 
@@ -50,8 +50,8 @@ Tensor Ones() {
   return ones;
 }
 
-// What an all-reduce of ones gives on each rank. Those that fail have changed
-// nothing of the caller's.
+// All-reduces ones on each rank and returns the statuses. Checks that calls
+// that fail leave the caller's buffer unchanged.
 std::vector<absl::Status> AllReduce(const Group& group,
                                     absl::Duration timeout) {
   std::vector<absl::Status> statuses(group.size());
@@ -129,7 +129,7 @@ TEST(NcclCommunicatorTest, AnAbortEndsACollectiveThatHangs) {
   const std::vector<absl::Status> statuses = AllReduce(group, kLong);
   EXPECT_THAT(statuses[0], StatusIs(absl::StatusCode::kCancelled,
                                     HasSubstr("the job is over")));
-  // The others may hear from NCCL first that rank 0 is gone.
+  // The others may first learn from NCCL that rank 0 is gone.
   EXPECT_THAT(statuses,
               Each(AnyOf(StatusIs(absl::StatusCode::kCancelled),
                          StatusIs(absl::StatusCode::kUnavailable,
@@ -180,13 +180,14 @@ TEST(NcclCommunicatorTest, WhatWasStartedIsDoneOnlyWithoutAnError) {
       auto memory = *device.memory().Allocate(400, {.what = "pack"});
       auto ready = *device.CreateEvent();
       auto done = *device.CreateEvent();
-      // The error may come before all ranks have started.
+      // The error may occur before all ranks have started.
       absl::Status status = communicator.StartAllReduce(
           ReduceOp::kSum, {DType::kFloat32, 100, memory->data()}, *ready,
           done.get(), {"gradients", kLong});
       if (status.ok()) status = communicator.Await();
       EXPECT_FALSE(status.ok());
-      // The stream continues, so that what waits for it is not stuck.
+      // The stream continues, so that work that waits for `done` is not
+      // blocked.
       EXPECT_OK(AwaitEvent(&device.context(), *done,
                            Clock::Real()->Now() + kLong, "the all-reduce"));
     });

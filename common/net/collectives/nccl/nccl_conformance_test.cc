@@ -1,5 +1,5 @@
-// Runs the suite over NCCL: with memory of the host, as Communicator has it,
-// and with memory of the devices, as DeviceCommunicator has it.
+// Runs the suite over NCCL: with memory of the host, by the functions of
+// Communicator, and with memory of the devices, by those of DeviceCommunicator.
 #include <memory>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// Compares nccl_api.h with NCCL's own header, where the CUDA toolkit has it.
-// The comparison is done by the compiler.
+// Compares nccl_api.h with NCCL's own header at compile time, if the CUDA
+// toolkit contains it.
 #include <cstddef>
 
 #include "common/core/device/testing/same_shape.h"
@@ -43,7 +43,7 @@ static_assert(static_cast<int>(ReductionKind::kMax) == ncclMax);
 static_assert(static_cast<int>(ReductionKind::kMin) == ncclMin);
 static_assert(static_cast<int>(ReductionKind::kAvg) == ncclAvg);
 
-// Ours is the beginning of theirs.
+// Our Config is a prefix of ncclConfig_t.
 static_assert(sizeof(Config) <= sizeof(ncclConfig_t));
 static_assert(offsetof(Config, magic) == offsetof(ncclConfig_t, magic));
 static_assert(offsetof(Config, version) == offsetof(ncclConfig_t, version));

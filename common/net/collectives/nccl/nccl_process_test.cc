@@ -1,6 +1,6 @@
-// Real processes, one a rank, each with a simulated GPU, of which one is killed
-// or stopped. With MUSTER_TEST_GPU=real, they share the first GPU of this
-// machine, and NCCL connects them as if each were on a host of its own.
+// Runs each rank in a real process with a simulated GPU, and kills or stops one
+// of them. With MUSTER_TEST_GPU=real, the ranks share the first GPU of this
+// machine, and NCCL connects them as if each were on a separate host.
 #include <signal.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ constexpr int64_t kElementCount = 20000;
 
 using Lanes = std::vector<std::unique_ptr<Lane>>;
 
-// What a rank has in its process.
+// The GPUs and the communicator of one rank, in its process.
 class RankState {
  public:
   explicit RankState(bool reports_lost_ranks) {
@@ -80,7 +80,8 @@ class RankState {
  private:
   absl::StatusOr<Device*> FindDevice(int rank) {
     if (gpus_.has_value()) return gpus_->device(rank);
-    // NCCL refuses ranks of one host that share a GPU.
+    // NCCL refuses ranks of one host that share a GPU, so each rank gets its
+    // own host id.
     setenv("NCCL_HOSTID", absl::StrCat("rank-", rank).c_str(), 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     RETURN_IF_ERROR(UseGpusUnderTest(1));
@@ -91,8 +92,9 @@ class RankState {
   std::unique_ptr<DeviceCommunicator> communicator_;
 };
 
-// Starts ranks that all-reduce other values in each call. Unless it
-// `reports_lost_ranks`, NCCL waits for them, and calls expire soon.
+// Starts ranks that all-reduce different values in each call. If
+// `reports_lost_ranks` is false, NCCL waits for lost ranks, and calls have a
+// short timeout.
 std::unique_ptr<RankProcesses> Start(const std::string& victim_faults,
                                      bool reports_lost_ranks) {
   const auto prepare = [=](int rank, Lanes lanes) -> RankProcesses::Call {
@@ -142,8 +144,8 @@ TEST(KilledNcclRankTest, IsNamedWhereverItIs) {
             << " after the kill\n";
 }
 
-// After the agreement, only NCCL knows that a rank is missing, and says
-// nothing.
+// After the agreement, only NCCL can detect that a rank is missing, and here it
+// does not report it.
 TEST_P(KilledNcclRankPhaseTest, IsNamedWhenTheCallExpiresIfNcclWaitsForIt) {
   Start(GetParam(), /*reports_lost_ranks=*/false)
       ->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));

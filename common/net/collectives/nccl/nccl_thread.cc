@@ -18,19 +18,21 @@
 namespace muster {
 namespace {
 
-// How often a collective under way is looked at.
+// How often a running collective is polled.
 constexpr absl::Duration kPollPeriod = absl::Microseconds(50);
 constexpr absl::Duration kConnectPollPeriod = absl::Milliseconds(1);
 
-// As many collectives as are usually under way at once, so that a step makes no
-// event however late this thread sees the end of an earlier one.
+// At least the number of collectives that usually run at once, so that a step
+// creates no events even if this thread is late to see that earlier collectives
+// have finished.
 constexpr size_t kEventCount = 16;
-// A clean end waits for the other ranks to end, too.
+// Limit for a clean end, which waits for the other ranks to end, too.
 constexpr absl::Duration kFinalizeTimeout = absl::Seconds(2);
-// By how much the thread may notice an expired deadline too late.
+// How late the thread may detect an expired deadline.
 constexpr absl::Duration kGrace = absl::Seconds(5);
 
-// A call of NcclThread::Run(). Shared, because its caller may give up.
+// A call of NcclThread::Run(). Shared, because its caller may time out before
+// the thread has served it.
 struct Request {
   std::string function;
   NcclThread::Launch launch;
@@ -40,7 +42,7 @@ struct Request {
   uint64_t number = 0;  // Set by Submit().
 };
 
-// A collective that is enqueued.
+// A collective that has been enqueued and has not finished.
 struct UnderWay {
   std::unique_ptr<Event> done;
   std::string function;
@@ -69,20 +71,20 @@ class NcclThread::State {
     return absl::OkStatus();
   }
 
-  // What the thread does.
+  // The main function of the thread.
   void Run(absl::Time connect_deadline);
 
-  // What callers do.
+  // Called by other threads.
   absl::Status AwaitConnected(absl::Time deadline);
   absl::Status Submit(const std::shared_ptr<Request>& request);
   absl::Status AwaitIdle();
-  // False if the thread has not ended in time.
+  // Ends the thread. Returns false if it has not ended in time.
   bool End();
   absl::Status status() const {
     const absl::MutexLock lock(&mutex_);
     return status_;
   }
-  // The first one counts.
+  // Only the first call has an effect.
   void SetStatus(const absl::Status& status) {
     const absl::MutexLock lock(&mutex_);
     if (!status_.ok()) return;
@@ -113,7 +115,8 @@ class NcclThread::State {
 
   const Options options_;
   std::shared_ptr<void> kept_;
-  std::unique_ptr<DeviceStream> stream_;  // Ends before what it uses.
+  std::unique_ptr<DeviceStream> stream_;  // Destroyed before `kept_`, which it
+                                          // uses.
 
   // Used by the thread only.
   nccl::Comm* comm_ = nullptr;
@@ -131,7 +134,7 @@ class NcclThread::State {
   bool is_idle_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of UseEndWord(), as long as they are read.
+  // The words of UseEndWord().
   std::vector<std::weak_ptr<Buffer>> end_words_ ABSL_GUARDED_BY(mutex_);
   bool has_aborted_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -196,7 +199,7 @@ absl::Status NcclThread::State::Serve(const Request& request) {
   RETURN_IF_ERROR(AwaitNotInProgress(request.function,
                                      request.launch(comm_, stream_->handle()),
                                      absl::ZeroDuration(), request.deadline));
-  // The caller, and its event, may be gone if NCCL has taken long.
+  // If the caller has timed out, it may have destroyed its event.
   RETURN_IF_ERROR(status());
   if (request.done != nullptr) RETURN_IF_ERROR(stream_->Record(request.done));
   RETURN_IF_ERROR(stream_->Record(done.get()));
@@ -207,8 +210,8 @@ absl::Status NcclThread::State::Serve(const Request& request) {
 
 absl::Status NcclThread::State::Poll() {
   if (under_way_.empty()) return absl::OkStatus();
-  // The error comes first: a collective that fails never finishes by itself,
-  // so that one which has finished is right.
+  // Checks for an error first. A collective that fails never finishes by
+  // itself, so one that has finished is correct.
   nccl::Result error = nccl::kSuccess;
   const nccl::Result asked = options_.api->ncclCommGetAsyncError(comm_, &error);
   if (asked != nccl::kSuccess) return ToStatus("ncclCommGetAsyncError", asked);

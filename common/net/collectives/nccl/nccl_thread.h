@@ -17,21 +17,23 @@
 
 namespace muster {
 
-// The thread that owns a communicator of NCCL: it alone connects it, launches
-// its collectives, asks it for errors, and ends it. (A communicator that does
-// not block misbehaves when two threads use it, and its calls may still block.)
+// The thread that owns a communicator of NCCL. Only this thread connects the
+// communicator, launches its collectives, queries its errors, and ends it. (A
+// non-blocking communicator of NCCL is not safe to use from two threads, and
+// its calls may block nevertheless.)
 //
-// While a collective is under way, the thread polls its event,
-// ncclCommGetAsyncError(), and its deadline. The first error, an expired
-// deadline, or Abort() ends the communicator by ncclCommAbort(); every later
-// call returns that error. Collectives that ncclCommAbort() ends are never
-// reported as done.
+// While a collective is running, the thread polls its event,
+// ncclCommGetAsyncError(), and its deadline. An error, an expired deadline, or
+// Abort() ends the communicator by ncclCommAbort(). Every later call returns
+// the first error. Collectives that ncclCommAbort() ends are never reported as
+// done.
 //
-// Errors say what NCCL says. They do not name ranks, which NCCL does not know.
-//   kUnavailable       NCCL lost a rank or the network; its own words
+// Errors include NCCL's message. They do not name ranks, because NCCL does not
+// report them.
+//   kUnavailable       NCCL lost a rank or the network
 //   kDeadlineExceeded  the collective has not finished in time
-//   kInternal          NCCL was used wrongly, or the device failed
-//   as given to Abort()
+//   kInternal          NCCL was called incorrectly, or the device failed
+//   any code           the status that was passed to Abort()
 //
 // Run() and Await() come from one thread at a time. Abort() and state() are
 // thread-safe.
@@ -43,16 +45,17 @@ class NcclThread {
     int rank = 0;
     int size = 1;
     nccl::UniqueId id;
-    // The multiprocessors that NCCL may occupy; 0: as it likes.
+    // The maximal number of multiprocessors that NCCL may use. 0: NCCL decides.
     int ctas_max = 0;
-    // How long the end may take. A communicator that does not end by then is
-    // left to itself with its thread and stream, and a line in the log.
+    // How long the destructor waits for the communicator to end. After that, it
+    // logs an error and leaves the communicator, its thread and its stream
+    // running.
     absl::Duration end_timeout = absl::Seconds(5);
   };
 
-  // Connects with the other ranks, which do the same.
-  //   kDeadlineExceeded  not all have come
-  //   kUnavailable       NCCL could not connect; its own words
+  // Connects to the other ranks, which call this function, too.
+  //   kDeadlineExceeded  not all ranks have connected
+  //   kUnavailable       NCCL could not connect; includes NCCL's message
   static absl::StatusOr<std::unique_ptr<NcclThread>> Connect(
       const Options& options, absl::Time deadline);
 
@@ -64,16 +67,16 @@ class NcclThread {
   using Launch = std::function<nccl::Result(nccl::Comm* comm,
                                             driver::StreamHandle* stream)>;
 
-  // Calls `launch` on the thread of the communicator, behind `ready`, and
-  // records `done` behind it; either may be null. Returns when it is enqueued.
-  // `function` is for errors.
+  // Calls `launch` on the communicator's thread. The collective runs after
+  // `ready`, and `done` is recorded after it; either may be null. Returns when
+  // the collective is enqueued. `function` is its name in errors.
   absl::Status Run(absl::string_view function, Launch launch,
                    const Event* ready, Event* done, absl::Time deadline);
 
-  // Blocks until everything that was enqueued is done, or has failed.
+  // Blocks until all enqueued collectives have finished or one has failed.
   absl::Status Await();
 
-  // OK, or why the communicator has ended.
+  // OK, or the error that ended the communicator.
   absl::Status state() const;
 
   // Ends the communicator with `status`, which is not OK. Does not wait.
@@ -82,9 +85,10 @@ class NcclThread {
   // As DeviceCommunicator::UseEndWord(). Thread-safe.
   void UseEndWord(std::shared_ptr<Buffer> word);
 
-  // The stream, for work between Run() calls.
+  // The stream of the collectives, for work between Run() calls.
   DeviceStream* stream();
-  // Keeps `memory`, in place of what was kept, until the stream has ended.
+  // Keeps `memory` alive until the stream has ended. Replaces memory of an
+  // earlier call.
   void Keep(std::shared_ptr<void> memory);
 
  private:

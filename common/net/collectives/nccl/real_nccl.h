@@ -8,17 +8,17 @@
 
 namespace muster {
 
-// Returns the NCCL of this machine, loaded from libnccl.so.2 by the first call.
-// Programs are not linked with it, so they start on machines without one. It
-// lives as long as the process. Thread-safe.
-//   errors  as LoadNccl()
+// Returns the NCCL library of this machine. The first call loads it from
+// libnccl.so.2. Programs are not linked with NCCL, so they start on machines
+// that do not have it. The result lives as long as the process. Thread-safe.
+//   errors  as for LoadNccl()
 absl::StatusOr<const nccl::Api*> RealNccl();
 
 // Loads the functions of `library`, which LoadCudaLibrary() finds. The library
 // is never unloaded.
-//   kUnavailable  it cannot be loaded, lacks a function, or is older than
-//                 nccl::kVersionMin; names the library, what was expected and
-//                 what came
+//   kUnavailable  the library cannot be loaded, lacks a function, or is older
+//                 than nccl::kVersionMin; names the library, what was expected
+//                 and what was found
 absl::StatusOr<nccl::Api> LoadNccl(const std::string& library);
 
 }  // namespace muster

@@ -16,7 +16,7 @@ namespace {
 using internal::ArrayReduction;
 using internal::ReduceArraysParameters;
 
-// Of dtypes that CheckReducible() accepts.
+// Returns the kernel for a dtype that CheckReducible() accepts.
 absl::string_view KernelOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:

@@ -14,12 +14,13 @@ namespace muster {
 
 inline constexpr int kReducedOutputsMax = 16;
 
-// As Reduce() of reduce_kernels.h, in memory of `device`: enqueues on `stream`.
-// kMean divides by `divisor`. All outputs, of which there are 1 to
-// kReducedOutputsMax, get the result. They may be among the first 16 inputs.
-// Float16 and bfloat16 are rounded after each 15 inputs.
-//   kUnimplemented  as CheckReducible()
-//   others          of the device
+// Enqueues a reduction like Reduce() of reduce_kernels.h on `stream`, in memory
+// of `device`. kMean divides by `divisor`. Writes the result to all outputs, of
+// which there are 1 to kReducedOutputsMax. Outputs may be among the first 16
+// inputs. Float16 and bfloat16 values are rounded once per kernel: after the
+// first 16 inputs, and then after each 15 more.
+//   kUnimplemented  as for CheckReducible()
+//   others          errors of the device
 absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
                             absl::Span<const void* const> inputs, int divisor,
                             absl::Span<void* const> outputs, Device* device,

@@ -44,7 +44,7 @@ RankList Ranks(int begin, int end) {
   return ranks;
 }
 
-// All other ranks copy the range from `source`.
+// Plans that all other ranks copy the range from `source`.
 Round CopyFrom(int source, int size, Range range) {
   Round copies;
   for (int rank = 0; rank < size; ++rank) {
@@ -53,7 +53,7 @@ Round CopyFrom(int source, int size, Range range) {
   return copies;
 }
 
-// Each rank reduces its part.
+// Plans that each rank reduces its part.
 Round ReduceParts(int size, int64_t element_count) {
   Round parts;
   for (int rank = 0; rank < size; ++rank) {
@@ -63,7 +63,7 @@ Round ReduceParts(int size, int64_t element_count) {
   return parts;
 }
 
-// Each rank copies the parts of the others.
+// Plans that each rank copies the parts of the others.
 Round GatherParts(int size, absl::FunctionRef<Range(int rank)> part_of) {
   Round copies;
   for (int rank = 0; rank < size; ++rank) {
@@ -96,7 +96,7 @@ Plan PlanAllReduce(DeviceReduction reduction, bool has_one_gpu, int size,
       CopyFrom(0, size, all)};
 }
 
-// What the communicators of a group share.
+// State shared by the communicators of a group.
 struct Group {
   Group(absl::Span<Device* const> devices, DeviceReduction reduction)
       : reduction(reduction),
@@ -163,7 +163,7 @@ class LocalDeviceCommunicator final : public DeviceCommunicator {
                               Event* done, const CollectiveCall& call) override;
   absl::Status StartBroadcast(TensorSpan buffer, int root, const Event& ready,
                               Event* done, const CollectiveCall& call) override;
-  // What has been started does not depend on other ranks.
+  // A started collective cannot fail: all ranks' work is already enqueued.
   void UseEndWord(std::shared_ptr<Buffer>) override {}
   absl::Status Await() override;
 
@@ -176,18 +176,19 @@ class LocalDeviceCommunicator final : public DeviceCommunicator {
             .ready = &ready,
             .done = done};
   }
-  // Takes part in a collective of which `make_plan` makes the work of all
-  // ranks. Tells Progress() of it, and gives its error its form.
+  // Takes part in a collective. `make_plan` makes the work of all ranks.
+  // Updates Progress() and adds context to an error.
   absl::Status Run(const Arrival& arrival, absl::FunctionRef<Plan()> make_plan,
                    const CollectiveCall& call);
 
   const std::shared_ptr<Group> group_;
   const std::unique_ptr<Communicator> host_;
   DeviceRank own_;
-  absl::Time deadline_ = absl::InfinitePast();  // Of what has been started.
+  absl::Time deadline_ = absl::InfinitePast();  // Latest deadline of the
+                                                // started collectives.
 
   mutable absl::Mutex mutex_;
-  // What Progress() says while Run() runs, but for the ranks.
+  // The content of Progress() while Run() runs, except for the missing ranks.
   CollectiveProgress current_ ABSL_GUARDED_BY(mutex_);
   absl::Time start_time_ ABSL_GUARDED_BY(mutex_);
 };

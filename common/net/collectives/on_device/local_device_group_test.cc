@@ -70,7 +70,7 @@ class LocalDeviceGroupTest : public ::testing::Test {
                                                 DeviceReduction::kByParts));
   }
 
-  // Fills the buffer of `rank`.
+  // Fills the buffer of `rank` with `value`.
   absl::Status Write(int rank, float value) {
     const std::vector<float> values(kElements, value);
     RETURN_IF_ERROR(streams_[rank]->Copy(values.data(), buffers_[rank]->data(),
@@ -136,7 +136,8 @@ TEST_F(LocalDeviceGroupTest, OneKernelReducesForAllRanksOfAGpu) {
   }
 }
 
-// Also if `ready` is not behind `done` of the one before.
+// The order holds even if `ready` does not wait for the `done` of the
+// collective before.
 TEST_F(LocalDeviceGroupTest, CollectivesOfOneBufferFollowEachOther) {
   constexpr int kRounds = 4;
   const CollectiveCall call = {"a pack", kTimeout};
@@ -170,14 +171,15 @@ TEST_F(LocalDeviceGroupTest, CollectivesOfOneBufferFollowEachOther) {
   }
 }
 
-// The memory of the ranks that have given up may be gone.
+// Ranks that have timed out may have freed their memory.
 TEST_F(LocalDeviceGroupTest, ARankThatComesTooLateTouchesNoMemoryOfOthers) {
   std::vector<std::thread> threads;
   for (const int rank : {0, 1}) {
     threads.emplace_back([&, rank] {
       EXPECT_THAT(AllReduce(rank, absl::Milliseconds(50)),
                   StatusIs(absl::StatusCode::kDeadlineExceeded,
-                           // Also rank 1, if it comes later than that.
+                           // Also names rank 1 if that rank arrives after the
+                           // timeout of rank 0.
                            ContainsRegex("2 ha(s|ve) not arrived")));
     });
   }

@@ -1,5 +1,5 @@
-// Runs the suite over the memory of simulated GPUs: of a GPU for each rank, of
-// GPUs that ranks share, and staged over the host.
+// Runs the suite in memory of simulated GPUs: with one GPU per rank, with GPUs
+// that ranks share, and staged over the host.
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kGpus = 5;
 
-// Two logical devices of each GPU: numbers 2 i and 2 i + 1.
+// Makes two logical devices for each GPU: GPU i has devices 2 i and 2 i + 1.
 std::vector<std::unique_ptr<Device>> MakeDevices() {
   static auto* const machine = new SimulatedMachine({.device_count = kGpus});
   std::vector<std::unique_ptr<Device>> devices;
@@ -45,7 +45,7 @@ Device* DeviceOf(int index) {
   return (*devices)[index].get();
 }
 
-// `step` 2: a GPU for each rank. 1: two ranks share one.
+// `step` 2: one GPU per rank. `step` 1: two ranks share a GPU.
 absl::StatusOr<RankGroup> MakeLocal(int size, int step,
                                     DeviceReduction reduction) {
   std::vector<Device*> devices;
@@ -61,7 +61,8 @@ absl::StatusOr<RankGroup> MakeLocal(int size, int step,
   return group;
 }
 
-// `step` 1: all ranks are staged. 2: every other one, and the rest is on CPUs.
+// `step` 1: all ranks are staged. `step` 2: every other rank is staged, and the
+// rest are on CPUs.
 absl::StatusOr<RankGroup> MakeStaged(int size, int step, HostCalls host_calls) {
   ASSIGN_OR_RETURN(auto hosts, CreateLocalGroup(size));
   RankGroup group;
@@ -79,7 +80,7 @@ absl::StatusOr<RankGroup> MakeStaged(int size, int step, HostCalls host_calls) {
   return group;
 }
 
-// `size_max` 3: the suite is slow on simulated GPUs.
+// Some have a `size_max` of 3, because the suite is slow on simulated GPUs.
 const BackendRegistration kRegistrations[] = {
     BackendRegistration(
         {"GpuByParts",

@@ -41,12 +41,13 @@ absl::StatusOr<DeviceRank> MakeDeviceRank(Device* device) {
 void RankExchange::Arrive(int rank, const Arrival& arrival,
                           absl::FunctionRef<Plan()> make_plan) {
   const absl::MutexLock lock(&mutex_);
-  // What earlier ranks have brought may be gone.
+  // After a failure, the memory of earlier arrivals may have been freed.
   if (has_failed_) return;
   arrivals_[rank] = arrival;
   if (++arrived_count_ < arrivals_.size()) return;
   arrived_count_ = 0;
-  // No rank reads the outcome of the collective before: all have left it.
+  // All ranks have left the previous collective, so none reads its outcome any
+  // more.
   outcome_ = CheckSignatures();
   if (outcome_.ok() && arrival.ready != nullptr) {
     outcome_ = Enqueue(make_plan());
@@ -71,7 +72,7 @@ absl::Status RankExchange::CheckSignatures() const {
 
 absl::Status RankExchange::Enqueue(const Plan& plan) {
   const int size = static_cast<int>(arrivals_.size());
-  // What each rank has reached. Events are waited for after they have been
+  // The last event of each rank. Streams wait only for events that have been
   // recorded, so an error leaves no stream waiting.
   absl::InlinedVector<const Event*, kLocalDeviceRanksMax> reached;
   for (const Arrival& arrival : arrivals_) reached.push_back(arrival.ready);
@@ -81,8 +82,8 @@ absl::Status RankExchange::Enqueue(const Plan& plan) {
       if (!workers.empty() && workers.back() == task.rank) continue;
       workers.push_back(task.rank);
     }
-    // All of them before a rank records its event again: the ranks of a round
-    // do not wait for each other.
+    // All ranks wait before any of them records its event again, because the
+    // ranks of a round do not wait for each other.
     for (const int rank : workers) RETURN_IF_ERROR(AwaitOthers(rank, reached));
     for (const ReductionTask& task : round) RETURN_IF_ERROR(RunTask(task));
     for (const int rank : workers) {
@@ -91,7 +92,7 @@ absl::Status RankExchange::Enqueue(const Plan& plan) {
       reached[rank] = worker.reached.get();
     }
   }
-  // Others use a rank's memory until then.
+  // A rank is done after all others, which may use its memory until then.
   for (int rank = 0; rank < size; ++rank) {
     RETURN_IF_ERROR(AwaitOthers(rank, reached));
     RETURN_IF_ERROR(arrivals_[rank].rank->stream->Record(arrivals_[rank].done));

@@ -22,35 +22,37 @@
 
 namespace muster::internal {
 
-// Ranks of a group, without an allocation.
+// A list of ranks, stored without an allocation.
 using RankList = absl::InlinedVector<int, kLocalDeviceRanksMax>;
 
-// A part of a round: the range of the buffer of `rank` becomes the reduction of
-// the same range of the sources. One source is copied.
+// A part of a round: replaces the range of the buffer of `rank` with the
+// reduction of the same range of the sources' buffers. A single source is
+// copied.
 struct ReductionTask {
   int rank = 0;
   Communicator::Range range;
   RankList sources;
-  bool is_half = false;  // A part of a mean, which is divided later.
-  // The range of the buffers of all ranks, which have one GPU.
+  bool is_half = false;  // A partial sum. The division of a mean follows later.
+  // Writes the result to the buffers of all ranks, which share one GPU.
   bool is_for_all = false;
 };
-// What the ranks do at the same time, grouped by rank. No rank reads or writes
-// in a round what another rank writes in it.
+// Tasks that the ranks do at the same time, grouped by rank. In a round, no
+// rank reads or writes memory that another rank writes.
 using Round = std::vector<ReductionTask>;
 using Plan = std::vector<Round>;
 
-// What a rank computes with. Made by MakeDeviceRank().
+// The device resources of a rank. Made by MakeDeviceRank().
 struct DeviceRank {
   Device* device = nullptr;
   std::unique_ptr<DeviceStream> stream;
-  std::unique_ptr<Event> reached;  // The end of its part in a round.
-  // For what is copied from other GPUs. Of the stream, and ends before it.
+  std::unique_ptr<Event> reached;  // Recorded at the end of the rank's part in
+                                   // a round.
+  // Memory for copies from other GPUs. Used on `stream`, and freed before it.
   std::shared_ptr<Buffer> scratch;
 };
 absl::StatusOr<DeviceRank> MakeDeviceRank(Device* device);
 
-// What a rank brings to a collective. Borrowed until the rank leaves it.
+// The arguments of a rank in a collective. Borrowed until the rank leaves it.
 struct Arrival {
   CallSignature signature;
   DeviceRank* rank = nullptr;
@@ -59,9 +61,9 @@ struct Arrival {
   Event* done = nullptr;
 };
 
-// Where the ranks of a process exchange what they bring to a collective. The
-// rank that arrives last enqueues the work of all ranks, so that no rank waits
-// for another one between two rounds. Each rank calls
+// Collects the arguments of all ranks of a process in a collective. The rank
+// that arrives last enqueues the work of all ranks, so that no thread waits for
+// another between two rounds. Each rank calls
 //
 //   exchange->Arrive(rank, arrival, plan);
 //   ... a barrier of all ranks ...
@@ -72,22 +74,22 @@ class RankExchange {
  public:
   explicit RankExchange(int size) : arrivals_(size) {}
 
-  // `plan` makes the work of all ranks; the ranks' plans are equal if their
-  // signatures are.
+  // `make_plan` makes the work of all ranks. The plans of ranks with equal
+  // signatures are equal.
   void Arrive(int rank, const Arrival& arrival,
               absl::FunctionRef<Plan()> make_plan) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns what became of the collective: `met` if it is an error. After an
-  // error, no more work is enqueued for any rank: what another rank brings
-  // later does not touch the memory of this one.
+  // Returns `met` if it is an error, else the outcome of the collective. After
+  // an error, no more work is enqueued for any rank, so that a rank that
+  // arrives later does not access the memory of this one.
   //   kInvalidArgument  the ranks' signatures differ
-  //   others            of the devices
+  //   others            errors of the devices
   absl::Status Leave(const absl::Status& met) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Status CheckSignatures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Enqueue(const Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The stream of `rank` continues when the others have reached `events`.
+  // Makes the stream of `rank` wait until the others have reached `events`.
   absl::Status AwaitOthers(int rank, absl::Span<const Event* const> events)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RunTask(const ReductionTask& task)
@@ -96,7 +98,8 @@ class RankExchange {
   absl::Mutex mutex_;
   std::vector<Arrival> arrivals_ ABSL_GUARDED_BY(mutex_);  // By rank.
   size_t arrived_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status outcome_ ABSL_GUARDED_BY(mutex_);  // Of the last collective.
+  absl::Status outcome_ ABSL_GUARDED_BY(mutex_);  // Outcome of the last
+                                                  // collective.
   bool has_failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -28,8 +28,9 @@ namespace {
 
 using Range = Communicator::Range;
 
-// Copies take milliseconds once they have begun. After an error they are waited
-// for also behind the deadline, which may be what has ended the collective.
+// Copies take milliseconds once they have begun. After an error, the
+// communicator waits this long for them even if the deadline has passed, since
+// the error may be the expired deadline.
 constexpr absl::Duration kCopiesMax = absl::Seconds(1);
 
 class StagedCommunicator final : public DeviceCommunicator {
@@ -120,7 +121,7 @@ class StagedCommunicator final : public DeviceCommunicator {
         },
         ready, done, call);
   }
-  // The host has done its part when a collective is started.
+  // A started collective cannot fail: the host has already done its part.
   void UseEndWord(std::shared_ptr<Buffer>) override {}
   absl::Status Await() override {
     return to_host_->Drain(std::max(deadline_, Clock::Real()->Now()),
@@ -131,20 +132,20 @@ class StagedCommunicator final : public DeviceCommunicator {
   struct Stage {
     std::weak_ptr<Buffer> on_device;
     std::shared_ptr<Buffer> on_host;
-    std::shared_ptr<void> pinned;  // `on_host`; null: it could not be pinned.
+    std::shared_ptr<void> pinned;  // `on_host`; null if it could not be pinned.
   };
 
-  // A collective, in elements of `buffer`.
+  // A collective. Ranges are elements of `buffer`.
   struct Work {
     TensorSpan buffer;
-    Range download;  // What it reads.
-    Range upload;    // What it changes.
+    Range download;  // Elements that it reads.
+    Range upload;    // Elements that it changes.
     int64_t chunk_elements = 0;
 
     int chunk_count() const;
     Range chunk(int k) const;
   };
-  // The part of a collective that `host_` does.
+  // Runs the collective of `host_` on one chunk.
   using HostPart = absl::FunctionRef<absl::Status(TensorSpan chunk,
                                                   const CollectiveCall& rest)>;
 
@@ -162,20 +163,23 @@ class StagedCommunicator final : public DeviceCommunicator {
                          const Event& ready, Event* done, absl::Time deadline,
                          absl::string_view name);
   absl::Status GrowEvents(int count);
-  // Memory of the host that stands for `buffer`.
+  // Returns the host memory that is the stage of `buffer`.
   absl::StatusOr<uint8_t*> StageOf(const TensorSpan& buffer);
 
   Communicator& host_;
   Device& device_;
   const HostCalls host_calls_;
-  std::vector<Stage> stages_;                   // Of AllocateOnDevice().
+  std::vector<Stage> stages_;                   // Made by AllocateOnDevice().
   std::shared_ptr<Buffer> scratch_;             // Pinned, for all other memory.
-  absl::Time deadline_ = absl::InfinitePast();  // Of what has been started.
-  bool has_told_ = false;  // That memory could not be pinned.
-  // By chunk: it has been copied to the host.
+  absl::Time deadline_ = absl::InfinitePast();  // Latest deadline of the
+                                                // started collectives.
+  bool has_told_ = false;  // It has been logged that memory could not be
+                           // pinned.
+  // By chunk. Reached when the chunk has been copied to the host.
   std::vector<std::unique_ptr<Event>> arrived_;
-  // Two, because a bus copies in both directions at once. They end before what
-  // they use. Work of to_host_ comes after that of earlier collectives on both.
+  // Two streams, because a bus copies in both directions at once. They are
+  // destroyed before the memory that they use. Work on to_host_ runs after the
+  // work of earlier collectives on both streams.
   const std::unique_ptr<DeviceStream> to_host_;
   const std::unique_ptr<DeviceStream> to_device_;
 };
@@ -216,7 +220,8 @@ absl::Status StagedCommunicator::StartAllGather(
       ready, done, call);
 }
 
-// At least one: ranks wait for each other without elements, too.
+// Returns at least 1, because ranks wait for each other even if there are no
+// elements.
 int StagedCommunicator::Work::chunk_count() const {
   if (buffer.element_count <= chunk_elements) return 1;
   return static_cast<int>((buffer.element_count + chunk_elements - 1) /
@@ -238,7 +243,7 @@ absl::Status StagedCommunicator::OnStage(const Work& work, HostPart host_part,
   const absl::Status status =
       RunChunks(work, stage, host_part, ready, done, deadline, call.name);
   if (status.ok()) return status;
-  // The stage and the buffer are in use until then.
+  // Copies may use the stage and the buffer until the streams are drained.
   const absl::Time end = std::max(deadline, Clock::Real()->Now() + kCopiesMax);
   for (DeviceStream* const stream : {to_host_.get(), to_device_.get()}) {
     stream->Drain(end, "the copies of a collective").IgnoreError();
@@ -298,7 +303,7 @@ absl::StatusOr<uint8_t*> StagedCommunicator::StageOf(const TensorSpan& buffer) {
     }
   }
   if (scratch_ == nullptr || scratch_->size_bytes() < buffer.size_bytes()) {
-    // A copy from it may be under way.
+    // A copy from the old scratch may be in progress.
     RETURN_IF_ERROR(Await());
     ASSIGN_OR_RETURN(scratch_,
                      device_.pinned_memory().Allocate(buffer.size_bytes()));

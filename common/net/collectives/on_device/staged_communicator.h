@@ -13,27 +13,29 @@ namespace muster {
 
 // How a staged collective calls the communicator of the host.
 enum class HostCalls {
-  // Once, as ranks on CPUs do.
+  // Once per collective, as ranks on CPUs do.
   kWhole,
-  // All-reduces and broadcasts: once for each kStagedChunkBytes. All ranks are
-  // staged like that.
+  // Once for each kStagedChunkBytes in all-reduces and broadcasts. All ranks
+  // must be staged in this way.
   kInChunks,
 };
 
-// A chunk takes about 0.1 ms to copy over PCI Express, and the host longer to
-// reduce: more than ranks need to wait for each other. What cannot overlap, the
-// first copy to the host and the last one back, is a small part of large packs.
+// A chunk takes about 0.1 ms to copy over PCI Express, and longer to reduce on
+// the host. This is more than ranks take to synchronize. The copies that cannot
+// overlap with others, the first one to the host and the last one back, are a
+// small part of a large pack.
 inline constexpr int64_t kStagedChunkBytes = int64_t{4} << 20;
 
-// Gives a replica on a GPU the collectives of a communicator of the host: for
-// transports that reach memory of the host only. Other ranks may be on CPUs.
+// Returns a communicator for a replica on a GPU that uses the collectives of a
+// communicator of the host, for transports that support only memory of the
+// host. Other ranks may be on CPUs.
 //
-// A Start...() waits for `ready`, copies its memory to the host, runs the
-// collective of `host`, and enqueues the copy back; so it waits for the device.
-// With kInChunks, a chunk is reduced while the next one is copied to the host
-// and the one before is copied back. Memory of AllocateOnDevice() has a stage
-// from Allocate() of `host`, so that ranks on CPUs call Allocate() with the
-// same sizes.
+// A Start...() waits for `ready`, copies the buffer to the host, runs the
+// collective of `host`, and enqueues the copy back. It therefore waits for the
+// device. With kInChunks, a chunk is reduced while the next one is copied to
+// the host and the previous one is copied back. AllocateOnDevice() allocates a
+// stage with Allocate() of `host`, so ranks on CPUs must call Allocate() with
+// the same sizes.
 //
 // `host` and `device` are borrowed. Errors are those of `host` and of the
 // device.

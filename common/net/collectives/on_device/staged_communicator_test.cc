@@ -37,13 +37,13 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
-// No multiple of a page.
+// Not a multiple of a page.
 constexpr int64_t kElements = 3001;
 constexpr int64_t kChunkElements = kStagedChunkBytes / sizeof(float);
-// Two chunks and a rest.
+// Two whole chunks and a partial one.
 constexpr int64_t kManyElements = 2 * kChunkElements + kElements;
 
-// A communicator of the host that tells of each call of all-reduce.
+// A communicator of the host that calls an observer before each all-reduce.
 class ObservedCommunicator final : public Communicator {
  public:
   using Observer = std::function<absl::Status(TensorSpan, absl::Duration)>;
@@ -85,7 +85,7 @@ class ObservedCommunicator final : public Communicator {
   void Abort(absl::Status status) override { inner_->Abort(std::move(status)); }
   CollectiveProgress Progress() const override { return inner_->Progress(); }
 
-  // The last memory of Allocate().
+  // The memory that the last Allocate() returned.
   const std::shared_ptr<Buffer>& stage() const { return stage_; }
 
  private:
@@ -107,7 +107,7 @@ class StagedCommunicatorTest : public ::testing::Test {
     ASSERT_OK(Connect(1, HostCalls::kInChunks));
   }
 
-  // Makes a group of which rank 0 is staged. The others are on_cpus_.
+  // Makes a group in which rank 0 is staged. The other ranks are on_cpus_.
   absl::Status Connect(int size, HostCalls host_calls) {
     communicator_ = nullptr;
     ASSIGN_OR_RETURN(auto hosts, CreateLocalGroup(size));
@@ -129,7 +129,7 @@ class StagedCommunicatorTest : public ::testing::Test {
     return found == counts.end() ? 0 : found->second;
   }
 
-  // Allocates memory of all ranks together.
+  // Allocates memory on all ranks, as a collective.
   absl::Status Allocate(int64_t element_count) {
     const CollectiveCall call = {"a pack", kTimeout};
     const size_t size_bytes = element_count * sizeof(float);
@@ -144,7 +144,7 @@ class StagedCommunicatorTest : public ::testing::Test {
     return absl::OkStatus();
   }
 
-  // All-reduces memory of the device, as it is after the stream's work.
+  // All-reduces the pack on the device, after the work on `stream_`.
   absl::Status AllReduce(int64_t element_count) {
     RETURN_IF_ERROR(stream_->Record(ready_.get()));
     RETURN_IF_ERROR(communicator_->StartAllReduce(
@@ -177,16 +177,17 @@ class StagedCommunicatorTest : public ::testing::Test {
   struct Call {
     TensorSpan buffer;
     absl::Duration timeout;
-    int64_t copies_before = 0;  // That have been enqueued.
+    int64_t copies_before = 0;  // Copies enqueued before the call.
   };
 
   SimulatedMachine machine_{{}};
   std::unique_ptr<Device> device_;
-  // What the host's all-reduce number 1, 2, ... returns if it is an error.
+  // Called with the number of each all-reduce of the host, from 1. If it
+  // returns an error, the all-reduce returns that error.
   std::function<absl::Status(size_t)> observe_ = [](size_t) {
     return absl::OkStatus();
   };
-  std::vector<Call> calls_;  // Of the host's all-reduce.
+  std::vector<Call> calls_;  // The host's all-reduces.
   std::unique_ptr<ObservedCommunicator> host_;
   std::vector<std::unique_ptr<Communicator>> on_cpus_;
   std::unique_ptr<DeviceStream> stream_;
@@ -213,7 +214,7 @@ TEST_F(StagedCommunicatorTest, MemoryThatCannotBePinnedIsCopiedAllTheSame) {
   EXPECT_GT(machine_.pageable_copy_count(), 0);
 }
 
-// The other rank makes the calls of the host that are expected.
+// The other rank makes the calls that the staged rank is expected to make.
 TEST_F(StagedCommunicatorTest, EachChunkOfALargePackIsReducedAndCopiedBack) {
   ASSERT_OK(Connect(2, HostCalls::kInChunks));
   ASSERT_OK(Allocate(kManyElements));
@@ -252,7 +253,7 @@ TEST_F(StagedCommunicatorTest, TheHostReducesChunksBetweenTheirCopies) {
     EXPECT_EQ(calls_[k].buffer.bytes(), stage + k * kStagedChunkBytes);
     EXPECT_EQ(calls_[k].buffer.element_count,
               k < 2 ? kChunkElements : kElements);
-    // All to the host, and back those of the chunks before.
+    // All copies to the host, and the copies back of earlier chunks.
     EXPECT_EQ(calls_[k].copies_before - before, 3 + k);
     // The timeout is that of the whole call.
     EXPECT_LT(calls_[k].timeout, k == 0 ? kTimeout : calls_[k - 1].timeout);
@@ -260,7 +261,8 @@ TEST_F(StagedCommunicatorTest, TheHostReducesChunksBetweenTheirCopies) {
   EXPECT_EQ(copy_count() - before, 6);
 }
 
-// Also if `ready` is not behind `done` of the one before.
+// The order holds even if `ready` does not wait for the `done` of the
+// collective before.
 TEST_F(StagedCommunicatorTest, CollectivesOfOneBufferFollowEachOther) {
   constexpr int kCalls = 20;
   ASSERT_OK(Connect(2, HostCalls::kInChunks));
@@ -325,7 +327,7 @@ TEST_F(StagedCommunicatorTest, AfterAnErrorTheDeviceDoesNotUseTheStage) {
   const std::shared_ptr<Buffer> stage = host_->stage();
   constexpr uint8_t kMark = 0x5a;
   std::fill_n(stage->data(), stage->size_bytes(), kMark);
-  // Runs what is left of its work.
+  // Runs the remaining work of its streams.
   communicator_ = nullptr;
   EXPECT_EQ(
       std::count(stage->data(), stage->data() + stage->size_bytes(), kMark),

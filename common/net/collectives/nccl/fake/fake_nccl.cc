@@ -28,13 +28,13 @@ using nccl::Result;
 
 namespace {
 
-// NCCL itself waits without an end.
+// NCCL itself has no timeout.
 constexpr CollectiveCall kEndless = {"", absl::Hours(24)};
 constexpr absl::Duration kRendezvousTimeout = absl::Seconds(60);
-// How often a communicator answers kInProgress after a call.
+// How many polls return kInProgress after a call.
 constexpr int kPollsInProgress = 2;
 
-// A collective as it was launched.
+// A launched collective.
 struct Operation {
   enum class Kind {
     kAllReduce,
@@ -50,7 +50,7 @@ struct Operation {
   nccl::DataType type = nccl::DataType::kUint8;
   nccl::ReductionKind reduction = nccl::ReductionKind::kSum;
   int root = 0;
-  // Of FailCollective().
+  // Set by FailCollective().
   bool is_stuck = false;
   Result error = nccl::kSuccess;
 };
@@ -93,7 +93,7 @@ ReduceOp ReduceOpOf(nccl::ReductionKind reduction) {
 
 }  // namespace
 
-// A rank of a communicator. Shared with the work on streams.
+// One rank of a communicator. Shared with the work on streams.
 class FakeComm {
  public:
   FakeComm(int rank, int size, const nccl::UniqueId& id,
@@ -116,7 +116,7 @@ class FakeComm {
     return owner_ == std::this_thread::get_id();
   }
 
-  // kInProgress a few times after each call, then how it is.
+  // Returns kInProgress a few times after each call, then the actual result.
   Result Poll() {
     const absl::MutexLock lock(&mutex_);
     if (polls_left_ > 0) {
@@ -138,7 +138,7 @@ class FakeComm {
     return last_error_;
   }
 
-  // Work of a stream.
+  // Runs a collective as work of a stream.
   void Run(const Operation& operation) {
     {
       const absl::MutexLock lock(&mutex_);
@@ -162,7 +162,8 @@ class FakeComm {
     --running_count_;
   }
 
-  // Ends the work that has begun; what has not begun will do nothing.
+  // Ends collectives that have begun. Those that have not begun will do
+  // nothing.
   void Abort() {
     Communicator* communicator = nullptr;
     {
@@ -279,7 +280,7 @@ absl::Status FakeComm::Perform(const Operation& operation) {
 }
 
 namespace nccl {
-// What the handle of the library points to.
+// The target of the library's handles.
 struct Comm {
   std::shared_ptr<FakeComm> comm;
 };
@@ -289,7 +290,7 @@ namespace {
 
 std::atomic<FakeNccl::State*> the_library = nullptr;
 
-// What ncclGroupEnd() launches.
+// A collective that ncclGroupEnd() will launch.
 struct Launched {
   std::shared_ptr<FakeComm> comm;
   driver::StreamHandle* stream;
@@ -314,7 +315,7 @@ class FakeNccl::State {
  public:
   explicit State(const Options& options) : options_(options) {}
 
-  // Counts the call. Returns the result that it is to return, or kSuccess.
+  // Counts the call. Returns the injected error of the call, or kSuccess.
   Result Enter(const char* function) {
     const absl::MutexLock lock(&mutex_);
     ++counts_[function];
@@ -342,7 +343,7 @@ class FakeNccl::State {
     return nccl::kInProgress;
   }
 
-  // Null for what is no communicator of the calling thread.
+  // Returns null if `comm` is not a communicator of the calling thread.
   std::shared_ptr<FakeComm> Find(nccl::Comm* comm) {
     const absl::MutexLock lock(&mutex_);
     if (comms_.count(comm) == 0 || !comm->comm->is_of_this_thread()) {
@@ -432,7 +433,7 @@ class FakeNccl::State {
 
 namespace {
 
-// What a function of the library does first; `library` is the fake one.
+// The first statement of a library function. Defines `library`, the fake NCCL.
 #define MUSTER_ENTER(function)                         \
   FakeNccl::State* const library = the_library;        \
   if (library == nullptr) return nccl::kInternalError; \

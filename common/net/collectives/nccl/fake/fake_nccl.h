@@ -11,29 +11,30 @@
 
 namespace muster {
 
-// NCCL on simulated GPUs: the functions of the library, between threads of this
-// process and processes of this host. Values are really reduced, over shared
-// memory, in the order of ranks.
+// NCCL on simulated GPUs: the functions of the library, for ranks that are
+// threads of this process or processes of this host. Values are actually
+// reduced, over shared memory, in rank order.
 //
-// * Collectives are work of a stream: they begin after what was enqueued
-//   before, and memory is used until they end.
-// * Communicators do not block. Calls answer kInProgress, as NCCL's may, until
-//   ncclCommGetAsyncError() was asked a few times.
-// * What NCCL leaves undefined is kInvalidUsage: a communicator that is used by
-//   a second thread, by a call while another is in progress, or after its end.
+// * Collectives are work of a stream: they begin after work that was enqueued
+//   earlier, and use their memory until they end.
+// * Communicators do not block. Calls return kInProgress, as NCCL's may, and
+//   ncclCommGetAsyncError() must be called a few times to see the result.
+// * Cases that NCCL leaves undefined return kInvalidUsage: a communicator is
+//   used by a second thread, while another call is in progress, or after its
+//   end.
 // * A collective that fails never ends by itself; ncclCommAbort() ends it.
 //
-// Simulated GPUs must have simulated::Order::kThreads: work that waits for
-// other ranks would otherwise block the thread that polls it.
+// Simulated GPUs must have simulated::Order::kThreads. Otherwise work that
+// waits for other ranks would block the thread that polls it.
 //
 // At most one exists in a process at a time, because the library's functions
-// have no argument that tells libraries apart. Thread-safe.
+// have no argument that identifies the library. Thread-safe.
 class FakeNccl {
  public:
   struct Options {
     int version = 22809;
-    // True if communicators learn that a rank is gone, as over a network whose
-    // connection breaks (kRemoteError). Otherwise collectives wait for it.
+    // True if communicators report a lost rank (kRemoteError), as when a
+    // network connection breaks. If false, collectives wait for the lost rank.
     bool reports_lost_ranks = true;
   };
 
@@ -46,19 +47,19 @@ class FakeNccl {
 
   const nccl::Api& api() const;
 
-  // Makes the `after`-th call of `function` ("ncclAllReduce") from now on
+  // Makes one call of `function` ("ncclAllReduce"), after `after` more calls,
   // return `result` and do nothing.
   void Fail(absl::string_view function, nccl::Result result, int after = 0);
 
-  // Makes the `after`-th collective that is launched from now on in this
-  // process stay on its stream until it is aborted. Its communicator reports
-  // `error`, or no error for kSuccess: a collective that hangs.
+  // Makes one collective of this process, after `after` more launches, stay on
+  // its stream until it is aborted. Its communicator reports `error`. With
+  // kSuccess it reports no error, so that the collective hangs.
   void FailCollective(nccl::Result error, int after = 0);
 
-  // While it is true, communicators that are made stay in progress.
+  // While true, new communicators stay in progress.
   void set_stalls_init(bool stalls);
 
-  // While it is true, ncclCommAbort() does not return.
+  // While true, ncclCommAbort() does not return.
   void set_stalls_aborts(bool stalls);
 
   // The number of calls so far by function.

@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// What a rank sends; the answer has one of each rank, by rank.
+// The message of a rank. The answer contains those of all ranks, by rank.
 struct Attendance {
   int rank = 0;
   int size = 0;
@@ -38,7 +38,8 @@ bool SendAll(int fd, const void* data, size_t size_bytes) {
   return true;
 }
 
-// False if the other end closes, or `is_over`, before all has come.
+// Returns false if the peer closes the socket, or `is_over()` becomes true,
+// before all bytes have arrived.
 bool ReceiveAll(int fd, void* data, size_t size_bytes,
                 absl::FunctionRef<bool()> is_over) {
   constexpr int kPeriodMilliseconds = 10;
@@ -55,7 +56,8 @@ bool ReceiveAll(int fd, void* data, size_t size_bytes,
   return true;
 }
 
-// Until the group is complete, or the socket is shut down.
+// Accepts ranks until the group is complete, then sends the answer. Returns
+// early if the socket is shut down.
 void Serve(const LocalEndpoint& endpoint) {
   std::vector<FileDescriptor> ranks;
   std::vector<Attendance> attendances;
@@ -80,7 +82,8 @@ void Serve(const LocalEndpoint& endpoint) {
   std::sort(attendances.begin(), attendances.end(),
             [](const auto& a, const auto& b) { return a.rank < b.rank; });
   for (const FileDescriptor& rank : ranks) {
-    // A rank that has gone meanwhile is missed by the others.
+    // Errors are ignored: if a rank has ended meanwhile, the other ranks detect
+    // it.
     (void)SendAll(rank.get(), attendances.data(),
                   attendances.size() * sizeof(Attendance));
   }

@@ -13,14 +13,14 @@
 
 namespace muster {
 
-// Where the ranks of one communicator of the fake NCCL exchange their
-// addresses: a listening Unix socket, whose address is the unique id. It serves
-// one group, as an id of NCCL does.
+// Exchanges the addresses of the ranks of one communicator of the fake NCCL,
+// over a listening Unix socket whose address is the unique id. It serves one
+// group, as an id of NCCL does.
 class Rendezvous {
  public:
-  //   errors  as LocalEndpoint::Listen()
+  //   errors  as for LocalEndpoint::Listen()
   static absl::StatusOr<std::unique_ptr<Rendezvous>> Open();
-  // Rejects the ranks that wait.
+  // Makes Attend() fail in the ranks that wait.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -28,9 +28,9 @@ class Rendezvous {
   const nccl::UniqueId& id() const { return id_; }
 
   // Joins the rendezvous `id` as rank `rank` of `size`, whose address is
-  // `address`. Blocks until all ranks have joined, or `is_over()`. Returns the
-  // addresses of all ranks.
-  //   kUnavailable  it has ended, or does not exist
+  // `address`. Blocks until all ranks have joined or `is_over()` returns true.
+  // Returns the addresses of all ranks.
+  //   kUnavailable  the rendezvous has ended, or does not exist, or `is_over()`
   static absl::StatusOr<std::vector<std::string>> Attend(
       const nccl::UniqueId& id, int rank, int size, absl::string_view address,
       absl::FunctionRef<bool()> is_over);

@@ -1,5 +1,5 @@
-// A shared library with the functions of NCCL 2.17.1, of which only the version
-// is ever asked for.
+// A shared library that reports the version of NCCL 2.17.1. Its other functions
+// are only looked up, never called.
 #include "common/net/collectives/nccl/nccl_api.h"
 
 extern "C" {

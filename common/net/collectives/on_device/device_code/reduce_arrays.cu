@@ -1,4 +1,5 @@
-// Reduces arrays of several replicas, with the bits of the host's Reduce().
+// Reduces arrays of several replicas. Results have the same bits as those of
+// the host's Reduce().
 
 #include "common/core/device/device_language.h"
 #include "common/core/tensor/float16.h"
@@ -7,13 +8,14 @@
 namespace muster::internal {
 namespace {
 
-// Neighbouring elements, which one instruction loads or stores.
+// Adjacent elements that one instruction loads or stores.
 template <typename T, int kCount>
 struct alignas(sizeof(T) * kCount) Group {
   T at[kCount];
 };
 
-// Integers wrap around, which is defined for unsigned ones: `Bits`.
+// Integers are added and multiplied as the unsigned type `Bits`, for which
+// overflow is defined.
 template <ArrayReduction kReduction, typename Bits, typename C>
 __device__ C Combine(C a, C b) {
   // a != a holds for NaNs.
@@ -40,9 +42,9 @@ __device__ void CombineGroups(const Group<T, kVector> (&next)[kGroups],
   }
 }
 
-// Reduces the elements of a block from `begin` on. Threads that follow each
-// other have groups of kVector elements that do. Groups of one element may be
-// beyond the end of the arrays.
+// Reduces the elements of a block, starting at `begin`. Consecutive threads
+// process consecutive groups of kVector elements. With kVector 1, groups may be
+// beyond the end of the arrays and are skipped.
 template <typename T, typename C, typename Bits, int kVector>
 __device__ void ReduceBlock(const ReduceArraysParameters& p, int64_t begin) {
   constexpr int kGroups =
@@ -66,7 +68,8 @@ __device__ void ReduceBlock(const ReduceArraysParameters& p, int64_t begin) {
   Elements first[kGroups] = {};
   Elements next[kGroups] = {};
   load(0, first);
-  // Before the first ones are used: a thread waits for both together.
+  // Loads the second array before using the first, so that a thread waits for
+  // both together.
   if (p.input_count > 1) load(1, next);
   C values[kGroups][kVector];
   for (int g = 0; g < kGroups; ++g) {
@@ -109,7 +112,8 @@ __device__ void ReduceBlock(const ReduceArraysParameters& p, int64_t begin) {
   }
 }
 
-// T is how elements are stored, C how they are combined.
+// T is the type in which elements are stored, C the type in which they are
+// combined.
 template <typename T, typename C, typename Bits = C>
 __device__ void ReduceElements(const ReduceArraysParameters& p) {
   constexpr int64_t kBlockElements = ReduceArraysParameters::kThreads *

@@ -3,20 +3,21 @@
 
 #include "common/core/base/host_device.h"
 
-// The parameter of the kernels of reduce_arrays.cu. Addresses are the device's.
+// The parameter of the kernels in reduce_arrays.cu. Addresses are device
+// addresses.
 namespace muster::internal {
 
-// The numbers of ReduceOp; a mean is a sum that is divided.
+// Values are those of ReduceOp. A mean is a sum with a divisor.
 enum class ArrayReduction : int32_t { kSum = 0, kMin = 2, kMax = 3, kProd = 4 };
 
-// outputs[...][i] = the reduction of inputs[...][i], from the first to the
-// last. Outputs may be inputs. Blocks of kThreads threads, each of which
-// reduces the elements of kThreadBytes.
+// Each outputs[k][i] is the reduction of all inputs[...][i], from the first to
+// the last. Outputs may be inputs. Blocks have kThreads threads, each of which
+// reduces kThreadBytes of elements.
 struct ReduceArraysParameters {
   static constexpr int kArraysMax = 16;
   static constexpr int kThreads = 256;
   static constexpr int kThreadBytes = 32;
-  static constexpr int kAccessBytes = 16;  // Of one load or store.
+  static constexpr int kAccessBytes = 16;  // Size of one load or store.
 
   int64_t count;
   const void* inputs[kArraysMax];
