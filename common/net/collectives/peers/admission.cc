@@ -82,7 +82,7 @@ absl::Status Admission::CheckAgreement(TaskId peer,
         peer.ToString(), " is none of the tasks that train together: ",
         options_.cluster.ToString()));
   }
-  // A task that fails early does not know yet what it would train.
+  // A task that fails early has no replica count or job digest to compare.
   if (hello.has_failure() || !options_.failure.ok()) return absl::OkStatus();
   if (hello.replica_count() != options_.replicas_per_task) {
     return Disagreement(absl::StrCat(

@@ -16,12 +16,12 @@
 namespace muster {
 
 // The tasks of a synchronous cluster by rank: chief first, then workers by
-// index. Evaluators and parameter servers are none of it.
+// index. Evaluators and parameter servers are not included.
 std::vector<TaskId> GroupTasks(const ClusterSpec& cluster);
 
-// How a task identifies itself to its peers and checks theirs. The same
-// questions are put to a caller's hello and to the answer, so that both ends
-// find out what they disagree about, each in its own words.
+// Identifies a task to its peers and checks theirs. The hello of a caller and
+// the hello in the answer are checked in the same way, so that both ends report
+// a disagreement, each from its own point of view.
 //
 // Constant, so thread-safe.
 class Admission {
@@ -34,25 +34,27 @@ class Admission {
     int replicas_per_task = 1;
     JobDigest digest;
     proto::TransportOffer transports;
-    // Why this task cannot train; it connects to tell the others.
+    // Why this task cannot train, if it cannot. It then connects only to report
+    // this to the others.
     absl::Status failure;
   };
 
   explicit Admission(Options options);
 
   const Options& options() const { return options_; }
-  // `target`: whom the hello is for; absent in an answer.
+  // `target` is the task to which the hello is sent; absent in an answer.
   proto::PeerHello Hello(std::optional<TaskId> target) const;
 
-  // True if the caller, or the process that answered, can be of the group.
-  // `rank` is the one dialled; a caller's is -1.
-  //   kInvalidArgument     it is invalid
-  //   kNotFound            another process is there: another task, or this very
-  //                        one (the hello is for another process)
-  //   kFailedPrecondition  we disagree: about the cluster, the replicas or the
-  //                        job. Says about what, and carries
-  //                        GroupErrorKind::kDisagreement. Where one of the two
-  //                        cannot train, the cluster alone is compared
+  // Returns OK if the process that sent `hello` can join the group. `rank` is
+  // the rank to which this task connected if the hello is an answer, and -1 if
+  // it is a caller's.
+  //   kInvalidArgument     the hello is invalid
+  //   kNotFound            the answer is from another task, or the caller's
+  //                        hello is for another task
+  //   kFailedPrecondition  the two tasks disagree about the cluster, the
+  //                        replicas or the job. Says about what, and carries
+  //                        GroupErrorKind::kDisagreement. If one of the two
+  //                        cannot train, only the cluster is compared
   absl::Status Check(const proto::PeerHello& hello, int rank) const;
 
  private:

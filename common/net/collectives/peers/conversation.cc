@@ -42,7 +42,7 @@ void Conversation::OnMessage(ReceivedMessage received) {
   if (!message->has_ping()) return;
   proto::PeerMessage pong;
   pong.mutable_pong();
-  stream_->Send(ToMessage(pong)).IgnoreError();  // OnDone() tells.
+  stream_->Send(ToMessage(pong)).IgnoreError();  // OnDone() reports errors.
 }
 
 void Conversation::OnHalfClose() { stream_->Finish(absl::OkStatus()); }

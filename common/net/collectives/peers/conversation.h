@@ -16,23 +16,24 @@ class PeerHello;
 class PeerMessage;
 }  // namespace proto
 
-// A proto as it goes over a stream.
+// Encodes a proto as a message of a stream.
 Message ToMessage(const proto::PeerMessage& message);
 
-// A stream that a peer has opened: begins with its hello, and is then where it
-// speaks and this task listens. Pings are answered here.
+// A stream that a peer has opened. It begins with the peer's hello and then
+// carries the peer's messages to this task. This class answers pings.
 //
-// The transport calls one at a time; the rest is thread-safe.
+// The transport makes one call of the observer functions at a time. The other
+// functions are thread-safe.
 class Conversation final : public StreamObserver,
                            public std::enable_shared_from_this<Conversation> {
  public:
   class Host {
    public:
     virtual ~Host() = default;
-    // Answers the hello. Returns the caller's rank, or -1 when it was refused.
+    // Answers the hello. Returns the caller's rank, or -1 if it was refused.
     virtual int Admit(const std::shared_ptr<Conversation>& conversation,
                       const proto::PeerHello& hello) = 0;
-    // Of admitted ones.
+    // Called for admitted conversations only.
     virtual void OnIncoming(int rank, const proto::PeerMessage& message) = 0;
     virtual void OnIncomingDone(int rank, const Conversation* conversation) = 0;
   };
@@ -41,7 +42,7 @@ class Conversation final : public StreamObserver,
   Conversation(Host* host, std::shared_ptr<Stream> stream);
 
   Stream& stream() { return *stream_; }
-  // Says why, and ends the stream.
+  // Sends a refusal with the reason and ends the stream.
   void Refuse(proto::PeerRefusal_Reason reason, absl::string_view text);
 
   void OnMessage(ReceivedMessage received) override;
@@ -51,7 +52,8 @@ class Conversation final : public StreamObserver,
  private:
   Host* const host_;
   const std::shared_ptr<Stream> stream_;
-  int rank_ = -1;  // Set with the hello. Used by the transport's calls only.
+  int rank_ = -1;  // Set when the hello is admitted. Used by the transport's
+                   // calls only.
 };
 
 }  // namespace muster

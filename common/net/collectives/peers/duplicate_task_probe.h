@@ -26,9 +26,9 @@ class IdentifyResponse;
 std::string DescribeProcess(TaskId task, absl::string_view address,
                             uint64_t incarnation);
 
-// Finds out whether another process has the place of this one: asks at this
-// task's own address which process is there, and answers those that ask the
-// same.
+// Detects whether another process runs as this task: asks the process at this
+// task's own address to identify itself, and answers the same question from
+// other processes.
 //
 // Thread-safe.
 class DuplicateTaskProbe {
@@ -36,21 +36,22 @@ class DuplicateTaskProbe {
   struct Self {
     TaskId task;
     uint64_t incarnation = 0;
-    std::string address;  // Where it listens.
+    std::string address;  // The address on which this process listens.
   };
 
-  // `channel` leads to where the cluster says that this task is.
+  // `channel` leads to `cluster_address`, the address of this task in the
+  // cluster.
   DuplicateTaskProbe(Self self, std::string cluster_address,
                      std::unique_ptr<Channel> channel);
 
   void AddTo(Service* service);
 
   // Calls `done` once, as Channel::StartCall() does:
-  //   kFailedPrecondition  another process is there; names it, and carries
+  //   kFailedPrecondition  another process answers; names it, and carries
   //                        GroupErrorKind::kDuplicateTask
-  // OK when this process is there, or none.
+  // OK if this process answers, or none.
   void Start(std::function<void(absl::Status)> done);
-  // The same, waiting up to two seconds.
+  // As Start(), but waits for the result, up to two seconds.
   absl::Status Find();
 
  private:

@@ -31,8 +31,8 @@ bool IsCommand(const proto::PeerMessage& message) {
   return message.has_proposal() || message.has_connect() || message.has_go();
 }
 
-// A task that does not come in time counts as lost: a new start of all may find
-// it.
+// A task that has not connected by the deadline counts as lost, because a
+// restart of all tasks may succeed.
 absl::Status OfLostPeer(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status)
              ? WithGroupErrorKind(status, GroupErrorKind::kPeerLost)
@@ -253,7 +253,7 @@ Formation::Attempt Formation::LeadAttempt(
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& reply : replies_) {
-      if (!reply.has_value()) continue;  // The own rank's.
+      if (!reply.has_value()) continue;  // That of this rank.
       endpoints.insert(endpoints.end(), reply->endpoints().begin(),
                        reply->endpoints().end());
     }
@@ -269,7 +269,8 @@ Formation::Attempt Formation::LeadAttempt(
     return NotFormed(Attempt::Outcome::kTransportFailed,
                      communicators.status());
   }
-  // Tasks that cannot connect say so at their deadline, which is later.
+  // Members that cannot connect report it at their own deadline, which is later
+  // than the leader's.
   collected = CollectReplies(
       std::min(deadline, clock_->Now() + 2 * options_.connect_timeout), report);
   if (collected.outcome == Attempt::Outcome::kOver &&
@@ -311,8 +312,8 @@ Formation::Attempt Formation::CollectReplies(
     const auto& reply = replies_[rank];
     if (!reply.has_value() || !reply->has_error()) continue;
     const absl::Status error = DecodeStatus(reply->error());
-    // Aborted: it knows another process than the leader does, and one of them
-    // will learn.
+    // kAborted: the member is connected to another process of a task than the
+    // leader is. One of the two will reconnect, so the attempt is repeated.
     return NotFormed(
         absl::IsAborted(error) ? Attempt::Outcome::kRetry
                                : Attempt::Outcome::kTransportFailed,
@@ -333,7 +334,7 @@ absl::StatusOr<FormedGroup> Formation::Follow(
     Attempt attempt;
     const std::optional<proto::PeerMessage> command =
         NextCommand(deadline, report, &attempt);
-    // What is no proposal belongs to an attempt that is over.
+    // Any other command belongs to an attempt that has ended.
     if (command.has_value() && command->has_proposal()) {
       attempt = FollowProposal(*command, deadline, report);
     }
@@ -356,7 +357,8 @@ Formation::Attempt Formation::FollowProposal(
     if (!status.ok()) {
       *reply.mutable_reply()->mutable_error() = EncodeStatus(status);
     }
-    // If the leader cannot be reached it is missing, and that ends the attempt.
+    // An error is ignored: a leader that cannot be reached is reported missing,
+    // which ends the attempt.
     links_->Send(0, reply);
     return NotFormed(Attempt::Outcome::kRetry, status);
   };
@@ -542,7 +544,8 @@ std::string Formation::UnansweredTasks() const {
 
 void Formation::SendToAll(const proto::PeerMessage& message) {
   for (int rank = 0; rank < links_->task_count(); ++rank) {
-    // A task that cannot be reached is missing, and that ends the attempt.
+    // An error is ignored: a task that cannot be reached is reported missing,
+    // which ends the attempt.
     if (rank != links_->rank()) links_->Send(rank, message);
   }
 }

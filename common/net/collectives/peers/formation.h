@@ -29,13 +29,13 @@
 
 namespace muster {
 
-// A group that stands.
+// A group whose tasks are connected.
 struct FormedGroup {
   GroupPlan plan;
   std::vector<std::unique_ptr<Communicator>> communicators;  // By replica.
 };
 
-// How connected tasks become a group. Rank 0 leads:
+// Forms a group of connected tasks. Rank 0 is the leader:
 //
 //   leader                     member
 //   proposal (plan, members) ->  opens its endpoints
@@ -44,9 +44,9 @@ struct FormedGroup {
 //                            <-  connected
 //   go                       ->
 //
-// Every attempt is a generation. When a task leaves meanwhile, all wait until
-// everyone is there again; when a transport does not work out, the leader says
-// so loudly and tries the next one.
+// Every attempt has its own generation. If a task leaves during an attempt, all
+// wait until all tasks are present again. If a transport cannot connect, the
+// leader logs a warning and tries the next one.
 //
 // Thread-safe.
 class Formation {
@@ -57,17 +57,19 @@ class Formation {
     // Which transports the leader may choose.
     CommunicationImplementation implementation =
         CommunicationImplementation::kAuto;
-    // Otherwise RING is used where no transport of it fits.
+    // If false, RING is used if no transport of `implementation` fits.
     bool implementation_is_required = false;
     absl::Duration report_interval = absl::Seconds(5);
-    // One transport's attempt to connect everyone.
+    // Time limit for one transport to connect all ranks.
     absl::Duration connect_timeout = absl::Seconds(10);
-    // Why this task cannot train. Run() forms no group: see there.
+    // Why this task cannot train, if it cannot. Run() then forms no group: see
+    // there.
     absl::Status failure;
-    // The group before this one; its generation and all earlier are over.
+    // The generation of the previous group. This group gets a higher one.
     uint64_t last_generation = 0;
   };
-  // A plan is about to be connected: what peers say of it from now on counts.
+  // Called before the group of a plan is connected. From then on, peers may
+  // send messages of this group.
   using OnPlan = std::function<void(const GroupPlan&)>;
 
   // `links`, `transport` and `clock` are borrowed.
@@ -83,11 +85,13 @@ class Formation {
   void OnMessage(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for everyone and forms a group. `report` gets a line every report
-  // interval. Once. With Options::failure, waits until all others have been
-  // told, and returns it; logs those that were not by the deadline.
-  //   kDeadlineExceeded  lists the missing tasks, and why
-  //   as given to OnRefused(), and what the last transport to be tried said
+  // Waits for all tasks and forms a group. `report` gets a line every report
+  // interval. Called once. With Options::failure, waits until all other tasks
+  // have received the failure, and returns it; logs those that have not
+  // received it by the deadline.
+  //   kDeadlineExceeded  lists the missing tasks and the reasons
+  //   any code           the status that was passed to OnRefused(), or the
+  //   error of the last transport
   absl::StatusOr<FormedGroup> Run(
       absl::Time deadline,
       absl::FunctionRef<void(absl::string_view line)> report)
@@ -104,7 +108,7 @@ class Formation {
       kRetry,  // A task left, or plans changed.
       kOver,
     } outcome = Outcome::kRetry;
-    absl::Status status;  // Why it is not formed.
+    absl::Status status;  // Why the group is not formed.
     FormedGroup group;
   };
 
@@ -113,9 +117,10 @@ class Formation {
   absl::StatusOr<FormedGroup> Lead(
       absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report);
   std::optional<GroupPlan> MakePlan();
-  // Of the transports that have not failed.
+  // Chooses among the transports that have not failed.
   TransportChoice Choose() const;
-  // Tells those who are there why there will be no group, and returns it.
+  // Sends `why` to the tasks that are present, which ends their Run(), and
+  // returns it.
   absl::Status GiveUp(const GroupPlan& plan, const absl::Status& why);
   Attempt LeadAttempt(const GroupPlan& plan, absl::Time deadline,
                       absl::FunctionRef<void(absl::string_view)> report);
@@ -131,18 +136,20 @@ class Formation {
                          absl::Time deadline,
                          absl::FunctionRef<void(absl::string_view)> report);
   absl::StatusOr<GroupPlan> PlanOf(const proto::PeerMessage& proposal) const;
-  // The leader's next command, or nullopt and why there is none.
+  // Returns the leader's next command. If there is none, returns nullopt and
+  // sets `attempt` to the reason.
   std::optional<proto::PeerMessage> NextCommand(
       absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report,
       Attempt* attempt) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for an attempt under way: any other word of the leader ends it.
+  // The same for the attempt of `plan`. A command of another attempt ends it.
   std::optional<proto::PeerMessage> NextCommandOf(
       const GroupPlan& plan, absl::Time deadline,
       absl::FunctionRef<void(absl::string_view)> report, Attempt* attempt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until `condition` holds, which is evaluated under the lock like
-  // `waiting_for`, the subject of the line. kNone when it holds.
+  // Waits until `condition` holds and returns kNone, or returns why the wait
+  // ended early. `waiting_for` returns the subject of the reported line. Both
+  // are evaluated under the lock.
   Interruption Await(const absl::Condition& condition, absl::Time deadline,
                      absl::FunctionRef<std::string()> waiting_for,
                      absl::FunctionRef<void(absl::string_view)> report)
@@ -163,8 +170,9 @@ class Formation {
   Clock* const clock_;
   const absl::Time started_;
   MissingTasks missing_;
-  // The leader's, used by Run() only: the last attempt's generation, what the
-  // tasks offer, and why transports that were tried could not be used, by name.
+  // State of the leader, used by Run() only: the last attempt's generation, the
+  // transports that the tasks offer, and the errors of transports that failed,
+  // by name.
   uint64_t generation_;
   std::vector<proto::TransportOffer> offers_;
   std::map<std::string, std::string> failures_;
@@ -174,11 +182,12 @@ class Formation {
   int missing_count_ ABSL_GUARDED_BY(mutex_);
   bool somebody_left_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refused_ ABSL_GUARDED_BY(mutex_);
-  // The tasks that do not know of Options::failure yet, by rank.
+  // The ranks that have not received Options::failure yet.
   std::set<int> untold_ ABSL_GUARDED_BY(mutex_);
-  // A member's: the leader's last word that was not heeded yet.
+  // State of a member: the leader's last command that has not been handled yet.
   std::optional<proto::PeerMessage> command_ ABSL_GUARDED_BY(mutex_);
-  // The leader's: what it waits for, and what has come, by rank.
+  // State of the leader: the attempt and stage whose replies it awaits, and the
+  // replies received, by rank.
   uint64_t awaited_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   proto::FormReply::Stage awaited_stage_ ABSL_GUARDED_BY(mutex_) =
       proto::FormReply::UNKNOWN;

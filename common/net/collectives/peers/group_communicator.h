@@ -19,15 +19,16 @@
 
 namespace muster {
 
-// A communicator whose errors are explained by its group: a rank that is gone
-// is a task with an address and a reason, and what broke here may have its
-// cause elsewhere.
+// A communicator whose errors are explained by its group. The group replaces a
+// rank that is gone by the name and address of its task, and an error that
+// follows from another task's failure by that failure.
 //
-// Has a form for memory of a GPU if the communicator has one.
+// Supports memory of a GPU if `communicator` does.
 class GroupCommunicator final : public DeviceCommunicator {
  public:
-  // Called with each error, what was attempted ("all-reduce of dense/kernel")
-  // and how far it had come. Returns the error to give; never OK.
+  // Called with each error, the attempted operation ("all-reduce of
+  // dense/kernel") and its progress. Returns the error for the caller; never
+  // OK.
   using Explain = std::function<absl::Status(absl::string_view attempted,
                                              const CollectiveProgress& progress,
                                              const absl::Status& status)>;
@@ -84,13 +85,15 @@ class GroupCommunicator final : public DeviceCommunicator {
   absl::Status Measured(const char* operation, DurationMetric* seconds,
                         const CollectiveCall& call, int64_t size_bytes,
                         absl::FunctionRef<absl::Status()> run) const;
-  // Adds what the process' collectives took, those of other groups included.
+  // Adds the times of this process's collectives, including those of other
+  // groups.
   void AddStatus(StatusReport* report) const;
   absl::Status Explained(absl::string_view operation,
                          const CollectiveCall& call,
                          const absl::Status& status) const;
 
-  // May keep alive what the communicator needs.
+  // Destroyed last, because it may keep objects alive that the communicator
+  // needs.
   const Explain explain_;
   const std::unique_ptr<Communicator> communicator_;
   DeviceCommunicator* const on_device_;  // Of communicator_; null: none.

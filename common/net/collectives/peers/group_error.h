@@ -12,32 +12,33 @@ namespace proto {
 class FailureNotice;
 }  // namespace proto
 
-// Why a group could not be formed, or is over. The code that ends a process
-// turns this into its exit status.
+// Why a group could not be formed, or has ended. Determines the exit status of
+// the process.
 enum class GroupErrorKind {
-  // A process of the group is gone, has gone silent, or has not come in time. A
-  // new start of all, or of the one lost, may continue.
+  // A process of the group has ended, does not respond, or has not connected in
+  // time. Restarting the lost task, or all tasks, may help.
   kPeerLost = 1,
-  // The others have formed, or are ending, a group without this process: it was
-  // taken for lost, or came late. The same remedy.
+  // The others have formed, or are ending, a group without this process,
+  // because it was considered lost or started late. The remedy is the same.
   kLeftBehind = 2,
-  // Another task ended with an error of its own. Its payloads are kept.
+  // Another task ended with an error of its own. The error's payloads are kept.
   kPeerFailed = 3,
-  // Tasks were told different things; a new start would fail again.
+  // Tasks have different configurations. A restart would fail again.
   kDisagreement = 4,
-  // Two processes call themselves the same task.
+  // Two processes run as the same task.
   kDuplicateTask = 5,
 };
 
-// An OK status stays as it is; the first kind given counts.
+// Adds `kind` to an error. Returns OK unchanged, and keeps a kind that `status`
+// already has.
 absl::Status WithGroupErrorKind(absl::Status status, GroupErrorKind kind);
 std::optional<GroupErrorKind> GroupErrorKindOf(const absl::Status& status);
 
-// An error as EncodeStatus() encodes it, and whose it is. Its payloads tell
-// those that end because of it what the failed task knows of its end, such as
-// whether to start again.
+// Encodes an error with EncodeStatus(). `is_own` is true if it is the sender's
+// own error, not one that the sender received. The payloads carry information
+// for the tasks that end because of this error, such as whether to restart.
 proto::FailureNotice EncodeFailure(const absl::Status& status, bool is_own);
-// Never OK, whatever came.
+// Never returns OK, even if `notice` has no error.
 absl::Status DecodeFailure(const proto::FailureNotice& notice);
 
 }  // namespace muster

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// For the last words of this task to reach the others.
+// How long this task waits for the others to acknowledge its last message.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(1);
 
 }  // namespace
@@ -89,7 +89,7 @@ void GroupLife::OnMessage(int rank, const proto::PeerMessage& message) {
     return;
   }
   if (!message.has_failure() && !message.has_leave()) return;
-  // Whatever it says, it may go now.
+  // After either message, the peer may disconnect.
   links_->ExpectEnd(rank);
   proto::PeerMessage acknowledgement;
   acknowledgement.mutable_leave_acknowledgement();
@@ -123,7 +123,7 @@ absl::Status GroupLife::CauseFrom(int rank,
                          " says, and the group has ended: ", error.message())),
         GroupErrorKind::kLeftBehind);
   }
-  // The task that noticed a loss is named already.
+  // An error about a loss already names the task that detected it.
   if (absl::StrContains(error.message(), who)) return error;
   return WithMessage(error,
                      absl::StrCat(error.message(), " (as ", who, " says)"));
@@ -180,7 +180,8 @@ absl::Status GroupLife::Leave(
   if (!status.ok()) {
     End(status, /*is_own=*/true);
     AwaitGoodbyes();
-    // A collective's error is the group's cause, and says what it ended.
+    // An error with a kind is the group's cause as a collective returned it: it
+    // also names the collective that was ended.
     return GroupErrorKindOf(status).has_value() ? status : cause();
   }
   {

@@ -23,8 +23,8 @@ class FailureNotice;
 class PeerMessage;
 }  // namespace proto
 
-// How a group ends: with the first cause that any task finds, told to all, or
-// by everyone arriving at the end.
+// Handles the end of a group: it ends with the first error that any task
+// detects, which is sent to all, or when all tasks have finished.
 //
 // Thread-safe.
 class GroupLife {
@@ -32,34 +32,39 @@ class GroupLife {
   // `links` and `clock` are borrowed.
   GroupLife(PeerLinks* links, Clock* clock);
 
-  // The group that is about to be, or is. Messages of others are not heeded.
+  // Sets the group that is being formed or has been formed. Messages of other
+  // groups are ignored.
   void Begin(const GroupPlan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those to abort when the group ends, instead of those before. Borrowed: they
-  // live until others are adopted, or none.
+  // Sets the communicators to abort when the group ends, which replace those of
+  // an earlier call. Borrowed: they must live until the next call, which may
+  // pass none.
   void Adopt(std::vector<Communicator*> communicators)
       ABSL_LOCKS_EXCLUDED(mutex_, abort_mutex_);
 
   bool IsOfGroup(const proto::PeerMessage& message) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends as one of the group. False when the peer cannot be reached now.
+  // Sends `message` as a message of this group. Returns false if the peer is
+  // not connected.
   bool Send(int rank, proto::PeerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From the links.
+  // Events of PeerLinks.
   void OnLost(int rank, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnGone(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A broken connection stands again; what was said on it may be lost.
+  // A broken connection has been restored. Messages sent on it may have been
+  // lost, so a leave message is sent again.
   void OnBack(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A failure, a leave, an acknowledgement, of this group.
+  // Handles a failure, leave or acknowledgement message of this group.
   void OnMessage(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the group with an error of this task, which is not OK.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if this task has arrived at the end, and joins no collective any more.
+  // True if the task `rank` has finished and will join no more collectives.
   bool HasLeft(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first cause, or OK. The second waits up to `patience` for one.
+  // Return the first cause, or OK if there is none. AwaitCause() waits up to
+  // `patience` for one.
   absl::Status cause() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitCause(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -72,7 +77,8 @@ class GroupLife {
  private:
   struct Peer {
     bool has_left = false;
-    bool has_acknowledged = false;  // That this task leaves, or has failed.
+    bool has_acknowledged = false;  // Acknowledged that this task leaves or has
+                                    // failed.
     bool is_gone = false;
   };
 
@@ -88,7 +94,7 @@ class GroupLife {
   PeerLinks* const links_;
   Clock* const clock_;
 
-  // Held while they are aborted, so that none is destroyed meanwhile.
+  // Held while communicators are aborted, so that none is destroyed meanwhile.
   absl::Mutex abort_mutex_;
   std::vector<Communicator*> communicators_ ABSL_GUARDED_BY(abort_mutex_);
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// A line names so many and counts the rest.
+// A line names up to this many tasks and counts the rest.
 constexpr size_t kNamedMax = 8;
 
 std::string Join(const std::vector<std::string>& parts, const char* separator) {
@@ -61,7 +61,8 @@ std::string WhereIs(const PeerProgress& peer) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Or is in the same collective, and does not hear all others.
+// Returns true if the peer is not in this collective, or does not hear from all
+// tasks.
 bool IsElsewhere(const PeerProgress& peer, const CollectiveProgress& own) {
   if (!peer.report.has_value() || peer.report->silent_peers_size() > 0) {
     return true;

@@ -11,17 +11,16 @@
 
 namespace muster {
 
-// The answer of a peer to the question for its progress; nothing without an
-// answer.
+// The progress report of a peer; nullopt if the peer has not answered.
 struct PeerProgress {
   std::string task;  // "worker 1"
   std::optional<proto::ProgressReport> report;
 };
 
-// The line about a collective that does not end. `peers` by rank of the task;
-// of the own entry only the silent peers are read. Tasks that do not hear each
-// other are named whichever task writes the line, so that a broken link between
-// two is known to all.
+// Returns the line about a collective that does not end. `peers` is indexed by
+// the rank of the task. Only the silent peers are read from this task's own
+// entry. The line names tasks that do not hear from each other, whichever task
+// writes it, so that every task reports a broken connection between two others.
 //
 //   in all-reduce number 120 of dense/kernel and 3 more for 31 s; not there
 //   yet: rank 1 (worker 1). worker 1 is in no collective after 119 of them,

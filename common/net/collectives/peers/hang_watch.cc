@@ -12,12 +12,13 @@
 namespace muster {
 namespace {
 
-// A peer that is stopped gives no answer.
+// How long to wait for answers. A stopped peer does not answer.
 constexpr absl::Duration kAnswerTimeout = absl::Milliseconds(500);
 
-// A share is that of about so much time.
+// The period over which recent_share is averaged, approximately.
 constexpr absl::Duration kRecent = absl::Seconds(10);
-// Between two heartbeats less time passes.
+// Upper limit of the time between two samples, which is normally one heartbeat
+// interval.
 constexpr absl::Duration kSampledMax = absl::Seconds(10);
 
 }  // namespace
@@ -79,7 +80,7 @@ std::string HangWatch::OnTick() {
   proto::PeerMessage request;
   request.mutable_progress_request();
   for (int rank = 0; rank < links_->task_count(); ++rank) {
-    // A task that cannot be asked gives no answer, and the report says so.
+    // An error is ignored: the report says that the task does not answer.
     if (rank != links_->rank()) life_->Send(rank, request);
   }
   return "";
@@ -101,7 +102,8 @@ void HangWatch::OnMessage(int rank, const proto::PeerMessage& message) {
 
 void HangWatch::SampleWaits() {
   const absl::Time now = clock_->Now();
-  // A process that was itself stopped has not waited for any task meanwhile.
+  // The time is limited because a process that was itself stopped has not
+  // waited for other tasks during that time.
   const absl::Duration passed =
       std::clamp(now - last_sample_, absl::ZeroDuration(), kSampledMax);
   last_sample_ = now;

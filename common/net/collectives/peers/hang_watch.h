@@ -25,8 +25,8 @@ class PeerMessage;
 class ProgressReport;
 }  // namespace proto
 
-// Notices collectives that do not end, asks the peers where they are, and says
-// so, again at growing intervals.
+// Detects collectives that do not end, asks the peers for their progress, and
+// reports both, repeatedly at growing intervals.
 //
 // Thread-safe.
 class HangWatch {
@@ -35,7 +35,7 @@ class HangWatch {
   HangWatch(absl::Duration interval, int replicas_per_task, PeerLinks* links,
             GroupLife* life, Clock* clock);
 
-  // Those to watch, by local replica. Borrowed.
+  // Sets the communicators to watch, by local replica. Borrowed.
   void Adopt(std::vector<const Communicator*> communicators)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,20 +46,21 @@ class HangWatch {
     step_.store(step, std::memory_order_relaxed);
   }
 
-  // That no collective has waited for `patience` for a task that has arrived at
-  // the end and so will never join it.
-  //   kFailedPrecondition  one has: that task had fewer steps to make
+  // Checks that no collective has waited for `patience` or longer for a task
+  // that has finished and therefore will never join it.
+  //   kFailedPrecondition  one has, because that task had fewer steps
   absl::Status CheckNobodyAwaitedHasLeft(absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns the line that is due, or "".
+  // Called at every heartbeat interval. Returns the line that is due, or "".
   std::string OnTick() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A request or a report, of this group.
+  // Handles a progress request or report of this group.
   void OnMessage(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Adds the collectives that wait for others, and returns for how long this
-  // task has waited for each, by rank of the task. Both are sampled at ticks.
+  // Adds the collectives that are waiting for other tasks to `report`. Returns
+  // how long this task has waited for each task, by rank of the task, as
+  // sampled at ticks.
   struct Waited {
     absl::Duration total;
     double recent_share = 0;  // 0 to 1.
@@ -67,20 +68,21 @@ class HangWatch {
   std::vector<Waited> AddWaits(StatusReport* report) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // "worker 0", ... without reports: names for DescribeRank().
+  // Returns the names of all tasks ("worker 0", ...) without reports, for
+  // DescribeRank().
   std::vector<PeerProgress> TaskNames() const;
 
  private:
   struct Watched {
     const Communicator* communicator = nullptr;
     uint64_t sequence = 0;
-    absl::Duration next_report;  // After its begin.
+    absl::Duration next_report;  // Time from the start of the collective.
   };
 
   void SampleWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   proto::ProgressReport OwnReport() ABSL_LOCKS_EXCLUDED(mutex_);
   void AddSilentPeers(proto::ProgressReport* report) const;
-  // A collective that is due for a report.
+  // Returns a collective for which a report is due.
   std::optional<CollectiveProgress> FindOverdue()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -94,7 +96,8 @@ class HangWatch {
 
   mutable absl::Mutex mutex_;
   std::vector<Watched> watched_ ABSL_GUARDED_BY(mutex_);
-  // While the peers are being asked: what for, and until when.
+  // The collective about which the peers are being asked, if any, and until
+  // when answers are awaited.
   std::optional<CollectiveProgress> overdue_ ABSL_GUARDED_BY(mutex_);
   absl::Time answers_until_ ABSL_GUARDED_BY(mutex_);
   std::vector<PeerProgress> answers_ ABSL_GUARDED_BY(mutex_);

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// A hello stays small, however long the job file.
+// Limits the size of a hello if the job file is long.
 constexpr size_t kTextBytesMax = 64 << 10;
 constexpr size_t kQuotedBytesMax = 120;
 constexpr uint64_t kFingerprintKey = 0x6a6f622064696765;
@@ -68,7 +68,7 @@ std::string DescribeSection(const proto::DigestSection& there,
   }
   const int line =
       static_cast<int>(std::count(here.text().begin(), in_here, '\n'));
-  // What is missing here has no line in the file.
+  // A line that is missing here has no line number in the file.
   const bool has_number =
       lines.empty() || static_cast<size_t>(line) < lines.size();
   return absl::StrCat(

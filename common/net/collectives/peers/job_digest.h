@@ -14,8 +14,7 @@ class PeerHello;
 
 // The job of a task, in named sections that must be equal on all tasks:
 // the job file's text, the version, the strategy, the batch size. Tasks that
-// differ would train something unintended together, or wait for
-// each other forever.
+// differ would train together incorrectly, or wait for each other forever.
 //
 // A value.
 class JobDigest {
@@ -24,11 +23,12 @@ class JobDigest {
     std::string name;
     std::string text;
     // For each line of `text`, the line of the file that it comes from, from 1.
-    // Not compared; empty for a text that is the file.
+    // Not compared. Empty if `text` is the whole file.
     std::vector<int> lines = {};
   };
 
-  // Sections are compared in the order added; a name comes once.
+  // Sections are compared in the order in which they were added. Each name is
+  // added once.
   void Add(Section section) { sections_.push_back(std::move(section)); }
   void Add(absl::string_view name, std::string text) {
     Add({.name = std::string(name), .text = std::move(text)});

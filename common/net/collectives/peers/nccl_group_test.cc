@@ -32,7 +32,7 @@ using testing::HasSubstr;
 
 class NcclGroupTest : public PeerGroupTest {
  protected:
-  // Every replica has a GPU of its own.
+  // Gives every replica its own GPU.
   std::vector<PeerGroup::Options> GpuOptions(int replicas_per_task) {
     std::vector<PeerGroup::Options> all = AllOptions();
     int next = 0;
@@ -94,12 +94,12 @@ TEST_F(NcclGroupTest, ATaskThatLacksAGpuIsNamedIfNcclIsRequired) {
     options.implementation_is_required = true;
   }
   all[1].transports.devices.clear();
-  // Worker 1 knows at once.
+  // Worker 1 fails at once.
   EXPECT_THAT(Join(all[1]),
               StatusIs(absl::StatusCode::kUnimplemented,
                        AllOf(HasSubstr("worker 1"), HasSubstr("NCCL"),
                              HasSubstr("computes on a CPU"))));
-  // The leader knows when it has met worker 1.
+  // The leader fails when worker 1 has connected.
   all[1].implementation_is_required = false;
   const auto joined = TryJoinAll(all);
   EXPECT_THAT(joined[0], StatusIs(absl::StatusCode::kUnimplemented,
@@ -108,12 +108,13 @@ TEST_F(NcclGroupTest, ATaskThatLacksAGpuIsNamedIfNcclIsRequired) {
   EXPECT_FALSE(joined[1].ok());
 }
 
-// NCCL would wait for good.
+// NCCL itself would wait forever.
 TEST_F(NcclGroupTest, ATaskThatFailsEndsTheCollectivesOfTheOthers) {
   MakeCluster(2);
   const Groups groups = JoinAll(GpuOptions(1));
   ASSERT_EQ(groups.size(), 2);
-  // What is enqueued behind the collectives finds 1, and does nothing.
+  // Work enqueued after the collectives reads 1 from these words and does
+  // nothing.
   std::vector<std::shared_ptr<Buffer>> end_words;
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_OK_AND_ASSIGN(
@@ -136,7 +137,8 @@ TEST_F(NcclGroupTest, ATaskThatFailsEndsTheCollectivesOfTheOthers) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kDataLoss,
                                       HasSubstr("a shard is damaged"))));
-  // NCCL's threads set the words, after their callers have got the error.
+  // NCCL's threads set the words, possibly after the callers have received the
+  // error.
   for (const std::shared_ptr<Buffer>& word : end_words) {
     std::atomic_ref<int32_t> value(*reinterpret_cast<int32_t*>(word->data()));
     EXPECT_TRUE(AwaitTrue([&] { return value.load() != 0; }));

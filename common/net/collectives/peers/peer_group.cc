@@ -20,16 +20,18 @@
 namespace muster {
 namespace {
 
-// For streams that are being ended, and for refusals to go out.
+// How long the server's shutdown waits for streams to finish and refusals to be
+// sent.
 constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
 
-// Connections bear silence for longer than it takes to decide by heartbeats
-// that a task is lost, since they continue by themselves when packets do; but
-// for a day at most, which systems accept.
+// Connections tolerate silence for longer than heartbeats take to declare a
+// task lost, because they resume by themselves when packets get through again.
+// The limit is a day, which operating systems accept.
 constexpr double kSilenceMargin = 1.5;
 constexpr absl::Duration kSilenceTimeoutMax = absl::Hours(24);
 
-// Of ranks that an error may be about.
+// The maximal number of ranks that an error lists if the missing ranks are not
+// known.
 constexpr int kNamedRanksMax = 8;
 
 constexpr MetricInfo kLost = {"muster_peers_lost_total",
@@ -172,7 +174,7 @@ PeerGroup::~PeerGroup() {
   links_->Stop();
   life_.Adopt({});
   hangs_->Adopt({});
-  // Lanes may be streams of the server.
+  // Destroyed before the server, because lanes may be streams of the server.
   communicators_.clear();
   if (server_ != nullptr) server_->Shutdown(kServerGrace);
 }
@@ -213,7 +215,7 @@ absl::Status PeerGroup::Form() {
     absl::MutexLock lock(&mutex_);
     is_formed_ = true;
   }
-  // The line is the same for all tasks.
+  // The line is the same for all tasks, so only the chief reports it.
   if (options_.config.cluster.IsChief(options_.config.task)) {
     Report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
   }
@@ -268,7 +270,8 @@ absl::Status PeerGroup::Leave(const absl::Status& status,
 absl::Status PeerGroup::Explain(absl::string_view attempted,
                                 const CollectiveProgress& progress,
                                 const absl::Status& status) {
-  // A wire that breaks may do so a moment before it is known whose end it is.
+  // A connection may break a moment before it is known which task is lost, so
+  // wait for that cause.
   const bool is_wire = absl::IsUnavailable(status) || absl::IsAborted(status) ||
                        absl::IsCancelled(status);
   const absl::Status cause =
@@ -277,7 +280,7 @@ absl::Status PeerGroup::Explain(absl::string_view attempted,
     return WithMessage(
         cause, absl::StrCat(attempted, " was ended: ", cause.message()));
   }
-  // What transports say is about ranks.
+  // Errors of transports name only ranks. Add the tasks.
   std::vector<int> ranks = progress.missing_ranks;
   for (int rank = 0; progress.missing_ranks.empty() && rank < replica_count() &&
                      rank < kNamedRanksMax;
@@ -303,7 +306,7 @@ void PeerGroup::SetState(int rank, TaskStatus::State state,
                          absl::string_view problem) {
   absl::MutexLock lock(&mutex_);
   PeerState& peer = states_[rank];
-  // What is lost stays lost: no other process is accepted in its place.
+  // A lost task stays lost: no other process is accepted in its place.
   if (peer.state == TaskStatus::State::kLost) return;
   if (peer.state != state) peer.since = clock_->Now();
   if (state == TaskStatus::State::kLost) ++lost_count_;
@@ -377,7 +380,7 @@ void PeerGroup::OnMissing(int rank, absl::string_view reason) {
   bool has_left = false;
   {
     absl::MutexLock lock(&mutex_);
-    // While the group trains, only a peer that has left goes missing.
+    // In a formed group, only a peer that has left is reported missing.
     has_left = is_formed_;
   }
   if (has_left) {

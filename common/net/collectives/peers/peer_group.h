@@ -39,30 +39,31 @@ class HangWatch;
 class PeerLinks;
 struct FormedGroup;
 
-// The tasks of a synchronous cluster, as one of them sees them: they connect,
-// compare what they are about to do, monitor each other, and leave together.
+// One task's membership in the group of all tasks of a synchronous cluster. The
+// tasks connect, compare their configurations, monitor each other, and leave
+// together.
 //
-// Rank 0 of the tasks is the chief, or worker 0 where there is none; the others
-// are the workers by index. Replica i of the task of rank t has rank
-// t * replicas_per_task + i.
+// The task of rank 0 is the chief, or worker 0 if there is no chief. The other
+// ranks are the workers by index. Replica i of the task of rank t has rank t *
+// replicas_per_task + i.
 //
 //   ASSIGN_OR_RETURN(auto group, PeerGroup::Join(options, network, clock));
-//   ... on one thread for each replica, collectives of group->communicator(i)
+//   ... on one thread for each replica i, collectives of group->communicator(i)
 //   RETURN_IF_ERROR(group->Leave(status, absl::Minutes(10)));
 //
 // Guarantees:
 // - All processes of a group agree about the cluster, the replicas and the job.
 //   Tasks may start in any order.
-// - A task that is killed, stopped or cut off ends the collectives of all
-//   others within heartbeat_timeout plus two intervals, with an error that
-//   names it and the task that noticed; so does a task that fails, with what
-//   it failed of. All tasks give the first cause that they learn of.
-// - Between two tasks, packets that are dropped for less than heartbeat_timeout
-//   end nothing, as far as TCP sends them again in time: it waits for up to as
-//   long as they were dropped.
-// - A restarted process is no member of a group that was formed before.
+// - If a task is killed, stopped or disconnected, the collectives of all others
+//   end within heartbeat_timeout plus two intervals, with an error that names
+//   this task and the task that detected the loss. If a task fails, they end
+//   with its error. Each task returns the first cause that it learns of.
+// - If packets between two tasks are dropped for less than heartbeat_timeout,
+//   the group continues, provided that TCP retransmits them in time. TCP may
+//   wait for as long as the outage lasted before it retransmits.
+// - A restarted process is not a member of a group that was formed before.
 //
-// Thread-safe, but for the communicators.
+// Thread-safe, except for the communicators.
 class PeerGroup : private PeerListener {
  public:
   struct Options {
@@ -72,32 +73,33 @@ class PeerGroup : private PeerListener {
     int replicas_per_task = 1;
     JobDigest digest;
 
-    // The means that transports may use; gRPC always may be used.
+    // The means that transports may use. gRPC may always be used.
     TransportSettings transports;
 
-    // Selects transports. The leader's counts.
+    // Selects transports. The leader's value is used.
     CommunicationImplementation implementation =
         CommunicationImplementation::kAuto;
-    // An implementation of which no transport fits is an error. Otherwise RING
-    // is used, and the start line says why. The leader's counts.
+    // If true, Join() fails if no transport of `implementation` fits. If false,
+    // RING is used instead, and the start line says why. The leader's value is
+    // used.
     bool implementation_is_required = false;
 
     absl::Duration startup_timeout = absl::Minutes(10);
-    // Why this task cannot train. Join() tells the others, which need not have
-    // the same job, and returns it; a task that is not there by the timeout is
-    // logged.
+    // Why this task cannot train, if it cannot. Join() sends it to the other
+    // tasks, which need not have the same job, and returns it. Tasks that do
+    // not connect before the timeout are logged.
     absl::Status failure;
     absl::Duration heartbeat_interval = absl::Milliseconds(250);
     absl::Duration heartbeat_timeout = absl::Milliseconds(2250);
     absl::Duration hang_report_interval = absl::Seconds(30);
-    // When to say first for whom this task waits.
+    // After this time, a waiting task first reports for which tasks it waits.
     absl::Duration report_interval = absl::Seconds(5);
-    // The time in which one transport has to connect all ranks.
+    // Time limit for one transport to connect all ranks.
     absl::Duration connect_timeout = absl::Seconds(10);
 
-    // Adds methods of others to this task's server.
+    // Adds further methods to this task's server.
     std::function<void(Service*)> add_methods;
-    // Gets every line that this says; the log, by default.
+    // Receives every line that the group reports. By default, lines are logged.
     std::function<void(absl::string_view line)> report;
   };
 
@@ -106,18 +108,18 @@ class PeerGroup : private PeerListener {
   //   kInvalidArgument     the cluster, the task or the options are invalid
   //   kUnavailable         the listen address is taken or not this machine's
   //   kFailedPrecondition  a task disagrees (GroupErrorKind::kDisagreement), or
-  //                        another process has this one's place
-  //                        (kDuplicateTask)
+  //                        another process runs as this task (kDuplicateTask)
   //   kUnimplemented       the implementation is required, and no transport of
   //                        it fits; says what is missing on which rank
-  //   kDeadlineExceeded    names the missing tasks, and why (kPeerLost). The
-  //                        leader tells those that are there
-  //   as Options::failure
+  //   kDeadlineExceeded    names the missing tasks and the reasons (kPeerLost).
+  //                        The leader sends the error to the tasks that are
+  //                        present
+  //   any code             Options::failure
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,
                                                          Clock* clock);
 
-  // A task that has not left is a task that has failed.
+  // If the task has not left, it ends the group with an error.
   ~PeerGroup() override;
 
   PeerGroup(const PeerGroup&) = delete;
@@ -131,10 +133,11 @@ class PeerGroup : private PeerListener {
   uint64_t generation() const { return plan_.generation; }
   // The leader's decision, the same for all tasks.
   const GroupPlan& plan() const { return plan_; }
-  // Where this task listens, with the port that was taken.
+  // The address on which this task listens, with the actual port.
   std::string address() const { return server_->address(); }
 
-  // Its errors name tasks, and are what the whole group ends with.
+  // The communicator of a replica of this task. Its errors name tasks, and end
+  // the whole group.
   Communicator* communicator(int local_replica) const {
     return communicators_[local_replica].get();
   }
@@ -150,16 +153,16 @@ class PeerGroup : private PeerListener {
   // wait.
   void Fail(const absl::Status& status) { life_.Fail(status); }
 
-  // Why the group has ended; OK while it has not. Carries a GroupErrorKind
-  // unless the error is this task's own.
+  // The error that ended the group; OK while it has not ended. Carries a
+  // GroupErrorKind unless the error is this task's own.
   absl::Status cause() const { return life_.cause(); }
 
-  // The end. With OK, waits until all others have arrived there, so that an
-  // early one is taken for lost by no task; afterwards everyone may go. With an
-  // error, ends the group and waits a moment for the others to learn of it.
-  // Returns the first cause if the group has ended, or `status` where that is
-  // what a collective said of it.
-  //   kDeadlineExceeded    names those that have not arrived
+  // Leaves the group. If `status` is OK, waits until all other tasks leave,
+  // too, so that no task considers one that finishes early as lost. If `status`
+  // is an error, ends the group with it and waits a moment for the others to
+  // receive it. If the group has ended, returns the first cause, or `status` if
+  // that is the cause as a collective returned it.
+  //   kDeadlineExceeded    names the tasks that have not left
   absl::Status Leave(const absl::Status& status, absl::Duration timeout);
 
  private:
@@ -194,7 +197,7 @@ class PeerGroup : private PeerListener {
   void OnTick() override;
 
   void Report(absl::string_view line) const;
-  // For the lines of one wait. Borrows `wait`.
+  // Returns a function that reports the lines of one wait. Borrows `wait`.
   std::function<void(absl::string_view)> WaitReport(WaitLine* wait) const;
 
   const Options options_;

@@ -1,5 +1,5 @@
-// Real processes that are killed and stopped. This process is no task of their
-// cluster: it only listens to what the survivors say.
+// Kills and stops tasks that are real processes. The test process is not a task
+// of their cluster. It only reads the survivors' output.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,12 +28,12 @@ using testing::HasSubstr;
 
 constexpr char kProgram[] = "common/net/collectives/peers/peer_program";
 constexpr absl::Duration kPatience = absl::Seconds(60);
-// A loaded machine may be late; a task that relies on another limit than the
-// heartbeat's (collectives wait for minutes) would be later.
+// Slack for a loaded machine. A task that detects the loss by another timeout
+// than the heartbeat's (collectives wait for minutes) exceeds it.
 constexpr absl::Duration kDetectionMax = absl::Seconds(3);
 constexpr absl::Duration kSlack = absl::Seconds(7);
 
-// A task, and what it has written so far.
+// A task and its output so far.
 class Task {
  public:
   explicit Task(const std::vector<std::string>& arguments)
@@ -41,7 +41,9 @@ class Task {
 
   void SendSignal(int signal) { kill(process_->pid(), signal); }
 
-  // The next line with `text`, or all that came before the end or the deadline.
+  // Returns the next line that contains `text`. If there is none before the
+  // process ends or the deadline, returns a message with all lines that were
+  // read.
   std::string AwaitLine(const std::string& text) {
     const absl::Time deadline = Clock::Real()->Now() + kPatience;
     while (true) {
@@ -78,7 +80,7 @@ class Task {
 
 class PeerGroupProcessTest : public testing::TestWithParam<std::string> {
  protected:
-  // Three tasks in the middle of their collectives.
+  // Starts three tasks and waits until they run collectives.
   void SetUp() override {
     constexpr int kTaskCount = 3;
     for (int i = 0; i < kTaskCount; ++i) {

@@ -1,4 +1,4 @@
-// Tasks that form a group, or must not.
+// Tests which tasks form a group and which are refused.
 #include <functional>
 #include <memory>
 #include <string>
@@ -72,8 +72,8 @@ TEST_F(PeerGroupStartupTest, ATaskThatNeverComesIsNamedAtTheDeadline) {
   EXPECT_EQ(GroupErrorKindOf(status), GroupErrorKind::kPeerLost);
 }
 
-// Has two tasks join at the same time, of which the leader fails. Returns the
-// result of the other one.
+// Lets two tasks join at the same time, of which `leader` fails. Returns the
+// error that the other one receives.
 absl::Status ResultOfOneWhoIsTold(
     const PeerGroup::Options& leader, PeerGroup::Options other,
     const std::function<absl::Status(const PeerGroup::Options&)>& join) {
@@ -166,7 +166,7 @@ TEST_F(PeerGroupStartupTest, AFailureIsToldBeforeAllTasksAreThere) {
 TEST_F(PeerGroupStartupTest, TasksWithDifferentPortsRefuseEachOther) {
   MakeCluster(2);
   std::vector<PeerGroup::Options> all = AllOptions();
-  // Worker 1 knows another address of its own than worker 0 does.
+  // In its own cluster, worker 1 has another address than in that of worker 0.
   const std::string other = NewAddress();
   all[1].config.cluster =
       ClusterSpec::FromLists(
@@ -208,7 +208,7 @@ TEST_F(PeerGroupStartupTest, ASecondProcessAtTheSameAddressIsRefused) {
   });
   PeerGroup::Options waiting = OptionsOf(1);
   waiting.report_interval = absl::Milliseconds(20);
-  // Worker 0 is there once worker 1 has formed a group with it.
+  // After worker 1 has formed a group with it, worker 0 is present.
   auto other = Join(waiting);
   thread.join();
   ASSERT_OK(other);
@@ -231,7 +231,7 @@ TEST_F(PeerGroupStartupTest, ATaskWithTheIndexOfAnotherIsRefused) {
   MakeCluster(2);
   PeerGroup::Options right = OptionsOf(0);
   right.report_interval = absl::Milliseconds(20);
-  // A second worker 0, started where worker 1 belongs.
+  // A second worker 0, which listens on the address of worker 1.
   PeerGroup::Options wrong = OptionsOf(0);
   wrong.listen_address = *cluster_.Address({TaskType::kWorker, 1});
   wrong.report = nullptr;

@@ -32,7 +32,7 @@ TEST_F(PeerGroupTest, TwoWorkersFormAGroupReduceAndPart) {
   EXPECT_EQ(groups[0]->communicator(0)->generation(), groups[0]->generation());
   EXPECT_EQ(groups[1]->Describe(),
             "2 workers, 2 replicas; RING over shared memory");
-  // The first task reports what is the same for all.
+  // Only the first task reports the line, which is the same for all.
   EXPECT_THAT(lines_[0].text(), HasSubstr(groups[0]->Describe()));
   EXPECT_EQ(lines_[1].text(), "");
   ExpectSums(groups);
@@ -92,7 +92,7 @@ TEST_P(TransportTest, IsChosenAndReduces) {
     all[i].replicas_per_task = param.replicas_per_task;
     if (!param.hosts.empty()) all[i].transports.host = param.hosts[i];
   }
-  // One task's word is enough.
+  // A restriction of one task applies to the whole group.
   all.back().transports.shared_memory = param.shared_memory;
   all.back().transports.raw_sockets = param.raw_sockets;
   const Groups groups = JoinAll(all);
@@ -231,7 +231,7 @@ TEST_F(PeerGroupTest, AFailureOfOneTaskEndsTheOthersWithItsCause) {
   EXPECT_THAT(at_0,
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("all-reduce of dense/kernel was ended")));
-  // The first cause counts on every task, also for what comes later.
+  // Every task keeps the first cause, even if other errors follow.
   EXPECT_EQ(groups[0]->Leave(absl::InternalError("x"), kPatience).code(),
             absl::StatusCode::kDataLoss);
 }
@@ -266,7 +266,7 @@ TEST_F(PeerGroupTest, AnEarlyFinisherIsNoFailure) {
 TEST_F(PeerGroupTest, NobodyWaitsInACollectiveForOneThatHasFinished) {
   MakeCluster(2);
   std::vector<PeerGroup::Options> all = AllOptions();
-  // For so long it may still come.
+  // A task may still join the collective within this time.
   for (PeerGroup::Options& options : all) {
     options.heartbeat_timeout = absl::Seconds(5);
   }

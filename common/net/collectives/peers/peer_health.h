@@ -9,12 +9,13 @@
 
 namespace muster {
 
-// The state of one peer's connections. Two streams join two tasks, each opened
-// by one of them: ours goes out, the peer's comes in. A process that was killed
-// breaks both within milliseconds; one that was stopped, or whose host is gone,
-// falls silent.
+// The state of one peer's connections. Two streams connect two tasks. Each task
+// opens one of them: ours is the outgoing stream, the peer's is the incoming
+// one. If a process is killed, both break within milliseconds. If it is
+// stopped, or its host is gone, the peer becomes silent.
 //
-// Pure: told what happens and when, and asked for a verdict. Not thread-safe.
+// Pure: the caller passes events and times, and reads the state. Not
+// thread-safe.
 class PeerHealth {
  public:
   struct Options {
@@ -27,34 +28,34 @@ class PeerHealth {
 
   // The peer has answered the hello on our stream.
   void OnWelcomed(absl::Time now);
-  // The peer's own stream was let in.
+  // This task has accepted the peer's stream.
   void OnAccepted(absl::Time now);
-  // Anything came from it.
+  // Any message has arrived from the peer.
   void OnHeard(absl::Time now);
-  // Our stream ended or could not be opened, or the peer would not let us in.
+  // Our stream ended or could not be opened, or the peer refused it.
   void OnOutgoingEnded(absl::string_view why);
   void OnIncomingEnded();
   // A heartbeat interval has passed. Silence is counted in ticks, so that a
-  // process that was itself stopped takes no task for lost when it continues.
+  // process that was itself stopped does not consider other tasks lost when it
+  // continues.
   void OnTick();
 
-  // Both streams stand.
+  // True if both streams are open.
   bool IsPresent() const { return outgoing_open_ && incoming_open_; }
-  // At least one stands: some process fills the place.
+  // True if at least one stream is open: a process of this task is running.
   bool IsAlive() const { return outgoing_open_ || incoming_open_; }
 
-  // Why it is not present: "connection refused", "it answers, but has not
+  // Why the peer is not present: "connection refused", "it answers, but has not
   // reached this task yet".
   std::string MissingReason() const;
 
-  // Why a peer that was present must be given up; empty while it need not be.
-  // A broken stream is opened once more first: if no process answers there, the
-  // process is gone.
+  // Why a peer that was present is lost; empty if it is not. A broken stream is
+  // first opened again. If this fails, the process is gone.
   std::string LossReason() const;
 
-  // Nothing has come for more than two intervals.
+  // True if nothing has arrived for more than two intervals.
   bool IsSilent() const { return silence_.IsLongerThan(absl::ZeroDuration()); }
-  // When anything came last; absl::InfinitePast() for never.
+  // When a message last arrived; absl::InfinitePast() if none has.
   absl::Time last_heard() const { return last_heard_; }
 
  private:
@@ -62,11 +63,11 @@ class PeerHealth {
 
   bool outgoing_open_ = false;
   bool incoming_open_ = false;
-  int outgoing_ends_ = 0;  // Since it stood last.
+  int outgoing_ends_ = 0;  // Since the stream was last open.
   bool was_welcomed_ = false;
   SilenceCounter silence_;
-  SilenceCounter half_open_;   // Since both streams were open.
-  std::string broken_reason_;  // Why the stream that stood has ended.
+  SilenceCounter half_open_;   // Time since both streams were open.
+  std::string broken_reason_;  // Why the last open stream has ended.
   std::string last_error_ = "not heard from yet";
   absl::Time last_heard_ = absl::InfinitePast();
 };

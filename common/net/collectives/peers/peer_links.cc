@@ -17,9 +17,9 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kConverseMethod = "/muster.PeerGroup/Converse";
-// For the last messages of this task to go out.
+// How long Stop() waits for the last messages to be sent.
 constexpr absl::Duration kFlushTimeout = absl::Milliseconds(300);
-// Longer than a probe takes.
+// Longer than a probe can take.
 constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
 
 }  // namespace
@@ -188,7 +188,8 @@ int PeerLinks::Admit(const std::shared_ptr<Conversation>& conversation,
     conversation->Refuse(proto::PeerRefusal::WRONG_TASK, checked.message());
     const auto task = DecodeTask(hello.task());
     absl::MutexLock lock(&mutex_);
-    // Two processes of one name: the other may be at the right address.
+    // Two processes run as the same task. The other may be at the right
+    // address, so probe it.
     if (task.ok() && *task == options_.self.task) probe_due_ = true;
     loop_.Wake();
   } else if (GroupErrorKindOf(checked) == GroupErrorKind::kDisagreement) {
@@ -315,7 +316,7 @@ void PeerLinks::OnWelcome(int rank, uint64_t session,
   const bool is_another = peer.hello.has_value() &&
                           peer.hello->incarnation() != hello.incarnation();
   if (is_another && watching_) {
-    // The second stream to end in a row, so the peer is lost.
+    // This is the second stream in a row that ends, so the peer is lost.
     streams_[rank]->End(session, absl::UnavailableError(absl::StrCat(
                                      "another process, incarnation ",
                                      IncarnationString(hello.incarnation()),
@@ -323,7 +324,8 @@ void PeerLinks::OnWelcome(int rank, uint64_t session,
     return;
   }
   if (is_another && peer.incoming != nullptr) {
-    // The cluster means the process that answers at the address.
+    // The process that answers at the task's address is the right one, so
+    // refuse the other.
     peer.incoming->Refuse(
         proto::PeerRefusal::OCCUPIED,
         absl::StrCat(
@@ -447,7 +449,7 @@ void PeerLinks::Settle(int rank, Actions* actions) {
     });
     return;
   }
-  // Reported by the loop's thread only, so that the last report is the newest.
+  // Only the loop's thread reports, so that the last report is the newest.
   peer.news_due = true;
   peer.was_interrupted |= !peer.health.IsPresent();
   loop_.Wake();
@@ -459,7 +461,7 @@ void PeerLinks::PlanNews(int rank, Actions* actions) {
   const bool is_present = peer.health.IsPresent();
   const bool was_present = std::exchange(peer.was_present, is_present);
   const bool was_interrupted = std::exchange(peer.was_interrupted, false);
-  // Whether one that was in the group is lost is not decided here.
+  // Settle() decides whether a peer of a formed group is lost.
   if (was_interrupted && (!watching_ || peer.end_expected)) {
     const std::string why =
         is_present ? "it went and came again" : peer.health.MissingReason();

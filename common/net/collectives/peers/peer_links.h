@@ -30,13 +30,15 @@
 
 namespace muster {
 
-// The connections of one task to all others of its group. Dials every peer and
-// accepts every peer's stream, sends heartbeats, and reports which are present,
-// which are missing and why, and, after Watch(), which are lost.
+// The connections of one task to all others of its group. Connects to every
+// peer and accepts every peer's stream, sends heartbeats, and reports which
+// peers are present, which are missing and why, and, after Watch(), which are
+// lost.
 //
-// Two streams join two tasks, one opened by each. A task speaks on its own and
-// listens on the other's. Its own is a ReconnectingStream. Silence is counted
-// by PeerHealth, since a peer is heard on both.
+// Two streams connect two tasks; each task opens one. A task sends on its own
+// stream, which is a ReconnectingStream, and receives on the other's.
+// PeerHealth measures silence, because messages of a peer arrive on both
+// streams.
 //
 // Thread-safe.
 class PeerLinks : private Conversation::Host,
@@ -48,19 +50,20 @@ class PeerLinks : private Conversation::Host,
     BackoffOptions dial = {.initial = absl::Milliseconds(20),
                            .maximum = absl::Milliseconds(400)};
     // A process that was just restarted may be refused by peers that still
-    // take its predecessor for alive. A refusal after this long means that two
-    // processes have one name.
+    // consider the previous process alive. A refusal after this time means that
+    // two processes run as the same task.
     absl::Duration occupied_timeout = absl::Seconds(6);
-    // ChannelOptions::keepalive. Longer than PeerHealth takes to notice
-    // silence: a connection that bears it continues when the network does.
+    // ChannelOptions::keepalive. Longer than PeerHealth takes to detect
+    // silence, so that connections survive an outage that the group survives.
     absl::Duration keepalive = absl::Seconds(10);
   };
 
-  // `listener`, `network` and `clock` are borrowed. Nothing happens before
+  // `listener`, `network` and `clock` are borrowed. Connects only after
   // Start().
   PeerLinks(const Options& options, PeerListener* listener, Network* network,
             Clock* clock);
-  // Stops. The server that was given AddTo() must be gone.
+  // Calls Stop(). The server of the service that was passed to AddTo() must
+  // have been destroyed.
   ~PeerLinks() override;
 
   PeerLinks(const PeerLinks&) = delete;
@@ -69,9 +72,9 @@ class PeerLinks : private Conversation::Host,
   // Adds the methods by which peers reach this task.
   void AddTo(Service* service);
 
-  // Begins to dial.
+  // Begins to connect.
   void Start();
-  // Ends all streams. The listener is not called any more.
+  // Ends all streams. The listener is not called afterwards.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int rank() const { return rank_; }
@@ -80,27 +83,27 @@ class PeerLinks : private Conversation::Host,
   // "worker 1 (localhost:20001, incarnation 6f1c...)".
   std::string Describe(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The peer's own description of its process; for the own rank what this task
-  // says. nullopt for a peer that is missing.
+  // Returns the hello of the peer's process, or this task's own hello for its
+  // own rank. nullopt if the peer is missing.
   std::optional<proto::PeerHello> hello(int rank) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For how long nothing has come from the peer, if that is more than two
-  // heartbeats.
+  // Returns for how long nothing has arrived from the peer, if that is more
+  // than two heartbeats.
   std::optional<absl::Duration> SilenceOf(int rank) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on the processes that are present form the group: one that goes is
-  // lost for good, and no other is accepted in its place.
+  // From now on, the processes that are present form the group. A process that
+  // ends is lost permanently, and no other process is accepted in its place.
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The peer may go from now on.
+  // From now on, the peer may end without being lost.
   void ExpectEnd(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // False when the peer cannot be reached now.
+  // Returns false if the peer is not connected.
   bool Send(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As DuplicateTaskProbe::Find(): for a task that cannot listen at its
+  // As DuplicateTaskProbe::Find(), for a task that cannot listen on its
   // address.
   absl::Status FindDuplicateTask();
 
@@ -110,20 +113,21 @@ class PeerLinks : private Conversation::Host,
 
     PeerHealth health;
     std::optional<proto::PeerHello> hello;
-    bool news_due = false;         // The listener must hear how the peer is.
-    bool was_present = false;      // When the listener was last told.
-    bool was_interrupted = false;  // It was missing since then.
+    bool news_due = false;         // The listener must be told the peer's
+                                   // state.
+    bool was_present = false;      // As last reported to the listener.
+    bool was_interrupted = false;  // The peer was missing since then.
     bool is_lost = false;
     bool end_expected = false;
 
-    // Of the outgoing stream; 0 while the peer has not answered the hello.
+    // Session of the outgoing stream; 0 if the peer has not answered the hello.
     uint64_t welcomed_session = 0;
     std::shared_ptr<Conversation> incoming;
     absl::Time occupied_since = absl::InfiniteFuture();
     uint64_t refused_incarnation = 0;
   };
 
-  // Calls that are to be made without the lock, in order.
+  // Calls to be made without the lock, in order.
   using Actions = std::vector<std::function<void()>>;
   static void Perform(const Actions& actions);
 
@@ -132,12 +136,12 @@ class PeerLinks : private Conversation::Host,
     return DescribeProcess(options_.self.task, options_.self.address,
                            incarnation_);
   }
-  // `status` with a TaskFailure that names the peer.
+  // Returns `status` with a TaskFailure that names the peer.
   absl::Status WithPeer(int rank, const absl::Status& status,
                         absl::string_view attempted) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
-  // Incoming.
+  // Events of incoming streams.
   int Admit(const std::shared_ptr<Conversation>& conversation,
             const proto::PeerHello& hello) override ABSL_LOCKS_EXCLUDED(mutex_);
   bool Occupy(const std::shared_ptr<Conversation>& conversation, int rank,
@@ -148,7 +152,7 @@ class PeerLinks : private Conversation::Host,
   void OnIncomingDone(int rank, const Conversation* conversation) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Outgoing.
+  // Events of outgoing streams.
   Message OnDial(int rank, uint64_t session) override;
   void OnMessage(int rank, uint64_t session, ReceivedMessage received) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -160,13 +164,13 @@ class PeerLinks : private Conversation::Host,
                  Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Probe() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // After the peer's hello was accepted: tells the listener if one of the two
-  // tasks cannot train.
+  // Called after the peer's hello was accepted. Tells the listener if one of
+  // the two tasks cannot train.
   void NoteFailure(int rank, const proto::PeerHello& hello, Actions* actions)
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status LossOf(int rank, absl::string_view reason) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // After anything that may have changed which peers are present.
+  // Called after any event that may have changed whether the peer is present.
   void Settle(int rank, Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PlanNews(int rank, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -184,8 +188,9 @@ class PeerLinks : private Conversation::Host,
   Clock* const clock_;
   TickLoop loop_;
   // The rest up to the lock is constant after construction.
-  std::vector<std::string> addresses_;  // By rank, as the cluster has them.
-  // By rank; null for the own.
+  std::vector<std::string> addresses_;  // By rank; the addresses of the
+                                        // cluster.
+  // By rank; null for this task.
   std::vector<std::unique_ptr<ReconnectingStream>> streams_;
   std::unique_ptr<DuplicateTaskProbe> duplicate_probe_;
 

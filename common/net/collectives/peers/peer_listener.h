@@ -10,20 +10,22 @@ namespace proto {
 class PeerMessage;
 }  // namespace proto
 
-// Is told by PeerLinks of the peers. Called on threads of the transport and of
-// the links, without a lock, and must not wait.
+// Receives events of peers from PeerLinks. Called on threads of the transport
+// and of the links, without a lock. Must not wait.
 class PeerListener {
  public:
   virtual ~PeerListener() = default;
   virtual void OnPresent(int rank) = 0;
-  // While watching, only of a peer that may go.
+  // After Watch(), only called for a peer that may end.
   virtual void OnMissing(int rank, absl::string_view reason) = 0;
-  // While watching, once for a rank. The status carries a TaskFailure.
+  // Only called after Watch(), once for a rank. The status carries a
+  // TaskFailure.
   virtual void OnLost(int rank, const absl::Status& why) = 0;
-  // There can be no group with this task, or with a peer that cannot train.
-  // Before watching only.
+  // No group can be formed with this task, or with a peer that cannot train.
+  // Only called before Watch().
   virtual void OnRefused(const absl::Status& why) = 0;
-  // Of a task with Admission::Options::failure: the peer has been told it.
+  // Only called in a task with Admission::Options::failure: the peer has
+  // received the failure.
   virtual void OnTold(int rank) = 0;
   virtual void OnMessage(int rank, const proto::PeerMessage& message) = 0;
   // Every heartbeat interval.

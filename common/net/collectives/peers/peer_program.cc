@@ -1,10 +1,10 @@
-// A task of a synchronous cluster that reduces until something happens: what
-// the tests of real processes start.
+// A task of a synchronous cluster that reduces until the group ends. Tests of
+// real processes start it.
 //
 //   peer_program WORKER_INDEX TRANSPORT ADDRESS...
 //
-// Prints "reduced" after the first collective, and last "ended with kind K:
-// status", between what it logs.
+// Prints "reduced" after the first collective and finally "ended with kind K:
+// status". Log lines are printed in between.
 #include <unistd.h>
 
 #include <cstdio>
@@ -62,7 +62,7 @@ absl::Status Run(int index, const std::string& transport,
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  // What it says and what it logs are read as one text, in order.
+  // The test reads output and log lines as one text, in order.
   if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0) return 2;
   int index = 0;
   if (argc < 4 || !absl::SimpleAtoi(argv[1], &index)) return 2;

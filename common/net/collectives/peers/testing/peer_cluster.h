@@ -35,14 +35,14 @@ namespace muster {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// The lines that a task logs, to wait for.
+// The lines that a task reports. Tests can wait for a line.
 class Lines {
  public:
   void Add(absl::string_view line) {
     absl::MutexLock lock(&mutex_);
     absl::StrAppend(&text_, line, "\n");
   }
-  // True if a line with `text` came in time.
+  // Returns true if a line with `text` is reported in time.
   bool Await(const std::string& text) {
     absl::MutexLock lock(&mutex_);
     const auto has_come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -64,7 +64,7 @@ using Groups = std::vector<std::unique_ptr<PeerGroup>>;
 
 class PeerGroupTest : public testing::Test {
  protected:
-  // A cluster of tasks on free ports: a chief if asked for, and workers.
+  // Makes a cluster of workers, and a chief if `has_chief`, on free ports.
   void MakeCluster(int worker_count, bool has_chief = false) {
     std::map<TaskType, std::vector<std::string>> lists;
     if (has_chief) lists[TaskType::kChief] = {NewAddress()};
@@ -112,7 +112,8 @@ class PeerGroupTest : public testing::Test {
     return PeerGroup::Join(options, Network::Grpc(), Clock::Real());
   }
 
-  // All at once. The results stay alive until all have one.
+  // All tasks join concurrently. Groups stay alive until every task has a
+  // result.
   static std::vector<absl::StatusOr<std::unique_ptr<PeerGroup>>> TryJoinAll(
       const std::vector<PeerGroup::Options>& all) {
     std::vector<absl::StatusOr<std::unique_ptr<PeerGroup>>> results(all.size());
@@ -138,7 +139,7 @@ class PeerGroupTest : public testing::Test {
     return JoinAll(AllOptions());
   }
 
-  // Rank r gives r + 1; every rank must get the sum.
+  // Rank r contributes r + 1. Every rank must get the sum.
   static void ExpectSums(const Groups& groups, int replicas_per_task = 1) {
     const int size = static_cast<int>(groups.size()) * replicas_per_task;
     std::vector<std::thread> threads;
