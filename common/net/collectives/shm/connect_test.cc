@@ -1,5 +1,5 @@
-// How a group of processes comes about, or does not. The ranks are threads
-// here: they use nothing of each other but what processes would.
+// Tests how a group of processes is formed, and how that fails. The ranks are
+// threads of the test, but share only what processes would share.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -47,7 +47,7 @@ class ConnectTest : public testing::Test {
     for (auto& options : options_) options.addresses = addresses_;
   }
 
-  // Lets `ranks` connect and returns what became of each.
+  // Lets `ranks` connect concurrently and returns the result of each.
   std::vector<Connected> Connect(const std::vector<int>& ranks) {
     std::vector<Connected> results(ranks.size());
     std::vector<std::thread> threads;
@@ -133,7 +133,7 @@ TEST_F(ConnectTest, StrangersDoNotHoldItUp) {
         connect(strangers.back().get(),
                 reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)),
         0);
-    // Some say nothing, some say something else.
+    // Some send nothing, others send something that is not a hello.
     if (i % 2 == 0) {
       send(strangers.back().get(), "GET / HTTP/1.1\r\n\r\n", 18, 0);
     }

@@ -8,8 +8,8 @@
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/reduce_op.h"
 
-// The state that a rank shows the others: one block each, in memory that all
-// have mapped. Only its owner writes it, but for `sleeping`.
+// The state that a rank publishes: one block per rank, in memory that all ranks
+// have mapped. Only the owner writes to its block, except for `sleeping`.
 namespace muster::internal {
 
 enum class Collective : uint8_t {
@@ -22,20 +22,20 @@ enum class Collective : uint8_t {
   kBarrier,
 };
 
-// The values that must be equal on all ranks before one of them touches the
-// memory of another.
+// The values that must be equal on all ranks before a rank accesses the memory
+// of another.
 struct PublishedCall {
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kInvalid;
   uint8_t root = 0;
-  uint32_t counts_hash = 0;   // Of AllGather's element counts.
+  uint32_t counts_hash = 0;   // Hash of AllGather's element counts.
   int64_t element_count = 0;  // Bytes, for kAllocate.
 
   friend bool operator==(const PublishedCall&, const PublishedCall&) = default;
 };
 
-// Where a rank's elements are at this barrier.
+// The location of a rank's elements at this barrier.
 struct Location {
   enum class Kind : uint32_t {
     kNowhere,
@@ -55,8 +55,8 @@ struct BarrierCard {
 };
 
 // The card and the number of its barrier share a cache line, so that one
-// transfer carries both. A rank is never two barriers ahead of another, so two
-// lines are enough: one for odd barriers, one for even ones.
+// transfer moves both. A rank is never two barriers ahead of another, so two
+// lines are enough: one for odd barriers and one for even ones.
 struct alignas(128) BarrierLine {
   std::atomic<uint64_t> epoch{0};
   BarrierCard card;
@@ -69,14 +69,15 @@ struct ControlBlock {
 
   BarrierLine lines[2];
 
-  // Written on rare occasions only, so that reading them costs nothing.
+  // Rarely written, so that the lines stay in the readers' caches.
   struct alignas(128) {
-    // A futex: 1 while the owner sleeps. The thread that wakes it sets 0.
+    // A futex: 1 while the owner sleeps. The thread that wakes the owner sets
+    // it to 0.
     std::atomic<uint32_t> sleeping{0};
-    // Once set, the fields of `failure` stay as they are.
+    // Once it is set, the fields of `failure` no longer change.
     std::atomic<uint32_t> has_failed{0};
     std::atomic<uint32_t> has_left{0};
-    // The barrier at which the owner failed; 0 if at none.
+    // The barrier at which the owner failed; 0 if it did not fail at a barrier.
     std::atomic<uint64_t> failed_epoch{0};
   } state;
 
@@ -86,8 +87,8 @@ struct ControlBlock {
     char text[kFailureTextBytes] = {};
   } failure;
 
-  // Staged calls take turns: a rank that fills a slot again has met the others
-  // in between, so no rank reads it any more.
+  // Staged calls alternate between the two slots. Before a rank refills a slot,
+  // a barrier for the other slot has ensured that no rank still reads it.
   alignas(4096) uint8_t slots[2][kSlotBytes];
 
   uint64_t ArrivedAt() const {

@@ -6,11 +6,11 @@
 
 #include "absl/time/time.h"
 
-// futex(2) on words that several processes may have mapped.
+// futex(2) for words that several processes may have mapped.
 namespace muster::internal {
 
-// Returns at the latest when `timeout` has passed, at once where *word is not
-// `value`, and sometimes for no reason.
+// Waits for FutexWakeAll(). Returns at the latest after `timeout`, immediately
+// if *word is not `value`, and sometimes spuriously.
 void FutexWait(std::atomic<uint32_t>* word, uint32_t value,
                absl::Duration timeout);
 

@@ -1,5 +1,5 @@
-// What becomes of a group when a rank dies, stops, leaves, gives up, is late,
-// or calls something else.
+// Tests what happens in a group if a rank is killed, is stopped, leaves, fails,
+// is late, or makes a different call.
 
 #include <sched.h>
 #include <signal.h>
@@ -57,7 +57,8 @@ absl::Status SumOf(Communicator& communicator, int64_t count,
                                 {DType::kFloat32, count, values.data()}, call);
 }
 
-// What each call of `calls`, made by a thread and rank of its own, returns.
+// Makes each call of `calls` on a separate rank and thread. Returns the
+// results.
 using RankCall = std::function<absl::Status(Communicator&)>;
 std::vector<absl::Status> Make(const std::vector<RankCall>& calls) {
   auto group = LocalGroup(static_cast<int>(calls.size()));
@@ -150,7 +151,7 @@ TEST(TimeoutTest, NamesTheMissingAndIsFinal) {
       AllOf(HasSubstr("all-reduce"), HasSubstr("'dense/kernel'"),
             HasSubstr("waited "), HasSubstr("ranks 2, 3 have not arrived")));
   EXPECT_EQ(group[0]->Barrier(kPatient), status);
-  // A late rank does not wait.
+  // A late rank fails without waiting.
   const absl::Status late = SumOf(*group[2], 10, kPatient);
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()), HasSubstr("gave up"));
@@ -203,8 +204,8 @@ TEST(LeavingTest, WhoLeavesAfterTheLastCallDisturbsNobody) {
   }
 }
 
-// Ranks that fail return while others may be in the middle of a reduction; the
-// memory that they then free must not be touched any more.
+// A rank that fails may return while others are in the middle of a reduction.
+// They must not access memory that it then frees.
 TEST(TimeoutTest, MemoryOfAFailedCallMayBeFreedAtOnce) {
   int failures = 0;
   for (int round = 0; round < 60; ++round) {
@@ -213,7 +214,7 @@ TEST(TimeoutTest, MemoryOfAFailedCallMayBeFreedAtOnce) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 3; ++rank) {
       threads.emplace_back([&, rank] {
-        // The last one comes about when the others give up.
+        // Rank 2 arrives at about the time at which the others time out.
         const auto come = Clock::Real()->Now() + absl::Microseconds(40 * round);
         while (rank == 2 && Clock::Real()->Now() < come) {
         }
@@ -223,7 +224,7 @@ TEST(TimeoutTest, MemoryOfAFailedCallMayBeFreedAtOnce) {
               ReduceOp::kSum, {DType::kFloat64, 50000, values->data()},
               {.name = "freed", .timeout = absl::Milliseconds(1)});
           values.reset();
-          // A write to what was freed would change this.
+          // A write to the freed memory would change these values.
           const std::vector<double> reused(50000, 7.0);
           sched_yield();
           for (const double value : reused) ASSERT_EQ(value, 7.0);
@@ -237,7 +238,7 @@ TEST(TimeoutTest, MemoryOfAFailedCallMayBeFreedAtOnce) {
   EXPECT_GT(failures, 0);
 }
 
-// Processes from here on.
+// From here on, ranks are processes.
 
 void ExpectNames(const absl::Status& status, absl::StatusCode code,
                  const std::string& text) {
@@ -247,7 +248,7 @@ void ExpectNames(const absl::Status& status, absl::StatusCode code,
                     HasSubstr("dense/kernel")));
 }
 
-// Reduces until that fails.
+// All-reduces repeatedly until a call fails. Returns the error.
 absl::Status ReduceUntilFailure(Communicator& communicator,
                                 bool is_registered) {
   constexpr int64_t kCount = 20000;
@@ -306,7 +307,7 @@ TEST_P(KilledRankTest, DiesWhileOthersSleep) {
     const absl::Status status = ReduceUntilFailure(communicator, false);
     is_over = true;
     watcher.join();
-    // The first rank that notices tells the others.
+    // The first rank that detects the end of rank 2 reports it to the others.
     ExpectNames(status, absl::StatusCode::kUnavailable, "rank 2 is gone");
   });
   EXPECT_TRUE(AwaitTrue([&] { return sleepers->load() == 3; }))
@@ -332,7 +333,7 @@ TEST_P(KilledRankTest, StoppedRankIsNamedAtTheDeadline) {
   EXPECT_EQ(ranks.Wait(1), 0);
   EXPECT_EQ(ranks.Wait(2), 0);
   EXPECT_EQ(*arrived, 3);
-  // It learns of it when it runs again.
+  // Rank 0 gets the error when it continues.
   ranks.SendSignal(0, SIGCONT);
   EXPECT_EQ(ranks.Wait(0), 0);
 }

@@ -13,16 +13,17 @@ namespace muster {
 
 inline constexpr int kSharedMemoryRanksMax = 64;
 
-// How a group moves bytes. Every rank gives the same.
+// How a group transfers bytes. Equal on every rank.
 struct SharedMemoryTuning {
-  // Tensors up to this size are copied beside a flag and combined by every rank
-  // for itself: one barrier of the ranks in place of two.
+  // Tensors up to this size are reduced one-shot: each rank copies its tensor
+  // to a shared slot, and every rank reduces all slots by itself. This takes
+  // one barrier instead of two.
   size_t one_shot_bytes_max = 2048;
 
-  // Larger ones in memory that only their owner sees pass through shared memory
-  // block by block up to this size. Above it the others read them out of the
-  // owner's memory by process_vm_readv(2), where every rank may do that: no
-  // copy, but the kernel's way took 2.2 to 3.5 times as long.
+  // Larger tensors in private memory, up to this size, are copied through
+  // shared memory in blocks. Above this size, the other ranks read them from
+  // the owner's memory by process_vm_readv(2), if every rank has the
+  // permission. That saves a copy, but took 2.2 to 3.5 times as long.
   size_t staged_bytes_max = SIZE_MAX;
 };
 
@@ -31,14 +32,14 @@ struct SharedMemoryGroupOptions {
   int size = 1;  // Up to kSharedMemoryRanksMax.
   uint64_t generation = 0;
 
-  // Of all ranks, this one among them.
+  // Endpoint addresses of all ranks, including this one.
   std::vector<std::string> addresses;
 
-  // A secret that the ranks of this group share, up to 64 bytes: a process that
-  // does not show it is sent away.
+  // A secret of 1 to 64 bytes that the ranks of this group share. A process
+  // without it is refused.
   std::string token;
 
-  // How long the others may take to come.
+  // How long the other ranks may take to connect.
   absl::Duration timeout = absl::Seconds(30);
 
   SharedMemoryTuning tuning;

@@ -13,34 +13,36 @@
 
 namespace muster::internal {
 
-// How a rank reaches the memory of the others.
+// Access of a rank to the memory of the other ranks.
 class PeerMemory {
  public:
   virtual ~PeerMemory() = default;
 
-  // kShared where the others can reach all of it, otherwise kPrivate.
+  // Returns the location of `data`: kShared if the other ranks can access all
+  // of it, else kPrivate.
   virtual Location Locate(const void* data, size_t size_bytes) const = 0;
 
-  // The address in this process of `rank`'s `location`, which is kShared; null
-  // if it is not `size_bytes` of what was allocated.
+  // Returns the address in this process of `rank`'s `location`, which is
+  // kShared. Returns null if the location is not `size_bytes` of allocated
+  // memory.
   virtual uint8_t* Resolve(int rank, const Location& location,
                            size_t size_bytes) const = 0;
 
-  // True if every rank can read private memory of every other.
+  // True if every rank can read the private memory of every other rank.
   virtual bool can_read() const = 0;
 
-  // Copies from address `address` of `rank`'s process.
-  //   kUnavailable  the process is gone
-  //   kInternal     the system refuses
+  // Copies `size_bytes` from `address` of `rank`'s process to `to`.
+  //   kUnavailable  the process has ended
+  //   kInternal     the system call fails
   virtual absl::Status Read(int rank, uint64_t address, size_t size_bytes,
                             void* to) const = 0;
 
-  // Memory that Locate() finds afterwards. All ranks call it together, having
-  // agreed about the size, which is not 0.
+  // Allocates memory for which Locate() returns kShared. All ranks call it
+  // together, with the same size, which is not 0.
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(
       size_t size_bytes, absl::Time deadline) = 0;
 
-  // Ends an Allocate() under way. Thread-safe.
+  // Ends a running Allocate(). Thread-safe.
   virtual void Interrupt() = 0;
 };
 

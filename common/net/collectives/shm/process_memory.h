@@ -16,8 +16,9 @@
 
 namespace muster::internal {
 
-// Processes see what they have passed to each other as memory files, and may
-// read the rest by process_vm_readv(2).
+// The memory of ranks that are processes. Shared memory consists of memory
+// files that the processes have sent to each other. Private memory can be read
+// by process_vm_readv(2), if permitted.
 //
 // Not thread-safe, except for Interrupt().
 class ProcessMemory final : public PeerMemory {
@@ -25,10 +26,12 @@ class ProcessMemory final : public PeerMemory {
   // `links` is borrowed.
   ProcessMemory(int rank, const std::vector<PeerLink>* links);
 
-  // One segment of each rank, by rank, mapped into this process. `words` go to
-  // the others, and theirs to `words_of`, if that is not null.
+  // Creates a segment on each rank and exchanges them. Returns the segments of
+  // all ranks, by rank, mapped into this process. Sends `words` to the others,
+  // and writes theirs to `words_of` unless it is null.
   //   kUnavailable, kDeadlineExceeded  name the rank
-  //   kResourceExhausted               no more memory or files
+  //   kResourceExhausted               no memory or file descriptor is
+  //                                    available
   absl::StatusOr<std::shared_ptr<std::vector<MappedMemory>>> ExchangeSegments(
       size_t size_bytes, const std::array<uint64_t, 2>& words,
       absl::Time deadline, std::vector<std::array<uint64_t, 2>>* words_of);

@@ -17,10 +17,11 @@
 namespace muster::internal {
 namespace {
 
-// Sleepers are woken; this bounds what a lost wake-up could cost.
+// Limits the delay after a lost wake-up.
 constexpr absl::Duration kSleepMax = absl::Milliseconds(100);
 
-// A rank that was stopped in the middle of a reduction is not waited for.
+// How long a failing rank waits for others to finish their reductions. One of
+// them may have been stopped in the middle.
 constexpr absl::Duration kExposureMax = absl::Seconds(1);
 
 absl::string_view CollectiveName(Collective collective) {
@@ -147,12 +148,12 @@ absl::Status RankBarrier::ArriveAndWait(const BarrierCard& card,
   if (exposure == Exposure::kCallersMemory) exposed_epoch_ = epoch;
   BarrierLine& line = blocks_[rank_]->lines[epoch & 1];
   line.card = card;
-  // In one order with what sleepers and failing ranks write: either they see
-  // this, or what they have written is seen below.
+  // Sequentially consistent with the writes of sleepers and failing ranks:
+  // either they see this arrival, or this rank sees their writes below.
   line.epoch.exchange(epoch, std::memory_order_seq_cst);
   if (HaveAllArrived(epoch)) {
-    // Ranks wait only for each other, so it is the last one that
-    // wakes the others.
+    // Ranks wait only for each other, so the last one to arrive wakes the
+    // others.
     WakeSleepers();
   } else {
     RETURN_IF_ERROR(AwaitArrivals(epoch));
@@ -173,8 +174,8 @@ void RankBarrier::WakeSleepers() {
 }
 
 absl::Status RankBarrier::AwaitArrivals(uint64_t epoch) {
-  // No deadline is checked during the first looks, which are all it
-  // takes when ranks keep step.
+  // The first looks check no deadline. They are sufficient if all ranks arrive
+  // at about the same time.
   constexpr int kLooks = 200;
   if (policy_.pause_time > absl::ZeroDuration()) {
     for (int look = 0; look < kLooks; ++look) {
@@ -220,8 +221,8 @@ void RankBarrier::Sleep(uint64_t epoch) {
 
 absl::Status RankBarrier::CheckHope(uint64_t epoch) {
   if (HasAnyFailed()) {
-    // A rank that found out about a disagreement has seen everybody's card, and
-    // this one is about to.
+    // If all have arrived, a failed rank may have found a disagreement between
+    // the cards, which this rank will find itself in CheckCards().
     if (HaveAllArrived(epoch)) return absl::OkStatus();
     for (int rank = 0; rank < size_; ++rank) {
       if (HasFailed(rank)) return FailLike(rank);
@@ -260,9 +261,9 @@ absl::Status RankBarrier::CheckCards(Exposure exposure) {
   }
   if (HasFailed(rank_)) return FailLike(rank_);
   for (int rank = 0; rank < size_; ++rank) {
-    // A rank that came and did not wait long enough may have left with the
-    // memory that the others would now touch, and in any case it will not do
-    // what they are about to do. What fails later is another call.
+    // A rank that arrived at this barrier and timed out there may have freed
+    // the memory that the others would access now. It will not do its part of
+    // the call, either. A failure after this barrier belongs to a later call.
     if (HasFailed(rank) && (exposure == Exposure::kCallersMemory ||
                             blocks_[rank]->state.failed_epoch.load(
                                 std::memory_order_seq_cst) == epoch_)) {
@@ -279,7 +280,7 @@ absl::Status RankBarrier::Fail(const absl::Status& status) {
 absl::Status RankBarrier::FailLike(int rank) {
   const auto& failure = blocks_[rank]->failure;
   const auto code = static_cast<absl::StatusCode>(failure.code);
-  // What another process has written may be anything.
+  // Another process wrote the text, so it may lack a terminating zero.
   const absl::string_view text(failure.text,
                                strnlen(failure.text, sizeof(failure.text)));
   const std::string relayed =

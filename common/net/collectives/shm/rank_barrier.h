@@ -19,25 +19,26 @@ namespace muster::internal {
 
 inline constexpr int kBarrierRanksMax = 64;
 
-// How a rank waits: looks with a pause in between, then gives its processor to
-// others between two looks, then sleeps until it is woken.
+// How a rank waits. It first polls with pauses, then yields the processor
+// between two polls, and finally sleeps until another rank wakes it.
 struct WaitPolicy {
   absl::Duration pause_time;
   absl::Duration yield_time;
 
-  // Ranks that each have a processor poll for long; where there are fewer, a
-  // rank that looks keeps the one away that it looks for.
+  // If each rank has a processor, ranks pause before they yield. If there are
+  // fewer processors, they yield at once, because a polling rank may occupy the
+  // processor of the rank for which it waits.
   static WaitPolicy For(int rank_count, int cpu_count);
 };
 
-// The barrier of the ranks of a group, at which each publishes a card for the
-// others. Keeps the first failure of the group.
+// The barrier of a group, at which each rank publishes a card for the others.
+// Keeps the first failure of the group.
 //
-// One thread makes calls: Begin(), some ArriveAndWait(), End(). MarkGone(),
-// Abort() and Progress() may come from any other.
+// One thread makes calls: Begin(), some ArriveAndWait(), End(). Other threads
+// may call MarkGone(), Abort() and Progress().
 class RankBarrier {
  public:
-  // `blocks` holds those of all ranks by rank. They are borrowed.
+  // `blocks` has the blocks of all ranks, by rank. They are borrowed.
   RankBarrier(int rank, std::vector<ControlBlock*> blocks, WaitPolicy policy);
 
   int rank() const { return rank_; }
@@ -50,9 +51,9 @@ class RankBarrier {
 
   enum class Exposure {
     kNone,
-    // From this barrier to the next, others may read or write memory that the
-    // caller of the collective owns. When a rank fails it does not return
-    // before they are done with it.
+    // From this barrier to the next, other ranks may read or write memory that
+    // the caller of the collective owns. A rank that fails waits until they
+    // have finished before it returns.
     kCallersMemory,
   };
 
@@ -66,26 +67,26 @@ class RankBarrier {
     return blocks_[rank]->lines[epoch_ & 1].card;
   }
 
-  // Makes the group fail, here with `status` and elsewhere with what it says.
-  // Returns the status that this rank fails with: the first one. To be called
-  // by the thread that makes calls.
+  // Makes the group fail: this rank with `status`, the others with an error
+  // that includes its message. Returns the error with which this rank fails,
+  // which is the first one. Called by the thread that makes calls.
   absl::Status Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Abort(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `rank` will arrive at no further barrier. `reason` is the end of a sentence
-  // about it: "its process has ended".
+  // Records that `rank` will arrive at no further barrier. `reason` is a clause
+  // for errors: "its process has ended".
   void MarkGone(int rank, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells the others that this rank comes no more.
+  // Announces that this rank will not arrive at further barriers.
   void Leave();
 
   CollectiveProgress Progress() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // "all-reduce 12 of 'dense/kernel'", for errors of the call under way.
+  // "all-reduce 12 of 'dense/kernel'", for errors of the current call.
   std::string Describe() const;
 
-  // When the call under way has to be over.
+  // The deadline of the current call.
   absl::Time Deadline();
 
  private:
@@ -102,14 +103,14 @@ class RankBarrier {
 
   void WakeSleepers();
   absl::Status AwaitArrivals(uint64_t epoch);
-  // Not OK when some rank will not arrive.
+  // Returns an error if some rank will not arrive.
   absl::Status CheckHope(uint64_t epoch);
   void Sleep(uint64_t epoch);
   absl::Status CheckCards(Exposure exposure);
-  // Fails because `rank` has.
+  // Fails because `rank` has failed.
   absl::Status FailLike(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Keeps the first failure, tells the others `code`, `rank` and `text` of it,
-  // and returns what this rank fails with.
+  // Records `status` unless this rank has already failed, and publishes its
+  // `code`, `rank` and `text`. Returns the error with which this rank fails.
   absl::Status Record(const absl::Status& status, absl::StatusCode code,
                       int rank, absl::string_view text)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -124,14 +125,15 @@ class RankBarrier {
   const std::vector<ControlBlock*> blocks_;
   const WaitPolicy policy_;
 
-  // Of the thread that makes calls.
+  // Used by the thread that makes calls.
   uint64_t epoch_ = 0;
   uint64_t barrier_epoch_ = 0;  // 0 outside of barriers.
   uint64_t exposed_epoch_ = 0;  // 0: no memory of the caller is exposed.
   uint64_t sequence_ = 0;
   Collective collective_ = Collective::kBarrier;
   const CollectiveCall* call_ = nullptr;
-  absl::Time started_;  // InfinitePast until it was read.
+  absl::Time started_;  // absl::InfinitePast() until Deadline() is first
+                        // called.
   bool is_published_ = false;
 
   std::array<std::atomic<bool>, kBarrierRanksMax> is_gone_ = {};
@@ -140,7 +142,7 @@ class RankBarrier {
   std::array<std::string, kBarrierRanksMax> gone_reasons_
       ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  // A call that has waited for long enough to be worth a report.
+  // The current call, once it has waited long enough to sleep.
   CollectiveProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time progress_started_ ABSL_GUARDED_BY(mutex_);
 };

@@ -26,7 +26,7 @@
 namespace muster::internal {
 namespace {
 
-constexpr uint64_t kMagic = 0x6d757374'73686d31;  // Says the version, too.
+constexpr uint64_t kMagic = 0x6d757374'73686d31;  // Contains the version.
 constexpr size_t kTokenBytesMax = 64;
 
 // The first message in each direction.
@@ -35,8 +35,9 @@ struct Hello {
   uint64_t generation = 0;
   int32_t rank = 0;
   int32_t size = 0;
-  // A pid means something within its namespace. Not the socket's credentials:
-  // those are of the process that made the endpoint, maybe this one's parent.
+  // A pid is valid within its namespace only. The socket's credentials are not
+  // used: they are those of the process that made the endpoint, which may be
+  // this one's parent.
   int64_t pid = 0;
   uint64_t pid_namespace = 0;
   uint64_t one_shot_bytes_max = 0;
@@ -69,7 +70,7 @@ bool SendHello(const FileDescriptor& socket, const Hello& hello) {
               MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(hello);
 }
 
-// nullopt when what came is no hello of this version.
+// Returns nullopt if the message is not a hello of this version.
 std::optional<Hello> ReceiveHello(const FileDescriptor& socket) {
   Hello hello;
   if (recv(socket.get(), &hello, sizeof(hello), MSG_DONTWAIT) !=
@@ -140,7 +141,7 @@ class PeerLinker {
     PeerLink& link = links_[rank];
     link.socket =
         FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    // Connecting waits while the other has too many connections to accept.
+    // Connecting blocks while the peer's queue of connections is full.
     const timeval timeout = absl::ToTimeval(
         std::max(deadline - Clock::Real()->Now(), absl::Milliseconds(1)));
     setsockopt(link.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout,
@@ -150,7 +151,8 @@ class PeerLinker {
       return absl::UnavailableError(
           absl::StrCat("rank ", rank, " cannot be reached: ", strerror(errno)));
     }
-    // Before the token is shown: a name whose owner has gone is free for all.
+    // Checks the user before sending the token: after the owner of a name has
+    // ended, any process can use the name.
     if (!IsOfThisUser(link.socket.get()) || !SendHello(link.socket, hello_)) {
       return SentAway(rank);
     }
@@ -198,14 +200,14 @@ class PeerLinker {
     return absl::OkStatus();
   }
 
-  // Connections without the token are ignored.
+  // Ignores connections without the token.
   absl::Status HearFromStranger(FileDescriptor socket) {
     const std::optional<Hello> hello = ReceiveHello(socket);
     if (!hello.has_value() || !IsOfThisUser(socket.get()) ||
         !HaveSameToken(*hello, hello_)) {
       return absl::OkStatus();
     }
-    // So that both say what differs.
+    // Answers first, so that both ranks report a difference.
     if (!SendHello(socket, hello_)) return absl::OkStatus();
     RETURN_IF_ERROR(CheckAgreement(hello_, *hello));
     const int rank = hello->rank;
@@ -249,7 +251,8 @@ class PeerLinker {
   Hello hello_;
   std::vector<PeerLink> links_;
   std::vector<bool> is_linked_;
-  std::vector<FileDescriptor> strangers_;  // Accepted, not heard of yet.
+  std::vector<FileDescriptor> strangers_;  // Accepted connections without a
+                                           // hello.
 };
 
 }  // namespace
@@ -338,8 +341,8 @@ PeerWatch::~PeerWatch() {
 }
 
 void PeerWatch::Run() {
-  // Both, because a child that has inherited a socket keeps it open, and a pid
-  // of another namespace cannot be watched.
+  // Watches both the socket and the process: a child that has inherited a
+  // socket keeps it open, and a pid of another namespace cannot be watched.
   std::vector<FileDescriptor> processes;
   std::vector<int> ranks;
   std::vector<pollfd> polled = {{stop_.get(), POLLIN, 0}};
@@ -360,7 +363,7 @@ void PeerWatch::Run() {
       pollfd& socket = polled[1 + 2 * i];
       pollfd& process = polled[2 + 2 * i];
       if (socket.revents == 0 && process.revents == 0) continue;
-      socket.fd = process.fd = -1;  // poll() passes over these.
+      socket.fd = process.fd = -1;  // poll() ignores these.
       on_gone_(ranks[i], "its process has ended, or closed the group");
     }
   }

@@ -17,22 +17,22 @@
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/rpc/local_endpoint.h"
 
-// Unix sockets between all ranks of a host: they carry open files, and end when
-// the process at their other end does.
+// Unix sockets between all ranks of a host. They transfer open files, and are
+// closed when the process at the other end ends.
 namespace muster::internal {
 
 struct PeerLink {
-  FileDescriptor socket;  // Not open for the rank itself.
-  pid_t pid = 0;          // 0 where the peer's pid means nothing here.
+  FileDescriptor socket;  // Not open for this rank itself.
+  pid_t pid = 0;          // 0 if the peer is in another pid namespace.
 };
 
-// Links to all ranks, by rank. Each rank dials those below it. Errors are those
-// of ConnectSharedMemoryGroup().
+// Connects to all ranks and returns the links by rank. Each rank connects to
+// the lower ones. Errors are those of ConnectSharedMemoryGroup().
 absl::StatusOr<std::vector<PeerLink>> LinkPeers(
     const LocalEndpoint& endpoint, const SharedMemoryGroupOptions& options,
     absl::Time deadline);
 
-// An open file, and what is to be known about it.
+// An open file and two words that describe it.
 struct Parcel {
   FileDescriptor file;
   std::array<uint64_t, 2> words = {};
@@ -43,17 +43,17 @@ absl::Status SendParcel(const PeerLink& link, const FileDescriptor& file,
                         const std::array<uint64_t, 2>& words);
 
 //   kUnavailable        the peer is gone
-//   kDeadlineExceeded   nothing came
+//   kDeadlineExceeded   nothing arrived
 //   kCancelled          `interrupt` became readable
 absl::StatusOr<Parcel> ReceiveParcel(const PeerLink& link,
                                      const FileDescriptor& interrupt,
                                      absl::Time deadline);
 
-// Tells, from a thread of its own, which peers have ended.
+// Detects which peers have ended, on its own thread.
 class PeerWatch {
  public:
-  // `links` is borrowed. `on_gone` gets a rank, once, and the end of a sentence
-  // about it.
+  // `links` is borrowed. Calls `on_gone` once for each rank that ends. `reason`
+  // is a clause for errors.
   PeerWatch(const std::vector<PeerLink>* links,
             std::function<void(int rank, absl::string_view reason)> on_gone);
   ~PeerWatch();
@@ -67,7 +67,7 @@ class PeerWatch {
   std::thread thread_;
 };
 
-// For LinkPeers() and tests: what an eventfd is good for.
+// An eventfd that interrupts ReceiveParcel() and PeerWatch.
 FileDescriptor MakeInterrupt();
 void Interrupt(const FileDescriptor& interrupt);
 

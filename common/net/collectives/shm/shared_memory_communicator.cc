@@ -15,15 +15,15 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
-// More than this in flight would hold up what the caller does next.
+// More prefetches in flight would delay the caller's next work.
 constexpr size_t kReclaimedBytesMax = 2048;
 
-// What is read at once out of the memory of the other ranks stays in the cache
-// of this one until it has been combined.
+// Bytes that are read from the other ranks' memory at once. They stay in this
+// rank's cache until they have been reduced.
 constexpr size_t kReadBytes = 256 * 1024;
 
-// The bytes that `rank` combines of `size_bytes`: whole cache lines, so that no
-// two ranks write to one.
+// Returns the bytes of `size_bytes` that `rank` reduces: whole cache lines, so
+// that no two ranks write to the same line.
 std::pair<size_t, size_t> LinesOf(size_t size_bytes, int rank, int size) {
   const int64_t line_count = (size_bytes + kLineBytes - 1) / kLineBytes;
   const Communicator::Range lines =
@@ -58,7 +58,8 @@ class SharedMemoryCommunicator::Call {
 
   const absl::Status& status() const { return status_; }
 
-  // OK if `argument` is. Otherwise the others need not wait for this rank.
+  // Returns OK if `argument` is OK. Otherwise fails the group, so that the
+  // others do not wait for this rank.
   absl::Status Check(const absl::Status& argument) {
     return argument.ok() ? argument : barrier_->Fail(argument);
   }
@@ -174,7 +175,8 @@ absl::Status SharedMemoryCommunicator::ReducePart(ReduceOp op,
       !fault.ok()) {
     return barrier_->Fail(fault);
   }
-  // Blocks, of whole cache lines, only where something has to be fetched first.
+  // Splits the range into blocks, of whole cache lines, only if elements must
+  // be fetched first.
   const size_t block_bytes =
       HasAny(Kind::kPrivate) ? std::max<size_t>(kReadBytes / size_, 16 * 1024) /
                                    kLineBytes * kLineBytes
@@ -269,7 +271,7 @@ absl::Status SharedMemoryCommunicator::ReduceScatter(
   const ByteRange range = {part.begin * element_bytes,
                            part.end * element_bytes};
   if (HasAny(Kind::kPrivate) && !memory_->can_read()) {
-    // Every rank sees all blocks, and combines what they hold of its part.
+    // Every rank reads all blocks and reduces the elements of its part.
     return ForEachBlock(
         signature, buffer, /*is_mine=*/true, [&](TensorSpan block) {
           const size_t offset = block.bytes() - buffer.bytes();
@@ -443,7 +445,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> SharedMemoryCommunicator::Allocate(
         buffer.status().code(),
         absl::StrCat(barrier_->Describe(), ": ", buffer.status().message())));
   }
-  // No rank uses it before all have it.
+  // No rank may use the memory before all ranks have mapped it.
   RETURN_IF_ERROR(ArriveAndWait(signature, {}));
   return buffer;
 }

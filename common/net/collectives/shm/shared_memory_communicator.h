@@ -19,20 +19,20 @@
 
 namespace muster::internal {
 
-// Collectives of ranks that reach each other's memory.
+// Collectives of ranks that can access each other's memory.
 //
-//   one-shot  Each rank copies its elements into a slot that all see. All wait
-//             once for each other; each combines all slots for itself.
-//   direct    Elements lie in shared memory. After a barrier each rank combines
-//   one
-//             part of them and writes it to all; a second barrier ends it: no
-//             copies.
-//   staged    One-shot in blocks, for memory that only its owner sees.
-//   read      As direct, for the same: every rank reads its part out of the
-//             others' processes, and then theirs.
+//   one-shot  Each rank copies its elements to a slot that all ranks can read.
+//             After one barrier, each rank reduces all slots by itself.
+//   direct    The elements are in shared memory. After a barrier, each rank
+//             reduces one part of them and writes the result to all ranks'
+//             memory. A second barrier ends the call. Nothing is copied.
+//   staged    One-shot in blocks, for private memory.
+//   read      For private memory: each rank reads its part from the other
+//             processes and reduces it, then reads their results.
 //
-// All combine an element's values in the order of ranks, so they make the same
-// bits, and ranks may mix shared and private memory in one call.
+// All algorithms combine the values of an element in rank order, so their
+// results have the same bits. Ranks may mix shared and private memory in one
+// call.
 class SharedMemoryCommunicator final : public Communicator {
  public:
   struct Options {
@@ -41,12 +41,13 @@ class SharedMemoryCommunicator final : public Communicator {
     SharedMemoryTuning tuning;
   };
 
-  // The memory and sockets of a rank. Destroyed from the last to the first.
+  // The memory and sockets of a rank. Members are destroyed from the last to
+  // the first.
   struct Ground {
-    std::shared_ptr<const void> owned;  // The others are borrowed from it.
+    std::shared_ptr<const void> owned;  // The other members borrow from it.
     std::unique_ptr<RankBarrier> barrier;
     std::unique_ptr<PeerMemory> memory;
-    std::unique_ptr<PeerWatch> watch;  // Null where no peer ends alone.
+    std::unique_ptr<PeerWatch> watch;  // Null if no peer can end by itself.
   };
 
   SharedMemoryCommunicator(Options options, Ground ground);
@@ -74,7 +75,7 @@ class SharedMemoryCommunicator final : public Communicator {
   CollectiveProgress Progress() const override { return barrier_->Progress(); }
 
  private:
-  // Begins a collective and ends it.
+  // Begins a collective, and ends it in its destructor.
   class Call;
 
   using Kind = Location::Kind;
@@ -85,13 +86,15 @@ class SharedMemoryCommunicator final : public Communicator {
     size_t size() const { return end - begin; }
   };
 
-  // Where this rank says that `span` lies. Copies it into the slot if it is
-  // small, or small enough for that and seen by this rank only.
+  // Returns the location of `span` that this rank publishes. Copies `span` into
+  // the slot if it is small enough for a one-shot call, or if it is private and
+  // fits into the slot.
   Location Offer(TensorSpan span);
   Location CopyToSlot(const uint8_t* from, size_t size_bytes);
 
-  // Asks for the cache lines of the slot that the next call fills, which the
-  // others have read and thereby hold, so that filling it need not wait.
+  // Prefetches the cache lines of the slot that the next call fills. Other
+  // ranks have read them, so without the prefetch, filling the slot would wait
+  // for their caches.
   void ReclaimNextSlot(size_t size_bytes);
 
   absl::Status ArriveAndWait(const PublishedCall& signature,
@@ -102,26 +105,26 @@ class SharedMemoryCommunicator final : public Communicator {
                                        : RankBarrier::Exposure::kNone);
   }
 
-  // Read from the cards of the last barrier.
+  // Evaluate the cards of the last barrier.
   bool HaveAll(Kind kind) const;
   bool HasAny(Kind kind) const;
 
-  // Where `rank`'s `size_bytes` lie for this process; null if it cannot see
-  // them.
+  // Returns the address of `rank`'s `size_bytes` in this process; null if they
+  // are not in shared memory.
   uint8_t* Reach(int rank, size_t size_bytes) const;
 
-  // Copies `range` of `rank`'s `total_bytes`, wherever they lie.
+  // Copies `range` of `rank`'s `total_bytes`, which may be in shared or private
+  // memory.
   absl::Status Fetch(int rank, size_t total_bytes, ByteRange range,
                      uint8_t* to);
 
-  // Combines `range` of `buffer`, which is this rank's, with that of the
-  // others.
+  // Reduces `range` of this rank's `buffer` and of the others' buffers.
   enum class ResultsTo { kOwner, kAllRanks };
   absl::Status ReducePart(ReduceOp op, TensorSpan buffer, ByteRange range,
                           ResultsTo results_to);
 
-  // Calls `combine` with each block of `buffer` while the block lies in the
-  // slots of all ranks, or, for those whose is not `is_mine`, does not.
+  // Calls `combine` with each block of `buffer` while the slots of the ranks
+  // hold the block. A rank copies its own block to its slot only if `is_mine`.
   absl::Status ForEachBlock(
       const PublishedCall& signature, TensorSpan buffer, bool is_mine,
       absl::FunctionRef<absl::Status(TensorSpan block)> combine);
@@ -141,7 +144,7 @@ class SharedMemoryCommunicator final : public Communicator {
   const int rank_;
   const int size_;
 
-  // Whichever of the two slots is used next, all ranks count alike.
+  // Its lowest bit selects the slot. Equal on all ranks.
   uint64_t staged_count_ = 0;
   std::vector<uint8_t> scratch_;
 };

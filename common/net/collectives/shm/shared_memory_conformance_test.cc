@@ -21,7 +21,7 @@ CommunicatorBackend AmongThreads(const char* name, SharedMemoryTuning tuning) {
           }};
 }
 
-// Ranks of this process that know each other as other processes would.
+// Ranks of this process that connect as ranks in separate processes would.
 CommunicatorBackend AmongProcesses(const char* name,
                                    SharedMemoryTuning tuning) {
   return {name, [tuning](int size) -> absl::StatusOr<RankGroup> {

@@ -77,15 +77,15 @@ absl::Status CheckOptions(const SharedMemoryGroupOptions& options) {
   return absl::OkStatus();
 }
 
-// What a rank among processes borrows from.
+// The objects from which the communicator of a process borrows.
 struct ProcessGround {
   std::vector<PeerLink> links;
   std::shared_ptr<std::vector<MappedMemory>> control;
-  // Others prove with it that they can read this process' memory.
+  // Other ranks read it to verify that they can read this process's memory.
   uint64_t probe = RandomIdentity();
 };
 
-// True if this process can read the memory of all others.
+// Returns true if this process can read the memory of all others.
 bool CanReadAll(const ProcessMemory& memory, int rank,
                 const std::vector<std::array<uint64_t, 2>>& probes) {
   for (int peer = 0; peer < static_cast<int>(probes.size()); ++peer) {
@@ -99,7 +99,7 @@ bool CanReadAll(const ProcessMemory& memory, int rank,
   return true;
 }
 
-// The first barrier: every rank has mapped everything when it is over.
+// The first barrier. When it returns, every rank has mapped all control blocks.
 absl::Status ExchangeMappings(RankBarrier& barrier, ProcessMemory& memory,
                               bool can_read, absl::Time deadline) {
   const CollectiveCall call = {.name = "the group",
@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
           sizeof(ControlBlock),
           {reinterpret_cast<uint64_t>(&owned->probe), owned->probe}, deadline,
           &probes));
-  // Zeros, which new segments are full of, make a block.
+  // New segments are filled with zeros, which are a valid initial block.
   std::vector<ControlBlock*> blocks;
   for (const MappedMemory& mapped : *owned->control) {
     blocks.push_back(reinterpret_cast<ControlBlock*>(mapped.data()));

@@ -35,8 +35,8 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin,
 constexpr CollectiveCall kCall = {.name = "a tensor",
                                   .timeout = absl::Seconds(120)};
 
-// Byte by byte anything, but floats of moderate size, with none that is no
-// number: those differ in bits that mean nothing.
+// Returns pseudorandom elements. Integers have arbitrary bits. Floats are in
+// [-2, 2), without NaNs, whose bits may differ.
 std::vector<uint8_t> ElementsOf(DType dtype, int64_t count, int rank) {
   std::vector<uint8_t> bytes(count * SizeOf(dtype));
   uint64_t bits = FoldIn(rank, count);
@@ -69,7 +69,7 @@ std::vector<uint8_t> ReduceAll(ReduceOp op, DType dtype, int64_t count,
   return result;
 }
 
-// Elements in memory of one kind or another.
+// Elements in memory that is registered, by Allocate(), or not.
 class Memory {
  public:
   Memory(Communicator& communicator, bool is_registered, DType dtype,
@@ -115,7 +115,7 @@ class SharedMemoryGroupTest
  protected:
   int size() const { return std::get<1>(GetParam()); }
 
-  // Runs `body` on all ranks and expects that it goes well everywhere.
+  // Runs `body` on all ranks and expects that it succeeds on each.
   void OnAllRanks(const RankBody& body) {
     const Setting& setting = std::get<0>(GetParam());
     if (setting.are_threads) {
@@ -256,7 +256,7 @@ TEST_P(SharedMemoryGroupTest, AllGatherConcatenatesRaggedParts) {
         const int64_t own = counts[communicator.rank()];
         const int64_t total = static_cast<int64_t>(expected.size()) / 4;
         Memory input(communicator, is_registered, DType::kFloat32,
-                     unit * 3);  // Allocated alike on all ranks.
+                     unit * 3);  // Equal allocations on all ranks.
         Memory output(communicator, is_registered, DType::kFloat32, total);
         const std::vector<uint8_t> bytes =
             ElementsOf(DType::kFloat32, own, communicator.rank());
@@ -265,7 +265,7 @@ TEST_P(SharedMemoryGroupTest, AllGatherConcatenatesRaggedParts) {
                                          out, kCall));
         EXPECT_TRUE(output.All() == expected) << unit;
 
-        // The input as a part of the output.
+        // Also with the input as a part of the output.
         int64_t begin = 0;
         for (int rank = 0; rank < communicator.rank(); ++rank) {
           begin += counts[rank];
@@ -297,7 +297,7 @@ TEST_P(SharedMemoryGroupTest, BroadcastFromEveryRoot) {
   });
 }
 
-// No rank waits for another but where it has to, so one may run ahead.
+// A rank waits for others only if it must, so one rank may run ahead.
 TEST_P(SharedMemoryGroupTest, ManySmallCallsInARowStayApart) {
   OnAllRanks([](Communicator& communicator) {
     for (int64_t i = 0; i < 2000; ++i) {

@@ -38,7 +38,7 @@ absl::StatusOr<MappedMemory> MappedMemory::Private(size_t size_bytes) {
 absl::StatusOr<MappedMemory> MappedMemory::Shared(const FileDescriptor& segment,
                                                   size_t size_bytes) {
   struct stat stat;
-  // Touching pages beyond the end of a file is fatal.
+  // Accessing a page beyond the end of a file raises SIGBUS.
   if (fstat(segment.get(), &stat) != 0 ||
       static_cast<size_t>(stat.st_size) < size_bytes ||
       (fcntl(segment.get(), F_GET_SEALS) & F_SEAL_SHRINK) == 0) {
@@ -69,7 +69,7 @@ absl::StatusOr<FileDescriptor> CreateSegment(size_t size_bytes) {
   FileDescriptor segment(
       memfd_create("muster", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.is_open()) return Exhausted("memory file", size_bytes);
-  // Takes the pages now: running out of them later would be a signal.
+  // Allocates the pages now: running out of memory later would raise a signal.
   if (fallocate(segment.get(), 0, 0, static_cast<off_t>(size_bytes)) != 0) {
     return Exhausted("memory file", size_bytes);
   }

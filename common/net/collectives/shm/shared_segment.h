@@ -9,16 +9,17 @@
 
 namespace muster::internal {
 
-// Memory mapped into this process; unmapped by the destructor.
+// Memory mapped into this process. The destructor unmaps it.
 class MappedMemory {
  public:
-  // Zeroed memory of this process alone.
-  //   kResourceExhausted  there is not so much
+  // Allocates zeroed memory that only this process can access.
+  //   kResourceExhausted  not enough memory
   static absl::StatusOr<MappedMemory> Private(size_t size_bytes);
 
-  // `size_bytes` of a segment that another process has made with CreateSegment.
-  //   kInvalidArgument    the file is smaller, or may still shrink
-  //   kResourceExhausted  no room
+  // Maps `size_bytes` of a segment that another process has made with
+  // CreateSegment().
+  //   kInvalidArgument    the file is smaller, or can shrink
+  //   kResourceExhausted  no memory or address space is available
   static absl::StatusOr<MappedMemory> Shared(const FileDescriptor& segment,
                                              size_t size_bytes);
 
@@ -38,9 +39,9 @@ class MappedMemory {
   size_t size_bytes_ = 0;
 };
 
-// A memory file without a name, zeroed, which never changes its size. It goes
-// when the last process that has it open or mapped goes.
-//   kResourceExhausted  no more memory or files
+// Creates a zeroed, unnamed memory file whose size never changes. It is freed
+// when no process has it open or mapped any more.
+//   kResourceExhausted  no memory or file descriptor is available
 absl::StatusOr<FileDescriptor> CreateSegment(size_t size_bytes);
 
 }  // namespace muster::internal

@@ -11,7 +11,7 @@
 
 namespace muster::internal {
 
-// Threads of one process see all there is.
+// The memory of ranks that are threads of one process, which share all memory.
 class ThreadMemory final : public PeerMemory {
  public:
   Location Locate(const void* data, size_t size_bytes) const override;

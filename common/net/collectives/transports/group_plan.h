@@ -12,11 +12,11 @@ namespace muster {
 
 class Transport;
 
-// A group that is being formed, as one task sees it. Replica i of task t has
-// rank t * replicas_per_task + i.
+// Describes a group that is being formed, for one of its tasks. Replica i of
+// task t has rank t * replicas_per_task + i.
 struct GroupPlan {
   uint64_t generation = 0;
-  uint64_t token = 0;  // Random; known to the members only.
+  uint64_t token = 0;  // Random secret of the members.
   // An entry of kTransports (transports.h).
   const Transport* transport = nullptr;
   // Why the leader chose it, as a clause for the log.
@@ -33,12 +33,12 @@ struct GroupPlan {
   int rank_count() const {
     return static_cast<int>(members.size()) * replicas_per_task;
   }
-  // The rank of the task that has replica `rank`.
+  // Returns the rank of the task that has replica `rank`.
   int TaskOf(int rank) const { return rank / replicas_per_task; }
 };
 
-// The ranks of each host, ascending; hosts in the order of their first rank.
-// `hosts` has the host of each rank.
+// Returns the ranks of each host, ascending. Hosts are in the order of their
+// first rank. `hosts` has the host of each rank.
 std::vector<std::vector<int>> GroupByHost(absl::Span<const std::string> hosts);
 std::vector<std::vector<int>> RanksByHost(const GroupPlan& plan);
 

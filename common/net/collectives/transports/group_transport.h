@@ -17,9 +17,10 @@
 
 namespace muster {
 
-// Takes the replicas of one task through the two steps of a transport.
+// Performs the two steps of a transport, Prepare() and Connect(), for all
+// replicas of one task.
 //
-// Not thread-safe. Outlives the communicators that it made.
+// Not thread-safe. Must outlive the communicators that it makes.
 class GroupTransport {
  public:
   // `network` is borrowed.
@@ -30,17 +31,20 @@ class GroupTransport {
   GroupTransport(const GroupTransport&) = delete;
   GroupTransport& operator=(const GroupTransport&) = delete;
 
-  // Adds the methods by which others open lanes. Before the server starts.
+  // Adds the methods by which other tasks open lanes. Called before the server
+  // starts.
   void AddTo(Service* service);
 
   // Opens an endpoint for each local replica and closes those of the previous
-  // plan, whose communicators no longer exist. Returns what the others need to
-  // reach them, by local replica. Errors are those of Transport::Prepare().
+  // plan, whose communicators no longer exist. Returns the descriptions that
+  // other tasks need to connect to them, by local replica. Errors are those of
+  // Transport::Prepare().
   absl::StatusOr<std::vector<proto::ReplicaEndpoint>> Prepare(
       const GroupPlan& plan);
 
-  // Connects with the other tasks, which do the same. `endpoints` has those of
-  // all ranks, by rank. Returns the communicators by local replica.
+  // Connects to the other tasks, which call this function, too. `endpoints` has
+  // the endpoints of all ranks, by rank. Returns the communicators by local
+  // replica.
   //   kInvalidArgument  the number of endpoints is not the number of ranks
   //   and those of TransportEndpoint::Connect()
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(

@@ -15,8 +15,8 @@
 namespace muster {
 
 // Opens a lane to every lower rank, accepts one from every higher rank, and
-// returns a communicator over them. `open` and `accept` get ranks of the plan.
-// Errors are theirs.
+// returns a communicator over them. `open` and `accept` take ranks of the plan.
+// Errors are those of `open` and `accept`.
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectByLanes(
     const GroupPlan& plan, const TransportRanks& ranks,
     absl::FunctionRef<absl::StatusOr<std::unique_ptr<Lane>>(int rank)> open,

@@ -23,14 +23,14 @@ absl::StatusOr<const nccl::Api*> FindNccl(const TransportSettings& settings) {
   return RealNccl();
 }
 
-// Null for a replica on a CPU.
+// Returns null for a replica on a CPU.
 Device* DeviceOf(const TransportSettings& settings, int replica) {
   return replica < static_cast<int>(settings.devices.size())
              ? settings.devices[replica]
              : nullptr;
 }
 
-// The library, if it works on the GPUs of this task.
+// Returns the library if it supports `device`.
 absl::StatusOr<const nccl::Api*> FindNcclFor(const TransportSettings& settings,
                                              const Device& device) {
   ASSIGN_OR_RETURN(const nccl::Api* const api, FindNccl(settings));
@@ -91,8 +91,8 @@ void NcclTransport::Offer(const TransportSettings& settings,
 }
 
 TransportFit NcclTransport::Fit(absl::Span<const RankOffer> offers) const {
-  // The rank that has each GPU. Simulated GPUs of two hosts have the same
-  // names.
+  // The rank that has each GPU. The host is part of the key, because simulated
+  // GPUs of two hosts have the same names.
   std::map<std::pair<std::string, std::string>, int> owners;
   for (const RankOffer& from : offers) {
     const proto::TransportOffer& offer = *from.offer;

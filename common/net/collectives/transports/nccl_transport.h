@@ -11,11 +11,12 @@
 
 namespace muster {
 
-// NVIDIA's NCCL, where each replica has a GPU of its own. Another transport
-// connects the same ranks, over which they agree. See nccl/nccl_communicator.h.
+// NVIDIA's NCCL, for groups in which each replica has its own GPU. A second
+// transport connects the same ranks, over which they agree on calls. See
+// nccl/nccl_communicator.h.
 class NcclTransport final : public Transport {
  public:
-  // `control` is borrowed, and fits every group.
+  // `control` is the second transport. It is borrowed and must fit every group.
   explicit constexpr NcclTransport(const Transport* control)
       : control_(control) {}
 
@@ -27,7 +28,7 @@ class NcclTransport final : public Transport {
   void Offer(const TransportSettings& settings,
              proto::TransportOffer* offer) const override;
   TransportFit Fit(absl::Span<const RankOffer> offers) const override;
-  // Errors are also those of LoadNccl(), and kUnavailable where NCCL draws no
+  // Errors are also those of LoadNccl(), and kUnavailable if NCCL generates no
   // id.
   absl::StatusOr<std::unique_ptr<TransportEndpoint>> Prepare(
       const TransportContext& context, const GroupPlan& plan,

@@ -35,7 +35,8 @@ class RawSocketEndpoint final : public TransportEndpoint {
         [&](const std::vector<int>& ranks) {
           return listener_->Accept(ranks, plan_->generation, deadline);
         });
-    // Everybody has come: the port is closed to others while the group works.
+    // All ranks have connected, or this has failed. Closes the port while the
+    // group works.
     listener_ = nullptr;
     return communicator;
   }

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// A socket between any two ranks: TCP, encrypted where the tasks' network is,
-// or Unix sockets where all ranks of the plan are on one host. See
-// message/lane_listener.h.
+// Sockets between all pairs of ranks. If all ranks of the plan are on one host,
+// they are Unix sockets. Otherwise they are TCP sockets, encrypted if the
+// network of the tasks is. See message/lane_listener.h.
 class RawSocketTransport final : public Transport {
  public:
   std::string name() const override { return "raw sockets"; }

@@ -63,7 +63,7 @@ class RpcEndpoint final : public TransportEndpoint {
     return channel.get();
   }
 
-  // One acceptor serves all replicas of the task.
+  // Includes both ranks, because one acceptor serves all replicas of the task.
   int LaneKey(int from_rank, int to_rank) const {
     return from_rank * plan_->rank_count() + to_rank;
   }
@@ -71,7 +71,8 @@ class RpcEndpoint final : public TransportEndpoint {
   const TransportContext context_;
   const GroupPlan* const plan_;
   const TransportRanks ranks_;
-  // By task. No replica shares them: the bulk of one must not delay another.
+  // By task. Replicas do not share channels, because the data of one would
+  // delay the others.
   std::map<int, std::unique_ptr<Channel>> channels_;
 };
 

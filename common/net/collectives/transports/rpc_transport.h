@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// gRPC streams between the tasks' own servers: slower than raw sockets, but
-// every task has them. See message/rpc_lane.h.
+// gRPC streams between the servers of the tasks. Slower than raw sockets, but
+// available in every task. See message/rpc_lane.h.
 class RpcTransport final : public Transport {
  public:
   std::string name() const override { return "gRPC"; }

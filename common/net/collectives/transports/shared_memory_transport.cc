@@ -43,7 +43,7 @@ class SharedMemoryEndpoint final : public TransportEndpoint {
  private:
   const GroupPlan* const plan_;
   const TransportRanks ranks_;
-  // Null where the rank is alone.
+  // Null if the group has one rank.
   std::unique_ptr<LocalEndpoint> endpoint_;
 };
 

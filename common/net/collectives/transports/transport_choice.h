@@ -20,8 +20,8 @@ struct TransportChoice {
 
 // Returns the first entry of kTransports of `implementation` that fits the
 // ranks and has not failed. `offers` has one offer for each task; `failures`
-// has, by name, the transports that fitted but could not be used, and why. A
-// pure function.
+// has the errors of transports that fit but could not connect, by name. A pure
+// function.
 TransportChoice ChooseTransport(
     CommunicationImplementation implementation,
     absl::Span<const proto::TransportOffer> offers, int replicas_per_task,

@@ -33,7 +33,7 @@ proto::TransportOffer Offer(const std::string& host, bool shared_memory = true,
                           .raw_sockets = raw_sockets});
 }
 
-// What is chosen when one after the other fails.
+// Returns the transports that are chosen if each chosen one fails.
 std::vector<std::string> Ways(const std::vector<proto::TransportOffer>& offers,
                               int replicas_per_task = 1) {
   std::vector<std::string> ways;
@@ -121,7 +121,8 @@ class NcclChoiceTest : public testing::Test {
  protected:
   static constexpr auto kNccl = CommunicationImplementation::kNccl;
 
-  // A task with these GPUs; -1 is a replica on a CPU.
+  // Returns the offer of a task whose replicas have these GPUs; -1 is a replica
+  // on a CPU.
   proto::TransportOffer GpuOffer(const std::string& host,
                                  const std::vector<int>& gpus) {
     std::vector<Device*> devices;

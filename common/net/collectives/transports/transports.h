@@ -17,14 +17,14 @@ inline constexpr TwoLevelTransport kSharedMemoryAndRpc(&kSharedMemoryTransport,
                                                        &kRpcTransport);
 inline constexpr NcclTransport kNcclTransport(&kRpcTransport);
 
-// All transports. A group uses the first that fits; when it cannot connect, the
-// next one that fits. The last fits every group.
+// All transports. A group uses the first that fits. If that one cannot connect,
+// it uses the next that fits. The last fits every group.
 inline constexpr const Transport* kTransports[] = {
     &kNcclTransport,      &kSharedMemoryTransport, &kSharedMemoryAndRawSockets,
     &kSharedMemoryAndRpc, &kRawSocketTransport,    &kRpcTransport,
 };
 
-// Null if there is none of this name.
+// Returns the transport named `name`, or null if there is none.
 const Transport* FindTransport(absl::string_view name);
 
 // Returns a task's offer: its host, and the fields of every entry.

@@ -17,7 +17,7 @@ using Hosts = std::vector<std::vector<int>>;
 
 class TwoLevelEndpoint final : public TransportEndpoint {
  public:
-  // `across` is null for a rank that talks to its own host only.
+  // `across` is null for a rank that connects to ranks of its own host only.
   TwoLevelEndpoint(int rank, Hosts hosts,
                    std::unique_ptr<TransportEndpoint> within,
                    std::unique_ptr<TransportEndpoint> across)

@@ -10,18 +10,19 @@
 
 namespace muster {
 
-// Composes two transports: one inside each host, and one between hosts, for
-// several hosts of which one has more than one rank. See
+// Composes two transports: one within each host and one between hosts. For
+// groups on several hosts, of which at least one has several ranks. See
 // message/two_level_communicator.h.
 class TwoLevelTransport final : public Transport {
  public:
-  // Both are borrowed, and use different fields of the endpoint.
+  // Both are borrowed. They must use different fields of the endpoint.
   constexpr TwoLevelTransport(const Transport* within, const Transport* across)
       : within_(within), across_(across) {}
 
   std::string name() const override;
   bool leaves_processor_idle() const override;
-  // Nothing of its own: its parts are entries that offer for themselves.
+  // Offers nothing, because both parts are entries of kTransports, which make
+  // their own offers.
   void Offer(const TransportSettings& settings,
              proto::TransportOffer* offer) const override;
   TransportFit Fit(absl::Span<const RankOffer> offers) const override;

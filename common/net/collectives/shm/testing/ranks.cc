@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// The life of a child.
+// Runs a rank in a child process.
 [[noreturn]] void BeRank(int rank,
                          std::vector<std::unique_ptr<LocalEndpoint>> endpoints,
                          const SharedMemoryTuning& tuning,

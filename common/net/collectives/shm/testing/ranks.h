@@ -21,14 +21,14 @@ namespace muster {
 
 using RankBody = std::function<void(Communicator&)>;
 
-// Runs `body` on every rank of a group of threads and returns when all are
-// through.
+// Runs `body` on every rank of a group of threads. Returns when all have
+// finished.
 void RunThreadRanks(int size, const SharedMemoryTuning& tuning,
                     const RankBody& body);
 
-// Runs `body` on every rank of a group of processes, children of this one. To
-// be made while this process has one thread. A rank whose body has recorded a
-// test failure exits with 1.
+// Runs `body` on every rank of a group of child processes. Constructed while
+// this process has a single thread. A rank whose body has recorded a test
+// failure exits with 1.
 class ForkedRanks {
  public:
   ForkedRanks(int size, const SharedMemoryTuning& tuning, const RankBody& body);
@@ -39,15 +39,15 @@ class ForkedRanks {
 
   void SendSignal(int rank, int signal);
 
-  // The wait status of `rank`'s process (see waitpid(2)); nullopt when it has
-  // not ended within `timeout`.
+  // Returns the wait status of `rank`'s process (see waitpid(2)), or nullopt if
+  // it has not ended within `timeout`.
   std::optional<int> Wait(int rank, absl::Duration timeout = absl::Seconds(60));
 
  private:
-  std::vector<pid_t> pids_;  // -1: ended.
+  std::vector<pid_t> pids_;  // -1 after the process has ended.
 };
 
-// A T that forked ranks and their parent share, zeroed.
+// A T that forked ranks and their parent share. Initially zero.
 template <typename T>
 class SharedAmongForks {
  public:
