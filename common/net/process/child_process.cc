@@ -47,8 +47,8 @@ absl::StatusOr<ChannelEnds> MakePipe() {
   return ChannelEnds{FileDescriptor(fds[0]), FileDescriptor(fds[1])};
 }
 
-// A terminal in raw mode: what goes in comes out, byte for byte, at the width
-// of our own terminal.
+// Opens a terminal in raw mode, which passes all bytes unchanged. It has the
+// width of this process' terminal.
 absl::StatusOr<ChannelEnds> MakeTerminal() {
   winsize size = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size.ws_col = 80;
@@ -80,7 +80,8 @@ std::vector<std::string> MakeEnvironment(const ChildProcess::Options& options) {
   return result;
 }
 
-// The strings must outlive the result.
+// Returns pointers to `strings` and a null pointer, for execvpe(). The strings
+// must outlive the result.
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& text : strings) pointers.push_back(text.data());
@@ -99,8 +100,8 @@ struct ChildSetup {
   pid_t parent;
 };
 
-// Between fork and exec, in a copy of a process that may have had threads: only
-// system calls, no allocation, no locks.
+// Runs between fork() and exec(), in a copy of a process that may have had
+// threads. So it makes system calls only, and neither allocates nor locks.
 [[noreturn]] void BecomeProgram(const ChildSetup& setup) {
   setpgid(0, 0);
   if (setup.die_with_parent) {
@@ -122,7 +123,7 @@ struct ChildSetup {
   _exit(127);
 }
 
-// Waits until the program runs, or tells why it does not.
+// Blocks until the program has been executed, or returns why it could not be.
 absl::Status AwaitExec(int error_fd, absl::string_view program) {
   int error = 0;
   ssize_t count;
@@ -133,8 +134,9 @@ absl::Status AwaitExec(int error_fd, absl::string_view program) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot run ", program));
 }
 
-// Kills by the kernel that are the cause of a child's end. Children are in the
-// control group of this process, so that one kill explains one end only.
+// Number of kills by the kernel that are already the cause of a child's end.
+// All children are in the control group of this process, and each kill explains
+// the end of one child only.
 std::atomic<int64_t> attributed_kill_count = 0;
 
 int64_t UnattributedKillCount() {
@@ -144,7 +146,7 @@ int64_t UnattributedKillCount() {
 std::string MemoryCause() {
   const MemoryGroup group;
   const size_t limit = group.LimitBytes();
-  // Version 1 has a number for "no limit".
+  // Control groups of version 1 report "no limit" as a large number.
   if (limit > kLimitBytesMax) {
     return "probably by the kernel, because the machine had no memory left";
   }
@@ -194,7 +196,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     return SystemError(absl::StrCat("cannot start ", arguments.front()));
   }
   if (pid == 0) BecomeProgram(setup);
-  // In both processes, so that the group exists whichever comes first.
+  // Both processes call it, so that the group exists whichever runs first.
   setpgid(pid, pid);
 
   std::unique_ptr<ChildProcess> child(new ChildProcess);
@@ -229,7 +231,8 @@ std::optional<ProcessEnd> ChildProcess::Poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // Until it is reaped, no other process can have its number.
+  // Kills the group before the child is reaped: until then, no other process
+  // can get its pid.
   kill(-pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   ProcessEnd end;

@@ -18,54 +18,57 @@ namespace muster {
 // How a process ended.
 struct ProcessEnd {
   int exit_code = 0;
-  int signal = 0;  // 0 unless a signal ended it.
-  // The probable cause of SIGKILL, if it was the kernel because memory was
-  // exhausted; else empty.
+  int signal = 0;  // The signal that ended the process; 0 if none did.
+  // The probable cause, if the kernel sent SIGKILL because memory was
+  // exhausted; otherwise empty.
   std::string cause;
 
   bool ok() const { return exit_code == 0 && signal == 0; }
 
-  // As a shell counts: 128 + signal for a process that a signal ended.
+  // Returns the exit status as a shell reports it: 128 + signal if a signal
+  // ended the process.
   int ShellCode() const { return signal != 0 ? 128 + signal : exit_code; }
 
-  // "exited with status 1", "was ended by signal 9 (Killed)", followed by
-  // ": " and the cause if there is one.
+  // Returns "exited with status 1" or "was ended by signal 9 (Killed)",
+  // followed by ": " and the cause if there is one.
   std::string ToString() const;
 };
 
-// A program started by this one, in a process group of its own, so that what it
-// starts in turn can be ended with it.
+// A program that this process has started, in a separate process group. The
+// processes that the program starts in turn end with it.
 //
 // Not thread-safe.
 class ChildProcess {
  public:
   enum class Output {
     kPipe,
-    // The program sees a terminal, and a progress bar behaves as on one.
+    // Standard output is a terminal, so that programs show progress bars.
     kTerminal,
   };
 
   struct Options {
-    // The first is the executable's path, or a name to be found along PATH.
+    // The first argument is the executable's path, or a name to search in PATH.
     std::vector<std::string> arguments;
 
-    // Over this process' own environment; nullopt takes a variable away.
+    // Replaces variables of this process' environment; nullopt removes one.
     std::map<std::string, std::optional<std::string>> environment;
 
     Output standard_output = Output::kPipe;
 
-    // SIGKILL comes when the thread that started the child ends, by whatever
-    // cause: start children from a thread that lives as long as the program.
+    // The child gets SIGKILL when the thread that started it ends, for whatever
+    // reason. So start children from a thread that lives as long as the
+    // program.
     bool die_with_parent = true;
   };
 
   //   kNotFound           no such executable
-  //   kPermissionDenied   it may not be executed
-  //   kResourceExhausted  no more processes or files
+  //   kPermissionDenied   the file may not be executed
+  //   kResourceExhausted  the limit of processes or open files is reached
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
       const Options& options);
 
-  // Kills the whole group and reaps the child, if that is still to be done.
+  // Kills the whole group and reaps the child, unless the child has already
+  // been reaped.
   ~ChildProcess();
 
   ChildProcess(const ChildProcess&) = delete;
@@ -76,19 +79,21 @@ class ChildProcess {
   // For poll(): readable when the child has ended.
   int end_fd() const { return end_fd_; }
 
-  // The output of the child; closed at its end of stream by the reader, never
-  // before this object is gone.
+  // The read ends of the child's output. They stay open until this object is
+  // destroyed.
   int stdout_fd() const { return stdout_fd_; }
   int stderr_fd() const { return stderr_fd_; }
 
-  // To the whole group; nothing happens once the child has been reaped.
+  // Sends `signal` to the whole group. Does nothing once the child has been
+  // reaped.
   void SendSignal(int signal);
 
-  // How the child ended, or nullopt while it runs. The first time it is there,
-  // what is left of its group is killed.
+  // Returns how the child ended, or nullopt while it runs. Kills the remaining
+  // processes of its group and reaps the child when it finds the child ended.
   std::optional<ProcessEnd> Poll();
 
-  // The same, waiting up to `timeout`.
+  // Blocks until the child has ended, but at most for `timeout`. Then returns
+  // Poll().
   std::optional<ProcessEnd> Wait(absl::Duration timeout);
 
  private:
@@ -98,8 +103,8 @@ class ChildProcess {
   int end_fd_ = -1;
   int stdout_fd_ = -1;
   int stderr_fd_ = -1;
-  // KillCount() of our control group when the child started, without kills
-  // that are the cause of another child's end.
+  // KillCount() of this process' control group when the child started, without
+  // kills that are the cause of another child's end.
   int64_t kill_count_ = 0;
   std::optional<ProcessEnd> end_;
 };

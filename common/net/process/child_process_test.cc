@@ -25,7 +25,7 @@ ChildProcess::Options Shell(std::string script) {
   return options;
 }
 
-// Until the end of the stream; a terminal ends with EIO.
+// Reads until the end of the stream. A terminal ends with EIO.
 std::string ReadAll(int fd) {
   std::string text;
   char buffer[4096];
@@ -37,7 +37,7 @@ std::string ReadAll(int fd) {
   }
 }
 
-// One line, as soon as it is there.
+// Blocks until one line has arrived, and returns it.
 std::string ReadLine(int fd) {
   std::string line;
   char c;
@@ -126,7 +126,7 @@ TEST(ChildProcessTest, AForgottenChildIsKilled) {
   close(fd);
 }
 
-// The shell plays a parent that is killed: its child must not live on.
+// If a parent is killed, its child must not continue to run.
 TEST(ChildProcessTest, AChildDiesWithItsParent) {
   int fds[2];
   ASSERT_EQ(pipe(fds), 0);
@@ -134,7 +134,7 @@ TEST(ChildProcessTest, AChildDiesWithItsParent) {
   if (parent == 0) {
     close(fds[0]);
     ChildProcess::Options options = Shell("exec sleep infinity");
-    // The grandchild holds the writing end under a number of its own.
+    // The grandchild inherits a copy of the pipe's write end.
     absl::StatusOr<std::unique_ptr<ChildProcess>> child =
         ChildProcess::Start(options);
     if (!child.ok() || write(fds[1], "x", 1) != 1) _exit(1);

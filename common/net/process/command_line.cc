@@ -171,7 +171,8 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // "--name value" is two arguments, and everything else is one.
+  // Splits a line of a flag file. "--name value" is two arguments; every other
+  // line is one.
   static std::vector<std::string> WordsOf(absl::string_view line) {
     const size_t end = line.find_first_of("= \t");
     if (end == line.npos || line[end] == '=') return {std::string(line)};
@@ -197,7 +198,7 @@ class Parser {
     return UnknownFlag(name);
   }
 
-  // The value after "=", or the next argument.
+  // Returns the value after "=", or the next argument.
   absl::StatusOr<std::string> ValueOf(absl::string_view argument,
                                       const std::optional<std::string>& value) {
     if (value.has_value()) return *value;

@@ -15,33 +15,34 @@ namespace muster {
 
 enum class HelpFormat { kText, kMan, kBash };
 
-// The flags themselves are absl flags and hold their values; this is the rest.
+// The parts of a command line other than flags. Flags are absl flags, which
+// hold their values.
 struct CommandLine {
   std::optional<HelpFormat> help;      // --help, --help=man, --help=bash
   bool version = false;                // --version
   std::optional<std::string> explain;  // --explain, --explain=NAME
 
-  // Every --set name=value, a later one wins; and the defaults of settings that
-  // the program declares.
+  // The values of --set name=value, of which the last counts, and the defaults
+  // of settings that the program declares.
   std::map<std::string, std::string> settings;
 
   // Everything after "--".
   std::vector<std::string> arguments;
 };
 
-// Sets the process' absl flags from the environment, where MUSTER_THREADS
-// stands for --threads, and then from `arguments` (argv without the program):
-// --name=value, --name value, --name and --noname for yes and no, and
-// --flagfile=FILE for more of them, one on each line of a file.
+// Sets the process' absl flags: first from the environment (MUSTER_THREADS sets
+// --threads), then from `arguments` (argv without the program). Accepts
+// --name=value, --name value, --name and --noname for true and false, and
+// --flagfile=FILE. A flag file has one flag on each line.
 //
-// Differs from absl::ParseCommandLine in that errors are returned, repeated
-// --set adds up, and flags that are linked in but not listed by `program` are
+// Differs from absl::ParseCommandLine: errors are returned, --set may be
+// repeated, and flags that are linked in but not listed by `program` are
 // unknown. Not thread-safe.
 //
-//   kInvalidArgument   an unknown flag or setting (with the nearest that is
-//                      known), a value that its flag cannot hold, an argument
-//                      that is no flag before "--" (with the flag it was
-//                      probably for), or a mistake in a flag file (with the
+//   kInvalidArgument   an unknown flag or setting (with the most similar known
+//                      one), a value that its flag cannot hold, an argument
+//                      before "--" that is not a flag (with the flag that was
+//                      probably meant), or a mistake in a flag file (with the
 //                      line)
 //   others             as ReadSmallFile(), for a flag file
 absl::StatusOr<CommandLine> ParseArguments(

@@ -6,31 +6,33 @@
 
 namespace muster {
 
-// How a process ends. Job operators restart a task from 128 upwards and give
-// the job up below.
+// The exit code of a process. Job operators (such as Kubeflow's) restart a task
+// with a code of 128 or more, and end the job after any lower code.
 enum class ExitCode : int {
   kOk = 0,
-  kFailure = 1,        // Would fail again.
+  kFailure = 1,        // A restart would fail again.
   kUsage = 2,          // The flags, TF_CONFIG or job file are invalid.
-  kRestartMe = 138,    // A new process in this place may continue.
+  kRestartMe = 138,    // A new process of this task may continue.
   kInterrupted = 130,  // Ended by SIGINT.
   kTerminated = 143,   // Ended by SIGTERM.
 };
 
-// `status`, for which a process is to end with `code`. An OK status stays as it
-// is.
+// Returns `status` with `code` attached as the exit code of the process. An OK
+// status is returned unchanged.
 absl::Status WithExitCode(absl::Status status, ExitCode code);
 
-// kOk for an OK status, kFailure for one that never met WithExitCode().
+// Returns the exit code for `status`: kOk for an OK status, and kFailure for an
+// error without an exit code.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// The exit code of the other tasks of a job when its coordinator ends with
-// `code`: the same, but a coordinator that a signal has ended or that asks to
-// be started again may come back, and then needs them: kRestartMe.
+// Returns the exit code of the other tasks of a job if its coordinator ends
+// with `code`. This is kRestartMe if a signal ended the coordinator or if it
+// requests a restart, because a restarted coordinator needs the other tasks.
+// Otherwise it is `code`.
 ExitCode ExitCodeOfOthers(ExitCode code);
 
-// The status of a task that its coordinator has told to exit with `exit_code`,
-// for this reason: OK for 0, or kAborted with that exit code.
+// Returns the status of a task whose coordinator has requested it to exit with
+// `exit_code`: OK for 0, otherwise kAborted with that exit code and `reason`.
 absl::Status JobEndStatus(int exit_code, absl::string_view reason);
 
 }  // namespace muster

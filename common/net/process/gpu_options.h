@@ -5,15 +5,15 @@
 
 namespace muster {
 
-// What the command line says of GPUs: settings of DeviceSet::OfProcess().
+// The flags for GPUs: settings of DeviceSet::OfProcess().
 struct GpuOptions {
-  int simulated_count = 0;       // Of --gpu_simulated; 0: those of the machine.
+  int simulated_count = 0;       // --gpu_simulated; 0: the machine's GPUs.
   bool tensor_float_32 = false;  // As DeviceSet::EnableTensorFloat32().
   bool captures_steps = true;    // As DeviceSet::CaptureSteps().
 };
 
 // Reads --gpu_simulated, --tensor_float_32 and --gpu_graphs.
-//   kInvalidArgument  a value is none of those that the flag takes
+//   kInvalidArgument  a flag has an invalid value
 absl::StatusOr<GpuOptions> ResolveGpuOptions();
 
 }  // namespace muster

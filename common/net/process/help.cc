@@ -36,7 +36,7 @@ constexpr ExitStatus kExitStatuses[] = {
     {ExitCode::kTerminated, "Ended by SIGTERM."},
 };
 
-// `text` as lines that fit, each after `indent`.
+// Breaks `text` into lines of at most kHelpWidth columns, each after `indent`.
 std::string Wrap(absl::string_view text, absl::string_view indent) {
   std::string lines;
   size_t column = 0;
@@ -52,7 +52,7 @@ std::string Wrap(absl::string_view text, absl::string_view indent) {
   return absl::StrCat(lines, "\n");
 }
 
-// "--threads=0", "--[no]shared_memory", "--job=...".
+// Returns "--threads=0", "--[no]shared_memory" or "--job=...".
 std::string Synopsis(const FlagDescription& flag) {
   if (flag.is_switch) return absl::StrCat("--[no]", flag.name);
   if (!flag.takes_value) return absl::StrCat("--", flag.name);
@@ -101,12 +101,12 @@ std::string HelpText(const ProgramInfo& program) {
   return text;
 }
 
-// `text` as roff prints it unchanged.
+// Escapes `text`, so that roff prints it unchanged.
 std::string Roff(absl::string_view text) {
   std::vector<std::string> lines = absl::StrSplit(
       absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}}), '\n');
   for (std::string& line : lines) {
-    // A line that begins so is a request.
+    // roff would interpret such a line as a request.
     if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) {
       line.insert(0, "\\&");
     }
@@ -125,7 +125,7 @@ std::string RoffItem(absl::string_view term, absl::string_view text) {
 }
 
 std::string ManPage(const ProgramInfo& program) {
-  // "NAME \- description" is what apropos(1) reads, without a full stop.
+  // apropos(1) reads "NAME \- description", without a full stop.
   const absl::string_view first_sentence =
       absl::string_view(program.summary).substr(0, program.summary.find(". "));
   std::string page = absl::StrCat(

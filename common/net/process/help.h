@@ -8,10 +8,10 @@
 
 namespace muster {
 
-// Returns what --help, --help=man or --help=bash prints for `program`. All
-// three are made from the same flags:
-//   kText  what the program does, how it is started, and each flag by topic
-//          with its default
+// Returns the output of --help, --help=man or --help=bash for `program`. All
+// three are generated from the same flags:
+//   kText  the purpose and the usage of the program, and its flags by topic,
+//          with their defaults
 //   kMan   a manual page of section 1, for man(1)
 //   kBash  commands for bash that complete the names of the flags
 std::string Help(const ProgramInfo& program, HelpFormat format);

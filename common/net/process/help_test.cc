@@ -50,7 +50,7 @@ TEST(HelpTest, ASwitchThatIsOnReadsForwards) {
   EXPECT_THAT(help, AllOf(HasSubstr("  --[no]shared_memory\n      Lets tasks "
                                     "of one machine"),
                           Not(HasSubstr("--noshared_memory"))));
-  // However the lines are broken.
+  // Ignores where lines are broken.
   const std::string words = absl::StrJoin(
       absl::StrSplit(help, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
   EXPECT_THAT(words, HasSubstr("parameter servers with their clients. On by "

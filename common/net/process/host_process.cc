@@ -28,10 +28,12 @@ std::string FirstLine(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-// Unset if there is no such process. The second field, the name of the
-// executable in parentheses, may contain spaces and parentheses.
+// Returns the state and the start of a process; unset if there is no such
+// process. In its line, the second field is the name of the executable in
+// parentheses, which may itself contain spaces and parentheses.
 std::optional<ProcessStat> ReadStat(int64_t pid) {
-  constexpr size_t kState = 0;        // Of the fields after the name.
+  // Indices of the fields after the name.
+  constexpr size_t kState = 0;
   constexpr size_t kStartTicks = 19;  // proc(5): field 22.
   const std::string line = FirstLine(absl::StrCat("/proc/", pid, "/stat"));
   const size_t end = line.rfind(')');

@@ -8,21 +8,22 @@
 
 namespace muster {
 
-// Identifies a process among those of all machines, also after its pid has been
-// given to another process.
+// Identifies a process among those of all machines, even after its pid has been
+// reused for another process.
 struct HostProcess {
   std::string host;  // The name of the machine.
   int64_t pid = 0;
-  uint64_t start_ticks = 0;   // From the machine's boot to the start.
+  uint64_t start_ticks = 0;   // Time from the machine's boot to the start.
   std::string boot_id;        // Differs between machines and boots.
-  std::string pid_namespace;  // That of `pid`; containers have their own.
+  std::string pid_namespace;  // The namespace of `pid`, such as a container's.
 
   std::string ToString() const;  // "pid 4711 on host h0"
 };
 
-// Returns the calling process. What the system does not tell is empty or 0.
+// Returns the calling process. Fields that the system does not report are empty
+// or 0.
 HostProcess ThisProcess();
-// As ThisProcess(), for a process of the same PID namespace.
+// Returns the process `pid` of the same PID namespace, as ThisProcess() does.
 HostProcess ProcessOfPid(pid_t pid);
 
 enum class ProcessState {
@@ -31,8 +32,8 @@ enum class ProcessState {
   kUnknown,  // On another machine, in another boot or PID namespace.
 };
 
-// Returns whether `process` runs. One that has ended and that its parent has
-// not waited for has ended.
+// Returns whether `process` runs. A process counts as ended even if its parent
+// has not reaped it yet.
 ProcessState StateOf(const HostProcess& process);
 
 }  // namespace muster

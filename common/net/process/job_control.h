@@ -21,16 +21,16 @@ namespace muster {
 // Returns the folder in `run_dir` for checkpoints that an operator requests.
 std::string RequestedCheckpointFolder(const std::string& run_dir);
 
-// The requests of an operator (musterctl) to the job that this process leads.
-// The service that receives them (JobControlService) hands them over here;
-// training takes them between two steps.
+// Passes the requests of an operator (musterctl) to the job that this process
+// leads. JobControlService receives the requests and adds them here. Training
+// handles them between two steps.
 //
-// One for the process, as PreemptionNotice. Thread-safe.
+// A process has one instance, OfProcess(). Thread-safe.
 class JobControl {
  public:
   enum class Action { kCheckpoint, kStop };
 
-  // Gets the outcome of a request, once, on any thread: the prefix of the
+  // Called once with the outcome of a request, on any thread: the prefix of the
   // checkpoint, or an empty string. Must not block.
   using Done = absl::AnyInvocable<void(absl::StatusOr<std::string>)>;
 
@@ -42,24 +42,25 @@ class JobControl {
 
   // ---- Requests.
 
-  // Asks for a checkpoint of the next moment between two steps, or for the end
-  // of training after the current step. `done` is called when that has
-  // happened.
+  // Requests a checkpoint between the current and the next step, or the end of
+  // training after the current step. Calls `done` when this has been done.
   //   kFailedPrecondition  nothing is being trained with Fit(), or training
   //                        has ended before a checkpoint could be written
   void Ask(Action action, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks that `task` gets no more work and ends.
-  //   kFailedPrecondition  the training cannot spare the task; says why
+  // Requests that `task` gets no more work and ends.
+  //   kFailedPrecondition  the training cannot continue without the task; the
+  //                        message says why
   void AskToDrain(TaskId task, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Training.
 
-  // While one lives, its thread takes requests between two steps.
+  // As long as an instance exists, its thread handles requests between two
+  // steps.
   class Training {
    public:
     explicit Training(JobControl* control);
-    // Answers the requests that are left.
+    // If this is the last instance, answers the remaining requests.
     ~Training();
     Training(const Training&) = delete;
     Training& operator=(const Training&) = delete;
@@ -73,7 +74,8 @@ class JobControl {
     return has_request_.load(std::memory_order_relaxed);
   }
   // Returns the oldest request that has not been answered. After the first
-  // kStop there is always one: later calls of Fit() end as well.
+  // kStop, returns kStop if there is no other request, so that later calls of
+  // Fit() end as well.
   std::optional<Action> Next() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Answers the request that Next() returns.
   void Answer(absl::StatusOr<std::string> outcome) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,8 +85,9 @@ class JobControl {
   std::string checkpoint_folder() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   using Drainer = std::function<void(TaskId task, Done done)>;
-  // Sets the function that drains tasks, which must not block; null: none. When
-  // it returns, the previous function is not running.
+  // Sets the function that drains tasks; null if tasks cannot be drained. The
+  // function must not block. When SetDrainer() returns, the previous function
+  // is not running.
   void SetDrainer(Drainer drainer) ABSL_LOCKS_EXCLUDED(drainer_mutex_);
 
  private:

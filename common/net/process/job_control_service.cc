@@ -77,7 +77,7 @@ void Drain(const ReceivedMessage& request, Responder responder) {
   JobControl::OfProcess().AskToDrain(*task, Answering(std::move(responder)));
 }
 
-// The host by which operators reach this task.
+// Returns the host at which operators reach this task.
 std::string OwnHost(const ClusterConfig& config) {
   const absl::StatusOr<std::string> own = config.cluster.Address(config.task);
   if (!own.ok()) return "localhost";

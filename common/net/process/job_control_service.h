@@ -18,17 +18,18 @@
 
 namespace muster {
 
-// True if the task of `config` leads its job: the chief, worker 0 where there
-// is none, or a process that trains alone.
+// True if the task of `config` leads its job: the chief, worker 0 if there is
+// no chief, or a process that trains alone.
 bool LeadsJob(const ClusterConfig& config);
 
 // Receives the requests of operators (/muster.Job/...) for JobControl and
-// JobTrace, on a port of its own. /status.json names its address, which is how
-// musterctl finds it. Thread-safe.
+// JobTrace, on a separate port. musterctl reads the address from /status.json.
+// Thread-safe.
 //
-// With TLS, callers need a certificate of the role "operator" or "chief". In
-// plaintext every process that reaches the port may call, as on every other
-// port: on a cluster of one machine that is this machine.
+// With TLS, callers need a certificate of the role "operator" or "chief".
+// Without TLS, every process that reaches the port may call, as on every other
+// port. If the cluster runs on one machine, only processes of this machine
+// reach the port.
 class JobControlService {
  public:
   // Returns null unless --control_port is set and this task leads the job.
@@ -51,9 +52,9 @@ class JobControlService {
 
   absl::Mutex mutex_;
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
-  ThreadPool traces_;  // One after another.
+  ThreadPool traces_;  // One thread, which records one trace at a time.
   Service methods_;
-  // Of no job: operators do not know the id of one.
+  // Adopts no job, because operators do not have the job's id.
   AdmissionCheck admission_check_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<StatusSource> status_;

@@ -11,12 +11,14 @@
 namespace muster {
 namespace {
 
-// Where a flag was defined tells whose it is.
+// True if Abseil defines the flag. The file that defines a flag shows its
+// owner.
 bool IsAbseils(const absl::CommandLineFlag& flag) {
   return absl::StrContains(flag.Filename(), "absl/");
 }
 
-// An executable may hold several of Muster's programs, each with its own flags.
+// The files that define Muster's flags. An executable may contain several of
+// Muster's programs, each with its own flags.
 constexpr absl::string_view kFilesOfFlags[] = {
     "common/net/process/task_flags.cc",
     "coordinator/coordinator_program.cc",

@@ -24,17 +24,18 @@ struct TopicDescription {
   std::vector<FlagDescription> flags;
 };
 
-// Every absl flag that `program` accepts, by name: those that it lists, and
-// those that neither Muster nor Abseil defines. The flags are Abseil's and live
-// as long as the process.
+// Returns every absl flag that `program` accepts, by name: the flags that it
+// lists, and those that neither Muster nor Abseil defines. The flags belong to
+// Abseil and live as long as the process.
 std::map<std::string, absl::CommandLineFlag*> KnownFlags(
     const ProgramInfo& program);
 
-// Every flag that `program` uses, under its heading: the program's topics, then
-// its own flags, then those of the command line itself (--help, --set).
+// Returns every flag that `program` uses, by topic: first the program's topics,
+// then the flags that a user's program defines, then the built-in flags
+// (--help, --set).
 std::vector<TopicDescription> DescribeFlags(const ProgramInfo& program);
 
-// The flags that the parser of the command line handles itself.
+// Returns the names of the flags that the command line parser handles itself.
 std::vector<std::string> BuiltinFlagNames();
 
 }  // namespace muster

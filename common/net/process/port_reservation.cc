@@ -14,8 +14,8 @@
 namespace muster {
 namespace {
 
-// A bound socket of `family` on its loopback address; -1 with errno otherwise.
-// `port` 0 takes any and is set to it.
+// Returns a socket that is bound to the loopback address of `family`, or -1 and
+// errno. If `*port` is 0, binds any free port and sets `*port` to it.
 int BindLoopback(int family, int* port) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -45,7 +45,7 @@ int BindLoopback(int family, int* port) {
     errno = error;
     return -1;
   }
-  // Both kinds of address have the port in the same place.
+  // IPv4 and IPv6 addresses have the port at the same offset.
   *port = ntohs(reinterpret_cast<sockaddr_in*>(&storage)->sin_port);
   return fd;
 }
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<PortReservation>> PortReservation::Create() {
       return absl::ErrnoToStatus(errno, "cannot reserve a port");
     }
     const int fd_ipv6 = BindLoopback(AF_INET6, &port);
-    // A machine without IPv6 has no process there to be mistaken for us.
+    // Without IPv6, no unrelated process can listen on the IPv6 address.
     if (fd_ipv6 >= 0 || errno != EADDRINUSE) {
       return std::unique_ptr<PortReservation>(
           new PortReservation(fd_ipv4, fd_ipv6, port));

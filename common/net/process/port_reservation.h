@@ -7,19 +7,19 @@
 
 namespace muster {
 
-// A port of this machine that no process is given while this object lives,
-// except a server that asks for it by number.
+// Reserves a port of this machine. As long as this object exists, the kernel
+// assigns the port to no other socket, except one that binds it by number.
 //
-// The socket is bound and never listens. The kernel hands out no port that is
-// bound, and lets a second socket have this one because both say SO_REUSEADDR
-// and the first is not listening. So a task finds its port free when it starts,
-// and again when it is restarted.
+// The reserving socket is bound but never listens. The kernel does not assign
+// ports that are bound. It still allows a second socket to bind this port,
+// because both sockets set SO_REUSEADDR and the first one does not listen. So a
+// task can listen on its port when it starts, and again when it is restarted.
 //
-// Taken on both loopback addresses: a client of "localhost" may try ::1 first,
-// and must not reach an unrelated process there.
+// Reserves the port on both loopback addresses: a client of "localhost" may try
+// ::1 first, and must not reach an unrelated process there.
 class PortReservation {
  public:
-  //   kResourceExhausted   no port or file is left
+  //   kResourceExhausted   no port or file descriptor is free
   static absl::StatusOr<std::unique_ptr<PortReservation>> Create();
 
   ~PortReservation();

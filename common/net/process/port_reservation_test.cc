@@ -14,7 +14,8 @@
 namespace muster {
 namespace {
 
-// As a server opens its port: SO_REUSEADDR, bind, listen. Whether it could.
+// Opens `port` as a server does: SO_REUSEADDR, bind, listen. Returns true if
+// that succeeds.
 bool CanServe(int port, int* fd) {
   *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
@@ -48,7 +49,7 @@ TEST(PortReservationTest, AServerAndItsSuccessorGetTheReservedPort) {
   }
 }
 
-// A client of "localhost" may try ::1.
+// A client of "localhost" may connect to ::1.
 TEST(PortReservationTest, NobodyElseGetsThePortOverIpv6) {
   ASSERT_OK_AND_ASSIGN(const auto reservation, PortReservation::Create());
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -5,15 +5,15 @@
 
 namespace muster {
 
-// A signal's request that this process end soon, for code that wants
-// to save something first. A signal that is not watched for ends training at
-// once.
+// Records that a signal has requested this process to end soon, for code that
+// saves something first. If no code watches for the notice, the signal ends
+// training at once.
 //
-// One for the process, as signals are. Thread-safe.
+// A process has one instance, OfProcess(). Thread-safe.
 class PreemptionNotice {
  public:
-  // While one lives, training is given the time to save: the grace period of
-  // ShutdownSignals.
+  // As long as an instance exists, training gets time to save after a signal,
+  // within the grace period of ShutdownSignals.
   class Watch {
    public:
     Watch() { OfProcess().watch_count_.fetch_add(1); }
@@ -24,8 +24,8 @@ class PreemptionNotice {
 
   static PreemptionNotice& OfProcess();
 
-  // For the receiver of the signal. Returns whether a caller watches, and will
-  // see to it that training ends.
+  // Called by the receiver of the signal. Returns true if a Watch exists, whose
+  // owner then ends training.
   bool Deliver() {
     has_come_.store(true);
     return watch_count_.load() > 0;
@@ -33,12 +33,13 @@ class PreemptionNotice {
 
   bool has_come() const { return has_come_.load(); }
 
-  // That training has ended because of one that came to this process or to
-  // another that trains in sync, with all of them and everything saved.
+  // Records that training has ended because of a notice, which was sent to this
+  // process or to another one that trains in sync. All of these processes have
+  // ended training, and everything is saved.
   void Obey() { was_obeyed_.store(true); }
   bool was_obeyed() const { return was_obeyed_.load(); }
 
-  // For tests: as if none had come.
+  // For tests: resets the state to that before any notice.
   void TakeBack() {
     has_come_.store(false);
     was_obeyed_.store(false);

@@ -31,8 +31,8 @@ ExitCode Complain(const ProgramInfo& program, const absl::Status& error) {
   return ExitCode::kUsage;
 }
 
-// Faults at "gpu.FUNCTION" (fault_point.h) are calls of the simulated driver,
-// at which the GPU is lost, whatever the action.
+// Simulates `count` GPUs. For each fault at "gpu.FUNCTION" (fault_point.h), the
+// GPU is lost in that call of the simulated driver, whatever the action.
 absl::Status SimulateGpus(int count) {
   DeviceSet& devices = DeviceSet::OfProcess();
   RETURN_IF_ERROR(devices.UseSimulatedDevices(count));
@@ -99,7 +99,8 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   if (!options->run_dir.empty()) {
     WriteTaskLog(options->config, program.name, options->run_dir);
   }
-  // A thread that takes them would end the process by the system's default.
+  // Until ShutdownSignals exists, a thread that received one of these signals
+  // would end the process at once, which is the system's default.
   ShutdownSignals::HoldBack();
   return *std::move(options);
 }

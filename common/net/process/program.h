@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// The first thing a main does. Reads the command line, the environment and
-// TF_CONFIG, and answers --help, --version and --check_config on standard
-// output.
+// Called first in main(). Reads the command line, the environment and
+// TF_CONFIG, and prints the answers to --help, --version and --check_config to
+// standard output.
 //
 //   int main(int argc, char** argv) {
 //     const auto start = StartProgram(kProgram, argc, argv, CheckIsServer);
@@ -22,17 +22,18 @@ namespace muster {
 //     }
 //     const auto& options = std::get<TaskOptions>(start);
 //
-// `check` is what this program asks of its options beyond that they make sense:
-// that the task is a ps, that the job file can be read. An ExitCode is returned
-// when the program has nothing more to do: kOk after an answer, kUsage after an
-// error, which has been printed with the way to --help. Otherwise SIGINT and
-// SIGTERM are held back until ShutdownSignals is made.
+// `check` checks requirements of this program on valid options, such as that
+// the task is a ps, or that the job file can be read. Returns an ExitCode if
+// the program is to exit: kOk after an answer; kUsage after an error, which has
+// been printed with a reference to --help; kFailure if a resource limit of the
+// process is too low. Otherwise blocks SIGINT and SIGTERM until ShutdownSignals
+// is created.
 std::variant<TaskOptions, ExitCode> StartProgram(
     const ProgramInfo& program, int argc, const char* const* argv,
     absl::FunctionRef<absl::Status(const TaskOptions&)> check);
 
-// The last thing a main does: prints `status` if it is an error, and returns
-// what the process is to end with.
+// Called last in main(). Logs `status` if it is an error, and returns the exit
+// code of the process.
 int FinishProgram(const ProgramInfo& program, const absl::Status& status);
 
 }  // namespace muster

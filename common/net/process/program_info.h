@@ -17,7 +17,7 @@ struct FlagTopic {
   std::vector<std::string> flags;
 };
 
-// A name that --set may give a value.
+// A setting, whose value --set may give.
 struct Setting {
   std::string name;
   std::string default_value;
@@ -27,24 +27,25 @@ struct Setting {
 // The command line of a program, and the text of its --help.
 struct ProgramInfo {
   std::string name;      // "worker"
-  std::string summary;   // One sentence or a few.
+  std::string summary;   // One or a few sentences.
   std::string usage;     // "worker [--job=FILE] [flags]"
   std::string examples;  // Lines, ready to print.
 
   // The flags of Muster that the program uses, in the order of --help. Flags
-  // that a user's program defines itself are known without being named here.
+  // that a user's program defines itself are accepted without being listed
+  // here.
   std::vector<FlagTopic> topics;
-  // Flags that are accepted without effect and not shown, so that all tasks of
-  // a cluster can be given the same flags.
+  // Flags that the program accepts but ignores and does not show, so that all
+  // tasks of a cluster can be started with the same flags.
   std::vector<std::string> flags_of_others;
 
-  // Returns what --explain (with an empty name) and --explain=NAME print in
-  // place of running. Null: the program has no such flag.
+  // Returns the output of --explain (with an empty name) and --explain=NAME.
+  // Null if the program has no such flag.
   std::function<absl::StatusOr<std::string>(absl::string_view name)> explain =
       nullptr;
 
-  // The settings that the program declares. Unset if a job file declares them;
-  // then every --set is accepted here.
+  // The settings that the program declares. Unset if a job file declares them.
+  // In this case the command line accepts every --set.
   std::optional<std::vector<Setting>> settings;
 };
 

@@ -18,14 +18,14 @@
 namespace muster {
 namespace {
 
-// A task in a cluster of a few has up to 40 sockets, pipes and data files.
+// A task in a small cluster has up to 40 sockets, pipes and data files.
 constexpr rlim_t kFileCountMin = 64;
 
-// A worker of a tiny model maps about 270 MiB: libraries, stacks, and what
-// malloc() reserves for each thread.
+// A worker with a tiny model maps about 270 MiB: libraries, stacks, and the
+// arena that malloc() reserves for each thread.
 constexpr rlim_t kAddressSpaceMin = rlim_t{512} << 20;
 
-// The functions for failures do not allocate: memory may be what is missing.
+// The functions below must not allocate, because memory may be exhausted.
 char name_of_program[64];
 std::terminate_handler former_handler;
 

@@ -27,13 +27,13 @@ namespace {
 
 constexpr int64_t kLeaseBytesMax = 64 << 10;
 constexpr absl::Duration kPollInterval = absl::Seconds(1);
-// Of a process that has been killed and still releases its memory.
+// How long a killed process may take to end: it still releases its memory.
 constexpr absl::Duration kEndTimeout = absl::Seconds(2);
 constexpr absl::Duration kEndPollInterval = absl::Milliseconds(50);
 constexpr absl::Duration kLockTimeout = absl::Seconds(5);
 constexpr absl::Duration kLockPollInterval = absl::Milliseconds(10);
 
-// Waits without a condition.
+// Blocks for `duration`.
 void Wait(Clock* clock, absl::Duration duration) {
   absl::Mutex mutex;
   const bool never = false;
@@ -42,9 +42,10 @@ void Wait(Clock* clock, absl::Duration duration) {
                            clock->Now() + duration);
 }
 
-// Excludes the processes that read and replace the lease of a folder. Not held
-// where the folder cannot be locked: in an object store, and on file systems
-// without locks. Released by the system if the process ends.
+// A lock of a folder: one process at a time reads and replaces its lease.
+// Lock() returns OK without a lock if the folder cannot be locked, as in an
+// object store and on file systems without locks. The system releases the lock
+// when the process ends.
 class FolderLock {
  public:
   //   kUnavailable  other processes hold the lock
@@ -76,7 +77,7 @@ class FolderLock {
   bool is_held_ = false;
 };
 
-// Unset if there is no lease.
+// Returns the text of the lease; unset if there is no lease.
 absl::StatusOr<std::optional<std::string>> ReadLease(Disk* disk,
                                                      const std::string& path) {
   absl::StatusOr<std::string> text = ReadFile(disk, path, kLeaseBytesMax);
@@ -85,7 +86,7 @@ absl::StatusOr<std::optional<std::string>> ReadLease(Disk* disk,
   return *std::move(text);
 }
 
-// Unset if `text` is not a lease.
+// Parses a lease; unset if `text` is not one.
 std::optional<proto::RunLease> ParseLease(const std::string& text) {
   class Silent : public google::protobuf::io::ErrorCollector {
     void AddError(int, int, const std::string&) override {}
@@ -106,7 +107,8 @@ HostProcess OwnerOf(const proto::RunLease& lease) {
           .pid_namespace = lease.pid_namespace()};
 }
 
-// The owner of a damaged lease is unknown, and may be renewing it.
+// Returns the state of the lease's owner. The owner of a damaged lease is
+// unknown, and may still renew it.
 ProcessState OwnerState(const std::string& text) {
   const std::optional<proto::RunLease> lease = ParseLease(text);
   return lease.has_value() ? StateOf(OwnerOf(*lease)) : ProcessState::kUnknown;
@@ -132,7 +134,7 @@ bool IsInUse(const absl::Status& status) {
   return ExitCodeOf(status) == ExitCode::kUsage;
 }
 
-// Returns OK when no running process of this machine has the lease.
+// Blocks until no running process of this machine owns the lease.
 absl::Status AwaitEndOfOwner(Disk* disk, Clock* clock,
                              const std::string& path) {
   const absl::Time end = clock->Now() + kEndTimeout;
@@ -147,8 +149,8 @@ absl::Status AwaitEndOfOwner(Disk* disk, Clock* clock,
   }
 }
 
-// Returns OK when the lease has not been renewed for the lease time, or is
-// gone.
+// Blocks until the lease has not been renewed for the lease time, or has been
+// removed.
 absl::Status AwaitEndOfLease(const RunLease::Options& options,
                              const std::string& path, const std::string& text) {
   LOG(INFO) << options.run_dir << " belongs to " << DescribeOwner(text)
@@ -323,7 +325,8 @@ absl::StatusOr<std::unique_ptr<RunLease>> TakeRunLease(
   absl::StatusOr<std::unique_ptr<RunLease>> lease =
       RunLease::Take(std::move(options));
   if (config.IsAlone() || !IsInUse(lease.status())) return lease;
-  // It may replace the owner, which then ends.
+  // This process may be the replacement of the owner, which is about to end. So
+  // a restart may succeed.
   return WithExitCode(lease.status(), ExitCode::kRestartMe);
 }
 

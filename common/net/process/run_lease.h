@@ -22,19 +22,21 @@
 
 namespace muster {
 
-// The right of one process to train into a run directory: the file run.lease in
-// it, a proto::RunLease, which its owner renews while it lives.
+// The right of one process to train into a run directory. It is represented by
+// the file run.lease in that directory, a proto::RunLease, which the owner
+// renews regularly.
 //
-// On the owner's machine the lease ends with the process. Elsewhere it ends
-// when it has not been renewed for the lease time. The process that requests
-// the lease measures that time with its own clock: clocks of machines are not
-// compared. An owner that finds the lease of another process in its place has
-// lost it, and must not write any more.
+// For processes on the owner's machine the lease ends when the owner ends. For
+// processes elsewhere it ends when it has not been renewed for the lease time.
+// The process that requests the lease measures that time with its own clock, so
+// clocks of different machines are not compared. If an owner finds the lease of
+// another process in the file, it has lost the lease and must not write any
+// more.
 //
-// Of processes that request a lease at the same time one gets it: on a disk
-// they exclude each other by a lock on the folder. Without such locks, as in
-// object stores, the last one that wrote its lease has it, and the others are
-// refused when they read it back after the settle time.
+// If several processes request a lease at the same time, one gets it. On a
+// disk, a lock on the folder ensures this. Without such locks, as in object
+// stores, the last process that wrote its lease gets it. The others read the
+// file again after the settle time, and are refused.
 //
 // Thread-safe.
 class RunLease {
@@ -53,21 +55,22 @@ class RunLease {
     std::function<void(const absl::Status& why)> on_lost;
   };
 
-  // Creates the folder. If the lease belongs to a process elsewhere, waits for
-  // its renewal or for the lease time, and logs for which process it waits. A
-  // process of this machine has two seconds to end.
-  //   kFailedPrecondition  another process trains into the folder: names its
-  //                        pid and host; ExitCode::kUsage
+  // Takes the lease. Creates the folder. If the lease belongs to a process
+  // elsewhere, logs that process, and waits until it renews the lease or the
+  // lease time has passed. Waits two seconds for an owner on this machine to
+  // end.
+  //   kFailedPrecondition  another process trains into the folder; the message
+  //                        names its pid and host; with ExitCode::kUsage
   //   others               the file cannot be read or written
   static absl::StatusOr<std::unique_ptr<RunLease>> Take(Options options);
 
-  // Removes the lease, unless it is lost.
+  // Removes the lease, unless this process has lost it.
   ~RunLease();
 
   RunLease(const RunLease&) = delete;
   RunLease& operator=(const RunLease&) = delete;
 
-  // OK, or why the lease is lost.
+  // Returns OK, or the reason why the lease is lost.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -75,7 +78,8 @@ class RunLease {
 
   absl::Status TakeNow(bool is_locked);
   absl::Status Write();
-  // Unset if the lease is that of this process, or there is none.
+  // Returns the lease of another process; unset if the lease belongs to this
+  // process or there is none.
   absl::StatusOr<std::optional<std::string>> ReadOthersLease() const;
   void RenewUntilEnd();
   void Lose(const std::string& other) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,7 +87,7 @@ class RunLease {
 
   const Options options_;
   const std::string path_;
-  uint64_t renewal_count_ = 0;  // Of the thread, once there is one.
+  uint64_t renewal_count_ = 0;  // Used by `thread_` only, once it is started.
 
   mutable absl::Mutex mutex_;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
@@ -94,26 +98,29 @@ class RunLease {
 // Returns the path of the lease in `run_dir`.
 std::string RunLeasePath(absl::string_view run_dir);
 
-// Refuses a run directory into which a running process of this machine trains,
-// before this process writes its own log there. Says nothing about processes
-// elsewhere: RunLease::Take() does. OK for an empty `run_dir` and object URLs,
-// which have no logs. Waits as RunLease::Take() for a process to end.
+// Checks that no running process of this machine trains into a run directory.
+// Called before this process writes its own log there. Does not check for
+// processes elsewhere, which RunLease::Take() does. Returns OK for an empty
+// `run_dir` and for object URLs, which have no logs. Waits for an owner to end
+// as RunLease::Take() does.
 //   kFailedPrecondition  as RunLease::Take()
 absl::Status CheckRunDirIsFree(const std::string& run_dir);
-// The same for the --run_dir of a process without a cluster. OK in a cluster,
-// whose other tasks TakeRunLease() tells, and with --check_config.
+// The same for the --run_dir of a process without a cluster. Returns OK with
+// --check_config, and in a cluster. There TakeRunLease() reports the error, so
+// that the other tasks are notified.
 absl::Status CheckRunDirIsFree(const TaskOptions& options);
 
 // Takes the lease of `run_dir` if `task` leads its job, and otherwise returns
-// null. When the lease is lost, training is interrupted; a process that cannot
-// be interrupted ends at once with ExitCode::kFailure. `task` must outlive the
-// result.
-//   as RunLease::Take(), but in a cluster with ExitCode::kRestartMe
+// null. Interrupts training if the lease is lost. If training cannot be
+// interrupted, ends the process at once with ExitCode::kFailure. `task` must
+// outlive the result.
+//   errors as RunLease::Take(), but in a cluster kFailedPrecondition has
+//   ExitCode::kRestartMe
 absl::StatusOr<std::unique_ptr<RunLease>> TakeRunLease(
     Task* task, const std::string& run_dir);
 
-// The status of a run that ended with `trained`: why `lease`, which may be
-// null, is lost, or else `trained`.
+// Returns the status of a run that ended with `trained`: the reason why `lease`
+// is lost, otherwise `trained`. `lease` may be null.
 absl::Status StatusOfRun(const RunLease* lease, absl::Status trained);
 
 }  // namespace muster

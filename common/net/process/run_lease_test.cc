@@ -58,7 +58,8 @@ class RunLeaseTest : public testing::Test {
             .clock = &clock_};
   }
 
-  // Takes a lease while simulated time passes; `meanwhile` runs once per step.
+  // Takes a lease while simulated time advances in steps. `meanwhile` runs once
+  // per step.
   template <typename Meanwhile>
   Lease TakeAsTimePasses(RunLease::Options options, Meanwhile meanwhile) {
     absl::Notification is_done;
@@ -89,7 +90,7 @@ class RunLeaseTest : public testing::Test {
     std::filesystem::create_directories(run_dir_);
     ASSERT_OK(ReplaceFile(Disk::Real(), Path(), text));
   }
-  // Leaves the lease of an owner that does not renew it any more.
+  // Writes the lease of `process`, which does not renew it.
   void LeaveLeaseOf(const HostProcess& process) {
     RunLease::Options options = Options(99);
     options.process = process;
@@ -144,7 +145,7 @@ TEST_F(RunLeaseTest, AKilledOwnerOfThisMachineIsNotWaitedFor) {
   ASSERT_EQ(kill(child, SIGKILL), 0);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_OK(CheckRunDirIsFree(run_dir_));
-  // Time stands still.
+  // The simulated clock does not advance, so Take() does not wait.
   EXPECT_OK(RunLease::Take(Options(2)));
 }
 
@@ -273,7 +274,7 @@ TEST_F(RunLeaseTest, ObjectStoresHaveLeases) {
                          HasSubstr(ThisProcess().ToString())));
   }
   EXPECT_EQ((*server)->Objects().count("run/run.lease"), 0);
-  // The last of two that wrote their leases has it.
+  // If two processes write their leases, the last writer gets the lease.
   bool has_written = false;
   const Lease lease = TakeAsTimePasses(options(3), [&] {
     if (has_written || (*server)->Objects().count("run/run.lease") == 0) return;

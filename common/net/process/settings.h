@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// Returns what is wrong with a setting of this name, of which `declared` has
-// none: the nearest name, and all that are declared.
+// Returns an error message for a setting that is not in `declared`. The message
+// suggests the most similar name and lists all declared names.
 std::string UnknownSetting(absl::string_view name,
                            const std::map<std::string, std::string>& declared);
 

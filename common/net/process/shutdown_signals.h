@@ -12,18 +12,18 @@
 
 namespace muster {
 
-// SIGINT and SIGTERM as events on a thread of their own, so that a thread that
-// answers them may lock, allocate and log.
+// Receives SIGINT and SIGTERM on a separate thread, so that the handler may
+// lock, allocate and log.
 //
-// The first signal calls the handler. A second one, or an end of the grace
-// period while the process still runs, ends the process at once with status
-// 128 + signal: a stuck shutdown must not need a third party. The same signal
-// again within kEchoTime counts once, because timeout(1) and terminals signal
-// the process and its group.
+// The first signal calls the handler. If a second signal arrives, or if the
+// process still runs after the grace period, the process ends at once with
+// status 128 + signal. So a shutdown that hangs does not need SIGKILL. The same
+// signal within kEchoTime of the first is ignored, because timeout(1) and
+// terminals send signals to both the process and its group.
 //
-// One at a time in a process. Threads inherit what signals they take from the
-// thread that starts them, so this must be made before any other thread.
-// Thread-safe otherwise.
+// A process has at most one instance at a time. Threads inherit their signal
+// mask from the thread that starts them, so this object must be created before
+// any other thread. Otherwise thread-safe.
 class ShutdownSignals {
  public:
   static constexpr absl::Duration kEchoTime = absl::Milliseconds(100);
@@ -32,33 +32,35 @@ class ShutdownSignals {
     absl::Duration grace_period = absl::Seconds(10);
   };
 
-  // Holds both signals back from this thread and those it starts, until one is
-  // made: for programs in which something starts threads before, as gRPC does.
+  // Blocks both signals in this thread and the threads that it starts. A
+  // ShutdownSignals that is created later still receives the signals. For
+  // programs in which a library, such as gRPC, starts threads before that.
   static void HoldBack();
 
   explicit ShutdownSignals(Options options);
   ShutdownSignals() : ShutdownSignals(Options()) {}
 
-  // The process takes signals again as it did before.
+  // Restores the signal mask.
   ~ShutdownSignals();
 
   ShutdownSignals(const ShutdownSignals&) = delete;
   ShutdownSignals& operator=(const ShutdownSignals&) = delete;
 
-  // `handler` is called once, with the signal, on the signal thread, or on this
-  // thread if a signal has already come. It starts the shutdown and returns. An
-  // empty one takes the handler back; after that it is not running either.
+  // Sets the handler. It is called once, with the signal: on the signal thread,
+  // or on this thread if a signal has already arrived. It must start the
+  // shutdown and return. An empty `handler` removes the handler; when
+  // SetHandler() returns, the old handler is not running.
   void SetHandler(absl::AnyInvocable<void(int signal)> handler)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first signal that came; 0 before.
+  // Returns the first signal that arrived; 0 if none has.
   int signal() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until a signal comes or Clock::Real() reaches `deadline`. Returns
-  // whether one came.
+  // Blocks until a signal arrives or Clock::Real() reaches `deadline`. Returns
+  // true if a signal has arrived.
   bool AwaitSignal(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The exit status of a process that signal() has ended: 143 for SIGTERM.
+  // Returns the exit status of a process that signal() ends: 143 for SIGTERM.
   int exit_code() const { return 128 + signal(); }
 
  private:
@@ -73,7 +75,7 @@ class ShutdownSignals {
   int signal_fd_ = -1;
   int stop_fd_ = -1;
 
-  // Held while the handler runs, so that taking it back waits for it. Acquired
+  // Held while the handler runs, so that SetHandler() waits for it. Acquired
   // before mutex_.
   absl::Mutex handler_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   absl::AnyInvocable<void(int signal)> handler_ ABSL_GUARDED_BY(handler_mutex_);

@@ -9,12 +9,12 @@
 namespace muster {
 namespace {
 
-// Signals are for the whole process, so each test runs in a process of its own.
+// Signals affect the whole process, so each test runs in a separate process.
 class ShutdownSignalsTest : public testing::Test {
  protected:
   ShutdownSignalsTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    // Ends a process that waits for a signal in vain.
+    // Ends a process that waits for a signal that does not arrive.
     alarm(absl::ToInt64Seconds(kTestPatience));
   }
   ~ShutdownSignalsTest() override { alarm(0); }

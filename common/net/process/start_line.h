@@ -9,18 +9,18 @@
 
 namespace muster {
 
-// The first line of a process, so that a log that is read later begins with
-// who wrote it.
+// The content of the first line that a process logs. It identifies the process
+// for readers of the log.
 struct StartInfo {
   ClusterConfig config;
-  std::string address;  // Where it listens; empty if nowhere.
+  std::string address;  // Where the process listens; empty if it does not.
   uint64_t incarnation = 0;
   std::optional<uint64_t> seed;
   std::string resumes_from;  // A checkpoint; empty for a fresh start.
 };
 
-// "muster 0.1.0  worker 1 of 2  localhost:20001  incarnation 6f1c02a9d2e4b713
-// seed 7", in one line.
+// Returns "muster 0.1.0  worker 1 of 2  localhost:20001  incarnation
+// 6f1c02a9d2e4b713  seed 7", in one line.
 std::string StartLine(const StartInfo& info);
 
 }  // namespace muster

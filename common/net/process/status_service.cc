@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Shorter ones can be guessed.
+// Shorter tokens can be guessed.
 constexpr size_t kTokenBytesMin = 16;
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {

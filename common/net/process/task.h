@@ -19,8 +19,8 @@ namespace muster {
 
 class Network;
 
-// The environment of a program: its task, its cluster,
-// and what it was told on the command line. Strategies are made from it.
+// The environment of a program: its task, its cluster and its options.
+// Strategies are created from it.
 //
 // Not thread-safe, except for Interrupt().
 class Task {
@@ -32,7 +32,7 @@ class Task {
         seed_(seed),
         network_(network) {}
 
-  // Ends the job, if one was begun, as a failed one.
+  // Calls EndJob() with an error, if the program has not called it.
   ~Task() { EndJob(absl::AbortedError("training was given up")).IgnoreError(); }
 
   Task(const Task&) = delete;
@@ -43,46 +43,48 @@ class Task {
   uint64_t seed() const { return seed_; }
   Network* network() const { return network_; }  // Borrowed.
 
-  // Returns the value that --set name=value gave the setting `name`, or the
-  // default with which the program declared it (RunTask()).
-  //   kInvalidArgument  the program declares no such setting; names those that
-  //                     it declares
+  // Returns the value of the setting `name`: from --set name=value, or the
+  // default that the program declared (RunTask()).
+  //   kInvalidArgument  the program declares no such setting; the message lists
+  //                     the declared ones
   absl::StatusOr<std::string> flag(absl::string_view name) const;
 
-  // Strategies say here that they begin to connect to the other tasks, which
-  // are told from then on how training ends.
+  // Called by a strategy when it begins to connect to the other tasks. From
+  // then on, the strategy notifies the other tasks of the end of training.
   void NoteConnecting() { connects_ = true; }
   bool connects() const { return connects_; }
 
-  // Sets why this process cannot train, before a strategy has connected. The
-  // strategy then tells the other tasks of its cluster, and is an error.
+  // Sets the reason why this process cannot train. Called before a strategy has
+  // connected. Creating a strategy then sends the reason to the other tasks of
+  // the cluster, and fails.
   void SetFailure(absl::Status failure) { failure_ = std::move(failure); }
   const absl::Status& failure() const { return failure_; }
 
-  // Strategies say here what is to be done when the job ends. `end` gets how
-  // training ended, and returns what the process is to end with: the same, or
-  // more about it (WithExitCode()).
+  // Adds a function to call when the job ends; for strategies. `end` gets the
+  // status of training and returns the status of the process: the same, or one
+  // with more information (WithExitCode()).
   void OnJobEnd(std::function<absl::Status(const absl::Status&)> end) {
     ends_.push_back(std::move(end));
   }
 
-  // And here, what makes training end early with an error: called on another
-  // thread when the process is told to stop. Must not wait.
+  // Adds a function that makes training end early with an error; for
+  // strategies. Interrupt() calls it on another thread. It must not block.
   void OnInterrupt(std::function<void()> interrupt)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     interrupts_.push_back(std::move(interrupt));
   }
 
-  // True if there was anything to interrupt. Thread-safe.
+  // Interrupts training. Returns true if there was anything to interrupt.
+  // Thread-safe.
   bool Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     for (const auto& interrupt : interrupts_) interrupt();
     return !interrupts_.empty();
   }
 
-  // Called by the code that runs the program, when it has ended with `status`.
-  // Once. Returns what the process is to end with.
+  // Called once by the code that runs the program, when the program has ended
+  // with `status`. Returns the status of the process.
   absl::Status EndJob(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);

@@ -8,8 +8,8 @@
 // `topic` is one of kTraining, kCluster, kSecurity, kWaiting, kRecovery,
 // kObservation and kTransport. Roles are kCoordinator, kWorker and kServer, or
 // several of them: kTrainer, kServing, kAll. `passing` says to which tasks
-// `launch` hands the flag: kToAll, kToLeader (the task that leads the job) or
-// kNot (launch sets it for each task itself, or it is of one task only).
+// `launch` passes the flag: kToAll, kToLeader (the task that leads the job) or
+// kNot (launch sets the flag for each task itself, or only one task uses it).
 
 // clang-format off
 #define MUSTER_TASK_FLAGS(FLAG) \

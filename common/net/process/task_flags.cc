@@ -61,7 +61,7 @@ int BitsOf(FlagUsers users) {
   return kAll;
 }
 
-// Those for which `is_listed` is true.
+// Returns the flags for which `is_listed` is true.
 template <typename IsListed>
 std::vector<FlagTopic> FlagsByTopic(IsListed is_listed) {
   std::vector<FlagTopic> topics;

@@ -18,16 +18,17 @@ enum class FlagUsers {
   kAny,          // All of them.
 };
 
-// The flags that tasks of these roles use, by topic, in the order of --help.
+// Returns the flags that tasks of these roles use, by topic, in the order of
+// --help.
 std::vector<FlagTopic> TaskFlags(FlagUsers users);
 
-// The flags that only tasks of other roles use.
+// Returns the flags that only tasks of other roles use.
 std::vector<std::string> FlagsOfOtherTasks(FlagUsers users);
 
-// To which tasks `launch` hands a flag that it is given.
+// The tasks to which `launch` passes a flag from its own command line.
 enum class FlagPassing { kNot, kToAll, kToLeader };
 
-// The flags that are handed on so, by topic, in the order of --help.
+// Returns the flags with this `passing`, by topic, in the order of --help.
 std::vector<FlagTopic> PassedTaskFlags(FlagPassing passing);
 
 }  // namespace muster

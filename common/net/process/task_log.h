@@ -8,11 +8,11 @@
 
 namespace muster {
 
-// Also writes the log of this process to logs/ROLE-INDEX.log in `run_dir`, in a
-// process without a cluster to logs/PROGRAM.log. --log_megabytes bounds it.
-// Does nothing with --nolog_file, if the log has a file already, or if
-// `run_dir` is an object URL. A file that cannot be written is a warning: a log
-// must not end a job.
+// Also writes the log of this process to a file in `run_dir`:
+// logs/ROLE-INDEX.log, or logs/PROGRAM.log without a cluster. --log_megabytes
+// limits its size. Does nothing with --nolog_file, if the log already has a
+// file, or if `run_dir` is an object URL. If the file cannot be written, only
+// logs a warning, because a log must not end a job.
 void WriteTaskLog(const ClusterConfig& config, absl::string_view program,
                   const std::string& run_dir);
 

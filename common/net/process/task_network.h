@@ -8,16 +8,17 @@
 
 namespace muster {
 
-// Checks that a task which other machines can reach, or which reaches them, has
-// TLS or has been told to do without (--insecure).
+// Checks that a task which communicates with other machines uses TLS, or has
+// the flag --insecure.
 //   kInvalidArgument  it has neither; the message names the address and the
-//                     ways out
+//                     ways to fix it
 absl::Status CheckTransportIsProtected(const TaskOptions& options);
 
-// Returns the network that `options` ask for: over TLS with a certificate, or
-// in plaintext. Lives as long as the process. Called once.
-//   kInvalidArgument, kNotFound  as TlsContext::Load(), or the certificate is
-//                                that of another task; with exit code kUsage
+// Returns the network that `options` select: over TLS if they name a
+// certificate, otherwise in plaintext. The network lives as long as the
+// process. Call it once.
+//   kInvalidArgument, kNotFound  as TlsContext::Load(), or the certificate
+//                                belongs to another task; with exit code kUsage
 absl::StatusOr<Network*> MakeTaskNetwork(const TaskOptions& options);
 
 }  // namespace muster

@@ -84,7 +84,7 @@ std::vector<std::string> Folders(const absl::Flag<std::string>& flag) {
   return absl::StrSplit(absl::GetFlag(flag), ',', absl::SkipEmpty());
 }
 
-// True if the text names a folder, or a path at which a task may make one.
+// True if the text names a folder, or a path at which a task may create one.
 bool NamesFolder(const std::string& text) {
   std::error_code error;
   const auto type = std::filesystem::status(text, error).type();
@@ -93,7 +93,7 @@ bool NamesFolder(const std::string& text) {
           absl::StrContains(text, '/'));
 }
 
-// The run's folder, and the folders and URLs that the command line names.
+// Returns the run's folder, and the folders and URLs on the command line.
 std::vector<std::string> NamedFolders(const CommandLine& line) {
   std::vector<std::string> named;
   const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
@@ -136,7 +136,8 @@ absl::StatusOr<TlsFiles> ResolveTls(TaskId task) {
           "--tls_dir stands for --tls_cert, --tls_key and --tls_ca; give "
           "either the folder or the files");
     }
-    // It talks to no other task, and has no certificate.
+    // An evaluator does not communicate with other tasks and has no
+    // certificate.
     if (task.type == TaskType::kEvaluator) return files;
     return TlsFilesIn(folder, TaskTypeName(task.type), task.index);
   }
@@ -148,8 +149,8 @@ absl::StatusOr<TlsFiles> ResolveTls(TaskId task) {
       "for plaintext");
 }
 
-// The first address that is not of this machine only; an evaluator talks to
-// no other task.
+// Returns the first address that is not a loopback address; empty if there is
+// none. Evaluators have none, because they do not communicate with other tasks.
 std::string RemoteAddress(const ClusterConfig& config,
                           const std::string& listen_address) {
   if (config.IsAlone() || config.task.type == TaskType::kEvaluator) return "";
@@ -181,8 +182,8 @@ absl::StatusOr<absl::Duration> Positive(absl::string_view name,
                    ": a duration above zero, as in 30s or 5m"));
 }
 
-// TensorFlow listens on every interface. A cluster of localhost has no business
-// with other machines.
+// Listens on every interface, as TensorFlow does, except in a cluster of
+// localhost, which other machines have no reason to reach.
 absl::StatusOr<std::string> ResolveListenAddress(const ClusterConfig& config) {
   const std::string bind = absl::GetFlag(FLAGS_bind_address);
   if (!bind.empty()) {
@@ -208,7 +209,7 @@ absl::StatusOr<std::optional<int>> ResolvePort(absl::string_view flag,
       "--", flag, "=", port, ": expected 0 to 65535, or -1 for none"));
 }
 
-// `options` has the task's other ports.
+// Checks --lane_port against the task's other ports, which are in `options`.
 absl::StatusOr<int> ResolveLanePort(const TaskOptions& options) {
   const int port = absl::GetFlag(FLAGS_lane_port);
   if (port < 0 || port > 65535) {

@@ -19,23 +19,24 @@
 
 namespace muster {
 
-// The action of workers and parameter servers when their coordinator is gone.
+// The action of workers and parameter servers when their coordinator is lost.
 enum class OnCoordinatorLoss {
   kExit,  // End with ExitCode::kRestartMe.
   kWait,  // Drop the job and wait for a new coordinator.
 };
 
-// All that a task is told from outside.
+// All options of a task, from its flags and its environment.
 struct TaskOptions {
-  ClusterConfig config;  // Checked.
+  ClusterConfig config;  // Validated.
 
   std::string job_file;  // --job; empty if none.
   // --set name=value, and the defaults of declared settings.
   std::map<std::string, std::string> settings;
 
-  // Where the run writes; empty until the program chooses.
+  // The folder that the run writes to; empty until the program chooses one.
   std::string run_dir;
-  // The folder is removed afterwards: what is in it need not be named.
+  // True if `run_dir` is removed after the run, so that messages need not name
+  // the files in it.
   bool has_temporary_run_dir = false;
 
   std::optional<uint64_t> seed;
@@ -43,40 +44,42 @@ struct TaskOptions {
   GpuOptions gpus;
   bool check_numerics = false;  // As EnableCheckNumerics().
 
-  // Where to listen, "host:port"; empty for a task that is not dialled.
+  // Where to listen, "host:port"; empty if no task connects to this one.
   std::string listen_address;
 
   // An address of the cluster, or to listen on, that other machines can reach;
-  // empty for a task that talks to its own machine only, or to no task.
+  // empty for a task that communicates only within its machine, or with no
+  // other task.
   std::string remote_address;
   TlsFiles tls;           // Empty: plaintext.
-  bool insecure = false;  // Plaintext may cross the network.
+  bool insecure = false;  // Allows plaintext between machines.
 
-  // Within which all peers must be there.
+  // Time limit for all peers to connect at the start.
   absl::Duration startup_timeout;
   OnCoordinatorLoss on_coordinator_loss = OnCoordinatorLoss::kExit;
-  // A coordinator silent for this long is gone.
+  // A coordinator that is silent for this long is considered lost.
   absl::Duration coordinator_timeout;
 
   // Absolute folders, and URLs, in which a parameter server writes and reads
-  // checkpoints when it is asked to.
+  // checkpoints at the coordinator's request.
   std::vector<std::string> checkpoint_roots;
   // Absolute folders below which a worker opens the files that its
   // coordinator's input pipelines name; all files if absent.
   std::optional<std::vector<std::string>> data_roots;
-  // How long a coordinator waits for a lost parameter server to come back; zero
-  // for not at all.
+  // How long a coordinator waits for a lost parameter server to reconnect; 0
+  // not to wait.
   absl::Duration server_return_timeout = absl::Seconds(60);
   int recovery_count_max = 100;
 
-  // How tensors get from task to task, where both ends allow it; gRPC is what
-  // is left.
+  // Transports for tensors, used if both ends allow them. Otherwise tensors are
+  // sent over gRPC.
   bool shared_memory = true;
   bool raw_sockets = true;  // Workers of synchronous training only.
-  // With TLS, gRPC between tasks of one host and user over Unix sockets.
+  // With TLS: gRPC between tasks on one host that run as one user uses Unix
+  // sockets.
   bool local_connections = true;
-  int lane_port = 0;  // Where raw sockets listen; 0: at free ports.
-  // A worker silent for this long is gone.
+  int lane_port = 0;  // The first port of raw sockets; 0: free ports.
+  // A worker that is silent for this long is considered lost.
   absl::Duration peer_timeout = absl::Seconds(3);
   // A collective that takes longer is reported, with the tasks that have not
   // arrived.
@@ -87,40 +90,43 @@ struct TaskOptions {
 
   // The status pages.
   struct StatusPages {
-    std::optional<int> port;  // Unset: none are served. 0: a free port.
+    std::optional<int> port;  // Unset: no pages are served. 0: a free port.
     std::string host;         // "localhost", or an IP address.
     std::string token_file;   // Empty: no token.
-    std::string job_label;    // Of metrics; empty for none.
+    std::string job_label;    // The job label of metrics; empty for none.
   };
   StatusPages status;
 
-  // Where operators send requests to the task that leads the job; unset:
-  // nowhere. 0: a free port.
+  // The port where the task that leads the job accepts operators' requests.
+  // Unset: none are accepted. 0: a free port.
   std::optional<int> control_port;
 
-  // Where the task that leads the job writes a trace of it; empty: nowhere.
+  // The file to which the task that leads the job writes a trace; empty for no
+  // trace.
   std::string trace_file;
 
   LogFormat log_format = LogFormat::kText;
   LogSeverity log_severity = LogSeverity::kInfo;
 
-  // For an orderly end after SIGTERM.
+  // How long an orderly shutdown may take after SIGTERM.
   absl::Duration grace_period;
 
-  // Arguments that are no flags.
+  // The arguments after "--".
   std::vector<std::string> arguments;
 };
 
-// Returns the options of the flags set by ParseArguments(), and the cluster as
-// ResolveCluster() finds it in the flags and the environment.
+// Returns the options from the flags that ParseArguments() has set, with the
+// cluster from ResolveCluster().
 //
 //   kInvalidArgument   the cluster is invalid, or a flag is out of range
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
 
-// --check_config: only check and print the resulting configuration.
+// True with --check_config: the program only checks and prints its
+// configuration.
 bool CheckConfigWanted();
 
-// --check_data: --check_config looks at the data and folders of the job, too.
+// True with --check_data: --check_config also checks the data and folders of
+// the job.
 bool CheckDataWanted();
 
 }  // namespace muster

@@ -126,7 +126,7 @@ TEST_F(TaskOptionsTest, FilesAreConfinedWhereOtherMachinesTakePart) {
               Optional(ElementsAre("/run/of/it", normal(folder))));
   EXPECT_THAT(options.checkpoint_roots,
               ElementsAre("/run/of/it", normal(folder)));
-  // The first task that needs it makes it, which may be before or after.
+  // A folder that does not exist yet counts: another task may create it later.
   ASSERT_OK_AND_ASSIGN(
       options, Resolve({remote, "--set", "recovery_dir=/not/there/yet", "--set",
                         "epochs=7", "--set", "data=/dev/null"}));

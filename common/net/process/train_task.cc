@@ -41,19 +41,20 @@ absl::string_view NameOf(int signal) {
   return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// The status of training in a process that was told to stop.
+// Returns the status of training after a signal has requested the process to
+// stop; `status` if there was none.
 absl::Status AfterSignal(const ShutdownSignals& signals, absl::Status status) {
   const int signal = signals.signal();
   if (status.ok() || signal == 0) return status;
-  // Peers that were told to stop too are no failures to report.
+  // Usually the peers got the same signal, so their loss is not the cause.
   if (absl::IsAborted(status) || absl::IsUnavailable(status)) {
     status = absl::CancelledError(absl::StrCat("stopped by ", NameOf(signal)));
   }
   return WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
 }
 
-// Interrupts a task that saves for longer than it may, so that the others of
-// its cluster are still told of its end. Thread-safe.
+// Interrupts a task whose saving takes too long, so that there is time left to
+// notify the other tasks of its cluster. Thread-safe.
 class SavingTimeout {
  public:
   explicit SavingTimeout(Task* task) : task_(task) {}
@@ -65,7 +66,8 @@ class SavingTimeout {
     if (thread_.joinable()) thread_.join();
   }
 
-  // Once.
+  // Interrupts the task after `timeout`, unless this object is destroyed
+  // before. Call it once.
   void Begin(absl::Duration timeout) {
     thread_ = std::thread([this, timeout] {
       Clock* const clock = Clock::Real();
@@ -84,7 +86,8 @@ class SavingTimeout {
   std::thread thread_;
 };
 
-// Before training, which may take days. Leaves an empty file.
+// Checks that the trace can be written, before a training that may take days.
+// Creates an empty file.
 absl::Status CheckTraceFile(const std::string& path) {
   if (std::ofstream(path, std::ios::app)) return absl::OkStatus();
   return WithExitCode(
@@ -93,7 +96,8 @@ absl::Status CheckTraceFile(const std::string& path) {
       ExitCode::kUsage);
 }
 
-// Where no strategy has connected to the others, none tells them.
+// Notifies the other tasks if training failed before a strategy has connected
+// to them. After that, the strategy notifies them.
 void TellIfOthersWait(Task& task, const absl::Status& trained,
                       TellFunction tell_others) {
   if (trained.ok() || task.connects() || task.options().config.IsAlone()) {
@@ -105,7 +109,7 @@ void TellIfOthersWait(Task& task, const absl::Status& trained,
   tell_others(task);
 }
 
-// Ends the trace of the job, and writes it.
+// Ends the trace of the job and writes it to `path`.
 absl::Status WriteTrace(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string json, JobTrace::OfProcess().End());
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -127,8 +131,8 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                        TellFunction tell_others) {
   ShutdownSignals signals({.grace_period = options.grace_period});
   const uint64_t seed = options.seed.value_or(RandomIdentity());
-  // Without a job the program draws from it; a job has a seed of its own, and
-  // its summary says which.
+  // Without a job file the program uses this seed. A job file may set another
+  // seed, which is in the summary of the job.
   const std::optional<uint64_t> shown =
       options.job_file.empty() ? seed : options.seed;
   WriteLogLine(LogSeverity::kInfo,
@@ -156,12 +160,12 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   {
     SavingTimeout saving(&task);
     signals.SetHandler([&](int signal) {
-      // Training ends by itself when it has saved.
+      // Training saves and then ends by itself.
       if (PreemptionNotice::OfProcess().Deliver()) {
         return saving.Begin(grace_period / 2);
       }
       if (task.Interrupt()) return;
-      // No peer waits for this process.
+      // No strategy is connected, so no peer waits for this process.
       LOG(WARNING) << "stopped by " << NameOf(signal)
                    << "; nothing is saved, because no training that saves on a "
                       "signal is under way";

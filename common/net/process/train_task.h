@@ -15,14 +15,13 @@ using TrainFunction = absl::FunctionRef<absl::Status(Task&)>;
 // Tells the other tasks of a cluster about Task::failure().
 using TellFunction = absl::FunctionRef<void(Task&)>;
 
-// The life of a process that trains, as against one that serves: says in its
-// first line who it is, runs `train`, and sees the job's end through. SIGTERM
-// and SIGINT interrupt the task, so this is called before any thread is
+// Runs a task that trains: logs the start line, runs `train`, and ends the job.
+// SIGTERM and SIGINT interrupt the task, so call this before any thread is
 // started. If `train` fails before a strategy has connected to the other tasks
-// of the cluster, they wait for this one: `tell_others` is called.
+// of the cluster, calls `tell_others`, because they still wait for this task.
 //
-// Returns what `train` returned; the status carries the exit code
-// (ExitCodeOf()), that of the signal when one ended training.
+// Returns the status that `train` returned, with the exit code of the process
+// (ExitCodeOf()). If a signal ended training, that is the signal's exit code.
 absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                        Network* network, TrainFunction train,
                        TellFunction tell_others);

@@ -9,8 +9,9 @@ namespace muster {
 // The version of the executables and of the wire format.
 inline constexpr absl::string_view kVersion = "0.1.0";
 
-// Returns OK if `peer`, which runs version `there`, can work with this process.
-//   kFailedPrecondition  it runs another version; names both and the way out
+// Checks that `peer`, which runs version `there`, can work with this process.
+//   kFailedPrecondition  the versions differ; the message names both and the
+//                        way to fix it
 absl::Status CheckVersionsAgree(absl::string_view peer,
                                 absl::string_view there);
 
