@@ -31,16 +31,16 @@ CopyParameters ParametersOf(const StridedIndex& from, const StridedIndex& to,
           .to_layout = DeviceLayoutOf(to)};
 }
 
-// Adds an axis at the end.
+// Appends an innermost axis.
 void AddAxis(int64_t extent, int64_t stride, DeviceLayout* layout) {
   layout->extents[layout->rank] = extent;
   layout->strides[layout->rank] = stride;
   ++layout->rank;
 }
 
-// Returns the copy as a transposition of matrices: it writes words in order,
-// and reads in order along another axis than the innermost. Neither axis is so
-// short that most of a tile would be empty.
+// Returns the copy as a transposition of matrices if it writes words in order
+// and reads in order along another axis than the innermost one. Both axes must
+// be long enough that most of a tile is filled.
 std::optional<TransposeParameters> AsTransposition(const CopyParameters& copy) {
   constexpr int64_t kExtentMin = TransposeParameters::kTile / 2;
   constexpr int64_t kTile = TransposeParameters::kTile;
@@ -81,8 +81,8 @@ std::optional<TransposeParameters> AsTransposition(const CopyParameters& copy) {
   return transpose;
 }
 
-// True if each row of the layout's innermost axis is a number of groups of
-// `factor` words that are neighbours, and aligned as groups.
+// True if each row of the layout's innermost axis consists of whole groups of
+// `factor` adjacent words that are aligned as groups.
 bool HasGroups(const DeviceLayout& layout, int64_t factor) {
   const int last = layout.rank - 1;
   if (last < 0 || layout.strides[last] != 1) return false;
@@ -377,7 +377,8 @@ void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target) {
   }
   for (const char* op : {"Identity", "StopGradient", "Reshape", "ReshapeLike",
                          "ExpandDims", "Squeeze",
-                         // The ops between replicas for a step that runs alone.
+                         // The ops between replicas, for a step with a single
+                         // replica.
                          "AllReduce", "AllGather", "ReplicaPart"}) {
     RegisterDevice(registry, target, op, MakeSame);
   }

@@ -20,8 +20,8 @@ namespace {
 
 using cublas_lt::Epilogue;
 
-// How far one matrix of a broadcast operand is from the next, counted in
-// matrices; absent if the distances differ.
+// Returns the distance from one matrix of a broadcast operand to the next, in
+// matrices; nothing if the distances differ.
 std::optional<int64_t> BatchStride(const Shape& shape, const Shape& batch) {
   const Shape own(shape.dims().first(shape.rank() - 2));
   const DeviceLayout layout = DeviceLayoutOf(BroadcastIndex(own, batch));
@@ -29,7 +29,7 @@ std::optional<int64_t> BatchStride(const Shape& shape, const Shape& batch) {
   return layout.rank == 0 ? 0 : layout.strides[0];
 }
 
-// Without the epilogue.
+// Returns the problem without the epilogue.
 absl::StatusOr<MatMulProblem> MatMulProblemOf(const KernelSpec& spec) {
   const Shape& a = spec.inputs[0].shape;
   const Shape& b = spec.inputs[1].shape;
@@ -52,7 +52,8 @@ absl::StatusOr<MatMulProblem> MatMulProblemOf(const KernelSpec& spec) {
   if (!a_stride.has_value() || !b_stride.has_value()) return Unsupported(spec);
   problem.a_batch_stride = *a_stride * problem.rows * problem.inner;
   problem.b_batch_stride = *b_stride * problem.inner * problem.columns;
-  // Rows that are multiplied by one matrix are one matrix.
+  // Matrices that are all multiplied by the same matrix are treated as one
+  // matrix with all their rows.
   if (*b_stride == 0 && *a_stride != 0 && !problem.transpose_a) {
     problem.rows *= std::exchange(problem.batch_count, 1);
   }
@@ -64,8 +65,8 @@ absl::StatusOr<MatMulProblem> MatMulProblemOf(const KernelSpec& spec) {
   return problem;
 }
 
-// A product and what follows it: an epilogue of the library, and kernels that
-// change its result in place.
+// A product followed by an epilogue of the library and by kernels that change
+// the result in place.
 struct MatMulSteps {
   Epilogue epilogue = Epilogue::kDefault;
   bool adds_bias = false;  // By a kernel.
@@ -116,7 +117,8 @@ absl::Status RunMatMul(const DeviceRun& run, MatMulPlan* plan,
                    arguments.outputs[0]->address(), arguments.scratch.data());
 }
 
-// Changes output 0 in place; the bias is an input of the product.
+// Runs a kernel that changes output 0 in place. Its second operand, if any, is
+// the bias of the product.
 absl::Status RunAfter(const KernelArguments& product, Kernel* kernel) {
   const Tensor* const operands[] = {product.outputs[0],
                                     product.inputs[product.inputs.size() - 1]};
@@ -166,8 +168,8 @@ bool IsOnePixel(const WindowAxis& axis) {
          axis.padding_before == 0 && axis.padding_after == 0;
 }
 
-// Returns the product that is the convolution: [pixels, input channels] times
-// [input channels, output channels], or one of its gradients.
+// Returns the product that is equivalent to the convolution: [pixels, input
+// channels] times [input channels, output channels], or one of its gradients.
 absl::StatusOr<KernelSpec> ProductOf(const KernelSpec& spec) {
   ASSIGN_OR_RETURN(const ConvGeometry geometry, ConvGeometry::Of(spec));
   if (geometry.groups != 1 || !IsOnePixel(geometry.height) ||

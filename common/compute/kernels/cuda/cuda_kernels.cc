@@ -47,7 +47,8 @@ KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries) {
       LogUnusable(*device, "convolutions", library.status());
     }
   }
-  // After cuDNN: convolutions that are products are taken from it.
+  // Registered after cuDNN, so that it has priority for convolutions that are
+  // products.
   if (libraries.cublas_lt != nullptr) {
     const auto library = CublasLt::Create(libraries.cublas_lt, device);
     if (library.ok()) {

@@ -14,20 +14,20 @@ namespace muster {
 // by DataError(). All results are reproducible: there are no atomic operations
 // on floats, and sums have a fixed order.
 //
-// Products of matrices and convolutions are computed by the libraries, as far
-// as these support them. Libraries choose their algorithms when kernels are
-// created, and have their workspace in KernelArguments::scratch. A library that
-// cannot use the GPU is logged and left out.
+// The libraries compute products of matrices and convolutions if they support
+// them. They choose their algorithms when kernels are created, and use
+// KernelArguments::scratch as workspace. A library that cannot use the GPU is
+// logged and not used.
 //
 // `device` is borrowed for the life of the registry and of its kernels.
 KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries);
-// The same with FindCudaLibraries().
+// As above, with FindCudaLibraries().
 KernelRegistry CudaKernels(Device* device);
 
 // Returns the same kernels, run by the simulated grid on memory of this
 // process: for tests of the device code. KernelArguments::stream is null.
-// `seed` is that of RunSimulatedGrid(). With another than 0, small tensors are
-// computed as large ones are: threads take several elements.
+// `seed` is passed to RunSimulatedGrid(). If it is not 0, threads process
+// several elements each even for small tensors, as they do for large ones.
 KernelRegistry SimulatedCudaKernels(uint64_t seed = 0);
 
 }  // namespace muster

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Null, with one line in the log, if there is no library.
+// Returns null, and logs a line, if there is no library.
 template <typename Api>
 const Api* FoundOrLogged(const absl::StatusOr<const Api*>& library,
                          absl::string_view what) {

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// The libraries of NVIDIA that kernels call. Where one is null, kernels of
-// Muster compute what it would.
+// The libraries of NVIDIA that kernels call. If one is null, kernels of Muster
+// replace it.
 struct CudaLibraries {
   const cublas_lt::CublasLtApi* cublas_lt = nullptr;  // Products of matrices.
   const cudnn::CudnnApi* cudnn = nullptr;  // Convolutions and attention.
@@ -20,7 +20,7 @@ struct CudaLibraries {
 };
 
 // Returns the libraries of this machine that work on `device`: none on a
-// simulated GPU. What is missing is logged, once in a process. Thread-safe.
+// simulated GPU. Logs a missing library once in a process. Thread-safe.
 CudaLibraries FindCudaLibraries(const Device& device);
 
 }  // namespace muster

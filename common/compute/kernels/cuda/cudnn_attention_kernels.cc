@@ -15,11 +15,11 @@
 namespace muster::internal {
 namespace {
 
-// The inputs of the ops without the bias, which comes behind them.
+// The numbers of inputs without the bias, which follows them.
 constexpr size_t kForwardInputs = 3;
 constexpr size_t kGradientInputs = 6;
 
-// `first_input` is the position of q, which k and v follow, and `bias` that of
+// `first_input` is the index of q, which k and v follow. `bias` is the index of
 // the bias, if there is one.
 absl::StatusOr<AttentionProblem> AttentionProblemOf(const KernelSpec& spec,
                                                     size_t first_input,
@@ -69,9 +69,9 @@ KernelOr MakeAttention(const KernelSpec& spec, const KernelTarget& target,
       {.scratch_bytes = scratch_bytes});
 }
 
-// True if cuDNN's heuristics choose engines whose results are reproducible. Its
-// notes on engines do not tell. On later GPUs other engines have to be asked
-// for.
+// True if cuDNN's heuristics choose engines whose results are reproducible.
+// cuDNN's notes on engines do not show whether they are. On later GPUs other
+// engines must be requested.
 bool HasReproducibleGradient(const Device& device) {
   const int generation = device.description().compute_capability / 10;
   return generation == 8 || generation == 9;
@@ -85,7 +85,7 @@ KernelOr MakeAttentionGrad(const KernelSpec& spec, const KernelTarget& target,
   problem.is_gradient = true;
   ASSIGN_OR_RETURN(std::shared_ptr<CudnnExecution> gradient,
                    CudnnExecution::Create(library, problem));
-  // The sums of the rows lie behind the workspace.
+  // The sums of the rows follow the workspace in scratch memory.
   constexpr size_t kAlignment = DeviceMemory::kAlignmentBytes;
   const size_t workspace_bytes =
       (gradient->workspace_bytes() + kAlignment - 1) / kAlignment * kAlignment;

@@ -16,7 +16,7 @@
 namespace muster::internal {
 namespace {
 
-// x, the kernel and y.
+// Returns the addresses of x, the kernel and y.
 std::array<void*, 3> OperandsOf(const KernelArguments& arguments, ConvPart part,
                                 void* kernel) {
   const auto input = [&](int i) { return arguments.inputs[i]->address(); };
@@ -32,8 +32,8 @@ std::array<void*, 3> OperandsOf(const KernelArguments& arguments, ConvPart part,
   return {input(0), kernel, input(1)};
 }
 
-// Transposes kernels: ours are matrices of [height * width * inputs, outputs],
-// and those of cuDNN are transposed.
+// Transposes kernels. Kernels of Muster are matrices of [height * width *
+// inputs, outputs]; cuDNN expects their transpose.
 class Transposition {
  public:
   static absl::StatusOr<Transposition> Create(const KernelTarget& target,
@@ -106,7 +106,7 @@ KernelOr MakeConvolution(const KernelSpec& spec, const KernelTarget& target,
                                              geometry.width.window_extent *
                                              geometry.group_inputs(),
                                          geometry.output_channels, dtype));
-  // The transposed kernel lies behind the workspace.
+  // The transposed kernel follows the workspace in scratch memory.
   constexpr size_t kAlignment = DeviceMemory::kAlignmentBytes;
   const size_t workspace_bytes =
       (convolution->workspace_bytes() + kAlignment - 1) / kAlignment *

@@ -25,8 +25,8 @@ DepthwiseAxis AxisOf(const WindowAxis& axis) {
           .padding_before = static_cast<int32_t>(axis.padding_before)};
 }
 
-// True if the kernels take such windows, and compute their positions in 32
-// bits.
+// True if the kernels support such windows and can compute their positions in
+// 32 bits.
 bool IsSupportedAxis(const WindowAxis& axis) {
   constexpr int64_t kWindowMax = 15;
   constexpr int64_t kEnd = int64_t{1} << 29;
@@ -60,22 +60,22 @@ bool IsSupported(const KernelSpec& spec, const ConvGeometry& geometry) {
          is_small(height.window_extent, width.window_extent);
 }
 
-// How one of the ops is launched.
+// The launches of one of the ops.
 struct DepthwisePlan {
   DepthwiseParameters parameters;
   LaunchShape shape;
-  LaunchShape combine_shape;  // The kernel as the result.
+  LaunchShape combine_shape;  // For the gradient of the kernel.
   size_t scratch_bytes = 0;
 };
 
-// True for the kernels of windows of 3 x 3.
+// True if the device functions for 3 x 3 windows apply.
 bool Has3x3Kernel(const DepthwiseParameters& p) {
   return p.vector > 1 && p.height.window_extent == 3 &&
          p.width.window_extent == 3 && p.height.stride == p.width.stride &&
          p.width.stride <= 2;
 }
 
-// An image is the result.
+// Plans the ops whose result is an image.
 void PlanImages(const ConvGeometry& geometry, DepthwisePlan* plan) {
   DepthwiseParameters& p = plan->parameters;
   const bool is_forward = geometry.part == ConvPart::kForward;
@@ -90,8 +90,8 @@ void PlanImages(const ConvGeometry& geometry, DepthwisePlan* plan) {
                                kPixels);
   }
   const int64_t items = strips * (p.channels / p.vector);
-  // Threads that are neighbours access neighbouring memory. Rows of a block
-  // share what they read.
+  // Adjacent threads access adjacent memory. Rows of a block share the memory
+  // that they read.
   int64_t tile_items = 32;
   while (tile_items / 2 >= items) tile_items /= 2;
   const int64_t tile_rows = DepthwiseParameters::kThreads / tile_items;
@@ -104,13 +104,13 @@ void PlanImages(const ConvGeometry& geometry, DepthwisePlan* plan) {
       p.tiles_per_row * static_cast<uint32_t>(CeilOfRatio(p.rows, tile_rows));
 }
 
-// The kernel is the result. All depends on the shape only, because the order of
-// sums does.
+// Plans the gradient of the kernel. The plan determines the order of sums, so
+// it depends on the shape only.
 void PlanKernel(const ConvGeometry& geometry, DepthwisePlan* plan) {
   // 8 blocks for each multiprocessor of an H100.
   constexpr int64_t kBlocks = 1056;
-  // Less than that would be less to read than to combine; more would be rounded
-  // too often, as sums of a thread are of float32.
+  // With fewer strips, combining the parts would cost more than reading them.
+  // With more, the float32 sums of a thread would lose precision.
   constexpr int64_t kStripsOfThreadMin = 8;
   constexpr int64_t kStripsOfThreadMax = 256;
   DepthwiseParameters& p = plan->parameters;

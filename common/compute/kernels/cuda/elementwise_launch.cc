@@ -19,12 +19,12 @@
 namespace muster::internal {
 namespace {
 
-// An op as the one instruction of a tape.
+// An op as the only instruction of a tape.
 struct OpFunction {
   TapeFunction function;
   int operand_count;
   bool is_for_floats;
-  // The input whose type is computed with.
+  // The input whose type determines the type of the computation.
   int typed_input = 0;
 };
 
@@ -32,7 +32,7 @@ struct OpFunction {
 struct TapeKernel {
   DeviceFunction function;
   ElementType compute_type;
-  int32_t group;  // The positions of a thread if it computes several.
+  int32_t group;  // Elements per thread if it computes several.
 };
 
 absl::StatusOr<TapeKernel> FindTape(const KernelTarget& target, DType dtype) {
@@ -64,7 +64,7 @@ absl::Status LaunchTape(const DeviceRun& run, const TapeKernel& kernel,
   return run.Launch(kernel.function, shape, tape);
 }
 
-// Gelu and GeluGrad have two forms, and all others one.
+// Gelu and GeluGrad have two forms, all other functions have one.
 TapeFunction FormOf(bool is_approximate, TapeFunction function) {
   if (!is_approximate) return function;
   if (function == TapeFunction::kGelu) return TapeFunction::kGeluTanh;
@@ -72,7 +72,7 @@ TapeFunction FormOf(bool is_approximate, TapeFunction function) {
   return function;
 }
 
-// True if the function is not defined for all integers.
+// True if the function is undefined for some integers.
 bool MayFail(TapeFunction function, DType dtype) {
   return IsInteger(dtype) &&
          (function == TapeFunction::kDiv ||
@@ -165,8 +165,8 @@ absl::Status TooLong() {
       "the program needs more than a tape can hold");
 }
 
-// Gives each result that a later instruction reads, but not the next one alone,
-// a temporary. Results are numbered as sources: from `input_count` on.
+// Assigns a temporary to each result that an instruction after the next one
+// reads. As sources, results are numbered from `input_count` on.
 absl::StatusOr<std::vector<int>> PlaceResults(
     const ElementwiseProgram& program) {
   const auto count = static_cast<int>(program.steps.size());
@@ -182,7 +182,8 @@ absl::StatusOr<std::vector<int>> PlaceResults(
   std::vector<int> free_after(Tape::kTemporariesMax, -1);
   for (int i = 0; i < count; ++i) {
     if (last_reader[i] <= i + 1) continue;
-    // An instruction reads before it writes.
+    // An instruction reads before it writes, so it may reuse a temporary that
+    // it reads last.
     const auto found = std::find_if(free_after.begin(), free_after.end(),
                                     [i](int last) { return last <= i; });
     if (found == free_after.end()) return TooLong();
@@ -192,7 +193,7 @@ absl::StatusOr<std::vector<int>> PlaceResults(
   return places;
 }
 
-// Without operands and count.
+// Returns the tape without operands and count.
 absl::StatusOr<Tape> TapeOf(const ElementwiseProgram& program) {
   if (program.steps.size() > Tape::kInstructionsMax ||
       program.input_count > Tape::kOperandsMax) {
@@ -344,7 +345,7 @@ void RegisterElementwiseKernels(KernelRegistry* registry,
   };
   fill("ZerosLike", 0);
   fill("OnesLike", 1);
-  // The ops between replicas for a step that runs alone.
+  // The ops between replicas, for a step with a single replica.
   fill("ReplicaId", 0);
   fill("ReplicaCount", 1);
 }

@@ -75,11 +75,11 @@ KernelOr MakeConv(const KernelSpec& spec, const KernelTarget& target) {
   });
 }
 
-// An op of pooling: which tensors are the images and the values.
+// A pooling op, and which of its tensors are the images and the values.
 struct PoolOp {
   PoolKind pooling;
   bool is_gradient;
-  int x_input;  // -1: the images are the output, and are not read.
+  int x_input;  // -1: the images are the output and are not read.
   int values_input;
 };
 
@@ -109,9 +109,9 @@ KernelOr MakePool(const KernelSpec& spec, const KernelTarget& target,
   });
 }
 
-// Sets how blocks share the rows: about `blocks` of them, each thread with
-// rows_of_thread rows or more, and each part with part_rows_min. All depends on
-// the shape only, because the order of sums does.
+// Divides the rows among about `blocks` blocks. Each thread gets at least
+// rows_of_thread rows, and each part at least part_rows_min rows. The division
+// determines the order of sums, so it depends on the shape only.
 LaunchShape SplitBatchNormRows(int64_t blocks, int64_t rows_of_thread,
                                int64_t part_rows_min,
                                BatchNormParameters* parameters) {
@@ -120,7 +120,7 @@ LaunchShape SplitBatchNormRows(int64_t blocks, int64_t rows_of_thread,
   const int64_t vectors =
       std::max<int64_t>(parameters->channels / parameters->vector, 1);
   const int64_t tiles = CeilOfRatio(vectors, kThreads);
-  // Threads that are neighbours read neighbouring memory, rows included.
+  // Adjacent threads read adjacent memory, also across rows.
   const int64_t width = CeilOfRatio(vectors, tiles);
   const int64_t lanes =
       std::clamp<int64_t>(kThreads / width, 1, std::max<int64_t>(rows, 1));
@@ -171,7 +171,8 @@ BatchNormPlan PlanBatchNorm(const KernelSpec& spec) {
   sums.vector = is_double ? 2 : 4;
   if (sums.channels % sums.vector != 0) sums.vector = 1;
   plan.apply = sums;
-  // Parts of fewer rows would have more to combine than to read.
+  // With fewer rows in a part, combining parts would cost more than reading
+  // them.
   plan.sums_shape = SplitBatchNormRows(kBlocks, 8, 64, &plan.sums);
   plan.apply_shape = SplitBatchNormRows(2 * kBlocks, 4, 1, &plan.apply);
   constexpr int64_t kChannels = BatchNormParameters::kCombineChannels;
@@ -187,7 +188,7 @@ BatchNormPlan PlanBatchNorm(const KernelSpec& spec) {
   return plan;
 }
 
-// Sets the tensors that both `sums` and `apply` have, and the scratch memory.
+// Sets the tensors that `sums` and `apply` share, and the scratch memory.
 void SetMemory(const DeviceRun& run, BatchNormPlan* plan) {
   BatchNormParameters& p = plan->sums;
   constexpr uintptr_t kAlignment = 16;

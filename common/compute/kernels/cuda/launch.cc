@@ -32,7 +32,8 @@ static_assert(static_cast<int>(ElementType::kBfloat16) ==
 static_assert(static_cast<int>(ElementType::kFloat16) ==
               static_cast<int>(DType::kFloat16));
 
-// OK, or the error that the record describes, in the words of the host kernels.
+// Returns OK, or the error that the record describes, with the message of the
+// host kernels.
 absl::Status DataErrorOf(const FaultRecord& fault,
                          absl::string_view condition_message) {
   const auto error = [&](const auto&... parts) {
@@ -71,7 +72,8 @@ class DeviceKernel : public Kernel {
   }
 
   absl::Status Run(const KernelArguments& arguments) override {
-    // A kernel of the step before may be looking at the record.
+    // Written only if it changes, because a kernel of the previous step may be
+    // reading the record.
     if (fault_ != nullptr && record()->gate != arguments.gate) {
       record()->gate = arguments.gate;
     }
@@ -178,7 +180,7 @@ int32_t ElementsPerThread(const DeviceFunction& function, int64_t count,
 }
 
 DeviceLayout DeviceLayoutOf(const StridedIndex& index) {
-  // From the innermost axis outwards.
+  // Proceeds from the innermost axis outwards.
   std::vector<int64_t> extents;
   std::vector<int64_t> strides;
   for (size_t axis = index.extents().size(); axis-- > 0;) {

@@ -21,21 +21,21 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
-// Helpers of the host code of device kernels: finding functions,
-// launching them, and making a Kernel of launches.
+// Helpers of the host code of device kernels: finds functions, launches them,
+// and makes a Kernel from launches.
 namespace muster::internal {
 
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
 // Where kernels run.
 struct KernelTarget {
-  // Borrowed. Null: in the simulated grid, on memory of this process, and done
-  // when Run() returns.
+  // Borrowed. Null: kernels run in the simulated grid on memory of this
+  // process, and are done when Run() returns.
   Device* device = nullptr;
   uint64_t simulated_seed = 0;  // Without a device.
-  // From how many elements threads take several: ElementsPerThread(). From
-  // here on, a thread for each four leaves a block of threads for each of about
-  // 128 multiprocessors.
+  // The smallest number of elements for which threads process several elements
+  // each (ElementsPerThread()). At this number, one thread for every four
+  // elements still yields a block for each of about 128 multiprocessors.
   int64_t grouped_count_min = 1 << 17;
 };
 
@@ -56,10 +56,10 @@ absl::StatusOr<DeviceFunction> FindFunction(const KernelTarget& target,
 // One run of a kernel.
 struct DeviceRun {
   const KernelArguments& arguments;
-  FaultRecord* fault;  // Memory of the host that devices reach.
+  FaultRecord* fault;  // Host memory that the device can write.
 
-  // Launches `function` with its one parameter, of the type that
-  // kernel_parameters.h declares. Does nothing if the grid is empty.
+  // Launches `function` with its only parameter, whose type kernel_parameters.h
+  // declares. Does nothing if the grid is empty.
   template <typename Parameter>
   absl::Status Launch(const DeviceFunction& function, const LaunchShape& shape,
                       Parameter parameter) const {
@@ -79,7 +79,7 @@ struct DeviceKernelOptions {
   // A bit for each input whose memory output 0 may share.
   uint32_t shared_inputs = 0;
   size_t scratch_bytes = 0;
-  // True if DeviceRun::fault is needed; it is null otherwise.
+  // True if the kernel needs DeviceRun::fault; otherwise it is null.
   bool has_data_errors = false;
   // The message of FaultCode::kConditionFalse.
   std::string condition_message = {};
@@ -94,16 +94,16 @@ KernelOr MakeDeviceKernel(const KernelTarget& target,
 // Returns a / b, rounded up.
 inline int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The shape of a launch of one thread for each of `count` elements.
+// Returns the shape of a launch with one thread for each of `count` elements.
 LaunchShape ThreadForEach(int64_t count);
 
-// Returns how many of `count` elements a thread of the function takes: `group`
-// neighbours, or 1 if there are few elements, or 2^32: kernels divide the
+// Returns how many adjacent elements a thread of the function processes:
+// `group`, or 1 if `count` is small or above 2^32, because kernels divide the
 // positions of groups in 32 bits.
 int32_t ElementsPerThread(const DeviceFunction& function, int64_t count,
                           int32_t group);
 
-// Collapses axes that are contiguous.
+// Returns the layout with contiguous axes merged.
 DeviceLayout DeviceLayoutOf(const StridedIndex& index);
 
 ElementType ElementTypeOf(DType dtype);

@@ -23,8 +23,8 @@ enum class RowLength { kOneVector, kSomeVectors, kLong };
 struct LayerNormPlan {
   RowLength length;
   Parameters parameters;
-  LaunchShape shape;       // Without the grid.
-  LaunchShape long_shape;  // A block for each row.
+  LaunchShape shape;       // The grid is not set.
+  LaunchShape long_shape;  // One block for each row.
   int64_t tiles = 1;       // Along a row.
 };
 
@@ -32,8 +32,8 @@ bool IsDouble(const KernelSpec& spec) {
   return spec.inputs[0].dtype == DType::kFloat64;
 }
 
-// Returns what depends on the shape of rows. All of it depends on shapes only,
-// because the order of sums does.
+// Plans how lanes share a row. The plan determines the order of sums, so it
+// depends on shapes only.
 LayerNormPlan PlanLayerNorm(const KernelSpec& spec, int scale_input) {
   LayerNormPlan plan = {};
   Parameters& p = plan.parameters;
@@ -45,8 +45,8 @@ LayerNormPlan PlanLayerNorm(const KernelSpec& spec, int scale_input) {
   p.vector = IsDouble(spec) ? 2 : 4;
   if (p.features % p.vector != 0) p.vector = 1;
   const int64_t vectors = std::max<int64_t>(p.features / p.vector, 1);
-  // A lane has several vectors of a row if the lanes fill a warp: more loads
-  // are on their way, and fewer warps compute what is the same for the whole
+  // A lane gets several vectors of a row if the lanes fill a warp. Then more
+  // loads are in flight, and fewer warps repeat the computations for the whole
   // row.
   const int64_t of_lane_min = CeilOfRatio(vectors, Parameters::kThreads);
   const int64_t of_lane =
@@ -71,11 +71,11 @@ LayerNormPlan PlanLayerNorm(const KernelSpec& spec, int scale_input) {
   return plan;
 }
 
-// Gives the blocks of about `threads` threads equal parts of the rows, and each
-// thread thread_rows rows or more.
+// Divides the rows into equal parts for blocks with about `threads` threads in
+// total. Each thread gets at least thread_rows rows.
 void SplitLayerNormRows(int64_t threads, int64_t thread_rows,
                         LayerNormPlan* plan) {
-  // More are added up in float by a thread only where parts would be many.
+  // A thread sums at most this many rows in float; more rows give more parts.
   constexpr int64_t kThreadRowsMax = 256;
   Parameters& p = plan->parameters;
   const int64_t block_rows = plan->shape.block[1];
@@ -124,27 +124,28 @@ absl::string_view Prefix(RowLength length) {
 KernelOr MakeLayerNorm(const KernelSpec& spec, const KernelTarget& target) {
   if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
   LayerNormPlan plan = PlanLayerNorm(spec, 1);
-  // Twice as many threads as fit, so that blocks end at different times.
+  // Twice as many threads as the GPU can run at a time, so that blocks end at
+  // different times.
   SplitLayerNormRows(2 * kMultiprocessors * 2048, 1, &plan);
   if (plan.length == RowLength::kLong) plan.shape = plan.long_shape;
   ASSIGN_OR_RETURN(const DeviceFunction function,
                    Find(target, spec, Prefix(plan.length)));
-  return MakeDeviceKernel(
-      target,
-      [=](const DeviceRun& run) -> absl::Status {
-        Parameters p = plan.parameters;
-        p.x = run.input(0);
-        p.scale = run.input(1);
-        p.offset = run.input(2);
-        p.to = run.output(0);
-        p.mean = run.output(1);
-        p.inverse = run.output(2);
-        p.is_aligned = IsAligned(p);
-        return run.Launch(function, plan.shape, p);
-      },
-      // Each thread reads its elements for the last time before it writes them,
-      // and the first one of the row before all are summed up.
-      {.shared_inputs = 1});
+  return MakeDeviceKernel(target,
+                          [=](const DeviceRun& run) -> absl::Status {
+                            Parameters p = plan.parameters;
+                            p.x = run.input(0);
+                            p.scale = run.input(1);
+                            p.offset = run.input(2);
+                            p.to = run.output(0);
+                            p.mean = run.output(1);
+                            p.inverse = run.output(2);
+                            p.is_aligned = IsAligned(p);
+                            return run.Launch(function, plan.shape, p);
+                          },
+                          // Each thread reads its elements for the last time
+                          // before it writes them, and reads the first element
+                          // of the row before the sum of the row is complete.
+                          {.shared_inputs = 1});
 }
 
 // gradient, x, scale, mean, inverse -> the gradients of x, scale and offset.
@@ -152,7 +153,8 @@ KernelOr MakeLayerNormGrad(const KernelSpec& spec, const KernelTarget& target) {
   if (!IsFloating(spec.inputs[0].dtype)) return Unsupported(spec);
   LayerNormPlan plan = PlanLayerNorm(spec, 2);
   const bool is_long = plan.length == RowLength::kLong;
-  // Parts of fewer rows would have more to combine than to read.
+  // With fewer rows in a part, combining parts would cost more than reading
+  // them.
   SplitLayerNormRows(kMultiprocessors * 1024, plan.shape.block[1] > 1 ? 2 : 8,
                      &plan);
   ASSIGN_OR_RETURN(
@@ -194,7 +196,7 @@ KernelOr MakeLayerNormGrad(const KernelSpec& spec, const KernelTarget& target) {
         RETURN_IF_ERROR(run.Launch(gradient, plan.shape, p));
         return run.Launch(combine, combine_shape, p);
       },
-      // As above; sums of long rows are complete before.
+      // As above; an earlier launch has completed the sums of long rows.
       {.shared_inputs = 3, .scratch_bytes = part_bytes + row_bytes});
 }
 

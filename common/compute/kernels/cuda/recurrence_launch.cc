@@ -23,12 +23,12 @@
 namespace muster::internal {
 namespace {
 
-// What every device gives a block without asking.
+// The shared memory that every device grants a block by default.
 constexpr size_t kSharedBytesMax = 48 << 10;
 constexpr size_t kInPlace = std::numeric_limits<size_t>::max();
 
-// A run, as far as it is known before the data. Offsets are in the scratch
-// memory.
+// The part of a run that does not depend on the data. Offsets are in the
+// scratch memory.
 struct Plan {
   size_t Reserve(size_t size_bytes) {
     constexpr size_t kAlignment = 256;
@@ -42,11 +42,11 @@ struct Plan {
   LaunchShape shape;
   DeviceFunction function;
   size_t memory_offset = kInPlace;  // kInPlace: shared memory.
-  // Of the gradient: the kernel [gates units, units].
+  // For the gradient: transposes the kernel to [gates units, units].
   WordCopy transpose;
   CopyParameters transposition = {};
   size_t transposed_offset = kInPlace;
-  // Of operands that are converted.
+  // For operands that are converted.
   Conversion convert;
   std::vector<size_t> input_offsets;
   std::vector<size_t> output_offsets;
@@ -58,8 +58,8 @@ bool IsGradient(const KernelSpec& spec) { return spec.op == "RecurrenceGrad"; }
 void PlanLaunch(size_t element_bytes, Plan* plan) {
   RecurrenceParameters& parameters = plan->parameters;
   const recurrence::Extents& extents = parameters.extents;
-  // A few rows run in as many blocks as there are; many share what a block
-  // reads of the kernel.
+  // Few rows get one block each. Of many rows, several share a block and the
+  // kernel elements that it reads.
   parameters.rows_per_block = extents.batch <= 128   ? 1
                               : extents.batch <= 256 ? 2
                                                      : 4;
@@ -80,7 +80,8 @@ void PlanLaunch(size_t element_bytes, Plan* plan) {
   }
 }
 
-// Threads read neighbouring elements of the kernel in both products.
+// Transposes the kernel so that adjacent threads read adjacent elements in both
+// products.
 absl::Status PlanTransposition(const KernelTarget& target, size_t element_bytes,
                                Plan* plan) {
   ASSIGN_OR_RETURN(plan->transpose, CopyingWords(target));

@@ -18,7 +18,7 @@ std::vector<int64_t> AxesOf(const KernelSpec& spec) {
   return spec.attributes.GetOr<std::vector<int64_t>>("axes", {});
 }
 
-// Sets what the reduction of no elements is.
+// Sets the result of a reduction of no elements.
 void SetInitial(DType dtype, ReduceParameters* parameters) {
   const auto lowest_and_highest = [&]<typename T>() {
     parameters->initial_integer = parameters->reduction == ReduceKind::kMax
@@ -49,13 +49,13 @@ void SetInitial(DType dtype, ReduceParameters* parameters) {
 
 // Two blocks of 1024 threads for each multiprocessor of an H100.
 constexpr int64_t kThreadsWanted = 264 * 1024;
-// What each lane should have, where there are enough of them.
+// Elements that each lane should have if there are enough.
 constexpr int64_t kElementsOfLane = 8;
 
-// Neighbouring threads read neighbouring memory: they share a group where its
-// elements lie side by side, and otherwise have neighbouring results. Groups
-// are split into parts where there are few results. All depends on the shape
-// only, because the order of sums does.
+// Adjacent threads read adjacent memory: they share a group if its elements are
+// contiguous, and otherwise compute adjacent results. If there are few results,
+// groups are split into parts. The shape determines the order of sums, so it
+// depends on the shapes of tensors only.
 LaunchShape ShapeOf(ReduceParameters* parameters) {
   constexpr int64_t kWarp = 32;
   const int64_t count = parameters->count;
@@ -94,7 +94,8 @@ LaunchShape ShapeOf(ReduceParameters* parameters) {
   return shape;
 }
 
-// A reduction of groups in one launch, or of their parts and then of those.
+// A reduction in one launch, or in two: first of the parts of groups, then of
+// the results of parts.
 struct ReducePlan {
   ReduceParameters first;
   LaunchShape first_shape;
@@ -121,7 +122,7 @@ ReducePlan PlanReduce(const ReduceParameters& parameters) {
   plan.second.kept = Strided(parameters.count, 1);
   plan.second.reduced = Strided(parts, parameters.count);
   plan.second_shape = ShapeOf(&plan.second);
-  // There are too few parts to be split again.
+  // The parts are too few to be split again.
   plan.second.part_count = parts;
   plan.second_shape.grid[1] = 1;
   if (parameters.reduction == ReduceKind::kMean) {

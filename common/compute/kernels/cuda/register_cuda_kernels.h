@@ -33,8 +33,8 @@ void RegisterRecurrenceKernels(KernelRegistry* registry,
 void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target);
 void RegisterSortKernels(KernelRegistry* registry, const KernelTarget& target);
 
-// Registered after the others, so these kernels are tried first. `target` has a
-// device.
+// Registered after the others, so these kernels are tried first. Requires that
+// `target` has a device.
 void RegisterCublasLtKernels(KernelRegistry* registry,
                              const KernelTarget& target,
                              const std::shared_ptr<CublasLt>& library);
@@ -43,8 +43,9 @@ void RegisterCudnnKernels(KernelRegistry* registry, const KernelTarget& target,
 void RegisterCudnnAttentionKernels(KernelRegistry* registry,
                                    const KernelTarget& target,
                                    const std::shared_ptr<Cudnn>& library);
-// Registered after cuDNN, which computes what these kernels refuse: depthwise
-// convolutions of several outputs for each channel, dilated ones, and float64.
+// Registered after cuDNN, which computes what these kernels do not support:
+// depthwise convolutions of several outputs for each channel, dilated ones, and
+// float64.
 void RegisterDepthwiseKernels(KernelRegistry* registry,
                               const KernelTarget& target);
 
@@ -57,7 +58,7 @@ using Conversion = std::function<absl::Status(
     const DeviceRun&, int64_t count, DeviceElements from, DeviceElements to)>;
 absl::StatusOr<Conversion> Converting(const KernelTarget& target);
 
-// Copies words. The parameters say which, and how many.
+// Copies words as the parameters specify.
 using WordCopy =
     std::function<absl::Status(const DeviceRun&, const CopyParameters&)>;
 absl::StatusOr<WordCopy> CopyingWords(const KernelTarget& target);

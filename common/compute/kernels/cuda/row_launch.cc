@@ -7,8 +7,8 @@
 namespace muster::internal {
 namespace {
 
-// How rows are computed: by which kernel, and by how many lanes, of up to
-// lanes_max, with lane_elements each.
+// How rows are computed: by which device function, and by up to lanes_max lanes
+// with lane_elements each.
 struct RowPlan {
   const char* function;
   int64_t lanes_max;
@@ -36,7 +36,8 @@ RowPlan PlanRows(const KernelSpec& spec, RowFunction row_function,
     }
     return {classes <= 512 ? "rows_held_512" : "rows_held_1024", kWarp, vector};
   }
-  // A warp, or less, has a row that its lanes read in few steps.
+  // A warp or less computes a row that its lanes read in few steps; a block
+  // computes a longer row.
   return {dtype == DType::kFloat64 ? "rows_double" : "rows_float",
           classes > kShortRow ? int64_t{RowParameters::kThreads} : kWarp, 1};
 }

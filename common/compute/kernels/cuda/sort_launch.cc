@@ -18,7 +18,7 @@ int64_t LengthOfRows(const TensorType& type) {
   return type.shape.dim(type.shape.rank() - 1);
 }
 
-// The kernel for elements of `dtype`.
+// Returns the kernel for elements of `dtype`.
 absl::StatusOr<DeviceFunction> FindRowFunction(const KernelTarget& target,
                                                absl::string_view name,
                                                DType dtype) {
@@ -27,8 +27,8 @@ absl::StatusOr<DeviceFunction> FindRowFunction(const KernelTarget& target,
       absl::StrCat(name, IsFloating(dtype) ? "_float" : "_integer"));
 }
 
-// A merge sort of all positions of each row: two arrays of positions take
-// turns.
+// Sorts all positions of each row by merge sort, alternating between two arrays
+// of positions.
 KernelOr MakeTopK(const KernelSpec& spec, const KernelTarget& target) {
   const DType dtype = spec.inputs[0].dtype;
   if (!IsNumber(dtype)) return Unsupported(spec);
@@ -76,7 +76,7 @@ KernelOr MakeTopK(const KernelSpec& spec, const KernelTarget& target) {
       {.scratch_bytes = scratch_bytes});
 }
 
-// `with_length` has the rows that the indices name positions of.
+// `with_length` is the type of the rows into which the indices point.
 AlongRowsParameters AlongRowsOf(const KernelSpec& spec,
                                 const TensorType& with_length) {
   AlongRowsParameters parameters = {};

@@ -31,7 +31,7 @@ absl::Status StepGate::Open() {
   std::atomic_ref<int32_t>(*closed_by_word()).store(0);
   const DeviceGate open = {
       .step = step_, .is_closed = 0, .closed_by = closed_by_word()};
-  // Pageable memory: it has been read when the call returns.
+  // Pageable memory: the source has been read when the call returns.
   return stream_.Copy(&open, memory_->data(), sizeof(open));
 }
 

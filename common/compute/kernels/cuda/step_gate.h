@@ -14,20 +14,21 @@
 
 namespace muster {
 
-// Lets the device decide whether the updates of a step are applied, so that the
-// host need not look at the data of a step before it enqueues its updates, and
-// the next step.
+// Lets the device decide whether the updates of a step are applied. So the host
+// can enqueue the updates and the next step before it has checked the data of
+// the step.
 //
-// A kernel that finds an error in the data closes the gate; kernels that change
-// variables do nothing behind a closed gate. It stays closed for all later
-// steps, which would not have run after an error either, until the host opens
-// it. The host learns which step closed it when it waits for the results.
+// A kernel that finds an error in the data closes the gate. Kernels that change
+// variables do nothing while the gate is closed. The gate stays closed for all
+// later steps until the host opens it: after an error, these steps would not
+// have run on the host either. The host reads which step closed the gate when
+// it waits for the results.
 //
-// Belongs to the work of one stream. Functions that enqueue return errors of
-// the device. Not thread-safe.
+// A gate belongs to the work of one stream. Functions that enqueue work return
+// errors of the device. Not thread-safe.
 class StepGate {
  public:
-  // An open gate. `device` and `stream` are borrowed.
+  // Returns an open gate. `device` and `stream` are borrowed.
   static absl::StatusOr<std::unique_ptr<StepGate>> Create(Device* device,
                                                           DeviceStream* stream);
 
@@ -37,12 +38,13 @@ class StepGate {
   // which closes the gate unless it is finite and at least 0.
   absl::Status CheckWeight(const uint8_t* weight);
 
-  // The number of the step that closed the gate; 0: no step that is done.
+  // Returns the number of the step that closed the gate; 0 if no completed step
+  // has closed it.
   int32_t closed_by() const;
-  // The work of the stream must be done.
+  // Opens the gate. Requires that the work of the stream is done.
   absl::Status Open();
 
-  // The argument of kernels.
+  // The gate in the form that kernels take.
   internal::DeviceGate* on_device() const {
     return reinterpret_cast<internal::DeviceGate*>(memory_->data());
   }
@@ -60,8 +62,8 @@ class StepGate {
   Device& device_;
   DeviceStream& stream_;
   std::shared_ptr<Buffer> memory_;  // A DeviceGate.
-  std::shared_ptr<Buffer> pinned_;  // Its closed_by, in memory of the host.
-  int32_t step_ = 0;                // The last one begun.
+  std::shared_ptr<Buffer> pinned_;  // Host copy of its closed_by.
+  int32_t step_ = 0;                // The last step that has begun.
 };
 
 }  // namespace muster

@@ -8,10 +8,10 @@
 
 namespace muster::internal {
 
-// Decides how the threads of the kernel that computes in `compute_type` read
-// the operands of a complete tape, and where they keep what they read: sets
-// `access`, `element_bytes` and `row_step` of the operands, and `slots`.
-// Returns the shape of the launch.
+// Plans how the threads of the kernel for `compute_type` read the operands of a
+// complete tape, and in which slots they keep the values: sets `access`,
+// `element_bytes` and `row_step` of the operands, and `slots`. Returns the
+// shape of the launch.
 LaunchShape PlaceSlots(ElementType compute_type, Tape* tape);
 
 }  // namespace muster::internal

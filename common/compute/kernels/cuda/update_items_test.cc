@@ -1,4 +1,4 @@
-// Updates arrays of any length that begin at any element.
+// Tests updates of arrays of any length that begin at any element.
 
 #include <cstdint>
 #include <cstring>
@@ -35,7 +35,7 @@ void RunUpdate(absl::string_view name, UpdateParameters parameters,
 }
 
 // An array of numbers between 0.5 and 1.5 that begins `shift` elements after an
-// aligned address, and has an element behind it.
+// aligned address, and is followed by one more element.
 template <typename T>
 struct Array {
   Array(int64_t count, int shift, int salt) : shift(shift) {
@@ -90,14 +90,15 @@ T LimitedOnHost(const UpdateItem& item, T g, double factor) {
   return item.clip == ClipKind::kNone ? g : g * static_cast<T>(factor);
 }
 
-// As `item` is limited, with arrays of which one is not aligned (-1: none).
+// Checks an update with the gradient limits of `form`. Array `shifted` is not
+// aligned; -1: all arrays are aligned.
 template <typename T>
 void ExpectUpdates(const UpdateItem& form, int64_t count, int shifted) {
   SCOPED_TRACE(absl::StrCat(sizeof(T), " bytes, ", count, " elements, array ",
                             shifted, " is shifted"));
   const AdamCoefficients<T> coefficients = {T(0.01),  T(0.1),  T(0.02), T(0.1),
                                             T(0.001), T(1e-7), false};
-  // A second item behind the one that is checked.
+  // `others` belong to a second item, which follows the checked one.
   Arrays<T> arrays = MakeArrays<T>(count, shifted);
   Arrays<T> wanted = arrays;
   Arrays<T> others = MakeArrays<T>(5, -1);
@@ -126,7 +127,8 @@ void ExpectUpdates(const UpdateItem& form, int64_t count, int shifted) {
     wanted[3].data()[i] = slots[1];
     if (item.gradients_in_sum != 0) wanted[0].data()[i] = 0;
   }
-  // With the elements before and behind the arrays, which stay as they are.
+  // Compares the elements before and after the arrays, too: updates must not
+  // change them.
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(arrays[i].memory, wanted[i].memory) << "array " << i;
   }

@@ -14,7 +14,7 @@ using cublas_lt::Operation;
 
 namespace {
 
-// What NVIDIA recommends for the H100, and more than other GPUs need.
+// NVIDIA's recommendation for the H100. Other GPUs need less.
 constexpr uint64_t kWorkspaceBytesMax = 32 << 20;
 
 constexpr float kOne = 1;
@@ -46,7 +46,7 @@ CublasComputeType ComputeTypeOf(const MatMulProblem& problem) {
              : CublasComputeType::kFloat32;
 }
 
-// The type of the factors of products and of what is added to them.
+// Returns the type of the factors alpha and beta.
 CudaDataType ScaleTypeOf(DType dtype) {
   return dtype == DType::kFloat64 ? CudaDataType::kFloat64
                                   : CudaDataType::kFloat32;
@@ -150,14 +150,14 @@ absl::Status MatMulDescriptors::Describe(const MatMulProblem& problem) {
                       OperationOf(problem.transpose_a)));
   RETURN_IF_ERROR(set(cublas_lt::MatmulAttribute::kEpilogue, problem.epilogue));
   if (!HasBias(problem.epilogue)) return absl::OkStatus();
-  // Algorithms are chosen by the alignment of the address; each run sets its
-  // own.
+  // The library chooses algorithms by the alignment of this address; each run
+  // sets the actual address.
   return set(
       cublas_lt::MatmulAttribute::kBiasPointer,
       reinterpret_cast<const void*>(uintptr_t{MatMulPlan::kAlignmentBytes}));
 }
 
-// The transpose of a matrix in row order.
+// Describes the memory of a row-order matrix as its transpose in column order.
 absl::StatusOr<MatMulDescriptors::Layout> MatMulDescriptors::MakeLayout(
     DType dtype, int64_t memory_rows, int64_t memory_columns,
     int64_t batch_count, int64_t batch_stride) const {
@@ -209,7 +209,7 @@ absl::Status MatMulPlan::ChooseAlgorithm() {
   };
   using Attribute = cublas_lt::PreferenceAttribute;
   RETURN_IF_ERROR(set(Attribute::kWorkspaceBytesMax, kWorkspaceBytesMax));
-  // Parts of a sum are not rounded to 16 bits before they are added.
+  // Partial sums must not be rounded to 16 bits before they are added.
   RETURN_IF_ERROR(
       set(Attribute::kReductionSchemes, cublas_lt::kReductionInComputeType));
   for (const Attribute operand :
@@ -263,7 +263,7 @@ absl::Status MatMulPlan::Enqueue(driver::StreamHandle* stream, const void* a,
       library_->handle(), descriptors_.operation(), one_, b, descriptors_.b(),
       a, descriptors_.a(), zero_, y, descriptors_.y(), y, descriptors_.y(),
       &algorithm_, workspace, workspace_bytes_, stream);
-  // A GPU that is lost is reported as such.
+  // Reports a lost GPU instead of a failed call.
   if (result == cublas_lt::kExecutionFailed) {
     RETURN_IF_ERROR(library_->device().CheckHealth());
   }

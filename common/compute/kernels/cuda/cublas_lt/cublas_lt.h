@@ -19,8 +19,8 @@ namespace muster {
 // cuBLASLt on one GPU. Thread-safe.
 class CublasLt {
  public:
-  // Both are borrowed for the life of the result.
-  //   kUnavailable  the library cannot use the GPU; has its error
+  // `api` and `device` are borrowed for the life of the result.
+  //   kUnavailable  the library cannot use the GPU; contains its error
   static absl::StatusOr<std::shared_ptr<CublasLt>> Create(
       const cublas_lt::CublasLtApi* api, Device* device);
   ~CublasLt();
@@ -40,8 +40,8 @@ class CublasLt {
   cublas_lt::Handle* handle_ = nullptr;
 };
 
-// Products of matrices in row order, as Muster has them: y = a b, and what
-// `epilogue` adds, for each matrix of a batch.
+// Products of matrices in row order: y = a b, followed by `epilogue`, for each
+// matrix of a batch.
 struct MatMulProblem {
   DType dtype = DType::kFloat32;  // Of all operands; a floating type.
   int64_t rows = 0;               // Of y. All extents are positive.
@@ -50,7 +50,8 @@ struct MatMulProblem {
   bool transpose_a = false;  // a is [inner, rows] in memory.
   bool transpose_b = false;  // b is [columns, inner] in memory.
   int64_t batch_count = 1;
-  // From one matrix to the next, in elements; 0: all products have the same.
+  // Distance from one matrix to the next, in elements. 0: all products read the
+  // same matrix.
   int64_t a_batch_stride = 0;
   int64_t b_batch_stride = 0;
   // The bias has an element for each column of y.
@@ -59,12 +60,12 @@ struct MatMulProblem {
   bool tensor_float_32 = false;
 };
 
-// The descriptors of a problem. cuBLASLt has matrices in column order, in which
-// the memory of a matrix in row order is its transpose; so what it computes is
-// y' = b' a', with b as its matrix A, a as B, and y as C and D.
+// The descriptors of a problem. cuBLASLt expects matrices in column order. In
+// that order, the memory of a row-order matrix is its transpose. So the library
+// computes y' = b' a', with b as its matrix A, a as B, and y as C and D.
 class MatMulDescriptors {
  public:
-  // `api` is borrowed for the life of the result. Needs no GPU.
+  // `api` is borrowed for the life of the result. Works without a GPU.
   //   errors  as CublasLtStatus()
   static absl::StatusOr<MatMulDescriptors> Create(
       const cublas_lt::CublasLtApi* api, const MatMulProblem& problem);
@@ -92,7 +93,8 @@ class MatMulDescriptors {
   Layout a_, b_, y_;
 };
 
-// A problem with the algorithm that the library chose for it. Not thread-safe.
+// A problem with the algorithm that the library has chosen for it. Not
+// thread-safe.
 class MatMulPlan {
  public:
   // All addresses of operands and of the workspace are multiples of this.
@@ -122,18 +124,18 @@ class MatMulPlan {
 
   const std::shared_ptr<CublasLt> library_;
   const MatMulDescriptors descriptors_;
-  const void* one_ = nullptr;  // Factors, of the type of the problem.
+  const void* one_ = nullptr;  // Factors in the type of the problem.
   const void* zero_ = nullptr;
   cublas_lt::MatmulAlgorithm algorithm_;
   size_t workspace_bytes_ = 0;
 };
 
-// Returns what a function of the library returned as a status.
+// Converts the result of a library function to a status.
 //   kUnimplemented      the library or the GPU does not support the operation
 //   kResourceExhausted  no memory
 //   kUnavailable        the library finds no GPU
 //   kInternal           any other error
-// All have the function and the library's words.
+// Messages contain the function and the library's error text.
 absl::Status CublasLtStatus(const cublas_lt::CublasLtApi& api,
                             cublas_lt::Result result,
                             absl::string_view function);

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/device/driver/driver_api.h"
 
-// The part of cuBLASLt that Muster calls, in declarations of its own, so that
-// neither its header nor its library is needed to build, to test, or to run
-// without GPUs. Names, types and meanings are cuBLASLt's. Matrices are in
+// The part of cuBLASLt that Muster calls, declared again here, so that
+// building, testing and running without GPUs needs neither cuBLASLt's header
+// nor its library. Names, types and meanings are cuBLASLt's. Matrices are in
 // column order.
 //
 // Source: cuBLAS documentation, "Using the cuBLASLt API", 12.0 and later.
@@ -47,7 +47,7 @@ enum class CublasComputeType : int32_t {
 // cublasOperation_t.
 enum class Operation : int32_t { kNone = 0, kTranspose = 1 };
 
-// cublasLtEpilogue_t: what follows the product. The bias has an element for
+// cublasLtEpilogue_t: operations after the product. The bias has an element for
 // each row of the result. kGelu is the approximation by tanh.
 enum class Epilogue : uint32_t {
   kDefault = 1,
@@ -88,8 +88,8 @@ enum class PreferenceAttribute : int {
   kAlignmentDBytes = 8,
 };
 
-// cublasLtReductionScheme_t, as bits: how parts of one sum are added that are
-// computed at the same time.
+// cublasLtReductionScheme_t, as bits: how partial sums that are computed in
+// parallel are added.
 inline constexpr uint32_t kReductionInComputeType = 2;
 
 // cublasLtMatmulAlgo_t.
@@ -112,7 +112,7 @@ struct MatmulDescription;
 struct MatrixLayout;
 struct Preference;
 
-// The oldest version whose algorithms and epilogues are those of this file.
+// The oldest version with the algorithms and epilogues in this file.
 inline constexpr size_t kVersionMin = 120000;
 
 // F(name, type) for each function.
@@ -145,8 +145,8 @@ inline constexpr size_t kVersionMin = 120000;
            const void*, MatrixLayout*, void*, MatrixLayout*,                 \
            const MatmulAlgorithm*, void*, size_t, driver::StreamHandle*))
 
-// A library: the functions of libcublasLt.so (RealCublasLt()), or of a fake one
-// on simulated GPUs (fake/fake_cublas_lt.h).
+// A library: the functions of libcublasLt.so (RealCublasLt()), or of a fake
+// library on simulated GPUs (fake/fake_cublas_lt.h).
 struct CublasLtApi {
 #define MUSTER_CUBLAS_LT_MEMBER(name, type) \
   std::add_pointer_t<type> name = nullptr;
@@ -154,7 +154,7 @@ struct CublasLtApi {
 #undef MUSTER_CUBLAS_LT_MEMBER
 
   size_t version = 0;  // 130100 for 13.1.0.
-  // True if it works on simulated GPUs, and on no others.
+  // True if it works on simulated GPUs only.
   bool is_simulated = false;
 };
 

@@ -1,5 +1,5 @@
-// Compares cublas_lt_api.h with cuBLASLt's own header, where the CUDA toolkit
-// has it. The comparison is done by the compiler.
+// Compares cublas_lt_api.h with cuBLASLt's own header, if the CUDA toolkit
+// contains it. The compiler does the comparison.
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"

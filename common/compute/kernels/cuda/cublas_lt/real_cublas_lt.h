@@ -9,9 +9,10 @@
 namespace muster {
 
 // Returns the cuBLASLt of this machine, loaded by the first call: that of CUDA
-// 13, or of CUDA 12 if there is no other or `driver_version` (13000 for CUDA
-// 13.0), which is the same in all calls, allows no other. Programs are not
-// linked with it. It lives as long as the process. Thread-safe.
+// 13 or, if it is missing or `driver_version` (13000 for CUDA 13.0) is too old
+// for it, that of CUDA 12. All calls must pass the same `driver_version`.
+// Programs are not linked with it. It lives as long as the process.
+// Thread-safe.
 //   errors  as LoadCublasLt()
 absl::StatusOr<const cublas_lt::CublasLtApi*> RealCublasLt(int driver_version);
 
@@ -19,7 +20,7 @@ absl::StatusOr<const cublas_lt::CublasLtApi*> RealCublasLt(int driver_version);
 // is never unloaded.
 //   kUnavailable  it cannot be loaded, lacks a function, or is older than
 //                 cublas_lt::kVersionMin; names the library, what was expected
-//                 and what came
+//                 and what was found
 absl::StatusOr<cublas_lt::CublasLtApi> LoadCublasLt(const std::string& library);
 
 }  // namespace muster

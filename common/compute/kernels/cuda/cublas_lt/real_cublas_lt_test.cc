@@ -1,5 +1,5 @@
-// What the cuBLASLt of the machine can do without a GPU, and what is said
-// without one.
+// Tests the cuBLASLt of this machine as far as possible without a GPU, and the
+// errors if there is no cuBLASLt.
 #include "common/compute/kernels/cuda/cublas_lt/real_cublas_lt.h"
 
 #include <dlfcn.h>

@@ -29,8 +29,8 @@ CudnnAxes Transposed(CudnnAxes axes) {
   return axes;
 }
 
-// Makes the descriptors of one graph. The first error is that of Finish().
-// Tensors are named by their handles.
+// Makes the descriptors of one graph. Finish() returns the first error. Handles
+// identify tensors.
 class GraphMaker {
  public:
   using Tensor = cudnn::Descriptor;
@@ -38,20 +38,20 @@ class GraphMaker {
   GraphMaker(const CudnnTarget& target, DType dtype)
       : target_(target), dtype_(dtype) {}
 
-  // [batch, time, heads, features] in memory.
+  // Returns an operand [batch, time, heads, features] in memory.
   Tensor Operand(int64_t batch, int64_t time, int64_t heads, int64_t features) {
     return InMemory(dtype_, {batch, heads, time, features},
                     {time * heads * features, features, heads * features, 1});
   }
-  // The same memory as [batch, heads, features, time], which is how cuDNN's
-  // engines want the right operand of a product of rows with rows.
+  // Returns the same memory as [batch, heads, features, time]. cuDNN's engines
+  // expect the right operand of a product of rows with rows in this form.
   Tensor TransposedOperand(int64_t batch, int64_t time, int64_t heads,
                            int64_t features) {
     return InMemory(
         dtype_, {batch, heads, features, time},
         Transposed({time * heads * features, features, heads * features, 1}));
   }
-  // float32[batch, heads, time] in memory.
+  // Returns an operand float32[batch, heads, time] in memory.
   Tensor RowOperand(int64_t batch, int64_t heads, int64_t time) {
     const CudnnAxes extents = {batch, heads, time, 1};
     return InMemory(DType::kFloat32, extents, RowOrder(extents));
@@ -59,17 +59,18 @@ class GraphMaker {
   Tensor BiasOperand(const CudnnAxes& extents) {
     return InMemory(dtype_, extents, RowOrder(extents));
   }
-  // A number that the host passes with the addresses.
+  // Returns a number that the host passes with the addresses.
   Tensor Scalar(double value) {
     const CudnnAxes ones = {1, 1, 1, 1};
     graph_.scalars.push_back({next_id_, static_cast<float>(value)});
     return MakeTensor(DType::kFloat32, ones, ones, Kind::kByValue);
   }
-  // A tensor that is in no memory.
+  // Returns a tensor that is not stored in memory.
   Tensor Virtual(const CudnnAxes& extents, DType dtype = DType::kFloat32) {
     return MakeTensor(dtype, extents, RowOrder(extents), Kind::kVirtual);
   }
-  // One that is the operand of a product. The strides tell a transposed one.
+  // Returns a virtual tensor that is the operand of a product. The strides
+  // indicate a transposed operand.
   Tensor VirtualOperand(const CudnnAxes& extents, const CudnnAxes& strides) {
     return MakeTensor(dtype_, extents, strides, Kind::kVirtual);
   }
@@ -143,7 +144,7 @@ class GraphMaker {
   struct PointwiseFunction {
     PointwiseMode mode;
     DType compute_type;
-    std::optional<int64_t> axis = {};  // Of an index.
+    std::optional<int64_t> axis = {};  // The axis of kIndex.
   };
   struct PointwiseInputs {
     Tensor x;
@@ -175,7 +176,7 @@ class GraphMaker {
     Operation(DescriptorType::kPointwiseOperation, members);
   }
 
-  // Null after an error.
+  // Returns null after an error.
   template <typename SetAttributes>
   cudnn::Descriptor Make(DescriptorType type, SetAttributes set) {
     if (!status_.ok()) return nullptr;
@@ -230,8 +231,8 @@ class GraphMaker {
 
 using Tensor = GraphMaker::Tensor;
 
-// Returns scale q k' + bias, masked if the attention is causal. The operand of
-// the bias is made here, behind the others.
+// Returns scale q k' + bias, masked if the attention is causal. Creates the
+// operand of the bias, after the other operands.
 Tensor MakeScores(const AttentionProblem& problem, Tensor q, Tensor k,
                   Tensor scale, GraphMaker* make) {
   const AttentionGeometry& geometry = problem.geometry;
@@ -255,8 +256,8 @@ Tensor MakeScores(const AttentionProblem& problem, Tensor q, Tensor k,
   return masked;
 }
 
-// o = softmax(scale q k' + bias) v. The softmax is one of the rows less their
-// maximum.
+// o = softmax(scale q k' + bias) v. The softmax subtracts the maximum of each
+// row first.
 absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
                                        const AttentionProblem& problem) {
   const auto& [batch, heads, time, source_time, key_dim, value_dim, bias] =
@@ -293,9 +294,9 @@ absl::StatusOr<CudnnGraph> MakeForward(const CudnnTarget& target,
 //   dv = p' do
 //   ds = scale p (do v' - sum(do o))
 //   dk = ds' q, dq = ds k
-// ds is in no operand, and cuDNN keeps it in its workspace. In the other graph
-// that its engines know, parts of dq are added up in float32 in the order in
-// which they are ready, so that bits differ from run to run.
+// ds is not an operand; cuDNN keeps it in its workspace. cuDNN's engines know
+// another graph, which adds parts of dq in float32 in the order in which they
+// are ready. Its bits differ from run to run.
 absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
                                         const AttentionProblem& problem) {
   const auto& [batch, heads, time, source_time, key_dim, value_dim, bias] =
@@ -320,7 +321,7 @@ absl::StatusOr<CudnnGraph> MakeGradient(const CudnnTarget& target,
   make.Pointwise(PointwiseMode::kMul, d_o, o, shares);
   const Tensor row_sums = make.Virtual(rows);
   make.Reduce(ReductionOperator::kAdd, shares, row_sums);
-  // Engines want the factor of a dropout here.
+  // Engines expect the factor of a dropout here.
   make.Pointwise(PointwiseMode::kMul, row_sums, make.Scalar(1), sums);
 
   const Tensor logits = MakeScores(problem, q, k, scale, &make);

@@ -7,8 +7,8 @@
 
 namespace muster::internal {
 
-// Returns the graph of operations that cuDNN's engines know as attention, with
-// the operands of MakeCudnnPlan().
+// Returns the graph of operations that cuDNN's engines recognize as attention,
+// with the operands of MakeCudnnPlan().
 //   errors  as CudnnStatus()
 absl::StatusOr<CudnnGraph> MakeAttentionGraph(const CudnnTarget& target,
                                               const AttentionProblem& problem);

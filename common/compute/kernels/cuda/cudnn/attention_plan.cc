@@ -27,14 +27,15 @@ absl::Status CheckIsSupported(size_t version, const AttentionProblem& problem) {
       1) {
     return refuse("there is nothing to compute");
   }
-  // Rows are read in units of 16 bytes.
+  // cuDNN reads rows in units of 16 bytes.
   if (geometry.key_dim % 8 != 0 || geometry.value_dim % 8 != 0) {
     return refuse("the features of a head are no multiple of 8");
   }
   if (version == 91000 || version == 91001) {
     return refuse("9.10.0 and 9.10.1 compute wrong results");
   }
-  // Until then, gradients need a mask where the keys do not fill the last tile.
+  // Older versions need a mask for gradients if the keys do not fill the last
+  // tile.
   if (problem.is_gradient && version <= 91500 &&
       geometry.key_count % 128 != 0) {
     return refuse(
@@ -67,7 +68,8 @@ absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
   ASSIGN_OR_RETURN(CudnnGraph graph,
                    internal::MakeAttentionGraph(target, problem));
   CudnnEngineRules rules = {.what = "attention"};
-  // Attention in several ops keeps p and a gradient of the scores.
+  // Allows as much workspace as unfused attention needs for p and a gradient of
+  // the scores.
   const AttentionGeometry& geometry = problem.geometry;
   rules.workspace_bytes_max =
       std::max(rules.workspace_bytes_max,

@@ -19,14 +19,14 @@ struct AttentionProblem {
   bool is_gradient = false;
 };
 
-// Returns a text that no other problem has.
+// Returns a text that identifies the problem.
 std::string Describe(const AttentionProblem& problem);
 
 // Returns a plan whose operands are q, k, v, o and the statistics, or for a
 // gradient do, q, k, v, o, the statistics, dq, dk, dv, and memory for
-// float32[batch, heads, time]. The bias follows them, if there is one.
+// float32[batch, heads, time]. If there is a bias, it is the last operand.
 //   kUnimplemented  cuDNN does not support the problem, or this version of it
-//                   is known to compute something else
+//                   is known to compute wrong results
 //   others          as CudnnPlan::Create()
 absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
                                         const AttentionProblem& problem);

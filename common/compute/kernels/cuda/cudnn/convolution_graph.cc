@@ -13,7 +13,7 @@ namespace {
 using cudnn::AttributeName;
 using cudnn::DescriptorType;
 
-// Axes are in cuDNN's order: batch, channels, height, width, or for kernels
+// Axes are in cuDNN's order: batch, channels, height, width. For kernels it is
 // outputs, inputs of a group, height, width.
 
 // The unique ids of the operands.
@@ -80,7 +80,7 @@ absl::StatusOr<CudnnDescriptor> MakeConvolution(const CudnnTarget& target,
   return convolution;
 }
 
-// How the three operations name the same things.
+// The names of the same attributes in the three operations.
 struct OperationNames {
   DescriptorType type;
   AttributeName alpha, beta, convolution, x, kernel, y;
@@ -116,7 +116,7 @@ OperationNames NamesOf(ConvPart part) {
           AttributeName::kBackwardFilterDy};
 }
 
-// The factors of the result and of what it is added to.
+// Sets the factors of the result and of the values to which it is added.
 template <typename T>
 void SetFactors(const OperationNames& names, CudnnDescriptor* operation) {
   operation->Set(names.alpha, T{1});

@@ -29,7 +29,7 @@ absl::StatusOr<CudnnPlan> MakeCudnnPlan(const CudnnTarget& target,
                                         const ConvolutionProblem& problem) {
   ASSIGN_OR_RETURN(CudnnGraph graph,
                    internal::MakeConvolutionGraph(target, problem));
-  // Tensor cores take float32 as TF32.
+  // Tensor cores round float32 to TF32.
   return CudnnPlan::Create(
       target, std::move(graph),
       {.what = "a convolution",

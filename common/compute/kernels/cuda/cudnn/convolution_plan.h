@@ -12,8 +12,8 @@ namespace muster {
 
 // A convolution or one of its gradients. Images are [batch, height, width,
 // channels], kernels [outputs, height, width, inputs of a group], in row order.
-// cuDNN takes no other layout of kernels with such images: it does not look at
-// the strides of a kernel, and computes something else.
+// cuDNN supports no other layout of kernels with such images: it ignores the
+// strides of a kernel and computes wrong results.
 struct ConvolutionProblem {
   DType dtype = DType::kFloat32;  // Of all operands; a floating type.
   internal::ConvGeometry geometry;
@@ -21,7 +21,7 @@ struct ConvolutionProblem {
   bool tensor_float_32 = false;
 };
 
-// Returns a text that no other problem has.
+// Returns a text that identifies the problem.
 std::string Describe(const ConvolutionProblem& problem);
 
 // Returns a plan whose operands are x, the kernel and y. The plan of a gradient

@@ -57,7 +57,7 @@ absl::Status Cudnn::Execute(driver::StreamHandle* stream,
                               "cudnnSetStream"));
   const cudnn::Result result =
       api_.cudnnBackendExecute(handle_, plan.handle(), pack.handle());
-  // A GPU that is lost is reported as such.
+  // Reports a lost GPU instead of a failed call.
   if (cudnn::CategoryOf(result) == cudnn::kExecutionFailed) {
     RETURN_IF_ERROR(device_.CheckHealth());
   }
@@ -108,7 +108,7 @@ absl::StatusOr<const CudnnDescriptor*> CudnnExecution::PackOf(
                               addresses.begin() + operand_count);
   for (const CudnnGraph::Scalar& scalar : plan_->scalars()) {
     ids.push_back(scalar.id);
-    // cuDNN only reads it.
+    // cuDNN does not write to it.
     pointers.push_back(const_cast<float*>(&scalar.value));
   }
   made.SetList<int64_t>(AttributeName::kPackUniqueIds, ids);

@@ -28,8 +28,8 @@ namespace muster {
 // cuDNN on one GPU. Thread-safe.
 class Cudnn {
  public:
-  // Both are borrowed for the life of the result.
-  //   kUnavailable  the library cannot use the GPU; has its error
+  // `api` and `device` are borrowed for the life of the result.
+  //   kUnavailable  the library cannot use the GPU; contains its error
   static absl::StatusOr<std::shared_ptr<Cudnn>> Create(
       const cudnn::CudnnApi* api, Device* device);
   ~Cudnn();
@@ -39,8 +39,8 @@ class Cudnn {
   const cudnn::CudnnApi& api() const { return api_; }
   Device& device() const { return device_; }
 
-  // Returns the plan of a ConvolutionProblem or an AttentionProblem, which all
-  // equal ones share.
+  // Returns the plan of a ConvolutionProblem or an AttentionProblem. Equal
+  // problems share a plan.
   //   errors  as CudnnPlan::Create()
   template <typename Problem>
   absl::StatusOr<std::shared_ptr<const CudnnPlan>> FindPlan(
@@ -67,13 +67,14 @@ class Cudnn {
 
   const cudnn::CudnnApi& api_;
   Device& device_;
-  absl::Mutex mutex_;  // The handle has the stream of one call.
+  absl::Mutex mutex_;  // The handle holds the stream of one call.
   cudnn::Handle* handle_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  // Those in use, by Describe().
+  // Plans in use, by Describe(problem).
   std::map<std::string, std::weak_ptr<const CudnnPlan>> plans_
       ABSL_GUARDED_BY(mutex_);
-  // The last ones that took long to make. Graphs are rewritten for kernels that
-  // can be made, and these kernels are made again later.
+  // The last plans that were compiled. Graph rewrites create kernels only to
+  // test whether they are supported. The references avoid compiling again when
+  // the same kernels are created later.
   std::array<std::shared_ptr<const CudnnPlan>, 8> compiled_plans_
       ABSL_GUARDED_BY(mutex_);
   size_t next_compiled_plan_ ABSL_GUARDED_BY(mutex_) = 0;  // The oldest one.
@@ -84,7 +85,7 @@ class CudnnExecution {
  public:
   static constexpr size_t kOperandsMax = 11;
 
-  // A `problem` as that of Cudnn::FindPlan().
+  // `problem` is as in Cudnn::FindPlan().
   //   errors  as CudnnPlan::Create()
   template <typename Problem>
   static absl::StatusOr<std::unique_ptr<CudnnExecution>> Create(
@@ -105,7 +106,7 @@ class CudnnExecution {
                    void* workspace);
 
  private:
-  // The operands, and the workspace behind them. The others are null.
+  // The operands, followed by the workspace. The rest is null.
   using Addresses = std::array<void*, kOperandsMax + 1>;
 
   CudnnExecution(std::shared_ptr<Cudnn> library,
@@ -117,8 +118,8 @@ class CudnnExecution {
   const std::shared_ptr<Cudnn> library_;
   const std::shared_ptr<const CudnnPlan> plan_;
 
-  // Descriptors of addresses. Steps have few sets of them, so a step makes no
-  // descriptor once these are made.
+  // Descriptors of addresses. The number of different sets is small, so later
+  // steps create no descriptor.
   struct Pack {
     Addresses addresses = {};
     std::optional<CudnnDescriptor> descriptor;

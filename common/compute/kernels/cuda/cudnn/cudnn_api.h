@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/device/driver/driver_api.h"
 
-// The part of cuDNN's backend API that Muster calls, in declarations of its
-// own, so that neither its header nor its library is needed to build, to test,
-// or to run without GPUs. Names, types and meanings are cuDNN's.
+// The part of cuDNN's backend API that Muster calls, declared again here, so
+// that building, testing and running without GPUs needs neither cuDNN's header
+// nor its library. Names, types and meanings are cuDNN's.
 //
 // Source: cuDNN documentation, "Backend API", 9.0 and later.
 namespace muster::cudnn {
@@ -202,7 +202,7 @@ enum class AttributeName : int {
   kDevicePropertiesJson = 2702,
 };
 
-// cudnnHandle_t is a pointer to it.
+// cudnnHandle_t is a pointer to this.
 struct Handle;
 // cudnnBackendDescriptor_t.
 using Descriptor = void*;
@@ -227,15 +227,15 @@ inline constexpr size_t kVersionMin = 90000;
                                      int64_t, int64_t*, void*))                \
   F(cudnnBackendExecute, Result(Handle*, Descriptor, Descriptor))
 
-// A library: the functions of libcudnn.so.9 (RealCudnn()), or of a fake one on
-// simulated GPUs (fake/fake_cudnn.h).
+// A library: the functions of libcudnn.so.9 (RealCudnn()), or of a fake library
+// on simulated GPUs (fake/fake_cudnn.h).
 struct CudnnApi {
 #define MUSTER_CUDNN_MEMBER(name, type) std::add_pointer_t<type> name = nullptr;
   MUSTER_CUDNN_FUNCTIONS(MUSTER_CUDNN_MEMBER)
 #undef MUSTER_CUDNN_MEMBER
 
   size_t version = 0;  // 91900 for 9.19.0.
-  // True if it works on simulated GPUs, and on no others.
+  // True if it works on simulated GPUs only.
   bool is_simulated = false;
 };
 

@@ -1,5 +1,5 @@
-// Compares cudnn_api.h with cuDNN's own header, where the CUDA toolkit has it.
-// The comparison is done by the compiler.
+// Compares cudnn_api.h with cuDNN's own header, if the CUDA toolkit contains
+// it. The compiler does the comparison.
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +19,7 @@ namespace {
 MUSTER_CUDNN_FUNCTIONS(MUSTER_COMPARE)
 #undef MUSTER_COMPARE
 
-// Compares one of our numbers with the header's.
+// Compares a number in cudnn_api.h with the header's.
 #define MUSTER_SAME(ours, theirs)                                           \
   static_assert(static_cast<int64_t>(ours) == static_cast<int64_t>(theirs), \
                 "cudnn_api.h has another number for " #theirs)
@@ -229,7 +229,7 @@ MUSTER_SAME(AttributeName::kPackDataPointers,
             CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 MUSTER_SAME(AttributeName::kPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
 
-// Descriptions of GPUs that need not exist.
+// Descriptions of GPUs that this machine may not have.
 #if CUDNN_VERSION >= 90800
 MUSTER_SAME(DescriptorType::kDeviceProperties,
             CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);

@@ -13,12 +13,12 @@
 
 namespace muster {
 
-// Returns what a function of the library returned as a status.
+// Converts the result of a library function to a status.
 //   kUnimplemented      the library or the GPU does not support the operation
 //   kResourceExhausted  no memory
 //   kUnavailable        the library finds no GPU
 //   kInternal           any other error
-// All have the function and the library's words.
+// Messages contain the function and the library's error text.
 absl::Status CudnnStatus(const cudnn::CudnnApi& api, cudnn::Result result,
                          absl::string_view function);
 
@@ -65,8 +65,8 @@ inline constexpr auto kCudnnTypeOf<char> = cudnn::AttributeType::kChar;
 
 }  // namespace internal
 
-// A descriptor of cuDNN's backend API: attributes are set, then it is
-// finalized, then it is used. Errors of all functions are those of
+// A descriptor of cuDNN's backend API. The caller sets attributes, finalizes
+// the descriptor, and then uses it. Errors of all functions are those of
 // CudnnStatus(). Not thread-safe.
 class CudnnDescriptor {
  public:
@@ -76,8 +76,8 @@ class CudnnDescriptor {
 
   cudnn::Descriptor handle() const { return handle_.get(); }
 
-  // Sets an attribute, whose type cuDNN knows by T. The first error is that of
-  // Finalize().
+  // Sets an attribute. T determines cuDNN's type of the attribute. Finalize()
+  // returns the first error.
   template <typename T>
   void SetList(cudnn::AttributeName attribute, absl::Span<const T> values) {
     Note(api_->cudnnBackendSetAttribute(

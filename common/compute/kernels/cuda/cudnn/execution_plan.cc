@@ -21,13 +21,13 @@ bool Contains(const std::vector<T>& notes, T note) {
   return std::find(notes.begin(), notes.end(), note) != notes.end();
 }
 
-// What is known of an engine's configuration.
+// A configuration of an engine.
 struct Candidate {
   CudnnDescriptor config;
   bool is_compiled = false;
 };
 
-// True if the engine computes what the rules allow.
+// True if the rules allow the engine's numerical behavior.
 bool IsAllowed(const CudnnEngineRules& rules,
                const std::vector<NumericalNote>& notes) {
   for (const NumericalNote note :
@@ -39,7 +39,7 @@ bool IsAllowed(const CudnnEngineRules& rules,
          !Contains(notes, NumericalNote::kTensorCore);
 }
 
-// Absent if the configuration is not allowed.
+// Returns nothing if the configuration is not allowed.
 absl::StatusOr<std::optional<Candidate>> Examine(const CudnnEngineRules& rules,
                                                  CudnnDescriptor config) {
   ASSIGN_OR_RETURN(const std::vector<CudnnDescriptor> engines,
@@ -85,7 +85,7 @@ absl::Status AddCandidates(const CudnnTarget& target,
   return absl::OkStatus();
 }
 
-// Returns the configurations that may be tried, in this order.
+// Returns the allowed configurations in the order in which to try them.
 absl::StatusOr<std::vector<Candidate>> FindCandidates(
     const CudnnTarget& target, const CudnnEngineRules& rules,
     const CudnnDescriptor& graph) {
@@ -94,8 +94,8 @@ absl::StatusOr<std::vector<Candidate>> FindCandidates(
        {cudnn::HeuristicMode::kA, cudnn::HeuristicMode::kFallback}) {
     const absl::Status status =
         AddCandidates(target, rules, graph, mode, &candidates);
-    // cuDNN calls heuristics that find no engine unsupported, or not
-    // initialized.
+    // If heuristics find no engine, cuDNN returns "not supported" or "not
+    // initialized".
     if (!status.ok() && !absl::IsUnimplemented(status) &&
         !absl::IsUnavailable(status)) {
       return status;
@@ -168,8 +168,8 @@ absl::StatusOr<CudnnPlan> CudnnPlan::Create(const CudnnTarget& target,
   for (Candidate& candidate : candidates) {
     absl::StatusOr<CudnnDescriptor> plan = MakePlan(target, candidate.config);
     if (!plan.ok()) {
-      // An engine may find that it does not support a problem, or cannot be
-      // compiled here.
+      // An engine may not support the problem, or its compilation may fail on
+      // this machine.
       refusal = absl::UnimplementedError(plan.status().message());
       continue;
     }

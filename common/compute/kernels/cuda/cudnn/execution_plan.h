@@ -16,23 +16,23 @@
 
 namespace muster {
 
-// The GPU that plans are for.
+// The GPU for which plans are made.
 struct CudnnTarget {
   const cudnn::CudnnApi* api = nullptr;
-  // Of a GPU of this process.
+  // The handle of a GPU of this process.
   cudnn::Handle* handle = nullptr;
-  // Without a handle: of a GPU that need not exist.
+  // Without a handle: the properties of a GPU that this machine may not have.
   const CudnnDescriptor* device_properties = nullptr;
 };
 
-// Returns cuDNN's name of a floating type, int32 or bool.
+// Returns cuDNN's equivalent of a floating type, int32 or bool.
 cudnn::CudnnDataType CudnnDataTypeOf(DType dtype);
 
 // The extents or the strides of a tensor, or a position in it, in cuDNN's order
 // of axes.
 using CudnnAxes = std::array<int64_t, 4>;
 
-// What cuDNN is to compute: a graph of its operations.
+// A computation of cuDNN: a graph of operations.
 struct CudnnGraph {
   // A number that is not in the memory of the GPU.
   struct Scalar {
@@ -40,40 +40,39 @@ struct CudnnGraph {
     float value;
   };
 
-  // All finalized. The last one is the graph; it refers to the others.
+  // All are finalized. The last one is the graph, which refers to the others.
   std::vector<CudnnDescriptor> descriptors;
   std::vector<int64_t> operand_ids;  // The unique ids of tensors in memory.
   std::vector<Scalar> scalars;
 };
 
-// Finalizes a graph of `operations`, which are among `descriptors`, and appends
-// it to these.
+// Finalizes a graph of `operations`, which are elements of `descriptors`, and
+// appends it to `descriptors`.
 //   errors  as CudnnStatus()
 absl::Status FinishCudnnGraph(const CudnnTarget& target,
                               absl::Span<const cudnn::Descriptor> operations,
                               std::vector<CudnnDescriptor>* descriptors);
 
-// What engines may do.
+// Restrictions on engines.
 struct CudnnEngineRules {
   std::string what;  // "a convolution", for errors.
-  // False if operands must not be rounded before tensor cores multiply them.
+  // False if operands must not be rounded, which tensor cores do.
   bool allows_tensor_cores = true;
-  // Engines that want more are left out: a step's workspace is a part of its
-  // arena.
+  // Engines that need more are not used, because a step's workspace is part of
+  // its arena.
   int64_t workspace_bytes_max = int64_t{1} << 30;
 };
 
-// An execution plan, with the engine that it runs. The descriptors to which it
-// refers live as long as it.
+// An execution plan with its engine. Owns the descriptors to which it refers.
 class CudnnPlan {
  public:
   // Addresses of operands and of the workspace are multiples of this.
   static constexpr int64_t kAlignmentBytes = 16;
 
   // Takes the first engine of cuDNN's heuristics that the rules allow, whose
-  // results are reproducible, and which adds in float32 or more. One that has
-  // to be compiled when the plan is made, which takes up to seconds, is taken
-  // if there is no other.
+  // results are reproducible, and that adds in float32 or a wider type. Takes
+  // an engine that must be compiled when the plan is made, which takes up to
+  // seconds, only if there is no other.
   //   kUnimplemented  there is no such engine
   //   others          as CudnnStatus()
   static absl::StatusOr<CudnnPlan> Create(const CudnnTarget& target,

@@ -18,7 +18,7 @@ absl::StatusOr<const cudnn::CudnnApi*> RealCudnn();
 // is never unloaded.
 //   kUnavailable  it cannot be loaded, lacks a function, or is older than
 //                 cudnn::kVersionMin; names the library, what was expected and
-//                 what came
+//                 what was found
 absl::StatusOr<cudnn::CudnnApi> LoadCudnn(const std::string& library);
 
 }  // namespace muster

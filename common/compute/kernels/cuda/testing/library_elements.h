@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// The elements that fakes of NVIDIA's libraries read and write, as doubles.
+// Reads and writes elements as doubles, for fakes of NVIDIA's libraries.
 namespace muster {
 
 template <typename T>

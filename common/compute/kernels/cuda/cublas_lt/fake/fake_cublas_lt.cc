@@ -38,7 +38,7 @@ constexpr uint64_t kWorkspaceAlignmentBytes = 16;
 
 std::atomic<FakeCublasLt::State*> the_library = nullptr;
 
-// What the bytes of an MatmulAlgorithm mean.
+// The content of an MatmulAlgorithm.
 struct Choice {
   uint64_t mark = kAlgorithmMark;
   uint64_t fingerprint = 0;
@@ -58,7 +58,8 @@ uint64_t AlignmentOf(const void* address) {
   return std::max<uint64_t>(number & ~(number - 1), 1);
 }
 
-// True if all memory of the product is the GPU's, and as aligned as promised.
+// True if all memory of the product belongs to the GPU and has the promised
+// alignment.
 bool IsMemoryUsable(const FakeProduct& product, const Choice& choice) {
   const auto is_usable = [](const void* data, size_t size_bytes,
                             uint64_t alignment_bytes) {
@@ -79,7 +80,7 @@ bool IsMemoryUsable(const FakeProduct& product, const Choice& choice) {
                     choice.bias_alignment_bytes));
 }
 
-// Copies an attribute, which must have the size of the field.
+// Copies an attribute that must have the size of the field.
 template <typename T>
 Result SetField(T* field, const void* value, size_t size_bytes) {
   if (value == nullptr || size_bytes != sizeof(T)) {
@@ -93,7 +94,7 @@ Result SetField(T* field, const void* value, size_t size_bytes) {
 
 class FakeCublasLt::State {
  public:
-  // Counts the call. Returns the result that it is to return, or kSuccess.
+  // Counts the call. Returns the error that a test has set for it, or kSuccess.
   Result Enter(const char* function) {
     const absl::MutexLock lock(&mutex_);
     ++counts_[function];
@@ -169,7 +170,7 @@ class FakeCublasLt::State {
 
 namespace {
 
-// What a function of the library does first; `library` is the fake one.
+// The beginning of each library function. Defines `library`, the fake.
 #define MUSTER_ENTER(function)                               \
   FakeCublasLt::State* const library = the_library;          \
   if (library == nullptr) return cublas_lt::kNotInitialized; \

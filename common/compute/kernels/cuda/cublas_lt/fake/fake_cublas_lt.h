@@ -11,22 +11,24 @@
 
 namespace muster {
 
-// cuBLASLt on simulated GPUs: the functions of the library. Products are work
-// of a stream, on the memory of the GPU, computed in double precision.
+// cuBLASLt on simulated GPUs: the functions of the library. Products run as
+// work of a stream on the memory of the GPU and are computed in double
+// precision.
 //
-// It is stricter than the library. These are kInvalidValue:
-// * descriptors that do not fit each other, and matrices that overlap,
-// * types that cuBLASLt does not list together,
+// The fake is stricter than the library. It returns kInvalidValue for:
+// * inconsistent descriptors, and matrices that overlap,
+// * combinations of types that cuBLASLt does not list,
 // * an algorithm for other descriptors, or less workspace than it needs,
-// * an address that is less aligned than was promised when the algorithm was
-//   chosen, or memory that is not the GPU's whose context is current.
+// * an address with less alignment than promised for the choice of the
+//   algorithm, or memory that does not belong to the GPU of the current
+//   context.
 //
-// At most one exists in a process at a time, because the library's functions
-// have no argument that tells libraries apart. Thread-safe.
+// A process may have at most one at a time, because the library's functions
+// have no argument that identifies the library. Thread-safe.
 class FakeCublasLt {
  public:
   FakeCublasLt();
-  // All that it made must be destroyed.
+  // Requires that all objects of the library are destroyed.
   ~FakeCublasLt();
   FakeCublasLt(const FakeCublasLt&) = delete;
   FakeCublasLt& operator=(const FakeCublasLt&) = delete;
@@ -38,13 +40,13 @@ class FakeCublasLt {
   void Fail(absl::string_view function, cublas_lt::Result result,
             int after = 0);
 
-  // Makes the library have no algorithm for products with an epilogue.
+  // Makes the library return no algorithm for products with an epilogue.
   void RefuseEpilogues();
 
   // The number of calls so far by function.
   std::map<std::string, int64_t> counts() const;
 
-  // Of the products so far.
+  // The number of products so far by epilogue.
   std::map<cublas_lt::Epilogue, int64_t> epilogue_counts() const;
 
   class State;

@@ -46,10 +46,11 @@ struct FakeProduct {
   uint64_t columns() const;
   uint64_t inner() const;
 
-  // True if descriptors fit each other, and cuBLASLt lists their types.
+  // True if the descriptors are consistent and cuBLASLt lists their types.
   bool IsValid() const;
 
-  // A number for what algorithms depend on: all but the data.
+  // A hash of all properties that algorithms depend on: everything except the
+  // data.
   uint64_t Fingerprint() const;
 
   void Compute() const;

@@ -39,7 +39,7 @@ void ForEach(const Axes& extents, Visit visit) {
   }
 }
 
-// The position in row order. Axes of extent 1 are broadcast.
+// Returns the position in row order. Axes of extent 1 are broadcast.
 int64_t PositionOf(const Axes& extents, const Axes& index) {
   int64_t position = 0;
   for (int axis = 0; axis < 4; ++axis) {
@@ -53,7 +53,7 @@ int64_t OffsetOf(const FakeTensor& tensor, const Axes& index) {
   return tensor.Index(index[0], index[1], index[2], index[3]);
 }
 
-// True if each axis of `from` is that of `to`, or 1.
+// True if each extent of `from` equals that of `to` or is 1.
 bool IsBroadcast(const Axes& from, const Axes& to) {
   for (int axis = 0; axis < 4; ++axis) {
     if (from[axis] != to[axis] && from[axis] != 1) return false;
@@ -66,15 +66,15 @@ bool IsOf16Bits(const FakeTensor& tensor) {
          tensor.type == cudnn::CudnnDataType::kFloat16;
 }
 
-// The functions of the operations that engines know, in their order: 'm' for a
-// product, 'r' for a reshape, '*', '/', '-', '+', 'e', 'l', 'i' for an index,
-// '>' and '?' for a selection for elementwise ones, 's' and '^' for the sum and
-// the maximum of rows.
+// The sequences of operations that engines support, with one letter for each
+// operation: 'm' is a product and 'r' a reshape; 's' and '^' are the sum and
+// the maximum of rows; the elementwise operations are '*', '/', '-', '+', 'e'
+// for exp, 'l' for log, 'i' for an index, '>', and '?' for a selection.
 constexpr const char* kKnown[] = {
     "m*^-esl+/m",             // Attention.
     "m*+^-esl+/m",            // With a bias.
     "m*ii>?^-esl+/m",         // With a causal mask.
-    "*s*m*-ermm-**rmrm",      // Their gradients.
+    "*s*m*-ermm-**rmrm",      // The gradients.
     "*s*m*+-ermm-**rmrm",     //
     "*s*m*ii>?-ermm-**rmrm",  //
 };
@@ -118,7 +118,7 @@ char FunctionOf(DescriptorType type, int mode) {
   return '?';
 }
 
-// The type of what a function computes; that of floating numbers is float32.
+// Returns the type of a function's result; for floating numbers it is float32.
 cudnn::CudnnDataType ComputeTypeOf(char function) {
   switch (function) {
     case 'i':
@@ -318,7 +318,7 @@ bool FakeAttention::DoesStepFit(const Step& step) const {
   const FakeTensor& b = operands_.at(step.b < 0 ? step.a : step.b).tensor;
   switch (step.type) {
     case DescriptorType::kMatMulOperation:
-      // Engines convert one operand at most, the gradient of the scores.
+      // Engines convert at most one operand: the gradient of the scores.
       return a.extents[0] == to[0] && a.extents[1] == to[1] &&
              b.extents[0] == to[0] && b.extents[1] == to[1] &&
              a.extents[2] == to[2] && a.extents[3] == b.extents[2] &&
@@ -425,7 +425,7 @@ FakeAttention::Elements FakeAttention::Reduce(const Step& step) const {
   return y;
 }
 
-// The elements of x lie as its strides say, and are read as those of y say.
+// Elements are stored by the strides of x and read by the strides of y.
 FakeAttention::Elements FakeAttention::Reshape(const Step& step) const {
   const FakeTensor& from = operands_.at(step.a).tensor;
   const FakeTensor& to = operands_.at(step.y).tensor;

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// A graph of products, elementwise operations, reductions and reshapes, which
-// is computed one operation after the other.
+// A graph of products, elementwise operations, reductions and reshapes,
+// computed one operation after the other.
 class FakeAttention {
  public:
   // A tensor of the graph.
@@ -21,21 +21,21 @@ class FakeAttention {
     FakeTensor tensor;
     bool is_virtual = false;
     bool is_by_value = false;
-    bool is_written = false;  // By an operation.
+    bool is_written = false;  // True if an operation writes it.
     float value = 0;          // If is_by_value.
   };
 
-  // Absent if the operations are neither those of attention nor those of its
-  // gradient, in their order; if extents or types do not fit; if a tensor is
+  // Returns nothing if the operations are not, in order, those of attention or
+  // of its gradient; if extents or types are inconsistent; if a tensor is
   // written twice, or a virtual one is read before it is written; or if the
-  // operands of a product do not have one type of 16 bits.
+  // operands of a product do not have the same 16-bit type.
   static std::optional<FakeAttention> Of(
       const std::vector<FakeDescriptor*>& operations);
 
   // By unique id.
   std::map<int64_t, Operand>& operands() { return operands_; }
 
-  // Computes what is in memory. Virtual tensors are rounded to their types.
+  // Computes the tensors in memory. Virtual tensors are rounded to their types.
   void Compute();
 
  private:
@@ -46,12 +46,12 @@ class FakeAttention {
     int64_t b = -1;  // -1: absent.
     int64_t t = -1;  // -1: absent.
     int64_t y = 0;
-    int64_t axis = 0;  // Of an index.
+    int64_t axis = 0;  // For kIndex.
   };
   // Elements in row order of the four axes.
   using Elements = std::vector<double>;
 
-  // Returns the id; absent if the tensor is not one.
+  // Returns the id; nothing if the descriptor is not a valid tensor.
   std::optional<int64_t> AddOperand(const FakeDescriptor& descriptor);
   bool AddStep(const FakeDescriptor& operation);
   bool DoesStepFit(const Step& step) const;

@@ -23,7 +23,8 @@ std::array<int64_t, kCount> Numbers(const FakeDescriptor& descriptor,
   return numbers;
 }
 
-// True if the elements fill their memory, in some order of the axes.
+// True if the elements fill their memory without gaps, for some order of the
+// axes.
 bool IsDense(const FakeTensor& tensor) {
   std::array<int, 4> order = {0, 1, 2, 3};
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -39,7 +40,7 @@ bool IsDense(const FakeTensor& tensor) {
   return true;
 }
 
-// True if the elements lie in row order of the axes, or of the axes with the
+// True if the elements are in row order of the axes, or of the axes with the
 // channels last.
 bool IsKernelLayout(const FakeTensor& kernel) {
   const auto& [outputs, inputs, height, width] = kernel.extents;
@@ -50,7 +51,7 @@ bool IsKernelLayout(const FakeTensor& kernel) {
   return kernel.strides == plain || kernel.strides == channels_last;
 }
 
-// The names of the same attribute in the three operations.
+// The names of the same attributes in the three operations.
 struct ConvolutionNames {
   AttributeName alpha, beta, convolution, x, w, y;
 };
@@ -84,7 +85,7 @@ double Factor(const FakeDescriptor& operation, AttributeName attribute) {
              : operation.Get<float>(attribute);
 }
 
-// True if types are what cuDNN lists together.
+// True if cuDNN lists this combination of types.
 bool AreTypesListed(const FakeDescriptor& operation,
                     const ConvolutionNames& names, const FakeConvolution& made,
                     cudnn::CudnnDataType compute_type) {
@@ -150,7 +151,8 @@ class Loops {
                                         : element;
   }
 
-  // Calls `add` with the elements of each product that the definition sums.
+  // Calls `add` with the elements of each product in the sum that defines a
+  // convolution.
   template <typename Add>
   void ForEachProduct(Add add) const {
     const auto& y = c_.y.extents;
@@ -250,7 +252,7 @@ std::optional<FakeConvolution> FakeConvolution::Of(
   if (convolution.type() != DescriptorType::kConvolution || !x || !w || !y) {
     return std::nullopt;
   }
-  // The library computes something else, without an error.
+  // For other layouts the library computes wrong results without an error.
   if (!IsKernelLayout(*w)) return std::nullopt;
   FakeConvolution made = {
       .part = operation.type(),

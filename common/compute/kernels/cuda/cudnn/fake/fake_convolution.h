@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// A tensor of cuDNN: four axes of any strides.
+// A tensor of cuDNN: four axes with arbitrary strides.
 struct FakeTensor {
   cudnn::CudnnDataType type = cudnn::CudnnDataType::kFloat32;
   std::array<int64_t, 4> extents = {};
@@ -21,8 +21,8 @@ struct FakeTensor {
   int64_t alignment_bytes = 1;
   void* data = nullptr;
 
-  // Absent if the elements overlap or leave gaps, or the alignment is not a
-  // power of 2.
+  // Returns nothing if the elements overlap or leave gaps, or the alignment is
+  // not a power of 2.
   static std::optional<FakeTensor> Of(const FakeDescriptor& descriptor);
 
   DType dtype() const;
@@ -43,11 +43,11 @@ struct FakeConvolution {
   double beta = 0;
   bool rounds_to_tensor_float_32 = false;
 
-  // Absent if descriptors do not fit each other, cuDNN does not list their
-  // types, or the kernel has a layout that cuDNN does not know.
+  // Returns nothing if the descriptors are inconsistent, cuDNN does not list
+  // their types, or cuDNN does not support the layout of the kernel.
   static std::optional<FakeConvolution> Of(const FakeDescriptor& operation);
 
-  // The tensor that is written.
+  // Returns the tensor that the operation writes.
   FakeTensor& result();
 
   void Compute();

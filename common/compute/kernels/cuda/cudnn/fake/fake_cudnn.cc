@@ -55,7 +55,7 @@ std::optional<NumericalNote> NoteOf(FakeEngine engine) {
   }
 }
 
-// Returns elements of an attribute as cudnnBackendGetAttribute() does.
+// Returns the elements of an attribute, as cudnnBackendGetAttribute() does.
 template <typename T>
 Result Return(const std::vector<T>& values, int64_t wanted_count,
               int64_t* count, void* elements) {
@@ -76,8 +76,8 @@ bool IsConvolution(const FakeDescriptor& operation) {
          operation.type() == DescriptorType::kConvolutionBackwardFilter;
 }
 
-// Returns the address that a pack gives to a tensor. Absent if it has none, or
-// one that does not fit.
+// Returns the address that a pack assigns to a tensor; nothing if there is none
+// or it is not valid for the tensor.
 std::optional<void*> AddressOf(const FakeDescriptor& pack,
                                const FakeTensor& tensor) {
   const auto ids = pack.List<int64_t>(AttributeName::kPackUniqueIds);
@@ -92,7 +92,7 @@ std::optional<void*> AddressOf(const FakeDescriptor& pack,
   return address;
 }
 
-// Returns the number that a pack gives to a tensor in the memory of the host.
+// Returns the number in host memory that a pack assigns to a tensor.
 std::optional<float> NumberOf(const FakeDescriptor& pack, int64_t id) {
   const auto ids = pack.List<int64_t>(AttributeName::kPackUniqueIds);
   const auto addresses = pack.List<void*>(AttributeName::kPackDataPointers);
@@ -105,7 +105,8 @@ std::optional<float> NumberOf(const FakeDescriptor& pack, int64_t id) {
   return *static_cast<const float*>(address);
 }
 
-// Gives the tensors the addresses of a pack. False if they do not fit.
+// Sets the tensors' addresses from a pack. Returns false if an address is not
+// valid.
 bool SetAddresses(const FakeDescriptor& pack, FakeConvolution* convolution) {
   for (FakeTensor* tensor :
        {&convolution->x, &convolution->w, &convolution->y}) {
@@ -132,8 +133,8 @@ bool SetAddresses(const FakeDescriptor& pack, FakeAttention* attention) {
   return true;
 }
 
-// The computation of a plan with the addresses of a pack; null if these do not
-// fit.
+// Returns the computation of a plan with the addresses of a pack; null if an
+// address is not valid.
 std::function<void()> ComputationOf(const FakeDescriptor& plan,
                                     const FakeDescriptor& pack) {
   const std::vector<FakeDescriptor*> operations = OperationsOf(*plan.graph);
@@ -156,7 +157,7 @@ std::function<void()> ComputationOf(const FakeDescriptor& plan,
 
 class FakeCudnn::State {
  public:
-  // Counts the call. Returns the result that it is to return, or kSuccess.
+  // Counts the call. Returns the error that a test has set for it, or kSuccess.
   Result Enter(const char* function) {
     const absl::MutexLock lock(&mutex_);
     ++counts_[function];
@@ -180,7 +181,7 @@ class FakeCudnn::State {
     const absl::MutexLock lock(&mutex_);
     return descriptors_.erase(handle) == 1 ? cudnn::kSuccess : cudnn::kBadParam;
   }
-  // Null for what is no descriptor that exists.
+  // Returns null if `handle` is not an existing descriptor.
   FakeDescriptor* Find(Descriptor handle) {
     const absl::MutexLock lock(&mutex_);
     const auto found = descriptors_.find(handle);
@@ -279,7 +280,7 @@ class FakeCudnn::State {
       ABSL_GUARDED_BY(mutex_);
 
  private:
-  // True if all to which the descriptor refers exists and is finalized.
+  // True if all descriptors to which this one refers exist and are finalized.
   bool IsUsable(const FakeDescriptor& descriptor) {
     for (FakeDescriptor* const reference : descriptor.References()) {
       if (Find(reference) == nullptr || !reference->is_finalized() ||
@@ -342,7 +343,8 @@ class FakeCudnn::State {
                 count, elements);
   }
 
-  // Makes the descriptors that the caller has created what is asked for.
+  // Fills and finalizes the descriptors that the caller has created for the
+  // results.
   Result Fill(const FakeDescriptor& from, DescriptorType type,
               const std::vector<int>& engines, int64_t wanted_count,
               int64_t* count, Descriptor* elements) {
@@ -365,7 +367,7 @@ class FakeCudnn::State {
 
 namespace {
 
-// What a function of the library does first; `library` is the fake one.
+// The beginning of each library function. Defines `library`, the fake.
 #define MUSTER_ENTER(function)                           \
   FakeCudnn::State* const library = the_library;         \
   if (library == nullptr) return cudnn::kNotInitialized; \

@@ -18,28 +18,29 @@ enum class FakeEngine : int {
   kDownConverting,
   kReducingImprecisely,
   kTensorCore,  // Rounds float32 operands to TF32.
-  kCompiled,    // As all engines of attention.
+  kCompiled,    // Compiled at run time, like all engines of attention.
   kRefusing,    // Its plans cannot be finalized.
-  kHungry,      // Its workspace is larger than GPUs.
+  kHungry,      // Its workspace exceeds the memory of GPUs.
   kPlain,       // The only one of HeuristicMode::kFallback.
 };
 
 // cuDNN's backend API on simulated GPUs, for graphs of one convolution or of
 // one of its gradients, and for the graphs of attention and of its gradient.
-// Plans are work of a stream, on the memory of the GPU, computed in double
-// precision from cuDNN's definition.
+// Plans run as work of a stream on the memory of the GPU and are computed in
+// double precision from cuDNN's definition.
 //
-// It is stricter than the library. These are kBadParam:
-// * attributes that a descriptor does not have, or of another type or number,
-// * descriptors that are not complete, that do not fit each other, or that
-//   refer to one that is destroyed or not finalized,
+// The fake is stricter than the library. It returns kBadParam for:
+// * attributes that a descriptor does not have, or that have another type or
+//   count,
+// * descriptors that are incomplete, inconsistent, or refer to a descriptor
+//   that is destroyed or not finalized,
 // * tensors whose elements overlap or leave gaps,
-// * a number of the host that is in the memory of the GPU,
-// * an address that is less aligned than its descriptor says, or memory that is
-//   not the GPU's whose context is current.
+// * a host number whose address is in the memory of the GPU,
+// * an address with less alignment than its descriptor states, or memory that
+//   does not belong to the GPU of the current context.
 //
-// At most one exists in a process at a time, because the library's functions
-// have no argument that tells libraries apart. Thread-safe.
+// A process may have at most one at a time, because the library's functions
+// have no argument that identifies the library. Thread-safe.
 class FakeCudnn {
  public:
   FakeCudnn();
@@ -59,7 +60,7 @@ class FakeCudnn {
   // The number of executions so far by engine.
   std::map<FakeEngine, int64_t> engine_counts() const;
 
-  // Descriptors that exist.
+  // The number of existing descriptors.
   int64_t descriptor_count() const;
 
   class State;

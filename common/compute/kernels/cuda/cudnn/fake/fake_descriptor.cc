@@ -10,10 +10,10 @@ using cudnn::DescriptorType;
 
 namespace {
 
-// A number of values that is not fixed.
+// Any number of values.
 constexpr int64_t kAny = -1;
 
-// An attribute of the descriptors of a type. Factors are float or double.
+// An attribute of all descriptors of a type. Factors are float or double.
 struct Rule {
   DescriptorType descriptor;
   AttributeName attribute;

@@ -25,7 +25,7 @@ class FakeDescriptor {
                     cudnn::AttributeType value_type, int64_t count,
                     const void* values);
 
-  // True if all attributes are set that must be.
+  // True if all required attributes are set.
   bool IsComplete() const;
 
   bool Has(cudnn::AttributeName attribute) const {
@@ -34,7 +34,7 @@ class FakeDescriptor {
   cudnn::AttributeType TypeOf(cudnn::AttributeName attribute) const {
     return values_.at(attribute).type;
   }
-  // The attribute is set.
+  // Requires that the attribute is set.
   template <typename T>
   std::vector<T> List(cudnn::AttributeName attribute) const {
     const std::vector<uint8_t>& bytes = values_.at(attribute).bytes;
@@ -52,9 +52,9 @@ class FakeDescriptor {
   // The descriptors that are values of attributes.
   std::vector<FakeDescriptor*> References() const;
 
-  // Of engines, their configurations and plans: a position in kFakeEngines.
+  // For engines, their configurations and plans: an index in kFakeEngines.
   int engine = -1;
-  // Of engines, their configurations and plans, and of heuristics.
+  // For engines, their configurations and plans, and for heuristics.
   FakeDescriptor* graph = nullptr;
 
  private:
