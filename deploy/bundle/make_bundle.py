@@ -1,10 +1,10 @@
-"""Makes a bundle for machines with a GPU, which need nothing of Debian 12.
+"""Makes a bundle for machines with a GPU that do not run Debian 12.
 
     bazel run --config=device_code //deploy/bundle -- --output=DIR
 
 DIR/muster-gpu-VERSION.tar.xz has a folder with executables, tests and benchmarks,
 stripped, the shared libraries that they need, with their licenses, and run.py, which
-uses all of them. It runs where glibc is as new as on this machine, with NVIDIA's driver.
+runs all of them. It needs NVIDIA's driver, and glibc as new as on this machine.
 """
 
 import argparse
@@ -26,7 +26,8 @@ TESTS = ("common/core/device/conformance/device_conformance_test",
          "common/learn/train/device_graphs_test",
          "common/learn/train/device_training_test",
          "common/net/collectives/nccl/nccl_process_test", "tests/gpu/kernels_on_gpu_test")
-# Executables hold the same device code, which is far from one to the next.
+# All executables contain the same device code. The large dictionary finds these copies,
+# which are far apart.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 192 << 20}]
 FILES = {
     "LICENSE": "LICENSE",
@@ -84,7 +85,7 @@ def main():
     parser = argparse.ArgumentParser(description="Makes a bundle for machines with a GPU.")
     parser.add_argument("--output", required=True, metavar="DIR", help="the folder of the bundle")
     output = parser.parse_args().output
-    # Bazel runs this in its folder of runfiles.
+    # Bazel runs this script in its runfiles folder.
     folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", os.getcwd()), output)
     path = make_bundle(os.path.normpath(folder))
     print(f"{path}: {os.path.getsize(path) / 2**20:.1f} MiB")

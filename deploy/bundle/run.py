@@ -19,7 +19,7 @@ import time
 
 ROOT = os.path.dirname(os.path.realpath(__file__))
 PEER_PACKAGES = ("torch", "jax", "nvidia-nccl-cu13", "nvidia-cudnn-cu13")
-# Largest difference of a metric between CPU and GPU. The sums of float32 have another order.
+# Largest difference of a metric between CPU and GPU, which add float32 in different orders.
 TOLERANCE = 1e-3
 LINES_SHOWN = 30
 # MODEL:PRECISION:BATCH
@@ -43,7 +43,7 @@ class Run:
         # CUDA's libraries are also found among the packages of this Python.
         self.environ.setdefault("VIRTUAL_ENV", sys.prefix)
         self.environ["MUSTER_TEST_GPU"] = "simulated" if simulated else "real"
-        # Ours come first; the driver and CUDA's libraries are found after them.
+        # The bundle's libraries come first, then the driver and CUDA's libraries.
         inherited = self.environ.get("LD_LIBRARY_PATH")
         self.environ["LD_LIBRARY_PATH"] = os.pathsep.join(
             [os.path.join(ROOT, "lib")] + ([inherited] if inherited else []))
@@ -80,13 +80,13 @@ class Run:
             "machine": self.machine,
             "device conformance":
                 lambda: self.conformance("device_conformance_test", driver, 60),
-            # Steps captured as CUDA graphs. The others are for simulated drivers only.
+            # Steps captured as CUDA graphs. The excluded cases need a simulated driver.
             "graph conformance": lambda: self.conformance(
                 "step_graphs_test",
                 f"{driver}-*SteadyStep*:*DriverRefuses*:*AnErrorOfAKernel*", 60),
             "kernel conformance": lambda: self.conformance("kernels_on_gpu_test", "*", 60),
             "training conformance": lambda: self.conformance("device_training_test", "*", 90),
-            # The bits of steps with graphs and without them.
+            # Compares the bits of steps with and without graphs.
             "graph training": lambda: self.conformance("device_graphs_test", "*", 90),
             "NCCL": lambda: self.conformance("nccl_process_test", "-*Expires*", 60),
             "accuracy": self.accuracy,
@@ -110,7 +110,7 @@ class Run:
             print(f"{package}: {found.stdout.strip() or 'not installed'}")
 
     def conformance(self, test, on_gpu, seconds):
-        """`on_gpu` selects cases that skip themselves where there is no GPU."""
+        """Runs a test. `on_gpu` selects the cases, which skip themselves without a GPU."""
         output = self.command([f"tests/{test}", f"--gtest_filter={on_gpu}"], seconds)
         show(output)
         passed = re.search(r"PASSED  \] (\d+) test", output)
@@ -162,7 +162,7 @@ class Run:
 
 
     def compiled_peers(self):
-        """What torch.compile makes of the models, the last first, while there is time."""
+        """Measures the models with torch.compile, the last one first, until time is up."""
         deadline = time.monotonic() + 150
         results = []
         for model in reversed(MODELS):
@@ -202,7 +202,7 @@ def table(ours, peers):
     for row in ours:
         unit, value = row["unit"], row["median"]
         best = best_of(unit, peers, row["bench"])
-        # A step with graphs is compared with what the peers do without and with them.
+        # A step with graphs is compared with the peers' best result, with or without graphs.
         best = best or best_of(unit, peers, row["bench"].removesuffix(".graphs"))
         peer_text = ratio = "-"
         if best:

@@ -10,8 +10,8 @@
 #                                        pkg-config, and pages of the headers if
 #                                        doxygen is installed
 #
-# Install them with apt: it installs the libraries that they depend on. A relative
-# DIR counts from where bazel was run.
+# Install them with apt, which also installs the libraries that they depend on. A
+# relative DIR is relative to the folder where bazel was run.
 set -euo pipefail
 
 usage="Usage: bazel run //deploy/debian:packages -- --output=DIR"
@@ -27,8 +27,8 @@ mkdir -p -- "$output"
 staging=$(mktemp -d)
 trap 'rm -rf "$staging"' EXIT
 
-# The packages that own the files given by stdin, as the field Depends has them.
-# dpkg knows a file by the name that it had before /lib became a link to /usr/lib.
+# Prints the packages that own the files on stdin, in the format of the field Depends.
+# dpkg may list a file in /usr/lib under /lib, which has become a link to it.
 owners() {
   local file owner owners=()
   while read -r file; do
@@ -42,7 +42,7 @@ owners() {
   printf '%s\n' "${owners[@]}" | sort -u | paste -sd , | sed 's/,/, /g'
 }
 
-# The libraries that the executables name themselves, and not those of these.
+# Prints the packages of the libraries that the executables link directly.
 runtime_dependencies() {
   local executable name
   for executable in "$@"; do
@@ -52,7 +52,7 @@ runtime_dependencies() {
   done | grep / | sort -u | owners
 }
 
-# The files that the linker takes for the options of the library.
+# Prints the packages of the files that the linker uses for the library's options.
 development_dependencies() {
   local option file
   while read -r option; do
@@ -63,7 +63,7 @@ development_dependencies() {
   done <"$1" | owners
 }
 
-# Writes what every package has, and packs it.
+# Writes the files that every package has, and builds the package.
 pack() {
   local root=$1 name=$2 depends=$3 summary=$4 description=$5
   mkdir -p -- "$root/DEBIAN" "$root/usr/share/doc/$name"
@@ -104,8 +104,8 @@ if [[ -d $runtime/usr/share/doc/muster/api ]]; then
   mv -- "$runtime/usr/share/doc/muster/api" "$development/usr/share/doc/muster-dev/api"
 fi
 
-# /usr/bin/ps is ps(1). The executables find each other in the folder that they
-# are linked from.
+# The executables are in another folder, because /usr/bin/ps is ps(1). Links in /usr/bin
+# lead there, and the executables find each other in that folder.
 mv -- "$runtime/usr/bin" "$runtime/usr/lib/muster/bin"
 completions=$runtime/usr/share/bash-completion/completions
 mkdir -p -- "$runtime/usr/bin" "$completions"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The packages name what they depend on, their executables train, and a program is
-# built with what the development package has.
+# Checks that the packages name their dependencies, that their executables train, and that
+# a program can be built with the development package.
 set -euo pipefail
 
 deploy/debian/packages --output="$TEST_TMPDIR/packages"
@@ -11,7 +11,7 @@ version=$(dpkg-deb --field "$runtime" Version)
 dpkg-deb --field "$runtime" Depends | grep 'libc6.*libgrpc++1'
 dpkg-deb --field "$development" Depends |
   grep "^muster (= $version), .*libabsl-dev.*libgrpc++-dev.*libprotobuf-dev"
-# Nothing that another package of Debian has, such as /usr/bin/ps.
+# The package has no file of another Debian package, such as /usr/bin/ps.
 dpkg-deb --contents "$runtime" | awk '$6 ~ /^\.\/usr\/bin\/./ { print $6 }' |
   sort >"$TEST_TMPDIR/commands"
 diff "$TEST_TMPDIR/commands" - <<'COMMANDS'

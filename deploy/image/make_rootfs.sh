@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes the root file system of a container image: Muster's programs in one
-# executable without its symbols, the shared libraries that it loads, the
-# certificates of public authorities, which object stores need, and nothing else.
+# Makes the root file system of a container image. It contains only Muster's programs in
+# one stripped executable, the shared libraries that it loads, and the certificates of
+# public authorities, which object stores need.
 #
 #   bazel run //deploy/image:rootfs -- --out=DIR
 #   podman build -t NAME -f deploy/image/Containerfile CONTEXT
 #
-# CONTEXT is the folder with DIR, which the Containerfile expects to be called
-# rootfs. A relative DIR counts from where bazel was run. DIR must not exist.
+# CONTEXT is the folder that contains DIR. The Containerfile expects DIR to be called
+# rootfs. A relative DIR is relative to the folder where bazel was run. DIR must not exist.
 set -euo pipefail
 
 usage="Usage: bazel run //deploy/image:rootfs -- --out=DIR"
@@ -31,20 +31,20 @@ for program in coordinator launch musterctl ps worker; do
   ln -s muster "$out/usr/bin/$program"
 done
 
-# Each library at the path where the loader looks for it.
+# Copies each library to the path where the loader searches for it.
 ldd -- "$executable" | grep -o '/[^ ]*\.so[^ ]*' | sort -u |
   while read -r library; do
     target=$(realpath -m -- "$(dirname -- "$library")")
     mkdir -p -- "$out$target"
     install --mode=755 -- "$library" "$out$target/$(basename -- "$library")"
   done
-# The loader's own path and the names of the merged /usr.
+# The loader's path, and the paths of libraries, are below these links to /usr.
 for folder in lib lib64; do
   if [[ -L /$folder ]]; then ln -s "usr/$folder" "$out/$folder"; fi
 done
 find "$out" -name '*.so*' -type f -exec strip --strip-unneeded {} +
 
-# Of getaddrinfo(3), which is in libc.
+# Configures getaddrinfo(3), which is part of libc.
 echo "hosts: files dns" >"$out/etc/nsswitch.conf"
 install -D --mode=644 -t "$out/etc/ssl/certs" -- /etc/ssl/certs/ca-certificates.crt
 echo "muster:x:65532:65532:muster:/:/usr/bin/launch" >"$out/etc/passwd"

@@ -1,5 +1,5 @@
-// All programs in one executable. They share nearly all of their code, so the
-// image needs it once. It takes the part that argv[0] names.
+// All programs in one executable, so that the image contains the code that they
+// share only once. argv[0] selects the program.
 
 #include <cstdio>
 #include <string_view>

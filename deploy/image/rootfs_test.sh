@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The programs run in their root file system, with nothing around it. An argument
-# is how many MiB it may have.
+# Checks that the programs run in their root file system, without any other files. The
+# optional argument is the maximum size in MiB.
 set -euo pipefail
 
 rootfs=$TEST_TMPDIR/rootfs
@@ -12,7 +12,7 @@ if (($# > 0)); then
     find "$rootfs" -type f -printf '%s %P\n' | sort -rn | head -20 >&2
     exit 1
   fi
-  # A library must be in a process once: linked in, or loaded.
+  # A library must be in a process only once: either linked statically or loaded.
   libraries='lib(absl|gpr|grpc|hdf5|jpeg|protobuf)'
   if ldd "$rootfs/usr/bin/muster" | grep -E "$libraries"; then
     echo "muster contains these libraries and loads them too" >&2
@@ -20,7 +20,7 @@ if (($# > 0)); then
   fi
 fi
 
-# Without these, no object store that is reached by https is trusted.
+# Without these certificates, https connections to object stores fail.
 grep --quiet "BEGIN CERTIFICATE" "$rootfs/etc/ssl/certs/ca-certificates.crt"
 
 # Each program has the flags of its own executable, and no flags of the others.
@@ -43,12 +43,12 @@ status=0
 inside /usr/bin/muster --version 2>message || status=$?
 ((status == 2))
 grep "expected the name coordinator, launch, musterctl, ps or worker" message
-# Without /proc, launch cannot know where it lies itself.
+# Without /proc, launch cannot find its own path.
 inside /usr/bin/launch --task --bin_dir=/usr/bin --check_config \
   --tf_config='{"cluster":{"ps":["localhost:1"],"worker":["localhost:2"]},
                 "task":{"type":"ps","index":0}}' | grep "ps 0 .*this task"
 
-# Symbols are gone, and nothing has privileges.
+# The executable has no symbols, and no file is setuid or setgid.
 if readelf --section-headers "$rootfs/usr/bin/muster" | grep '\.symtab'; then exit 1; fi
 test -z "$(find "$rootfs" -perm /6000)"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each header that programs include has a page, and Doxygen understands all comments.
+# Checks that each header that programs include has a page, and that Doxygen reads all
+# comments without warnings.
 set -euo pipefail
 
 if ! command -v doxygen >/dev/null; then
@@ -18,7 +19,7 @@ cat "$TEST_TMPDIR/warnings"
 test ! -s "$TEST_TMPDIR/warnings"
 grep -q 'Muster.*1\.2\.3' "$pages/annotated.html"
 
-# Pages of files, by the path of the header.
+# Lists the headers that have a page.
 python3 - "$TEST_TMPDIR/tags" "$pages" >"$TEST_TMPDIR/found" <<'PYTHON'
 import os
 import sys
@@ -39,11 +40,11 @@ while read -r header; do
 done < <(cd "$include" && find . -name '*.h' | sed 's|^\./||')
 ((count > 100))
 
-# Comments, error codes and code are in the pages.
+# The pages contain comments, error codes and code.
 grep -q 'cheap to copy' "$pages/classmuster_1_1Dataset.html"
 grep -q '<li>kInvalidArgument' "$pages/classmuster_1_1Dataset.html"
 
-# What is wrong is found.
+# An error in a comment is reported.
 mkdir "$TEST_TMPDIR/include"
 cat >"$TEST_TMPDIR/include/wrong.h" <<'HEADER'
 /// Returns a number.

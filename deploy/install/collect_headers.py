@@ -2,7 +2,7 @@
 
     collect_headers.py HEADER OUTPUT_DIR ROOT...
 
-An included file that is in none of the ROOT folders is the system's.
+Included files that are in none of the ROOT folders are system headers, and are not copied.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""What other build systems need of a library: one archive, its headers, what to link."""
+"""The files of a library for other build systems: one archive, headers, link options."""
 
 def _development_files_impl(ctx):
     info = ctx.attr.library[CcInfo]

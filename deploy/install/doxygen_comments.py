@@ -1,10 +1,10 @@
-"""Copies headers, with their comments as Doxygen reads them.
+"""Copies headers and converts their comments to Doxygen's format.
 
     doxygen_comments.py INCLUDE_DIR OUTPUT_DIR
 
-Comments before a declaration and behind a member become those of Doxygen, lines of error
-codes become lists, and indented lines become code. Other text has no meaning to Doxygen. Namespaces
-called `internal` are left out.
+Converts comments before a declaration and behind a member, lists of error codes, and
+indented lines, which become code. Escapes all other text. Omits namespaces called
+`internal`.
 """
 
 import pathlib
@@ -14,16 +14,16 @@ import sys
 _COMMENT = re.compile(r"^(\s*)//(?: (.*))?$")
 # A member, an argument or an enumerator with a comment behind it.
 _BEHIND = re.compile(r"^(\s*[^/\s].*[;,{}]|\s*[A-Za-z]\w*)\s\s// (.*)$")
-# Its comment is not that of what follows.
+# A forward declaration. A comment behind it does not describe it.
 _FORWARD = re.compile(r"^\s*(?:class|struct|enum|template)\b[^{]*;")
-# "kNotFound  the file does not exist", and words that stand in place of a code.
+# "kNotFound  the file does not exist", and words that replace a code.
 _CODE = re.compile(r"^ +((?:k[A-Z]\w+|others?|any|errors?|as)\b(?:, k[A-Z]\w+)*)(?:  +| )(.*)$")
 _INDENTED = re.compile(r"^ {2,}\S")
 _NOLINT = re.compile(r"^(NOLINT|clang-format)")
 
 
 def escaped(text):
-    """Returns text whose characters stand for themselves, but for code in backticks."""
+    """Escapes Doxygen's special characters, except in code between backticks."""
     parts = re.split(r"(`[^`]*`)", text)
     for index in range(0, len(parts), 2):
         parts[index] = re.sub(r"([\\@<>#%&$*\[\]|~_^])", r"\\\1", parts[index])
@@ -31,7 +31,7 @@ def escaped(text):
 
 
 def of_comment(indent, text, was_item):
-    """Returns (the line, whether it belongs to a list)."""
+    """Returns (the line in Doxygen's format, True if it belongs to a list)."""
     item = _CODE.match(text)
     if item and (item.group(1)[0] == "k" or was_item or item.group(1) != "as"
                  or text.startswith("  ")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Muster: the executables, without their symbols, what they say about
-# themselves, and what programs in C++ are built with.
+# Installs Muster: the stripped executables, their manual pages and completions, the files
+# to build C++ programs with, and documents.
 #
 #   bazel run //:install -- --prefix=DIR
 #
@@ -14,8 +14,8 @@
 #   DIR/share/doc/muster              README.md, CHANGELOG.md, docs/, and api/, pages of
 #                                     the headers, if doxygen is installed
 #
-# A relative DIR counts from where bazel was run. There is no default, because
-# bin/ps would hide ps(1) in folders like /usr/local. DIR can be moved.
+# A relative DIR is relative to the folder where bazel was run. There is no default,
+# because bin/ps in a folder like /usr/local would hide ps(1). DIR can be moved later.
 set -euo pipefail
 
 usage="Usage: bazel run //:install -- --prefix=DIR"
@@ -54,7 +54,8 @@ install_executables() {
   done >"$prefix/share/muster/completion.bash"
 }
 
-# The files of other build systems: templates, with the linker's options.
+# Installs the library, and the files for other build systems. These are templates, into
+# which the linker's options are inserted.
 install_library() {
   local files=deploy/install options list version
   options=$(paste -sd ' ' "$files/muster.link_options")
@@ -64,7 +65,7 @@ install_library() {
     -e "s|@LINK_OPTIONS@|$options|g" -e "s|@LINK_LIST@|$list|g")
 
   mkdir -p -- "$prefix/lib/cmake/Muster" "$prefix/lib/pkgconfig"
-  # What an earlier version had and this one has not is no header of this one.
+  # Removes headers of an earlier version that this version does not have.
   rm -rf -- "$prefix/include/muster"
   mkdir -p -- "$prefix/include/muster"
   cp -RL --no-preserve=mode -- "$files/development_files_include/." "$prefix/include/muster"

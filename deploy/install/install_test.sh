@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The installed executables run, find each other, and have no symbols. Their
-# manual pages are there, and bash completes their flags. Programs are built with
-# CMake and with pkg-config, after the folder was moved.
+# Checks that the installed executables run, find each other, have no symbols, and have
+# manual pages and completions for bash; and that programs can be built with CMake and with
+# pkg-config after the folder was moved.
 set -euo pipefail
 
 prefix=$TEST_TMPDIR/a\ prefix

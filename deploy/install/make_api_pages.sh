@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes HTML pages of headers, DIR/annotated.html and others, and their list for Doxygen.
-# Prints what Doxygen warns of.
+# Makes HTML pages of headers, DIR/annotated.html and others, and with --tags a tag file of
+# Doxygen. Prints Doxygen's warnings.
 #
 #   make_api_pages.sh --include=DIR --version=VERSION --output=DIR [--tags=FILE]
 #
-# Needs doxygen, which Debian has, and Python.
+# Needs Python, and Debian's package doxygen.
 set -euo pipefail
 
 include=

@@ -4,15 +4,15 @@ import os
 import re
 import subprocess
 
-# What every system has for which manylinux wheels are made (PEP 600).
+# Libraries of every system that can install manylinux wheels (PEP 600).
 BASE_LIBRARIES = {"libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0",
                   "libresolv.so.2", "librt.so.1", "libstdc++.so.6", "libutil.so.1"}
 
 
 def libraries_of(executable):
-    """Returns the paths of the shared libraries that are needed, by name.
+    """Returns the paths of the shared libraries that an executable needs, by name.
 
-    Those of every system are left out.
+    Omits BASE_LIBRARIES.
     """
     listed = subprocess.run(["ldd", executable], capture_output=True, check=True, text=True).stdout
     missing = re.findall(r"^\s*(\S+) => not found", listed, re.MULTILINE)
@@ -24,7 +24,7 @@ def libraries_of(executable):
 
 
 def license_of(library):
-    """Returns (Debian's package of the library, the path of its license)."""
+    """Returns (the Debian package of the library, the path of its license)."""
     path = os.path.realpath(library)
     for candidate in (path, re.sub("^/usr/", "/", path)):
         found = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True,

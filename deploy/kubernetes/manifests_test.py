@@ -1,9 +1,9 @@
-"""Checks what `launch --kubernetes` prints: that the examples are up to date, that
-Kubernetes' schemas accept it, and that its objects fit each other. Checks that the
-tasks of the TFJob take what it gives them.
+"""Checks the output of `launch --kubernetes`: the examples are up to date, Kubernetes'
+schemas accept the output, and its objects refer to each other correctly. Checks that the
+tasks of the TFJob accept its environment.
 
-Needs PyYAML; the schemas are those of kubernetes-validate (PyPI), kustomization.yaml
-is built by kubectl, and the chart is rendered by helm, where they are installed.
+Needs PyYAML. If they are installed, validates against the schemas of kubernetes-validate
+(PyPI), builds kustomization.yaml with kubectl, and renders the chart with helm.
 """
 
 import json
@@ -25,7 +25,7 @@ try:
 except ImportError:
     kubernetes_validate = None
 
-# The renderer of the chart; get_helm.sh fetches one.
+# Renders the chart; get_helm.sh downloads it.
 HELM = os.environ.get("MUSTER_HELM") or shutil.which("helm")
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 LAUNCH = "deploy/launch/launch"
@@ -37,7 +37,7 @@ EXAMPLE = ["--kubernetes", "--image=registry.example.org/muster:1", "--workers=2
            "data_dir=/data"]
 SYNCHRONOUS = ["--kubernetes", "--image=registry.example.org/muster:1",
                "--workers=3", "--ps=0", "--insecure", "--evaluator", f"--job={JOB}"]
-# The example in each folder.
+# The flags of launch for the example in each folder.
 EXAMPLES = {
     "parameter_server": EXAMPLE,
     "synchronous": ["--kubernetes", "--image=registry.example.org/muster:1",
@@ -48,7 +48,7 @@ EXAMPLES = {
     "trainjob": [*EXAMPLE, "--workload=trainjob"]}
 WORKLOADS = "job", "jobset", "trainjob"
 GANGS = "", "coscheduling", "volcano"
-# Whatever can be chosen for a workload.
+# The options that every workload supports.
 CHOICES = ["--queue=users", "--priority_class=high", "--ttl=24h", "--pod_monitor",
            "--topology_spread=topology.kubernetes.io/zone", "--restart=7"]
 ODD = ["--kubernetes", "--image=a", "--workers=1", "--ps=0", "--insecure",
@@ -66,7 +66,7 @@ def manifests(flags):
 
 
 def job_specs(objects):
-    """The spec of each role's Job, by role, whatever starts the Jobs."""
+    """Returns the spec of each role's Job, by role, for any kind of workload."""
     specs = {o["metadata"]["labels"]["muster/role"]: o["spec"] for o in objects
              if o["kind"] == "Job"}
     for manifest in objects:
@@ -187,7 +187,7 @@ class ManifestsTest(unittest.TestCase):
             spec = named(manifests([*flags, "--workload=jobset"]), "JobSet")["spec"]
             self.assertEqual(spec["successPolicy"]["targetReplicatedJobs"], last)
             for job in spec["replicatedJobs"]:
-                # The tasks of a role are the pods of one Job, as their names say.
+                # The pods' names require that one Job has all tasks of a role.
                 self.assertEqual(job["replicas"], 1)
 
     def test_kubeflow_finds_its_trainer(self):
@@ -205,7 +205,7 @@ class ManifestsTest(unittest.TestCase):
             pod = template["spec"]["template"]["spec"]
             self.assertEqual(pod["containers"][0]["name"],
                              "node" if is_trainer else "muster")
-            # Kubeflow refuses it in other jobs, and gives it to all pods.
+            # Kubeflow refuses a priority in other jobs, and applies the trainer's to all pods.
             self.assertEqual("priorityClassName" in pod, is_trainer)
             for rule in template["spec"]["podFailurePolicy"]["rules"]:
                 if "onExitCodes" in rule:
@@ -263,7 +263,7 @@ class ManifestsTest(unittest.TestCase):
                 if "does not go with" in result.stderr:
                     break
                 if result.returncode != 0:
-                    continue  # Not of the flag's type.
+                    continue  # The value does not have the flag's type.
                 variables = environment_of(pods(list(yaml.safe_load_all(result.stdout)))[0])
                 if f"MUSTER_{name.upper()}" in variables:
                     break
@@ -337,7 +337,7 @@ class ManifestsTest(unittest.TestCase):
     def test_kustomize_builds_the_folder(self):
         for example in *EXAMPLES, "tfjob":
             with tempfile.TemporaryDirectory() as folder:
-                # Copied, because kustomize follows no links out of its folder.
+                # kustomize does not follow links out of its folder, so copy the files.
                 for name in os.listdir(os.path.join(FOLDER, example)):
                     shutil.copy(os.path.join(FOLDER, example, name), folder)
                 built = subprocess.run(["kubectl", "kustomize", folder], check=True,
@@ -347,7 +347,7 @@ class ManifestsTest(unittest.TestCase):
             self.assertEqual(set(images), {"registry.example.org/muster:latest"})
 
 
-# The values of the chart in place of flags of launch.
+# The flags of launch, and the values of the chart that replace them.
 CHART_EXAMPLES = {
     "parameter servers": (EXAMPLE, {"dataClaim": "digits", "settings.data_dir": "/data"}),
     "in sync": (SYNCHRONOUS, {"tasks.chief": 0, "tasks.ps": 0, "tasks.worker": 3,
@@ -436,7 +436,7 @@ class TfJobTest(unittest.TestCase):
                              {"digits.job": file.read()})
 
     def test_pods_are_those_of_launch(self):
-        """But for what the operator names, and the readiness probe."""
+        """Except the names that the operator sets, and the readiness probe."""
         pods_of = {role: spec["template"]["spec"]
                    for role, spec in job_specs(manifests(EXAMPLE)).items()}
         self.assertEqual({name.lower() for name in self.replicas}, pods_of.keys())

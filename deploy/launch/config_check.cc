@@ -28,7 +28,8 @@ absl::Status BecomeConfigCheck(
         absl::StrCat("--check_config checks a job, and ", plan.program.front(),
                      " is a program: start it with --check_config itself"));
   }
-  // A chief that is started by hand has the job, too.
+  // A chief that the user starts separately also needs the job, so the check
+  // runs as the chief.
   if (plan.ps_count > 0) plan.with_chief = true;
   std::vector<std::unique_ptr<PortReservation>> reservations;
   std::vector<int> ports;

@@ -11,19 +11,19 @@
 
 namespace muster {
 
-// Replaces this process by the task that leads the plan's job, with
-// --check_config, so that the job is checked as where it runs. Does not return
-// if all is well.
+// Replaces this process with the task that leads the plan's job, with the flag
+// --check_config, so that the job is checked by the executable that runs it.
+// Returns only if that fails.
 //   kInvalidArgument  the plan has a program, which launch cannot check
-//   others            as PlanTasks(), and from starting the executable
+//   others            as PlanTasks(), or the executable cannot be started
 absl::Status BecomeConfigCheck(
     ClusterPlan plan, bool checks_data,
     absl::FunctionRef<absl::StatusOr<std::string>(absl::string_view name)>
         find_executable);
 
-// Returns the path of a file with this text, in memory, which this process and
-// what it becomes can read.
-//   others  from the system
+// Creates a file in memory with this text and returns its path. This process,
+// and a program that it executes, can read the file.
+//   others  the system cannot create or write the file
 absl::StatusOr<std::string> FileInMemory(const std::string& name,
                                          const std::string& text);
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Those that can be read on dark and light grounds.
+// Colours that are readable on dark and light backgrounds.
 constexpr absl::string_view kColors[] = {"\x1b[36m", "\x1b[33m", "\x1b[35m",
                                          "\x1b[32m", "\x1b[34m", "\x1b[31m"};
 constexpr absl::string_view kPlain = "\x1b[0m";
@@ -21,7 +21,7 @@ void WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // The terminal is gone; the logs remain.
+    if (written <= 0) return;  // The terminal is closed; the logs remain.
     text.remove_prefix(written);
   }
 }

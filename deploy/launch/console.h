@@ -11,8 +11,8 @@ namespace muster {
 
 enum class ConsoleStream { kOutput, kError };
 
-// The output of `launch`: lines of many tasks, each behind its
-// task's name, and the progress bar of one of them where that is a terminal.
+// The output of `launch`: lines of many tasks, each after its task's name, and
+// on a terminal the progress bar of one task.
 //
 // Not thread-safe.
 class Console {
@@ -21,17 +21,17 @@ class Console {
     int output_fd = 1;
     int error_fd = 2;
     bool color = false;
-    int label_width = 0;  // Shorter labels are filled up.
+    int label_width = 0;  // Shorter labels are padded to this width.
   };
 
   explicit Console(Options options) : options_(options) {}
 
-  // "worker 1 | line\n". `color_index` picks a colour that tells tasks apart. A
-  // progress bar that stands on the line is wiped; its owner draws it again.
+  // Writes "worker 1 | line\n". `color_index` selects the colour of the task.
+  // Erases a progress bar on the current line; its task draws it again.
   void WriteLine(ConsoleStream stream, absl::string_view label, int color_index,
                  absl::string_view line);
 
-  // Bytes of the task that owns the terminal, as they are.
+  // Writes bytes of the task that owns the terminal unchanged.
   void WriteRaw(absl::string_view bytes);
 
  private:
@@ -39,8 +39,8 @@ class Console {
   bool bar_on_line_ = false;
 };
 
-// Splits a stream of bytes into lines. An unterminated line is handed on in
-// pieces, so that memory stays bounded.
+// Splits a stream of bytes into lines. Emits a very long line in pieces, so
+// that memory stays bounded.
 class LineCutter {
  public:
   // Calls emit(line) for each line completed by `bytes`.
@@ -58,7 +58,7 @@ class LineCutter {
     }
   }
 
-  // The rest, if there is any, at the end of the stream.
+  // Called at the end of the stream. Emits the last line if it is incomplete.
   template <typename Emit>
   void Finish(Emit emit) {
     Flush(emit, false);

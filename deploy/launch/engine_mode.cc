@@ -134,7 +134,7 @@ constexpr RefusedFlag kRefusedByKubernetes[] = {
     {"cores", "--task_cpus says how many a pod has"},
 };
 
-// Flags that have no meaning on this machine.
+// Flags that apply to engines only, not to clusters on this machine.
 constexpr absl::string_view kOfEngines[] = {
     "name",        "image",          "data_claim", "task_cpus",
     "task_memory", "task_gpus",      "storage",    "workload",
@@ -151,7 +151,7 @@ absl::Status ExpectNotGiven(absl::string_view engine,
   return absl::OkStatus();
 }
 
-// The variables with which every task gets the flags that were given.
+// Returns the environment variables that pass the given flags to every task.
 std::map<std::string, std::string> TaskEnvironment() {
   std::map<std::string, std::string> environment;
   for (const FlagTopic& topic : TaskFlags(FlagUsers::kAny)) {
@@ -167,8 +167,8 @@ std::map<std::string, std::string> TaskEnvironment() {
   return environment;
 }
 
-// The job as an engine runs it: with paths that do not depend on where this
-// process runs.
+// Returns the job for an engine, with paths that do not depend on the working
+// directory of this process.
 absl::StatusOr<EngineJob> MakeEngineJob(ClusterPlan plan, bool tls) {
   EngineJob job;
   RETURN_IF_ERROR(ExpectNotGiven("--slurm and --kubernetes", kRefused));

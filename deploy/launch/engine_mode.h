@@ -13,42 +13,42 @@
 
 namespace muster {
 
-// `launch --slurm` and `launch --kubernetes`: their flags, and what they print.
+// `launch --slurm` and `launch --kubernetes`: their flags and their output.
 
-// True if there is such a flag and it is not at its default.
+// True if a flag of this name exists and does not have its default value.
 bool IsGiven(absl::string_view name);
 
-// True if one of the flags is on the command line, which then may have every
-// flag of the tasks.
+// True if --slurm or --kubernetes is on the command line, which then accepts
+// all flags of tasks.
 bool IsEngineMode(absl::Span<const std::string> arguments);
 
-// True if one of the flags is set.
+// True if --slurm or --kubernetes is set.
 bool EngineModeWanted();
 
-// Checks that no flag is set that means nothing on this machine.
-//   kInvalidArgument  one is; names it
+// Checks that no flag is set that applies to engines only.
+//   kInvalidArgument  one is set; the message names it
 absl::Status ExpectNoEngineFlags();
 
-// The names of the flags, in the order of --help.
+// Returns the names of the engines' flags, in the order of --help.
 std::vector<std::string> EngineFlags();
 
 // The values of launch's other flags.
 struct EngineSettings {
   bool tls = false;
   std::optional<int> restart_count_max;  // Unset: the engine's default.
-  // --bin_dir: where Muster's executables lie on the nodes. Empty: where those
-  // of this machine do.
+  // --bin_dir: the folder of Muster's executables on the nodes. Empty: the same
+  // folder as on this machine.
   std::string bin_dir;
 };
 
-// Returns the batch script or the manifests that run `plan`, as the flags say.
-// Relative paths in `plan` count from the working directory. Every flag of the
-// tasks that is set goes into their environment.
+// Returns the batch script or the manifests that run `plan`, according to the
+// flags. Relative paths in `plan` are relative to the working directory. Flags
+// of tasks that are set become part of the tasks' environment.
 //
-//   kInvalidArgument  both flags are set, neither TLS nor --insecure is, the
-//                     job file cannot be read, or a flag is invalid or cannot
-//                     be the same for all tasks
-//   kNotFound         musterctl is missing, which makes certificates
+//   kInvalidArgument  both --slurm and --kubernetes are set, neither TLS nor
+//                     --insecure is, the job file cannot be read, or a flag is
+//                     invalid or cannot be the same for all tasks
+//   kNotFound         musterctl, which makes certificates, is missing
 absl::StatusOr<std::string> EngineText(ClusterPlan plan,
                                        const EngineSettings& settings);
 

@@ -17,7 +17,7 @@ namespace {
 
 struct StockExecutable {
   absl::string_view name;
-  absl::string_view target;  // What builds it.
+  absl::string_view target;  // The Bazel target that builds it.
 };
 
 constexpr StockExecutable kStockExecutables[] = {
@@ -28,7 +28,7 @@ constexpr StockExecutable kStockExecutables[] = {
     {"worker", "//worker"},
 };
 
-// How to get what is missing.
+// Returns how to get an executable that is missing.
 std::string Advice(absl::string_view name) {
   for (const StockExecutable& executable : kStockExecutables) {
     if (executable.name != name) continue;

@@ -8,16 +8,18 @@
 
 namespace muster {
 
-// Where the stock executable `name` lies: in `bin_dir` if that is not empty, or
-// else beside `own_path`, or where the build puts it as seen from there
-// (deploy/launch/launch, worker/worker and deploy/musterctl/musterctl).
+// Returns the path of the stock executable `name`. Searches `bin_dir` if it is
+// not empty. Otherwise searches the folder of `own_path`, and the folder where
+// the build puts the executable, relative to `own_path` (deploy/launch/launch,
+// worker/worker and deploy/musterctl/musterctl).
 //
-//   kNotFound   lists the places looked at, and how to build what is missing
+//   kNotFound   the message lists the searched paths, and how to build the
+//               executable
 absl::StatusOr<std::string> FindExecutable(absl::string_view name,
                                            const std::string& own_path,
                                            const std::string& bin_dir);
 
-// The executable of this process.
+// Returns the path of this process' executable.
 std::string OwnPath();
 
 }  // namespace muster

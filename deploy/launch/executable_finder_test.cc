@@ -21,7 +21,8 @@ using testing::HasSubstr;
 
 class ExecutableFinderTest : public testing::Test {
  protected:
-  // An executable file at `path` below the test's own folder.
+  // Creates an executable file at `path` in the test's folder, and returns its
+  // full path.
   std::string Make(const std::string& path) {
     const std::filesystem::path file =
         std::filesystem::path(testing::TempDir()) /

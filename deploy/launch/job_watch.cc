@@ -9,7 +9,8 @@
 namespace muster {
 namespace {
 
-// The coordinator is to name a lost server within 10 s, and knows more.
+// A coordinator reports a lost server within 10 s, with more details than
+// launch has.
 constexpr absl::Duration kReportTime = absl::Seconds(15);
 
 constexpr int kFailure = static_cast<int>(ExitCode::kFailure);
@@ -44,7 +45,7 @@ void JobWatch::OnEndUnderCoordinator(TaskId task, const ProcessEnd& end,
     Decide(end.ShellCode(), end.ok() ? "" : what);
     return;
   }
-  // Nothing but a change to the job can help.
+  // A restart would fail again, because the flags or the job are invalid.
   if (end.exit_code == kUsage) {
     Decide(kUsage, what);
     return;

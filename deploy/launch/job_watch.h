@@ -12,30 +12,31 @@
 
 namespace muster {
 
-// Decides from the ends of tasks when a job is over and how it went. Pure; told
-// only of ends that no restart follows.
+// Decides from the ends of tasks whether a job has ended, and with which
+// status. Has no side effects. Ends that a restart follows are not reported to
+// it.
 //
-// With a coordinator the job is what the coordinator says. Workers may be lost
-// as long as one is left; a lost parameter server is for the coordinator to
-// report, within a time. Without one the job succeeds when all have ended well
-// and fails with the first that has not.
+// With a coordinator, the job ends with the status of the coordinator. Workers
+// may be lost as long as one remains. After the loss of the last worker or of a
+// parameter server, the coordinator has some time to report it. Without a
+// coordinator, the job succeeds when all tasks have succeeded, and fails when
+// the first task fails.
 class JobWatch {
  public:
   struct Verdict {
     int exit_code = 0;
-    std::string reason;  // Empty for a job that went well.
+    std::string reason;  // Empty for a job that succeeded.
   };
 
   explicit JobWatch(const ClusterPlan& plan);
 
-  // `end` of `task` is final.
+  // Reports the final end of `task`.
   void OnEnd(TaskId task, const ProcessEnd& end, absl::Time now);
 
-  // Once there is a verdict it stays. `now` matters after the loss of a
-  // parameter server only.
+  // Returns the verdict, if there is one. A verdict does not change any more.
   std::optional<Verdict> verdict(absl::Time now) const;
 
-  // When verdict() has to be asked again even if nothing ends.
+  // Returns the time to call verdict() again even if no task ends.
   absl::Time next_change() const;
 
  private:
@@ -47,7 +48,8 @@ class JobWatch {
   std::set<TaskId> running_;
   std::optional<Verdict> verdict_;
 
-  // After this it is our verdict, not the coordinator's.
+  // At this time `overdue_verdict_` becomes the verdict, unless the coordinator
+  // has ended before.
   absl::Time overdue_ = absl::InfiniteFuture();
   Verdict overdue_verdict_;
 };

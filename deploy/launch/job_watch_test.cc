@@ -31,7 +31,7 @@ TEST(JobWatchTest, TheCoordinatorsEndIsTheJobs) {
   EXPECT_EQ(watch.verdict(kNow), std::nullopt);
   watch.OnEnd(kChief, kWell, kNow);
   EXPECT_EQ(watch.verdict(kNow)->exit_code, 0);
-  // What comes after changes nothing.
+  // A later end of a task does not change the verdict.
   watch.OnEnd(kPs0, kKilled, kNow);
   EXPECT_EQ(watch.verdict(kLater)->exit_code, 0);
 }

@@ -165,7 +165,7 @@ metadata:
 spec:
 )yaml";
 
-// The Service above gives the names.
+// The Service above names the pods, so the JobSet's own names are disabled.
 constexpr absl::string_view kJobSetSpec =
     R"yaml(  network: {enableDNSHostnames: false}
   successPolicy: {operator: All, targetReplicatedJobs: [$LAST]}
@@ -212,7 +212,7 @@ std::string Fill(absl::string_view text, const Replacements& replacements) {
   return absl::StrReplaceAll(text, replacements);
 }
 
-// Indents each line further.
+// Indents each line by `spaces`.
 std::string Indented(absl::string_view text, int spaces) {
   std::string indented;
   for (absl::string_view line :
@@ -232,7 +232,7 @@ std::string ConfigMap(const EngineJob& job, absl::string_view text,
                       Indented(text, 4));
 }
 
-// The roles that have pods, with those first that others connect to.
+// Returns the roles that have pods. Roles that others connect to come first.
 std::vector<PodRole> RolesOf(const ClusterPlan& plan, Workload workload) {
   std::vector<PodRole> roles;
   for (const auto& [type, count] :
@@ -256,7 +256,7 @@ int PodCount(const std::vector<PodRole>& roles) {
   return count;
 }
 
-// The roles whose end is the end of the job.
+// Returns the roles whose end is the end of the job.
 std::string LastRoles(const ClusterPlan& plan) {
   std::vector<std::string> names = {std::string(
       TaskTypeName(plan.with_chief ? TaskType::kChief : TaskType::kWorker))};
@@ -266,7 +266,7 @@ std::string LastRoles(const ClusterPlan& plan) {
   return absl::StrJoin(names, ", ");
 }
 
-// The spec of a JobSet, indented by two spaces.
+// Returns the spec of a JobSet, indented by two spaces.
 std::string JobSetSpec(const EngineJob& job, const std::vector<PodRole>& roles,
                        const PodFolders& folders,
                        const ManifestOptions& options,
@@ -288,7 +288,7 @@ std::string JobSetSpec(const EngineJob& job, const std::vector<PodRole>& roles,
   return text;
 }
 
-// The objects that start the pods.
+// Returns the objects that start the pods.
 std::string Workloads(const EngineJob& job, const PodFolders& folders,
                       const ManifestOptions& options,
                       const Replacements& replacements) {
@@ -345,7 +345,7 @@ absl::string_view GangPolicy(GangScheduler gang) {
   return "";
 }
 
-// What is the same in all manifests of a job.
+// Returns the replacements that are the same in all manifests of a job.
 Replacements ReplacementsOf(const EngineJob& job,
                             const ManifestOptions& options) {
   const ClusterPlan& plan = job.plan;

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-// What the manifests mean to Kubernetes is tested by manifests_test.py.
+// Tests the text of the manifests. manifests_test.py checks them against
+// Kubernetes' schemas.
 class KubernetesManifestsTest : public testing::Test {
  protected:
   KubernetesManifestsTest() {
@@ -36,7 +37,7 @@ class KubernetesManifestsTest : public testing::Test {
     EXPECT_OK(text);
     return text.value_or("");
   }
-  // The Job of a role.
+  // Returns the Job of a role.
   std::string JobOf(const std::string& role) {
     for (absl::string_view manifest : absl::StrSplit(Manifests(), "---\n")) {
       if (manifest.find("kind: Job\nmetadata:\n  name: digits-" + role) !=
@@ -124,7 +125,7 @@ TEST_F(KubernetesManifestsTest, AnObjectStoreNeedsKeysAndNoVolume) {
   EXPECT_THAT(Manifests(),
               AllOf(HasSubstr("kubectl create secret generic digits-storage"),
                     Not(HasSubstr("PersistentVolumeClaim"))));
-  // The run folder stays where only the data are in a store.
+  // If only the data is in an object store, the run folder is still a volume.
   job_.plan.run_dir.clear();
   job_.plan.settings = {{"data_dir", "gs://images"}};
   EXPECT_THAT(Manifests(), AllOf(HasSubstr("secretRef: {name: digits-storage}"),

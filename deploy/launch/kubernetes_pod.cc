@@ -12,11 +12,11 @@ namespace {
 
 constexpr absl::string_view kJobFolder = "/etc/muster/job";
 constexpr absl::string_view kDataFolder = "/data";
-// For what a pod does after its task has ended.
+// Time that a pod has after its task has ended.
 constexpr int kGraceReserveSeconds = 10;
 
-// 1 and 2 would happen again. 138 asks for a new pod, and 143 ends one that was
-// told to stop.
+// Exit codes 1 and 2 would recur in a new pod. 138 requests a new pod, and 143
+// is that of a pod that was stopped.
 constexpr absl::string_view kJobSpec = R"yaml(  completionMode: Indexed
   completions: $COUNT
   parallelism: $COUNT
@@ -79,7 +79,7 @@ std::string JobFileName(const EngineJob& job) {
   return std::filesystem::path(job.plan.job_file).filename().string();
 }
 
-// The lines of args and command.
+// Returns the lines `command` and `args` of a container.
 std::string ContainerCommand(const EngineJob& job) {
   std::string text;
   if (!job.plan.program.empty()) {
@@ -109,9 +109,9 @@ std::string Environment(const EngineJob& job, const PodRole& role,
       {"MUSTER_STATUS_HOST", "0.0.0.0"},
       {"MUSTER_STATUS_TOKEN_FILE", "/etc/muster/status/token"},
       {"MUSTER_STATUS_JOB", job.name},
-      // Below the pod's, so that the task ends by itself.
+      // Shorter than the pod's grace period, so that the task ends by itself.
       {"MUSTER_GRACE_PERIOD", absl::StrCat(options.grace_seconds, "s")},
-      // A pod may have to wait for a node.
+      // A replacement pod may have to wait for a node.
       {"MUSTER_SERVER_RETURN_TIMEOUT", "10m"}};
   if (job.tls) {
     variables["MUSTER_TLS_DIR"] = "/etc/muster/tls";
@@ -134,7 +134,8 @@ std::string Environment(const EngineJob& job, const PodRole& role,
     absl::StrAppend(&text, "        - {name: ", name,
                     ", value: ", YamlString(value), "}\n");
   }
-  // As many threads as the limit allows, also where it is changed later.
+  // Uses as many threads as the CPU limit allows, even if the limit is edited
+  // in the manifest.
   if (!variables.contains("MUSTER_THREADS")) {
     absl::StrAppend(&text,
                     "        - name: MUSTER_THREADS\n"
@@ -188,7 +189,7 @@ std::vector<Volume> Volumes(const EngineJob& job, const PodRole& role,
                        absl::StrCat("name: job\n        configMap: {name: ",
                                     job.name, "-job}")});
   }
-  // An evaluator talks to no task.
+  // An evaluator does not communicate with other tasks.
   if (job.tls && role.type != TaskType::kEvaluator) {
     volumes.push_back(CertificatesVolume(job, role));
   }
@@ -202,10 +203,10 @@ std::vector<Volume> Volumes(const EngineJob& job, const PodRole& role,
   return volumes;
 }
 
-// The lines of a pod's spec that say where and when it runs.
+// Returns the lines of a pod's spec that determine where and when it runs.
 std::string Scheduling(const ManifestOptions& options, const PodRole& role) {
   std::string text;
-  // Kubeflow takes the priority of all pods from those of its trainer.
+  // Kubeflow applies the priority of its trainer's pods to all pods.
   const bool has_priority =
       !options.priority_class.empty() &&
       (options.workload != Workload::kTrainJob || role.container == "node");
@@ -235,7 +236,8 @@ std::string Scheduling(const ManifestOptions& options, const PodRole& role) {
   return text;
 }
 
-// Kubeflow adds what names the group by itself.
+// True if the pods must name their group. For a TrainJob, Kubeflow adds the
+// name itself.
 bool NamesGroup(const ManifestOptions& options, GangScheduler gang) {
   return options.gang == gang && options.workload != Workload::kTrainJob;
 }

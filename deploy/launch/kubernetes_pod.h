@@ -12,7 +12,8 @@
 
 namespace muster {
 
-// What replaces a name such as $IMAGE in the text of a manifest.
+// Names such as $IMAGE in the text of a manifest, and the texts that replace
+// them.
 using Replacements = std::vector<std::pair<absl::string_view, std::string>>;
 
 // The pods of one role.
@@ -23,8 +24,8 @@ struct PodRole {
 };
 
 // Returns the spec of an Indexed Job of these pods, indented by two spaces.
-// `replacements` has what is the same for all roles: $NAME, $SERVICE, $IMAGE,
-// $PORT, $STATUS_PORT, $CPUS and $MEMORY.
+// `replacements` contains those that are the same for all roles: $NAME,
+// $SERVICE, $IMAGE, $PORT, $STATUS_PORT, $CPUS and $MEMORY.
 std::string KubernetesJobSpec(const EngineJob& job, const PodRole& role,
                               const PodFolders& folders,
                               const ManifestOptions& options,

@@ -111,10 +111,10 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kAnyNumberOfTimes = "always";
-// Longer than any run, since they are not replaced.
+// Longer than any run, because the certificates are not replaced.
 constexpr absl::Duration kCertificateValidity = absl::Hours(10 * 365 * 24);
 
-// Returns the flags that are handed on so and are not at their defaults.
+// Returns the flags with this `passing` that do not have their default values.
 std::vector<std::string> GivenFlags(FlagPassing passing) {
   std::vector<std::string> given;
   for (const FlagTopic& topic : PassedTaskFlags(passing)) {
@@ -135,7 +135,7 @@ std::map<std::string, std::string> EnvironmentOf(FlagPassing passing) {
   return environment;
 }
 
-// The flags of launch itself, and those that it hands on to tasks.
+// Returns the flags of launch, and the flags that it passes on to tasks.
 std::vector<FlagTopic> LaunchFlags() {
   std::vector<FlagTopic> topics = {
       {"What to train", {"job", "program", "run_dir"}},
@@ -194,7 +194,7 @@ const ProgramInfo& Program() {
   return *program;
 }
 
-// `launch --task` accepts what the tasks accept.
+// `launch --task` accepts all flags of tasks.
 const ProgramInfo& TaskProgram() {
   static const ProgramInfo* const program = [] {
     auto* const info = new ProgramInfo(Program());
@@ -206,7 +206,7 @@ const ProgramInfo& TaskProgram() {
   return *program;
 }
 
-// --slurm and --kubernetes accept, too, what the tasks accept.
+// --slurm and --kubernetes also accept all flags of tasks.
 const ProgramInfo& EngineProgram() {
   static const ProgramInfo* const program = [] {
     auto* const info = new ProgramInfo(Program());
@@ -231,8 +231,8 @@ const ProgramInfo& ProgramFor(const std::vector<std::string>& arguments) {
   return IsEngineMode(arguments) ? EngineProgram() : Program();
 }
 
-// --restart alone is --restart=always; a flag of Abseil's takes the next
-// argument instead.
+// Replaces --restart without a value with --restart=always. Abseil would take
+// the next argument as the value.
 std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   for (std::string& argument : arguments) {
@@ -244,7 +244,7 @@ std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
   return arguments;
 }
 
-// Unset if the flag is not.
+// Returns the value of --restart; unset if the flag is not set.
 absl::StatusOr<std::optional<int>> RestartCountMax() {
   const std::string text = absl::GetFlag(FLAGS_restart);
   if (text.empty()) return std::nullopt;
@@ -256,8 +256,9 @@ absl::StatusOr<std::optional<int>> RestartCountMax() {
       absl::StrCat("--restart=", text, ": a number, \"always\" or \"no\""));
 }
 
-// Makes the folder of what launch writes itself: logs, certificates, and the
-// job of --model. It is --run_dir unless that is a URL.
+// Creates the folder for the files that launch itself writes: logs,
+// certificates, and the job of --model. It is --run_dir, unless that is empty
+// or a URL.
 absl::StatusOr<std::string> MakeFolder() {
   std::filesystem::path path = absl::GetFlag(FLAGS_run_dir);
   if (path.empty() || IsObjectUrl(path.string())) {
@@ -277,7 +278,7 @@ absl::StatusOr<std::string> MakeFolder() {
   return path.string();
 }
 
-// Where to look when the job is done. A custom program may write no
+// Returns where the results of the job are. A custom program may not write a
 // summary.
 std::string ResultsOf(const ClusterPlan& plan, const std::string& log_dir) {
   if (IsObjectUrl(plan.run_dir)) return plan.run_dir;
@@ -285,7 +286,7 @@ std::string ResultsOf(const ClusterPlan& plan, const std::string& log_dir) {
   return access(summary.c_str(), F_OK) == 0 ? summary : log_dir;
 }
 
-// Flags that only --model reads.
+// Checks that no flag is set that is used with --model only.
 absl::Status ExpectNoModelFlags() {
   for (absl::string_view name : {"train", "label", "validation",
                                  "validation_label", "epochs", "batch_size"}) {
@@ -298,7 +299,7 @@ absl::Status ExpectNoModelFlags() {
   return absl::OkStatus();
 }
 
-// Exactly one of --job, --program and --model says what to train.
+// Checks that exactly one of --job, --program and --model is set.
 absl::Status CheckWhatToTrain() {
   std::vector<std::string> given;
   for (absl::string_view name : {"job", "program", "model"}) {
@@ -349,7 +350,8 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   ClusterPlan plan;
   plan.worker_count = absl::GetFlag(FLAGS_workers);
   plan.ps_count = absl::GetFlag(FLAGS_ps);
-  // Without servers worker 0 is the chief, unless one process is all there is.
+  // Without parameter servers worker 0 is the chief. Without workers as well,
+  // the chief is the only process.
   const bool has_place = plan.ps_count > 0 || absl::GetFlag(FLAGS_workers) == 0;
   plan.with_chief = has_place && absl::GetFlag(FLAGS_chief);
   plan.with_evaluator = absl::GetFlag(FLAGS_evaluator);
@@ -396,7 +398,7 @@ absl::StatusOr<bool> TlsWanted() {
       absl::StrCat("--tls=", mode, ": \"auto\" or \"no\""));
 }
 
-// What --slurm and --kubernetes print.
+// Returns the output of --slurm or --kubernetes.
 absl::StatusOr<std::string> TextForEngine(const CommandLine& line) {
   EngineSettings settings;
   ASSIGN_OR_RETURN(settings.tls, TlsWanted());
@@ -412,7 +414,8 @@ absl::StatusOr<std::string> TextForEngine(const CommandLine& line) {
   return EngineText(std::move(plan), settings);
 }
 
-// --check_config. Does not return if the job could be looked at.
+// Runs --check_config. Returns only on errors: otherwise this process becomes
+// the executable that checks the job.
 absl::Status CheckConfig(const CommandLine& line) {
   if (EngineModeWanted()) RETURN_IF_ERROR(TextForEngine(line).status());
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
@@ -427,7 +430,8 @@ absl::Status CheckConfig(const CommandLine& line) {
       });
 }
 
-// Gives every task a certificate of a CA that exists only meanwhile.
+// With --tls=auto, gives every task a certificate. The CA's key exists only
+// during this call.
 absl::Status ProtectTasks(const std::string& run_folder,
                           std::vector<TaskPlan>* tasks) {
   ASSIGN_OR_RETURN(const bool is_wanted, TlsWanted());
@@ -459,7 +463,7 @@ absl::Status ProtectTasks(const std::string& run_folder,
   return absl::OkStatus();
 }
 
-// What a chief started by hand has to be told.
+// Prints the TF_CONFIG for a chief that the user starts separately.
 void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
   const std::string config = tasks.front().environment.at("TF_CONFIG");
   const std::string cluster = config.substr(0, config.find(",\"task\":"));
@@ -483,9 +487,11 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   if (model_job.has_value()) {
     ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, folder));
   }
-  // Their output, which contains it, is written to files here.
+  // The tasks write no log files, because launch writes their output, which
+  // includes the log, to files.
   plan.environment["MUSTER_LOG_FILE"] = "false";
-  // A server that is not restarted is not waited for.
+  // If parameter servers are not restarted, the coordinator must not wait for
+  // them.
   if (restart_count_max == 0 &&
       getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
     plan.environment.emplace("MUSTER_SERVER_RETURN_TIMEOUT", "0");
@@ -534,7 +540,7 @@ int Complain(const absl::Status& status) {
   return static_cast<int>(ExitCode::kUsage);
 }
 
-// Does not return if all is well: this process becomes the executable.
+// Replaces this process with the task's executable. Returns only on errors.
 absl::Status BecomeTask(const CommandLine& line,
                         const std::vector<std::string>& arguments) {
   ASSIGN_OR_RETURN(const TaskOptions options, ResolveTaskOptions(line));
@@ -576,7 +582,8 @@ int LaunchMain(int argc, char** argv) {
     std::cout << *text << std::flush;
     return 0;
   }
-  // Its own grace lies over that of the tasks, whom it has to see off.
+  // The grace period of launch is longer than that of its tasks, because it
+  // stops them and waits for their end.
   ShutdownSignals signals(
       {.grace_period =
            2 * absl::GetFlag(FLAGS_grace_period) + absl::Seconds(5)});

@@ -3,8 +3,8 @@
 
 namespace muster {
 
-// main() of `launch`: starts a cluster on this machine, prints a job for an
-// engine, or becomes the executable of a task. Returns the exit status
+// main() of `launch`: starts a cluster on this machine, prints the job for an
+// engine, or executes the program of a task. Returns the exit status
 // (common/net/process/exit_code.h).
 int LaunchMain(int argc, char** argv);
 

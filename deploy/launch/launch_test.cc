@@ -1,5 +1,5 @@
-// `launch` as people use it: the real executable, with shell scripts in the
-// place of training.
+// Tests the executable `launch` as users run it, with shell scripts instead of
+// training.
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-// Begins a script with $role and $index from TF_CONFIG.
+// Beginning of a script: sets $role and $index from TF_CONFIG.
 constexpr absl::string_view kReadConfig =
     "role=$(echo \"$TF_CONFIG\" | sed 's/.*\"type\":\"\\([a-z]*\\)\".*/\\1/');"
     "index=$(echo \"$TF_CONFIG\" | sed 's/.*\"index\":\\([0-9]*\\).*/\\1/');";
@@ -46,7 +46,7 @@ class LaunchTest : public testing::Test {
             testing::TempDir(), "/",
             testing::UnitTest::GetInstance()->current_test_info()->name())) {}
 
-  // `launch` with `flags`, every task running `script`.
+  // Starts `launch` with `flags`. Every task runs `script`.
   std::unique_ptr<ProcessUnderTest> Launch(std::vector<std::string> flags,
                                            absl::string_view script) {
     flags.insert(flags.begin(), {"deploy/launch/launch", "--program=/bin/sh",
@@ -67,8 +67,8 @@ class LaunchTest : public testing::Test {
     return end.ok() ? end->ShellCode() : -1;
   }
 
-  // The number that a line "worker 0 | pid 123" ends with. Names of tasks are
-  // padded to the longest one.
+  // Blocks until a line such as "worker 0 | pid 123" arrives, and returns its
+  // number. Names of tasks are padded to the longest one.
   pid_t AwaitPid(ProcessUnderTest& launch, absl::string_view task) {
     const absl::StatusOr<std::string> line =
         launch.AwaitLine(absl::StrCat(task, " | pid "));
@@ -374,7 +374,7 @@ TEST_F(LaunchTest, HelpIsAnswered) {
                     HasSubstr("--restart="), Not(HasSubstr("--tf_config"))));
 }
 
-// script(1) gives launch a terminal, so that the chief gets one too.
+// script(1) runs launch on a terminal, so the chief gets a terminal, too.
 TEST_F(LaunchTest, OnATerminalTheChiefDrawsItsOwnProgress) {
   const auto script = ProcessUnderTest::Start(
       {"/bin/sh", "-c",

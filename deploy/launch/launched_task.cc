@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kLastLineCount = 10;
 constexpr size_t kReadBytesMax = 1 << 16;
-// One task that never stops writing must not keep the others from being read.
+// Limits the reads from one task, so that a task that writes continuously does
+// not delay the others.
 constexpr int kReadsPerPumpMax = 16;
 
 }  // namespace
@@ -57,8 +58,8 @@ void LaunchedTask::AppendPollFds(std::vector<pollfd>* fds) const {
 
 std::optional<ProcessEnd> LaunchedTask::Pump() {
   if (!running()) return std::nullopt;
-  // Asked first: what the process wrote before its end is then surely there to
-  // be read.
+  // Poll() must come before Drain(). If the process has ended by then, Drain()
+  // can read all of its output.
   const std::optional<ProcessEnd> end = child_->Poll();
   for (Source* source : {&output_, &error_}) {
     Drain(source);
@@ -82,7 +83,7 @@ void LaunchedTask::Drain(Source* source) {
     const ssize_t count = read(source->fd, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
-    if (count <= 0) {  // A terminal's end is an EIO.
+    if (count <= 0) {  // The end of the stream; a terminal ends with EIO.
       source->fd = -1;
       return;
     }

@@ -21,18 +21,18 @@
 
 namespace muster {
 
-// One task of the cluster through all its starts: its process, and where what
-// it writes goes (the console, its log, and its last lines).
+// One task of the cluster, with all its restarts. Starts its process, and
+// passes its output to the console, to its log, and to last_lines().
 //
-// Not thread-safe, and nothing here waits.
+// Not thread-safe. No method blocks.
 class LaunchedTask {
  public:
   struct Options {
     std::string log_path;
     int64_t log_bytes_max = 0;  // As RotatingLog.
     int color_index = 0;
-    // Its standard output is a terminal and goes to the console as it is. The
-    // log gets the lines that remain there.
+    // If true, the task's standard output is a terminal, and is passed to the
+    // console unchanged. The log gets the lines that remain on the terminal.
     bool owns_terminal = false;
   };
 
@@ -45,28 +45,29 @@ class LaunchedTask {
   TaskId task() const { return plan_.task; }
   const TaskPlan& plan() const { return plan_; }
 
-  // Starts the process; REQUIRES: it is not running.
+  // Starts the process. REQUIRES: it is not running.
   //
-  //   as ChildProcess::Start, and if the log cannot be opened
+  //   errors as ChildProcess::Start(), or the log cannot be opened
   absl::Status Start(absl::Time now);
 
-  // From now on the console does not show what it writes. The log still does.
+  // Stops passing the task's output to the console. The log still gets it.
   void Mute() { is_muted_ = true; }
 
   bool running() const { return child_ != nullptr; }
   absl::Time started() const { return started_; }
 
-  // Adds the descriptors to poll() while it runs.
+  // Adds the descriptors for poll(), if the process is running.
   void AppendPollFds(std::vector<pollfd>* fds) const;
 
-  // Hands on what the process has written, and notices its end. After that it
-  // is not running.
+  // Passes on the output that the process has written. If the process has
+  // ended, returns how; running() is then false.
   std::optional<ProcessEnd> Pump();
 
-  // To the process and all it has started; nothing while it is not running.
+  // Sends `signal` to the process and all processes that it has started. Does
+  // nothing if the process is not running.
   void SendSignal(int signal);
 
-  // The newest lines it wrote, oldest first.
+  // Returns the last lines that the task wrote, oldest first.
   const std::deque<std::string>& last_lines() const { return last_lines_; }
 
  private:
@@ -75,7 +76,7 @@ class LaunchedTask {
 
     const ConsoleStream stream;
     int fd = -1;         // Owned by child_; -1 after the end of the stream.
-    TerminalText shown;  // If it is a terminal.
+    TerminalText shown;  // Used if the stream is a terminal.
     LineCutter cutter;
   };
 

@@ -50,7 +50,8 @@ std::string Rounded(absl::Duration duration) {
 
 void Stop(int signal, LaunchedTask* task) {
   task->SendSignal(signal);
-  // A stopped process cannot handle it.
+  // Resumes the process if it is stopped. Otherwise it would not handle
+  // `signal`.
   task->SendSignal(SIGCONT);
 }
 
@@ -87,7 +88,7 @@ Launcher::Launcher(const ClusterPlan& plan, std::vector<TaskPlan> tasks,
 
 Launcher::~Launcher() {
   signals_->SetHandler(nullptr);
-  entries_.clear();  // Kills what still runs.
+  entries_.clear();  // Kills the processes that still run.
   close(wake_fd_);
 }
 
@@ -119,7 +120,8 @@ bool Launcher::StartAll(absl::Time now) {
 
 void Launcher::WaitForEvents() {
   std::vector<pollfd> fds = {{wake_fd_, POLLIN, 0}};
-  // The byte stays unread after a signal, and so would end every wait.
+  // After a signal wake_fd_ stays readable, so every poll() would return at
+  // once.
   if (signals_->signal() != 0) fds.clear();
   for (const Entry& entry : entries_) entry.task->AppendPollFds(&fds);
   poll(fds.data(), fds.size(),
@@ -201,7 +203,7 @@ void Launcher::AdvancePhase(absl::Time now) {
     exit_code_ = signals_->exit_code();
     Say(absl::StrCat("stopping the job (", strsignal(signal),
                      "); a second signal kills it"));
-    // They repeat what the leading task says.
+    // The other tasks only repeat the output of the leading task.
     for (size_t i = 1; i < entries_.size(); ++i) entries_[i].task->Mute();
     EnterStopping(signal, now);
     return;

@@ -22,19 +22,20 @@ namespace muster {
 
 // Runs a cluster of processes on this machine from its start to its end.
 //
-// One thread, one loop. No process outlives Run(): when the job is over, the
-// others are given the grace period to end by themselves, then SIGTERM, then
-// SIGKILL; and if this process dies, the kernel kills them.
+// Runs one loop on one thread. No process outlives Run(): when the job has
+// ended, the remaining processes get the grace period to end by themselves,
+// then SIGTERM, then SIGKILL. If this process dies, the kernel kills them.
 class Launcher {
  public:
   struct Options {
-    RestartPolicy::Options restart;  // Of all tasks but the chief.
+    RestartPolicy::Options restart;  // For all tasks but the chief.
     absl::Duration grace_period = absl::Seconds(10);
-    std::string log_dir;  // Exists.
-    // Of each task; a longer log is moved to "NAME.log.1". 0: no bound.
+    std::string log_dir;  // An existing folder.
+    // Maximum size of each task's log. A longer log is moved to "NAME.log.1". 0
+    // for no limit.
     int64_t log_bytes_max = 0;
-    // The coordinator, or else the first task, draws its progress on our
-    // terminal.
+    // True if the first task, which is the coordinator if there is one, draws
+    // its progress on the terminal of this process.
     bool share_terminal = false;
     Console::Options console;
   };
@@ -47,9 +48,9 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  // Returns what `launch` is to end with: the job's status, or that of an
-  // evaluator that failed beside a job that went well; 128 + signal after a
-  // signal; 2 when a task could not be started.
+  // Returns the exit status of `launch`: the job's status, or the status of the
+  // evaluator if only that failed; 128 + signal after a signal; 2 if a task
+  // could not be started.
   int Run();
 
  private:
@@ -67,8 +68,9 @@ class Launcher {
   void OnEnd(Entry* entry, const ProcessEnd& end, absl::Time now);
   void RestartDue(absl::Time now);
   void AdvancePhase(absl::Time now);
-  // Tells the coordinator first, which ends the job in good order; the others
-  // when it has ended. Without one: all.
+  // Sends `signal` to the coordinator, which ends the job in an orderly way.
+  // The other tasks get the signal when the coordinator has ended. Without a
+  // coordinator, all tasks get it at once.
   void EnterStopping(int signal, absl::Time now);
   void StopTheOthers();
   absl::Time NextTimer() const;
@@ -88,7 +90,7 @@ class Launcher {
   absl::Time phase_deadline_ = absl::InfiniteFuture();
   int exit_code_ = 0;
   int evaluator_exit_code_ = 0;
-  // The signal that tasks are stopped with; 0 when all have been sent it.
+  // The signal that stops the tasks; 0 once all tasks have got it.
   int pending_stop_signal_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kRunFolder = "/run/muster";
-// Of the image, and of other volumes.
+// Folders of the image and of other volumes.
 constexpr absl::string_view kTakenFolders[] = {
     "/bin",  "/boot", "/dev", "/etc", "/lib", "/lib64",
     "/proc", "/sbin", "/sys", "/tmp", "/usr", "/data"};
@@ -35,7 +35,8 @@ bool IsQuantity(absl::string_view value) {
              absl::string_view::npos;
 }
 
-// True for the name of an object, and with `separators` for the key of a label.
+// True if `value` may be the name of an object or the key of a label:
+// lower-case letters, digits and `separators`.
 bool IsName(absl::string_view value, absl::string_view separators) {
   return !value.empty() && value.size() <= kLabelLengthMax &&
          std::all_of(value.begin(), value.end(), [&](unsigned char c) {

@@ -12,14 +12,14 @@
 
 namespace muster {
 
-// Which objects start the pods.
+// The kind of object that starts the pods.
 enum class Workload {
   kJob,       // A Job for each role.
   kJobSet,    // One JobSet.
-  kTrainJob,  // Kubeflow's TrainJob, with a TrainingRuntime of its own.
+  kTrainJob,  // Kubeflow's TrainJob, with its TrainingRuntime.
 };
 
-// What starts all pods of a job or none.
+// The scheduler that starts all pods of a job or none.
 enum class GangScheduler {
   kNone,
   kCoscheduling,  // The plugin of kubernetes-sigs/scheduler-plugins.
@@ -30,33 +30,34 @@ struct ManifestOptions {
   std::string image;       // Has `launch` as its entry point.
   std::string job_text;    // Content of the job file; empty with a program.
   std::string data_claim;  // A PersistentVolumeClaim mounted at /data, or "".
-  std::string cpus = "1";  // Of each task, as Kubernetes writes quantities.
+  std::string cpus = "1";  // Of each task; a quantity of Kubernetes.
   std::string memory = "2Gi";
   std::string storage = "10Gi";  // Of the run folder.
-  int worker_gpus = 0;  // NVIDIA's, of each worker; other tasks get none.
+  int worker_gpus = 0;  // NVIDIA GPUs of each worker; other tasks get none.
 
   Workload workload = Workload::kJob;
   GangScheduler gang = GangScheduler::kNone;
   std::string queue;           // Kueue's LocalQueue; "" for none.
   std::string priority_class;  // A PriorityClass; "" for none.
-  // The label of nodes over whose values the pods of a role are spread; "" for
-  // none.
+  // A label of nodes. The pods of a role are spread over its values. "" for no
+  // such constraint.
   std::string topology_key;
-  // When finished jobs are deleted; unset: never.
+  // The time after which finished jobs are deleted; unset: never.
   std::optional<int64_t> ttl_seconds;
   bool has_pod_monitor = false;
 
-  // How often the pods of a role may fail, and a JobSet be started again.
+  // How often the pods of a role may fail, and how often a JobSet is restarted.
   int restart_count_max = 20;
   int status_port = 9090;
-  std::string service;         // Of the pods' names; "": the job's name.
-  int64_t grace_seconds = 50;  // In which a task ends after SIGTERM.
+  std::string service;  // The headless Service; "" for the job's name.
+  // How long a task may take to end after SIGTERM.
+  int64_t grace_seconds = 50;
 };
 
-// Where the files of a job lie in its pods.
+// The folders of a job in its pods.
 struct PodFolders {
-  std::string run;     // The run folder: a path or a URL.
-  std::string volume;  // Where the volume of the run folder is mounted, or "".
+  std::string run;       // The run folder: a path or a URL.
+  std::string volume;    // The mount path of the run folder's volume, or "".
   bool has_url = false;  // The job names a URL of an object store.
 };
 
@@ -68,12 +69,13 @@ absl::StatusOr<Workload> ParseWorkload(absl::string_view name);
 //   kInvalidArgument  no such scheduler
 absl::StatusOr<GangScheduler> ParseGangScheduler(absl::string_view name);
 
-// Checks the values that go into manifests as they are.
-//   kInvalidArgument  names the flag, the value, and what was expected
+// Checks the values that are inserted into manifests unchanged.
+//   kInvalidArgument  a value is invalid; the message names the flag, the value
+//                     and what was expected
 absl::Status CheckManifestOptions(const ManifestOptions& options);
 
 // Returns the folders of `job`.
-//   kInvalidArgument  the run folder hides one that pods need
+//   kInvalidArgument  the run folder would hide a folder that pods need
 absl::StatusOr<PodFolders> FoldersOf(const EngineJob& job,
                                      const ManifestOptions& options);
 

@@ -13,10 +13,10 @@
 namespace muster {
 namespace {
 
-// Examples in memory from which the next one is drawn.
+// Number of examples in memory from which the next one is drawn.
 constexpr int64_t kShuffleBuffer = 100'000;
 
-// The path as a string of the text format.
+// Returns the absolute path as a quoted string of protobuf's text format.
 absl::StatusOr<std::string> QuotedPath(absl::string_view flag,
                                        const std::string& path) {
   if (absl::StrContains(path, "${")) {

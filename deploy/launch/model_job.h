@@ -14,21 +14,22 @@ struct ModelJob {
   std::string model;  // "model.keras", compiled in Keras.
   // "train.csv", or the features in "x.npy".
   std::string train;
-  // CSV: the name of the column; empty: "label". NumPy: the file of labels.
+  // CSV: the name of the label column; empty for "label". NumPy: the file of
+  // labels.
   std::string label = {};
-  std::string validation = {};  // As `train`; empty: none.
-  // NumPy: the file of labels. CSV: empty, because `label` has the name.
+  std::string validation = {};  // As `train`; empty for no validation.
+  // NumPy: the file of labels. CSV: empty, because `label` names the column.
   std::string validation_label = {};
-  // Unset: the defaults of job files.
+  // If unset, the defaults of job files apply.
   std::optional<int64_t> epochs = std::nullopt;
   std::optional<int64_t> batch_size = std::nullopt;
 };
 
-// Returns the job file that trains the model. Its paths are absolute, so it can
-// lie in any folder. The training data is shuffled, as in Keras.
+// Returns the job file that trains the model. Its paths are absolute, so it may
+// be in any folder. The training data is shuffled, as in Keras.
 //
-//   kInvalidArgument  a file has another suffix, or a flag is missing or does
-//                     not fit the others; names the flag
+//   kInvalidArgument  a file has an unknown suffix, or a flag is missing or
+//                     contradicts another one; the message names the flag
 absl::StatusOr<std::string> MakeModelJob(const ModelJob& job);
 
 }  // namespace muster

@@ -8,33 +8,33 @@
 
 namespace muster {
 
-// Decides whether and when a task that has ended is started again. Pure
-// arithmetic; one for each task.
+// Decides whether and when a task that has ended is restarted. Has no side
+// effects. Each task has its own instance.
 class RestartPolicy {
  public:
   struct Options {
-    // 0: never. A task that ended well, or with the usage status, is never
-    // started again either.
+    // 0: never. A task that succeeded, or ended with ExitCode::kUsage, is never
+    // restarted.
     int restart_count_max = 0;
 
-    // A run shorter than this is a crash at the start. The first of them in a
-    // row is followed at once by a new start, the others by ever longer pauses.
+    // A shorter run is a crash at the start. The first of several in a row is
+    // followed by an immediate restart, the others by increasing pauses.
     absl::Duration short_run = absl::Seconds(2);
     absl::Duration pause_first = absl::Milliseconds(100);
     absl::Duration pause_max = absl::Seconds(10);
 
-    // So many crashes at the start in a row are a crash loop. An end by SIGKILL
-    // or SIGTERM comes from outside and does not count, nor does
-    // ExitCode::kRestartMe: the task has lost another one, which may be in a
-    // crash loop.
+    // This many crashes at the start in a row are a crash loop. An end by
+    // SIGKILL or SIGTERM is caused from outside and resets the count. An end
+    // with ExitCode::kRestartMe does not count: the task has lost another task,
+    // which may be in a crash loop.
     int crash_count_max = 5;
   };
 
   struct Decision {
     bool restart = false;
     absl::Duration pause;
-    // Why there is no restart: "crash loop: ended 5 times within 2 s"; empty
-    // when none was to be expected.
+    // Why there is no restart: "crash loop: it ended 5 times ..."; empty if the
+    // task is restarted or was not to be restarted.
     std::string reason;
   };
 

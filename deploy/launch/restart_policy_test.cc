@@ -81,7 +81,7 @@ TEST(RestartPolicyTest, TheLossOfAnotherTaskIsNoCrash) {
     ASSERT_TRUE(decision.restart) << decision.reason;
     ASSERT_LE(decision.pause, absl::Seconds(10));
   }
-  // Its own crashes count, whatever is between them.
+  // Crashes of the task count, even with other ends between them.
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(policy.OnEnd(kCrash, kShort).restart);
     ASSERT_TRUE(policy.OnEnd(survivor, kShort).restart);

@@ -37,7 +37,7 @@ std::vector<std::string> ArgumentsOfTask(
     const std::string& argument = arguments[i];
     if (argument == kTask || absl::StartsWith(argument, "--bin_dir=")) continue;
     if (argument == kBinDir) {
-      ++i;  // Its value.
+      ++i;  // Skips the value of --bin_dir.
       continue;
     }
     kept.push_back(argument);

@@ -9,15 +9,15 @@
 
 namespace muster {
 
-// True if `arguments` ask for `launch --task`.
+// True if `arguments` contain --task.
 bool IsTaskMode(absl::Span<const std::string> arguments);
 
 // Returns the name of the stock executable for the task of `config`, as
 // ExecutableFor().
 std::string ExecutableOfTask(const ClusterConfig& config);
 
-// Returns the arguments of `launch --task` that the task's executable takes:
-// without those that are for launch only.
+// Returns the arguments of `launch --task` for the task's executable, without
+// those that only launch uses.
 std::vector<std::string> ArgumentsOfTask(
     absl::Span<const std::string> arguments);
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// In which tasks that are told to stop save what they have.
+// Time for tasks to save their state after SIGTERM.
 constexpr int kGraceSeconds = 60;
 
 constexpr absl::string_view kDirectives = R"sh(#!/bin/bash
@@ -35,9 +35,10 @@ fi
 
 )sh";
 
-// Listening sockets are read where they are, since other jobs' tasks would log
-// a connection. Neighbouring jobs begin their search at different ranges, so
-// that two that start at once do not find the same one.
+// Reads the listening sockets from /proc on each node instead of connecting,
+// since tasks of other jobs would log a connection. Jobs with consecutive ids
+// begin their search at different ranges, so that two jobs that start at the
+// same time do not choose the same range.
 constexpr absl::string_view kPorts =
     R"sh(# A range of ports for the tasks that is free on all nodes: two jobs may share one.
 choose_ports() {
@@ -63,10 +64,10 @@ choose_ports() {
 
 )sh";
 
-// srun does not take --cpus-per-task from sbatch by itself. A step that is left
-// by one task continues: the others end by themselves, as soon as they have
-// saved what they have. The shell waits for srun in the background, because it
-// handles signals only then.
+// srun does not inherit --cpus-per-task from sbatch. A step continues after one
+// task has ended: the other tasks end by themselves, once they have saved their
+// state. srun runs in the background while the shell waits for it, because the
+// shell handles signals only during `wait`.
 constexpr absl::string_view kLoop =
     R"sh(export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
 
@@ -108,7 +109,7 @@ std::string GpuDirective(int count) {
                     : absl::StrCat("#SBATCH --gpus-per-task=", count, "\n");
 }
 
-// The assignments that all tasks get.
+// Returns the assignments of the variables for all tasks.
 std::string Exports(const EngineJob& job) {
   std::string text;
   const auto add = [&text](absl::string_view name, absl::string_view word) {
@@ -122,7 +123,8 @@ std::string Exports(const EngineJob& job) {
   add("MUSTER_RUN_DIR", job.plan.run_dir.empty()
                             ? "\"$SLURM_SUBMIT_DIR\"/runs/\"$SLURM_JOB_ID\""
                             : ShellWord(job.plan.run_dir));
-  // A server that is lost comes back with the whole step.
+  // A lost parameter server is restarted only with the whole step, so that
+  // there is no reason to wait for it.
   if (!job.plan.environment.contains("MUSTER_SERVER_RETURN_TIMEOUT")) {
     add("MUSTER_SERVER_RETURN_TIMEOUT", "0");
   }

@@ -11,23 +11,23 @@ struct SlurmScriptOptions {
   // Paths on the nodes; absolute.
   std::string launch;
   std::string musterctl;
-  // How often srun is started again after a lost task.
+  // How often srun is restarted after the loss of a task.
   int restart_count_max = 10;
-  // Of each task, whatever its role: all tasks of a step get the same.
+  // GPUs of each task. All tasks of a step get the same number.
   int task_gpus = 0;
 };
 
-// Returns a batch script for sbatch(1) that runs `job` in one step: one process
-// for each task, whose role is its rank's.
+// Returns a batch script for sbatch(1) that runs `job` in one step. There is
+// one process for each task, and its rank determines its role.
 //
-// A step that ends with 137 (a task was killed) or 138 (a task asks to be
-// started again) is repeated, unless the job had written its summary. With TLS
-// the script makes certificates for each run in its run folder, which the nodes
-// must share. The script's status is the step's.
+// A step that ends with status 137 (a task was killed) or 138 (a task requests
+// a restart) is repeated, unless the job has written its summary. With TLS, the
+// script makes certificates for each run in its run folder, which the nodes
+// must share. The script ends with the status of the step.
 std::string SlurmScript(const EngineJob& job,
                         const SlurmScriptOptions& options);
 
-// Returns `text` as one word of a shell: as it is, or in single quotes.
+// Returns `text` as one word of a shell: unchanged, or in single quotes.
 std::string ShellWord(absl::string_view text);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// The script runs under bash, with a shell function in the place of srun.
+// Runs the script in bash, with a shell function instead of srun.
 #include "deploy/launch/slurm_script.h"
 
 #include <filesystem>
@@ -36,8 +36,8 @@ class SlurmScriptTest : public testing::Test {
             .restart_count_max = 2};
   }
 
-  // Runs the script with an srun that is `body`, in which $attempt counts.
-  // Returns its status.
+  // Runs the script with `body` instead of srun, and returns the script's
+  // status. $attempt is the number of restarts.
   int Run(const std::string& body) {
     const std::string path = testing::TempDir() + "/script";
     std::ofstream(path) << "srun() { " << body << "; }\n"
@@ -60,7 +60,8 @@ class SlurmScriptTest : public testing::Test {
 
   const std::string run_dir_;
   ProcessUnderTest::Environment environment_;
-  // What these do beside saying their arguments.
+  // The commands that these functions run after they have printed their
+  // arguments.
   std::string scontrol_ = "true";
   std::string scancel_ = "true";
   std::string output_;
@@ -136,7 +137,7 @@ TEST_F(SlurmScriptTest, APreemptedJobIsQueuedAgain) {
   EXPECT_THAT(output_, Not(HasSubstr("requeue")));
 }
 
-// $$ is the shell of the script also in the subshell of srun.
+// In the subshell of srun, $$ is still the shell of the script.
 TEST_F(SlurmScriptTest, ASignalToTheScriptSavesAndQueuesAgain) {
   scancel_ = "echo told >\"$MUSTER_RUN_DIR/told\"";
   EXPECT_EQ(Run("mkfifo \"$MUSTER_RUN_DIR/told\"; kill -USR1 $$; "
@@ -156,7 +157,7 @@ TEST_F(SlurmScriptTest, ArraysAreRefused) {
                     Not(HasSubstr("started"))));
 }
 
-// Beside the table of this machine's sockets.
+// srun prints the socket table of a node instead of this machine's.
 TEST_F(SlurmScriptTest, PortsInUseOnANodeAreNotTaken) {
   job_.port_base.reset();
   // 7 * 31 modulo 99 is 19: the search begins at 20000 + 19 * 128.

@@ -3,9 +3,9 @@
 
 #include "absl/flags/declare.h"
 
-// How many tasks a cluster has. `launch` starts them, and `musterctl gen-certs`
-// makes their certificates. One executable may hold both programs, so the flags
-// are defined once.
+// The numbers of a cluster's tasks. `launch` starts these tasks, and `musterctl
+// gen-certs` makes their certificates. One executable may contain both
+// programs, so the flags are defined only here.
 ABSL_DECLARE_FLAG(int, workers);
 ABSL_DECLARE_FLAG(int, ps);
 

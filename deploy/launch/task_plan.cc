@@ -22,7 +22,8 @@ absl::StatusOr<ClusterSpec> MakeCluster(const std::vector<TaskId>& tasks,
   return ClusterSpec::Create(std::move(jobs));
 }
 
-// A server is sent its work, and so is a worker that has a coordinator.
+// Parameter servers, and workers of a cluster with parameter servers, need no
+// job file: the coordinator sends them their work.
 bool NeedsJobFile(TaskId task, const ClusterPlan& plan) {
   if (task.type == TaskType::kPs) return false;
   return task.type != TaskType::kWorker || plan.ps_count == 0;
@@ -112,7 +113,8 @@ absl::StatusOr<std::vector<TaskPlan>> PlanTasks(
       if (!plan.job_file.empty() && NeedsJobFile(task, plan)) {
         process.arguments.push_back(absl::StrCat("--job=", plan.job_file));
       }
-      // Parameter servers and workers may use the folders that they name.
+      // Parameter servers and workers may access the folders that settings
+      // name.
       for (const auto& [name, value] : plan.settings) {
         process.arguments.push_back("--set");
         process.arguments.push_back(absl::StrCat(name, "=", value));

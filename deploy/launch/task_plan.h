@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// The cluster that a person asked for.
+// The cluster that the flags of launch describe.
 struct ClusterPlan {
   int worker_count = 2;
   int ps_count = 2;
@@ -22,49 +22,52 @@ struct ClusterPlan {
   bool with_evaluator = false;
   int core_count = 1;  // Divided among the tasks that compute.
 
-  // The same program in every role, with its arguments; or empty, for the
-  // executables that come with Muster.
+  // A program with its arguments that runs in every role; empty for Muster's
+  // executables.
   std::vector<std::string> program;
 
   std::string job_file;
   std::map<std::string, std::string> settings;
   std::string run_dir;
 
-  // Passed on to every task.
+  // Passed to every task.
   std::map<std::string, std::string> environment;
-  // Passed on to the task that leads the job: the first of TasksOf().
+  // Passed to the task that leads the job, which is the first of TasksOf().
   std::map<std::string, std::string> leader_environment;
 };
 
-// One process to be started.
+// One process to start.
 struct TaskPlan {
   TaskId task;
   std::vector<std::string> arguments;  // The executable first.
   std::map<std::string, std::string> environment;
 };
 
-// Which task trains: the one whose end is the end of the job.
+// True if the plan has a coordinator: a chief in a cluster with parameter
+// servers. The end of the coordinator is the end of the job.
 bool HasCoordinator(const ClusterPlan& plan);
 
-// The tasks of the cluster, chief first, evaluator last.
+// Returns the tasks of the cluster: the chief first, the evaluator last.
 std::vector<TaskId> TasksOf(const ClusterPlan& plan);
 
-// The name of the stock executable for `task`: "ps", "worker", "coordinator".
-// Without parameter servers a chief is one of the workers.
+// Returns the name of the stock executable for `task`: "ps", "worker" or
+// "coordinator". Without parameter servers, a chief with workers is a worker.
 std::string ExecutableFor(TaskId task, const ClusterPlan& plan);
 
-// Threads for `task`. The chief of parameter servers only gives orders, so the
-// others share the cores; at least one each.
+// Returns the number of threads for `task`, at least 1. The tasks that compute
+// share the cores. A chief in a cluster with parameter servers only schedules
+// work, and gets one thread.
 int ThreadCountFor(TaskId task, const ClusterPlan& plan);
 
 // Checks the numbers of tasks.
 //   kInvalidArgument   no task at all, too many, or servers without a worker
 absl::Status CheckPlan(const ClusterPlan& plan);
 
-// `ports` has one for every task of TasksOf(), in that order; they are of this
-// machine. `find_executable` gives the path of a stock executable by name.
+// Returns the processes to start. `ports` has a port of this machine for every
+// task of TasksOf(), in that order. `find_executable` returns the path of a
+// stock executable by name.
 //
-//   as CheckPlan() and find_executable
+//   errors as CheckPlan() and `find_executable`
 absl::StatusOr<std::vector<TaskPlan>> PlanTasks(
     const ClusterPlan& plan, const std::vector<int>& ports,
     absl::FunctionRef<absl::StatusOr<std::string>(absl::string_view name)>

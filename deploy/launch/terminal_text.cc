@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Longer lines are split, and longer parameters forgotten.
+// Longer lines are split, and longer parameters are truncated.
 constexpr size_t kLineCharactersMax = 1 << 16;
 constexpr size_t kParametersMax = 32;
 

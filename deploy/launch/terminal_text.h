@@ -8,10 +8,11 @@
 
 namespace muster {
 
-// Turns what a program writes to a terminal into the lines that remain there,
-// in UTF-8 and without control characters: of a progress bar that is drawn many
-// times, the last one. Understands carriage returns, backspaces and the erasing
-// of a line; leaves out all other control sequences (ECMA-48), such as colours.
+// Converts the output of a program on a terminal to the lines that remain
+// visible, in UTF-8 and without control characters. For example, only the last
+// state of a progress bar remains. Interprets carriage returns, backspaces and
+// the erasing of a line; drops all other control sequences (ECMA-48), such as
+// colours.
 class TerminalText {
  public:
   // Returns the lines that `bytes` complete, each with its "\n".
@@ -28,10 +29,10 @@ class TerminalText {
   void EndControl(char final_byte);
   std::string TakeLine();
 
-  std::vector<std::string> line_;  // A character of several bytes in each.
-  size_t cursor_ = 0;              // May be line_.size(), and not greater.
+  std::vector<std::string> line_;  // One UTF-8 character each.
+  size_t cursor_ = 0;              // At most line_.size().
   Escape escape_ = Escape::kNone;
-  std::string parameters_;  // Of a control sequence.
+  std::string parameters_;  // The parameters of a control sequence.
 };
 
 }  // namespace muster

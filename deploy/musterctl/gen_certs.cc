@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kTaskCountMax = 10000;
 
-// The CA whose files lie in the folder, or a new one.
+// Returns the CA whose files are in the folder, or a new one if there is none.
 absl::StatusOr<std::unique_ptr<CertificateAuthority>> OpenAuthority(
     const std::string& folder, absl::Duration validity) {
   const std::string certificate_path = folder + "/ca.pem";

@@ -5,9 +5,9 @@
 
 namespace muster {
 
-// `musterctl gen-certs`: writes the certificates of a job's tasks and operators
-// as the flags say.
-//   kInvalidArgument  a flag is out of range, or the folder cannot be made
+// Runs `musterctl gen-certs`: writes the certificates of a job's tasks and
+// operators, according to the flags.
+//   kInvalidArgument  a flag is out of range, or the folder cannot be created
 //   others            a file cannot be written
 absl::Status GenerateCertificates();
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `musterctl gen-certs` writes is what openssl(1) and the tasks expect.
+# Checks that openssl(1) and the tasks accept the files of `musterctl gen-certs`.
 set -euo pipefail
 
 musterctl=$PWD/deploy/musterctl/musterctl
@@ -7,7 +7,7 @@ cd "$TEST_TMPDIR"
 "$musterctl" gen-certs --job_id=mnist --workers=2 --ps=1 --out=certs |
   grep "of 5 tasks and operators of job mnist"
 
-# Without a name it says what it needs.
+# Without a job name it prints its usage.
 set +e
 usage=$("$musterctl" gen-certs 2>&1)
 test $? = 2 || exit 1
@@ -26,7 +26,7 @@ done
 test -z "$(find certs -type f ! -perm 600)"
 test -z "$(find certs -maxdepth 0 ! -perm 700)"
 
-# A certificate of a task signs no other.
+# A task's certificate cannot sign another certificate.
 openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout x.key \
   -subj /CN=x -out x.csr
 openssl x509 -req -in x.csr -CA certs/worker-0.pem -CAkey certs/worker-0.key -out x.pem
@@ -45,7 +45,7 @@ if cmp --silent certs/ps-0.pem ps.before; then
   exit 1
 fi
 
-refuses() {  # The text that the refusal has, and the arguments.
+refuses() {  # Takes a text of the expected error message, and the arguments.
   local status=0
   "$musterctl" "${@:2}" 2>message || status=$?
   grep -e "$1" message

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kOperator[] = "operator";
 
-// Where a task takes requests, as its /status.json says.
+// The address where a task accepts requests, from its /status.json.
 struct ControlAddress {
   std::string address;
   std::string role;

@@ -10,15 +10,16 @@
 
 namespace muster {
 
-// The way from musterctl to a running job: its state over HTTP, requests over
-// gRPC. Not thread-safe.
+// Connects musterctl to a running job. Reads its state over HTTP and sends
+// requests over gRPC. Not thread-safe.
 class JobClient {
  public:
   struct Options {
-    // Of the status pages of the task that leads the job: "host:port".
+    // The address of the status pages of the task that leads the job:
+    // "host:port".
     std::string status_address;
-    std::string token;  // Of the status pages; may be empty.
-    // Of an operator or of the chief; empty: plaintext.
+    std::string token;  // The token of the status pages; may be empty.
+    // The certificate of an operator or of the chief; empty for plaintext.
     TlsFiles tls;
     // How long one page or one request may take.
     absl::Duration timeout = absl::Minutes(1);
@@ -29,10 +30,11 @@ class JobClient {
   // Returns /status.json. Errors as GetStatusPage().
   absl::StatusOr<std::string> Status() const;
 
-  // Each returns when the request has taken effect.
-  //   kFailedPrecondition  the task takes no requests, or the job cannot do
-  //                        this; the message has the way out
-  //   kPermissionDenied    the certificate is not that of an operator or chief
+  // Each of the following returns when the request has taken effect.
+  //   kFailedPrecondition  the task accepts no requests, or the job cannot
+  //                        fulfil this one; the message says how to fix it
+  //   kPermissionDenied    the certificate does not belong to an operator or
+  //                        chief
   //   kDeadlineExceeded    the request may still take effect
   //   others               as GetStatusPage() and TlsContext::Load()
 
@@ -41,7 +43,7 @@ class JobClient {
   // `task` is "worker:1".
   absl::Status Drain(absl::string_view task) const;
   absl::Status Stop() const;
-  // Returns the trace of the job in the next `duration`, in Chrome's format.
+  // Records the job for `duration`, and returns the trace in Chrome's format.
   absl::StatusOr<std::string> Trace(absl::Duration duration) const;
 
  private:

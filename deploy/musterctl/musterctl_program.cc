@@ -47,7 +47,7 @@ ABSL_FLAG(absl::Duration, timeout, absl::Minutes(1),
 ABSL_FLAG(absl::Duration, duration, absl::Seconds(5),
           "How long trace records: up to 10m.");
 
-// Of common/net/process/task_options.cc.
+// Defined in common/net/process/task_flags.cc.
 ABSL_DECLARE_FLAG(std::string, status_token_file);
 ABSL_DECLARE_FLAG(std::string, tls_cert);
 ABSL_DECLARE_FLAG(std::string, tls_key);
@@ -148,7 +148,7 @@ absl::Status PrintStatus(const JobClient& client) {
   return absl::OkStatus();
 }
 
-// Until the task is gone, or a signal comes.
+// Prints the status repeatedly, until the task has ended or a signal arrives.
 absl::Status Watch(const JobClient& client) {
   const absl::Duration interval = absl::GetFlag(FLAGS_interval);
   if (interval < absl::Milliseconds(100)) {
@@ -253,7 +253,7 @@ int Complain(const absl::Status& status) {
 
 int MusterctlMain(int argc, char** argv) {
   std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  // The command and what it is about precede the flags.
+  // The command and its operands precede the flags.
   const auto first_flag = std::find_if(
       arguments.begin(), arguments.end(),
       [](const std::string& argument) { return argument.starts_with("-"); });

@@ -31,7 +31,8 @@ absl::StatusOr<Json> ParseStatus(absl::string_view text) {
       "\"process\"");
 }
 
-// The value at `name`, or `otherwise` if it is absent or of another type.
+// Returns the value at `name`, or `otherwise` if it is absent or has another
+// type.
 template <typename Value>
 Value Get(const Json& json, const char* name, Value otherwise) {
   if (!json.is_object()) return otherwise;
@@ -185,7 +186,7 @@ std::string ProblemLines(const Json& status) {
 
 struct Slowness {
   std::string task;
-  double ratio = 0;  // To the median worker, or a share of time.
+  double ratio = 0;  // Relative to the median worker, or a share of time.
   std::string text;
 };
 

@@ -8,17 +8,16 @@
 
 namespace muster {
 
-// The view of /status.json (docs/formats.md) in a terminal. Fields that are
-// absent are left out. Text that tasks report is printed without control
-// characters.
+// Views of /status.json (docs/formats.md) for a terminal. Absent fields are
+// omitted. Control characters in texts that tasks report are not printed.
 //   kDataLoss  `status_json` is not the status of a task
 
-// Training, tasks, waits and problems, in lines of text.
+// Returns training, tasks, waits and problems, as lines of text.
 absl::StatusOr<std::string> StatusText(absl::string_view status_json);
 
-// Which tasks delay the others, slowest first, and how their speed is known:
-// the time of a closure compared to the median worker's, or the share of time
-// for which the synchronous tasks wait for it.
+// Returns the tasks that delay the others, slowest first, with the measured
+// value: the time of a closure compared with the median worker's, or the share
+// of time for which the synchronous tasks wait for the task.
 absl::StatusOr<std::string> SlowTasksText(absl::string_view status_json);
 
 }  // namespace muster

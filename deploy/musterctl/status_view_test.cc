@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Of a coordinator.
+// The status of a coordinator.
 constexpr char kStatus[] = R"({
   "process": {"task": "chief", "role": "chief", "index": 0, "host": "h0",
               "process_id": 17, "uptime_seconds": 192.25, "job": "digits"},

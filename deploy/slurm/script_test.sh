@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# digits.sbatch is what `launch --slurm` prints, and bash can read it.
+# Checks that digits.sbatch is the output of `launch --slurm`, and that bash can parse it.
 set -euo pipefail
 
-# The command of docs/slurm.md, with paths of a cluster.
+# Runs the command of docs/slurm.md, with the paths of a cluster.
 root=$(pwd -P)
 deploy/launch/launch --slurm --workers=2 --ps=1 --tls=auto --bin_dir=/nfs/muster/bin \
   --job=examples/digits/digits.job --set data_dir=/nfs/digits |

@@ -108,8 +108,8 @@ completionMode: Indexed
 completions: {{ .count }}
 parallelism: {{ .count }}
 backoffLimit: {{ $values.restartCountMax | int64 }}
-# 1 and 2 would happen again. 138 asks for a new pod, and 143 ends one that was told
-# to stop.
+# Exit codes 1 and 2 would recur in a new pod. 138 requests a new pod, and 143 is that of
+# a pod that was stopped.
 podFailurePolicy:
   rules:
   - action: FailJob
