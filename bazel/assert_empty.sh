@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails when file $1 lists anything; $2 says why the list has to be empty.
+# Fails if file $1 is not empty; $2 says why it must be empty.
 set -u
 if [[ -s "$1" ]]; then
   echo "These labels are reachable and must not be:"

@@ -3,14 +3,14 @@
 
     bazel/compile_with_gcc.py [FOLDER ...]     all folders if none is named
 
-Sources of a room are compiled together as one unit, because most of the time goes
-into headers that they share; so are its tests. Two files that use one name for
+The sources of a room are compiled together as one unit, because most of the time goes
+into shared headers. Its tests are another unit. Two files that use one name for
 different things go to different units. Device code is compiled as the simulated GPU
-runs it, a file each. A unit that compiled before and whose files have not changed
-since is skipped. The last line is "N units compile with gcc, N do not".
+runs it, each file alone. A unit that compiled before and whose files are unchanged is
+skipped. The last line is "N units compile with gcc, N do not".
 
-`bazel build --config=gcc TARGET` makes objects and executables; remove
-bazel/precompiled.bazelrc first, which is for clang.
+`bazel build --config=gcc TARGET` makes objects and executables; first remove
+bazel/precompiled.bazelrc, which is for clang.
 """
 
 import concurrent.futures
@@ -36,17 +36,17 @@ COMPILER = [
 ]
 
 
-# Warnings that are right elsewhere and wrong here.
+# Turns off warnings that do not apply to units.
 UNIT_OPTIONS = [
-    # What is a source of its own is a header to the unit that includes it, and a
-    # type there may not use one of an anonymous namespace.
+    # A unit includes its sources as if they were headers, whose types may not use types of an
+    # anonymous namespace.
     "-Wno-subobject-linkage",
-    # Nothing is inlined here, and vectors then seem to pass between functions.
+    # Nothing is inlined here, so vectors seem to be passed between functions.
     "-Wno-psabi",
 ]
 
 
-# A larger unit leaves the other processors idle at the end.
+# A larger unit would leave the other processors idle at the end.
 FILES_IN_UNIT_MAX = 40
 
 # Headers are parsed once for all units.
@@ -55,8 +55,8 @@ PRECOMPILED = {
     "tests": ["bazel/precompiled_headers.h", "gmock/gmock.h", "gtest/gtest.h"],
 }
 
-# A line that is not indented defines the name before the first of these signs, unless
-# it is a member's. What `using` declares may be declared again, but not defined.
+# An unindented line defines the name before the first of these signs, unless the name is a
+# member's. A name that `using` declares may be declared again, but not defined.
 DEFINITION = re.compile(r"^(?!namespace|extern|template|TEST)[A-Za-z_][^;({=\n]*?"
                         r"(?<!::)\b(\w+)(?:<[^({=;]*>)?\s*(?:\[[^=]*\]\s*)?"
                         r"(?: final)?(?: : public [^{]*)?[({=]", re.MULTILINE)
@@ -73,7 +73,7 @@ class Unit:
     used: set = dataclasses.field(default_factory=set)
 
     def takes(self, defined, used):
-        """Whether a file with these names can be one of the unit's."""
+        """Returns true if a file with these names can be added to the unit."""
         return (len(self.files) < FILES_IN_UNIT_MAX
                 and self.defined.isdisjoint(defined | used)
                 and self.used.isdisjoint(defined))
@@ -95,14 +95,14 @@ def make_units(folders):
     units = []
     for path in listed:
         folder = os.path.dirname(path)
-        # Programs that the build does not know need what may not be installed.
+        # Programs without a BUILD file need packages that may not be installed.
         if not (ROOT / folder / "BUILD.bazel").exists():
             continue
         if folders and not any(f"{folder}/".startswith(f"{f.rstrip('/')}/")
                                for f in folders):
             continue
         text = (ROOT / path).read_text()
-        # A device kernel's file has macros of its own.
+        # A file of device kernels defines macros, so it is compiled alone.
         kind = (path if path.endswith(".cu") else
                 "tests" if path.endswith("_test.cc") else "sources")
         parts = path.split("/")
@@ -141,7 +141,7 @@ def generate_headers(out):
 
 @functools.cache
 def third_party_folders():
-    """The folders of headers that sources include by their name alone."""
+    """Returns the folders of headers that sources include by file name alone."""
     listed = subprocess.run(["git", "ls-files", "third_party/*.h"], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout.split()
     return sorted({os.path.dirname(path) for path in listed})
@@ -174,7 +174,7 @@ def precompile(kind, out):
 
 
 def compile_files(kind, files, generated):
-    """The compiler's complaints, or None if it has none."""
+    """Returns the compiler's errors, or None if there are none."""
     with tempfile.TemporaryDirectory() as folder:
         unit = pathlib.Path(folder) / "unit.cc"
         precompiled = kind if kind in PRECOMPILED else "sources"
@@ -203,7 +203,7 @@ def compile_files(kind, files, generated):
 def compile_apart(kind, files, generated):
     """As compile_files(), but compiles files alone if they do not compile together.
 
-    Names may clash in ways that defined_names() does not see.
+    Names may clash in ways that defined_names() does not detect.
     """
     complaints = compile_files(kind, files, generated)
     if not complaints or len(files) == 1:
@@ -229,7 +229,7 @@ def main():
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         generate_headers(generated)
         changed = [unit for unit in units if not is_unchanged(unit.files, generated)]
-        # The largest first, so that none of them is left for the end.
+        # Largest first, so that no large unit is left for the end.
         changed.sort(key=lambda unit: -len(unit.files))
         if changed:
             list(pool.map(lambda kind: precompile(kind, generated), PRECOMPILED))

@@ -2,11 +2,11 @@
 
   count_tests.py EVENTS STATUS
 
-EVENTS is what --build_event_json_file wrote, STATUS what bazel ended with.
-Prints which cases were skipped and why, then "N passed, N failed, N skipped", and
-ends with a status that is 0 only if every test was built, ran and passed.
+EVENTS is the file that --build_event_json_file wrote, STATUS the exit status of
+bazel. Prints which cases were skipped and why, then "N passed, N failed, N skipped".
+The exit status is 0 only if every test was built, ran and passed.
 
-Tests that passed or failed are targets. Skipped are cases of GoogleTest, tests of
+Passed and failed tests are targets. Skipped ones are cases of GoogleTest, tests of
 unittest that run verbosely, and scripts that print "skipped: REASON" or "REASON: the
 test is skipped" at the beginning of a line.
 """
@@ -19,7 +19,7 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
-# Bazel's own, when no target on the command line is a test.
+# Bazel's exit status if no target on the command line is a test.
 NO_TESTS_STATUS = 4
 
 PRINTED = re.compile(r"^skipped: (.+)$|^(.+): the test is skipped\b|"
@@ -28,7 +28,7 @@ NAMES_SHOWN = 3
 
 
 def count(lines):
-    """(passed, failed) over the test targets named in build events."""
+    """Returns (passed, failed): the number of test targets in build events."""
     verdicts = {}
     for event in lines:
         label = event.get("id", {}).get("testSummary", {}).get("label")
@@ -36,14 +36,14 @@ def count(lines):
             verdicts[label] = event["testSummary"]["overallStatus"] == "PASSED"
         label = event.get("id", {}).get("targetCompleted", {}).get("label")
         if label and not event.get("completed", {}).get("success"):
-            # What cannot be built counts whether or not it is a test.
+            # A target that cannot be built fails, even if it is not a test.
             verdicts.setdefault(label, False)
     passed = sum(verdicts.values())
     return passed, len(verdicts) - passed
 
 
 def outputs(events):
-    """(label, {name of a file: its path}) of each run of a test, and of each shard."""
+    """Yields (label, {file name: path}) of each run of a test, and of each shard."""
     for event in events:
         label = event.get("id", {}).get("testResult", {}).get("label")
         files = event.get("testResult", {}).get("testActionOutput", [])
@@ -60,7 +60,7 @@ def read(path):
 
 
 def reasons_of_cases(xml):
-    """The reasons of the cases that GoogleTest has skipped, from its report."""
+    """Yields the reasons of the cases that GoogleTest skipped, from its report."""
     try:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError:
@@ -73,7 +73,7 @@ def reasons_of_cases(xml):
 
 
 def skipped(events):
-    """{reason: {label: number of cases}}."""
+    """Returns {reason: {label: number of cases}}."""
     found = collections.defaultdict(collections.Counter)
     for label, files in outputs(events):
         reasons = list(reasons_of_cases(read(files.get("test.xml"))))
@@ -99,7 +99,7 @@ def main():
     passed, failed = count(events)
     status = int(sys.argv[2])
     if status not in (0, NO_TESTS_STATUS) and failed == 0:
-        failed = 1  # The build itself.
+        failed = 1  # The build failed.
     found = skipped(events)
     for line in lines_of(found):
         print(line)

@@ -35,7 +35,7 @@ def _device_code_impl(ctx):
         command = " ".join([
             '"%s" -std=c++20 -O3 -fatbin -Werror all-warnings' % NVCC,
             "-Xptxas -v,-warn-spills",
-            # The driver decompresses what it loads.
+            # The driver decompresses the code when it loads it.
             NVCC_COMPRESSION,
             " ".join(["-gencode " + one for one in _ARCHITECTURES]),
             '"$1" -o "$2" > "$3" 2>&1 || { cat "$3" >&2; exit 1; }',
@@ -129,7 +129,7 @@ def device_code_files(names, deps, testonly):
         deps = [
             "//common/core/device",
             "//common/core/device/driver",
-            # What simulated kernels call.
+            # Simulated kernels call it.
             "//common/core/device/simulated",
         ],
     )

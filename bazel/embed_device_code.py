@@ -1,4 +1,4 @@
-"""Makes one text of a .cu file, and C++ that embeds its machine code.
+"""Flattens a .cu file into one text, and generates C++ that embeds its machine code.
 
     embed_device_code.py flatten FILE.cu OUTPUT ROOT...
     embed_device_code.py embed NAME FATBIN HEADER IMAGE HEADER_PATH
@@ -10,10 +10,10 @@ import sys
 
 
 def flatten(path, roots, seen):
-    """The lines of `path`, with those of the headers of Muster that it includes.
+    """Yields the lines of `path`, and of the headers of Muster that it includes.
 
-    Headers of the simulated GPU are left out: no compiler of device code needs
-    them. #line directives keep the compilers' messages pointing at the files.
+    Headers of the simulated GPU are omitted: no compiler of device code needs
+    them. #line directives make the compilers' messages refer to the files.
     """
     seen.add(path)
     with open(path, encoding="utf-8") as file:

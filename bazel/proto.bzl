@@ -31,7 +31,7 @@ def cc_protos(name, schemas = {}, visibility = None):
         name = name,
         srcs = [stem + ".pb.cc" for stem in stems] + [proto + "_schema.cc" for proto in schemas],
         hdrs = [stem + ".pb.h" for stem in stems] + [proto + "_schema.h" for proto in schemas],
-        # Generated code is not ours to fix.
+        # Ignores warnings of generated code.
         copts = ["-w"],
         visibility = visibility,
         deps = ["@protobuf"],

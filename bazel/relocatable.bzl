@@ -1,7 +1,7 @@
 """How the executables find shared libraries that are shipped with them."""
 
-# In ../lib beside the folder of the executable, before the system's. DT_RPATH,
-# and not DT_RUNPATH, serves the libraries of these libraries too.
+# Searches ../lib beside the folder of the executable before the system's folders. DT_RPATH, unlike
+# DT_RUNPATH, also applies to libraries that these libraries need.
 RELOCATABLE_LINKOPTS = [
     "-Wl,-rpath,$$ORIGIN/../lib",
     "-Wl,--disable-new-dtags",

@@ -21,13 +21,13 @@ _OF_MUSTER = [
     "tcmalloc",
     "zip",
     "zlib",
-    # Bazel 4.2.3 looks for these two on the network. They are stand-ins, and
+    # Bazel 4.2.3 searches for these two on the network. They are stand-ins, and
     # third_party/README.md says why.
     "remote_coverage_tools",
     "rules_cc",
 ]
 
-# Bazel looks for these on the network too. Debian ships them.
+# Bazel searches for these on the network, too. Debian ships them.
 _OF_DEBIAN = ["java", "proto"]
 
 def muster_repositories(path = "."):
@@ -46,5 +46,5 @@ def muster_repositories(path = "."):
             name = "rules_" + name,
             path = "/usr/share/bazel/rules/" + name,
         )
-    # The one thing that is looked for on this machine: builds work without it.
+    # CUDA alone is searched for on this machine. Builds work without it.
     find_cuda(name = "cuda")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12, as far as it is missing, and
-# precompiles headers. Needs root, or sudo, only if something is missing.
+# Installs the missing packages that the build needs on Debian 12, and precompiles headers. Needs
+# root, or sudo, only if a package is missing.
 set -euo pipefail
 
 packages=(
@@ -15,9 +15,9 @@ packages=(
   iproute2 iptables util-linux
   # The Slurm of tests/engines.
   munge slurm-client slurmctld slurmd
-  # What the image contains beside libraries.
+  # Contents of the image besides libraries.
   ca-certificates
-  # What is linked.
+  # Libraries that are linked.
   libabsl-dev libbenchmark-dev libcivetweb-dev libcurl4-openssl-dev
   libdnnl-dev libgmock-dev libgoogle-perftools-dev
   libgrpc++-dev libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev
@@ -49,7 +49,7 @@ install_missing() {
   echo "Installing: ${missing[*]}" >&2
   local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get
     install -y -qq --no-install-recommends "${missing[@]}")
-  # The lists may be there and new enough already; fetching them takes a network.
+  # The package lists may be recent enough already; updating them takes a network.
   "${install[@]}" >&2 ||
     { "${as_root[@]}" apt-get update -qq >&2 && "${install[@]}" >&2; }
 }

@@ -2,8 +2,8 @@
 
   bazel build --curses=no --color=no TARGET... 2>&1 | show_progress.py
 
-On a terminal the line is written over and over, elsewhere once a minute. Errors and
-warnings are shown as they come; what else Bazel says is left out.
+On a terminal the line is overwritten by each update. Otherwise a line is written once a
+minute. Errors and warnings are shown at once; other output of Bazel is omitted.
 """
 
 import re
@@ -41,7 +41,7 @@ class ProgressLine:
             print(line, file=self._output, flush=True)
 
     def _show(self, done, total):
-        # The total grows while Bazel still looks for work.
+        # The total grows while Bazel finds more work.
         text = (f"built {done:,} of {total:,} parts, {100 * done // max(total, 1)}%, "
                 f"after {minutes(self._now() - self._begin)} min")
         if self._is_terminal:

@@ -1,4 +1,4 @@
-"""Tests what show_progress.py makes of Bazel's lines."""
+"""Tests how show_progress.py shows Bazel's lines."""
 
 import io
 import unittest

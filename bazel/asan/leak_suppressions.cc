@@ -1,7 +1,7 @@
-// c-ares, which gRPC resolves names with, keeps a few strings for the life of
-// the process without holding on to them. gRPC 1.51 frees the buffer into which
-// a handshake has read without the array of its slices, once per connection.
-// HDF5 leaks buffers when it refuses a damaged file.
+// c-ares, with which gRPC resolves names, neither frees a few strings nor keeps
+// pointers to them. gRPC 1.51 frees the buffer of a handshake without the array
+// of its slices, once per connection. HDF5 leaks buffers when it rejects a
+// damaged file.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libcares.so\nleak:gpr_realloc\nleak:libhdf5_serial.so\n";
 }

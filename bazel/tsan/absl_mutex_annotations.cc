@@ -2,12 +2,13 @@
 //
 // Debian's Abseil is not built with ThreadSanitizer, and its Mutex is made of
 // futexes, which the sanitizer does not follow: every guarded field would be
-// reported as a race. The definitions here take the place of the library's (a
-// symbol of the executable wins over one of a shared library), say what is
-// acquired and released, and call the library's own.
+// reported as a race. The definitions here replace the library's, because a
+// symbol of the executable has precedence over one of a shared library. They
+// report each acquire and release to the sanitizer, and call the library's
+// functions.
 //
 // Waits for a Condition poll: the library evaluates conditions inside Unlock(),
-// on a thread that, as the sanitizer sees it, holds nothing.
+// on a thread that does not hold the mutex in the view of the sanitizer.
 
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
@@ -17,8 +18,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-// Debian's other libraries are not instrumented either: what happens inside
-// them, and what one of their threads hands to another, cannot be followed.
+// Debian's other libraries are not instrumented either: the sanitizer can
+// follow neither their code nor what one of their threads passes to another.
 extern "C" const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1:second_deadlock_stack=1";
 }
@@ -104,8 +105,8 @@ bool Mutex::ReaderTryLock() {
   return locked;
 }
 
-// An awaiting reader polls as a writer would: nothing of ours relies on two
-// readers awaiting at once, and the library does not tell which it is.
+// A reader polls as a writer does: Mutex does not tell which of them calls, and
+// Muster does not rely on two readers that wait at once.
 void Mutex::Await(const Condition& condition) {
   PollUntil(this, condition, InfiniteFuture(), &Mutex::Lock, &Mutex::Unlock);
 }
@@ -139,7 +140,7 @@ void Mutex::ReaderLockWhen(const Condition& condition) {
             &Mutex::ReaderUnlock);
 }
 
-// A CondVar lets go of its mutex and takes it again inside the library.
+// A CondVar releases its mutex and acquires it again inside the library.
 void CondVar::Wait(Mutex* mutex) {
   using WaitFunction = void (*)(CondVar*, Mutex*);
   static const auto wait =
