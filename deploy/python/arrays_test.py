@@ -1,4 +1,4 @@
-"""Data as .npy files. Needs NumPy; what is of pandas and TensorFlow also needs these."""
+"""Data as .npy files. Needs NumPy; some tests also need pandas or TensorFlow."""
 
 import os
 import tempfile
@@ -93,7 +93,7 @@ class ArraysTest(unittest.TestCase):
 
     def test_batches(self):
         class Sequence:
-            """As keras.utils.PyDataset."""
+            """Has the interface of keras.utils.PyDataset."""
 
             num_batches = 3
 
@@ -124,7 +124,7 @@ class ArraysTest(unittest.TestCase):
         self.assertEqual(len(drawn), 2)
 
         class Endless:
-            """As keras.utils.PyDataset."""
+            """Has the interface of keras.utils.PyDataset."""
 
             num_batches = None
 
@@ -161,7 +161,7 @@ class ArraysTest(unittest.TestCase):
                                   "validation_batch_size": 5}, 15),
                                 ({"validation_steps": 9, "batch_size": 32}, 70)):
             self.assertEqual(self.validate((x, y), **arguments).example_count, rows, arguments)
-        # Batches of any size are evaluated: the result does not depend on it.
+        # Validation accepts batches of any size, because the result does not depend on it.
         sizes = [7, 3, 5]
         batches = iter([(np.zeros((size, 2)), np.zeros(size)) for size in sizes])
         self.assertEqual(self.validate(batches).example_count, 15)
@@ -186,7 +186,7 @@ class ArraysTest(unittest.TestCase):
                   np.array([["north"], ["süd".encode()], [b""]], dtype=object)):
             self.write(x, [1, 2, 3], schema=schema)
             self.assertEqual(self.load(0).tolist(), [[b"north"], ["süd".encode()], [b""]])
-        # One extent less, as a column has it.
+        # A column has one extent less.
         self.write(np.array(["a", "b"]), [1, 2], schema=schema)
         self.assertEqual(self.load(0).tolist(), [[b"a"], [b"b"]])
         batches = iter([(np.array([["a"]]), [1]), (np.array([["a longer one"]]), [2])])
@@ -259,7 +259,7 @@ class ArraysTest(unittest.TestCase):
 
 
 class ColumnsTest(unittest.TestCase):
-    """Every kind of column that pandas has."""
+    """Tests every kind of column that pandas has."""
 
     def setUp(self):
         try:

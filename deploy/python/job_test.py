@@ -7,7 +7,7 @@ from muster.job_text import Word
 
 
 def keras_callback(kind, **attributes):
-    """An object that looks like a callback of Keras."""
+    """Returns an object that looks like a callback of Keras."""
     made = type(kind, (), {"__module__": "keras.src.callbacks"})()
     made.__dict__.update(attributes)
     return made
@@ -107,7 +107,7 @@ class JobTest(unittest.TestCase):
 
     def test_forms_that_keras_accepts(self):
         class Number:
-            """As NumPy's integers."""
+            """Has the interface of NumPy's integers."""
 
             def __index__(self):
                 return 3
@@ -178,7 +178,7 @@ class CallbacksTest(unittest.TestCase):
                                  [one, two])):
             self.assertEqual(callbacks.flatten(given), expected)
         self.assertTrue(callbacks.is_history(two))
-        # They need no part of the cluster.
+        # The cluster need not run these callbacks.
         for kind in ("Callback", "History", "ProgbarLogger"):
             self.assertIsNone(callbacks.translate(keras_callback(kind)))
 
@@ -186,7 +186,7 @@ class CallbacksTest(unittest.TestCase):
         for kind in ("LearningRateScheduler", "LambdaCallback"):
             with self.assertRaisesRegex(ValueError, f"callback {kind} is not supported"):
                 callbacks.translate(keras_callback(kind))
-        # A subclass may do anything.
+        # A subclass may run any Python code.
         own = type("EarlyStopping", (), {"__module__": "__main__"})()
         with self.assertRaisesRegex(ValueError, "its Python code cannot run"):
             callbacks.translate(own)

@@ -1,4 +1,4 @@
-"""muster.fit() on batches that are drawn while the cluster trains, beside Keras' own."""
+"""Compares muster.fit(), on batches drawn while the cluster trains, with Keras' fit()."""
 
 import contextlib
 import glob
@@ -80,7 +80,7 @@ class StreamTest(unittest.TestCase):
                 self.assertEqual(len(history.history["loss"]), epochs)
                 self.assertEqual(len(drawn), steps * epochs)
                 self.assertLessEqual(most, 64)
-                # 64 are ready, and a few have been read ahead by the tasks.
+                # 64 batches are on disk, and the tasks have read a few more ahead.
                 self.assertLess(drawn_at_epochs[0], steps)
                 self.assertFalse(os.path.exists(os.path.join(run_dir, "data", "stream")))
 
@@ -101,7 +101,7 @@ class StreamTest(unittest.TestCase):
                     fit(model, failing(150), steps_per_epoch=50, epochs=5,
                                     run_dir=run_dir, **cluster)
                 self.assertEqual(tasks_of(run_dir), [])
-                # Those of an epoch that was completed.
+                # The model has the weights of a completed epoch.
                 self.assertFalse(np.allclose(model.get_weights()[0], before[0]))
         with self.assertRaisesRegex(LookupError, "no more rows"):
             fit(binary(), failing(0), steps_per_epoch=2)

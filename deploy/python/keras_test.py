@@ -1,4 +1,4 @@
-"""muster.fit() beside Keras' own. MUSTER_KERAS_PYTHON names a Python with Keras."""
+"""Compares muster.fit() with Keras' fit(). MUSTER_KERAS_PYTHON names a Python with Keras."""
 
 import contextlib
 import glob
@@ -96,7 +96,7 @@ class FitTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def muster_fit(self, model, *arguments, **options):
-        """Returns the history, and keeps what fit() prints."""
+        """Returns the history, and stores the output of fit() in self.output."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             history = muster.fit(model, *arguments, **options)
@@ -104,7 +104,7 @@ class FitTest(unittest.TestCase):
         return history
 
     def compare(self, make_model, *arguments, cluster=None, tolerance=TOLERANCE, **options):
-        """Trains a model in both. Returns it as Keras and as Muster trained it."""
+        """Trains a model with Keras and with Muster. Returns (Keras' model, Muster's model)."""
         expected_model, model = make_model(), make_model()
         options.setdefault("shuffle", False)
         expected = expected_model.fit(*arguments, verbose=0, **options)
@@ -132,7 +132,7 @@ class FitTest(unittest.TestCase):
                 {"strategy": {"parameter_server": {"steps_in_flight_per_worker": 1}},
                  "workers": 1, "ps": 2}):
             with self.subTest(cluster=cluster):
-                # The replicas of a layer that normalizes batches see parts of them.
+                # A model without batch normalization, whose replicas would see parts of batches.
                 self.compare(binary, x, y % 2, batch_size=32, epochs=3, cluster=cluster,
                              validation_data=(validation[0], validation[1] % 2))
 
@@ -168,11 +168,11 @@ class FitTest(unittest.TestCase):
 
     def test_steps_go_on_where_the_epoch_before_ended(self):
         x, y = data()
-        # Of 7 batches, the third epoch has one left.
+        # There are 7 batches of 3 for each epoch, so one is left for the third epoch.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras says that it ran out of data.
+            warnings.simplefilter("ignore")  # Keras warns that the data has ended.
             self.compare(classifier, x, y, batch_size=32, epochs=4, steps_per_epoch=3)
-        # The size of batches is what makes so many of them.
+        # Without batch_size, the number of steps determines the size of batches.
         self.compare(classifier, x, y, epochs=2, steps_per_epoch=4, validation_data=(x, y),
                      validation_steps=3)
         self.compare(classifier, x, y, batch_size=32, epochs=2, validation_batch_size=7,
@@ -208,7 +208,7 @@ class FitTest(unittest.TestCase):
             keras.utils.set_random_seed(3)
             late, early = keras.Input((FEATURES,), name="a"), keras.Input((2,), name="b")
             both = keras.layers.Concatenate()([late, early])
-            # Keys that are neither names nor in their order.
+            # The keys are not the inputs' names, and have another order.
             model = keras.Model({"z": late, "y": early}, keras.layers.Dense(1)(both))
             model.compile("sgd", "mse")
             return model
@@ -332,8 +332,8 @@ class FitTest(unittest.TestCase):
     def test_several_inputs_and_outputs(self):
         x, y = data()
         inputs = {"left": x, "right": x[:, :2]}
-        # Batches of one size: Keras on TensorFlow averages the loss of one output over
-        # batches, whatever their size.
+        # All batches have one size, because Keras on TensorFlow does not weight the loss of
+        # one output by the size of batches.
         self.compare(two_by_two, inputs, {"size": x.sum(1), "kind": y}, batch_size=40, epochs=2,
                      validation_split=0.2)
         self.compare(two_by_two, [x, x[:, :2]], [x.sum(1), y], batch_size=40, epochs=2,
@@ -397,7 +397,7 @@ class FitTest(unittest.TestCase):
         expected_model = classifier("rmsprop")
         expected = expected_model.fit(x, y, verbose=0, callbacks=callbacks("keras"), **options)
         model = classifier("rmsprop")
-        # Keras needs TensorFlow and TensorBoard for this one.
+        # Keras needs TensorFlow and TensorBoard for this callback.
         board = keras.callbacks.TensorBoard(self.path("logs"))
         found = self.muster_fit(model, x, y, callbacks=callbacks("muster") + [board], **options)
         self.assertLess(len(expected.epoch), 20)

@@ -2,11 +2,11 @@
 
     bazel run //deploy/python:wheel -- --output=DIR
 
-The wheel has the executables, stripped, in muster/bin, and in muster/lib the shared
-libraries that they need and that manylinux does not promise, with their licenses. The
-commands muster-launch, musterctl, muster-coordinator, muster-ps and muster-worker run
-them. The documents are in muster/docs. The wheel runs where glibc and libstdc++ have the
-versions of symbols that its files use. Prints the path of the wheel.
+The wheel has the stripped executables in muster/bin, and in muster/lib the shared
+libraries that they need and that manylinux does not guarantee, with their licenses. The
+commands muster-launch, musterctl, muster-coordinator, muster-ps and muster-worker run the
+executables. The documents are in muster/docs. The wheel runs on systems whose glibc and
+libstdc++ have the symbol versions that its files use. Prints the path of the wheel.
 """
 
 import argparse
@@ -40,8 +40,8 @@ def version_of(launch):
     return printed.stdout.split()[-1]
 
 
-# The version of glibc of the oldest systems that have these symbols of libstdc++ and
-# libgcc, as https://github.com/pypa/auditwheel has it (manylinux-policy.json).
+# Maps symbol versions of libstdc++ and libgcc to the glibc version of the oldest systems
+# that have them. Source: https://github.com/pypa/auditwheel (manylinux-policy.json).
 SYSTEMS_OF_SYMBOLS = {
     "GLIBCXX": [((3, 4, 19), (2, 17)), ((3, 4, 22), (2, 24)), ((3, 4, 24), (2, 27)),
                 ((3, 4, 28), (2, 31)), ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)),
@@ -54,7 +54,7 @@ SYSTEMS_OF_SYMBOLS = {
 
 
 def glibc_of(family, version):
-    """Returns the glibc of the oldest system that has the version of a symbol."""
+    """Returns the glibc version of the oldest system that has this symbol version."""
     if family == "GLIBC":
         return version[:2]
     for latest, glibc in SYSTEMS_OF_SYMBOLS[family]:
@@ -65,7 +65,7 @@ def glibc_of(family, version):
 
 
 def needed_glibc(paths):
-    """Returns (major, minor) of the oldest glibc that runs all of these files."""
+    """Returns (major, minor) of the oldest glibc that can run all of these files."""
     needed = (2, 17)
     for path in paths:
         listed = subprocess.run(["readelf", "--version-info", "--wide", path], check=True,
@@ -90,7 +90,7 @@ def metadata(version):
 
 
 class Wheel:
-    """A wheel that is written file by file. The same files make the same bytes."""
+    """A wheel that is written file by file. The same files result in the same bytes."""
 
     def __init__(self, folder, version, tag):
         self.tag = tag
@@ -100,7 +100,7 @@ class Wheel:
         self._records = []
 
     def add(self, name, content, is_executable=False):
-        entry = zipfile.ZipInfo(name)  # Of 1980.
+        entry = zipfile.ZipInfo(name)  # Its time is the default of 1980.
         entry.compress_type = zipfile.ZIP_DEFLATED
         entry.external_attr = (0o100755 if is_executable else 0o100644) << 16
         self._zip.writestr(entry, content)
@@ -135,7 +135,7 @@ def add_executables(wheel, executables, libraries):
 
 
 def check_version(package, version):
-    """Finds a package of another version than the executables."""
+    """Exits if the package and the executables have different versions."""
     with open(os.path.join(package, "__init__.py"), encoding="utf-8") as file:
         found = re.search(r'^__version__ = "(.*)"$', file.read(), re.MULTILINE).group(1)
     if found != version:
@@ -143,7 +143,7 @@ def check_version(package, version):
 
 
 def documents(root):
-    """Returns the paths of the documents in `root`, which link each other by them."""
+    """Returns the paths of the documents, relative to `root` as in their links."""
     found = ["CHANGELOG.md", "README.md"]
     for folder, _, names in os.walk(os.path.join(root, "docs")):
         found += [os.path.relpath(os.path.join(folder, name), root) for name in names
@@ -152,7 +152,10 @@ def documents(root):
 
 
 def make_wheel(root, folder):
-    """Returns the path of the wheel. `root` has the executables and the package."""
+    """Writes the wheel to `folder` and returns its path.
+
+    `root` contains the executables and the package.
+    """
     executables = [os.path.join(root, path) for path in EXECUTABLES]
     version = version_of(os.path.join(root, "deploy/launch/launch"))
     os.makedirs(folder, exist_ok=True)
@@ -184,7 +187,7 @@ def main():
     output = parser.parse_args().output
     if shutil.which("strip") is None:
         sys.exit("make_wheel: there is no strip; install the package binutils")
-    # Bazel runs this in its folder of runfiles.
+    # Bazel runs this script in its runfiles folder.
     folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", os.getcwd()), output)
     print(make_wheel(os.getcwd(), os.path.normpath(folder)))
 

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Runs the Python test given, with the executables of the build.
+# Runs a Python test with the executables of the build.
 export MUSTER_BIN="$PWD"
 exec "${MUSTER_KERAS_PYTHON:-python3}" -B "$1"

@@ -1,4 +1,4 @@
-"""Running launch, with scripts in its place. Needs neither Keras nor NumPy."""
+"""Running launch, which scripts replace here. Needs neither Keras nor NumPy."""
 
 import contextlib
 import io
@@ -80,7 +80,7 @@ class RunningTest(unittest.TestCase):
                                    stderr=subprocess.PIPE, env=self.environ, text=True)
         os.close(terminal)
         shown = b""
-        with contextlib.suppress(OSError):  # How a terminal ends.
+        with contextlib.suppress(OSError):  # The end of a terminal is an OSError.
             while chunk := os.read(controller, 1024):
                 shown += chunk
         os.close(controller)
@@ -89,8 +89,8 @@ class RunningTest(unittest.TestCase):
                          ["on a terminal", "no job (exit status 2) 2"])
 
     def test_an_interrupt_is_passed_on_and_waited_for(self):
-        # The script interrupts this process when it is ready, and ends when it has been
-        # interrupted itself.
+        # The script interrupts the caller once it is ready, and ends when it is interrupted
+        # itself.
         self.write("caller.py", textwrap.dedent("""\
             import sys
             from muster import running
@@ -109,7 +109,7 @@ class RunningTest(unittest.TestCase):
         self.assertEqual(output, "ended in order\ninterrupted\n")
 
     def test_the_command_is_fed_in_the_thread_that_calls(self):
-        # The script ends when the file is there.
+        # The script ends when the file exists.
         fed = os.path.join(self.folder, "fed")
         output = io.StringIO()
         threads = []
@@ -169,7 +169,7 @@ class RunningTest(unittest.TestCase):
         self.assertEqual(output, "the feed is interrupted\ninterrupted\n")
 
     def test_no_handler_of_forks_runs(self):
-        # As JAX has it, and Python 3.12 for processes with threads.
+        # JAX registers such a handler; Python 3.12 has one for processes with threads.
         script = self.write("caller.py", textwrap.dedent("""\
             import os
             from muster import running
@@ -249,7 +249,7 @@ class ExecutablesTest(unittest.TestCase):
         self.assertEqual(self.find(PATH=path, MUSTER_BIN=build), built)
         installed = self.make("build/launch")
         self.assertEqual(self.find(MUSTER_BIN=build), installed)
-        # What is named and not there is a mistake, which others do not hide.
+        # If MUSTER_BIN names a folder without launch, other places are not searched.
         with self.assertRaisesRegex(FileNotFoundError, "/none/launch"):
             self.find(PATH=path, MUSTER_BIN="/none")
 

@@ -1,4 +1,4 @@
-"""What a saved model describes. MUSTER_KERAS_PYTHON names a Python with Keras."""
+"""The contents of saved models. MUSTER_KERAS_PYTHON names a Python with Keras."""
 
 import inspect
 import json
@@ -19,16 +19,16 @@ except ModuleNotFoundError as error:
 
 from muster import model_file, saved_model
 
-# Of arguments whose default does not say what else they take.
+# Values of arguments whose default does not show which other values are valid.
 OTHER_VALUES = {"axis": 1, "class_id": 1, "ignore_class": 1, "target_class_ids": [0],
                 "thresholds": [0.25, 0.5], "threshold": 0.25, "top_k": 2}
-# Without which an object cannot be made.
+# Arguments without which an object cannot be created.
 NEEDED = {"fn": keras.losses.huber, "num_classes": 3, "target_class_ids": [0], "recall": 0.5,
           "precision": 0.5, "sensitivity": 0.5, "specificity": 0.5}
 
 
 def other_than(name, default):
-    """A value that an argument can have, other than its default; None if none is known."""
+    """Returns a valid value of an argument other than its default; None if none is known."""
     if isinstance(default, bool):
         return not default
     if name in OTHER_VALUES:
@@ -67,7 +67,7 @@ class SavedModelTest(unittest.TestCase):
         self.path = os.path.join(folder.name, "model.keras")
 
     def save(self, model):
-        """Returns what the file says that the model was compiled with."""
+        """Returns the compile configuration in the saved file."""
         model_file.prepare_model(model, None)
         model_file.save_model(model, self.path)
         with zipfile.ZipFile(self.path) as archive:
@@ -101,7 +101,7 @@ class SavedModelTest(unittest.TestCase):
         compiled = self.save(mlp(loss=huber, metrics=["mae", similarity]))
         self.assertEqual(compiled["loss"]["config"]["delta"], 0.1)
         self.assertIn('"axis": 1', json.dumps(compiled["metrics"]))
-        # The objects are as they were.
+        # Saving does not change the objects.
         self.assertNotIn("get_config", vars(huber))
         self.assertNotIn("delta", huber.get_config())
 
@@ -140,7 +140,7 @@ class SavedModelTest(unittest.TestCase):
         cells.compile("sgd", "mse")
         for model in (frozen, changed, recurrent, images, cells):
             self.save(model)
-            # Saving changes no config.
+            # Saving does not change the config.
             loaded = keras.models.load_model(self.path)
             self.assertEqual(json.dumps(loaded.get_config(), sort_keys=True),
                              json.dumps(model.get_config(), sort_keys=True))
@@ -155,7 +155,7 @@ class SavedModelTest(unittest.TestCase):
         excluding = keras.optimizers.AdamW(weight_decay=0.1)
         excluding.exclude_from_weight_decay(var_names=["kernel"])
         crossentropy = keras.losses.BinaryCrossentropy()
-        crossentropy.from_logits = True  # The function has the former value.
+        crossentropy.from_logits = True  # The wrapped function keeps the former value.
 
         def momentum(model):
             model.optimizer.build(model.trainable_variables)

@@ -1,4 +1,4 @@
-"""Batches that are written while they are read. Needs NumPy."""
+"""Batches that are written while training reads them. Needs NumPy."""
 
 import os
 import tempfile
@@ -49,7 +49,10 @@ class StreamTest(unittest.TestCase):
         return {name for name in os.listdir(self.folder) if name.startswith("batch_")}
 
     def run_beside(self, opened, limit):
-        """Writes until `limit` batches have been read by two readers. Returns the most at once."""
+        """Writes batches until two readers have read `limit`.
+
+        Returns the maximum number of batches on disk at one time.
+        """
         most = 0
         index = 0
 
@@ -60,7 +63,7 @@ class StreamTest(unittest.TestCase):
                 values = np.load(os.path.join(self.folder, f"batch_{index}", "array_0.npy"))
                 np.testing.assert_array_equal(values, batch(index)[0])
                 index += 1
-                # One reader is behind.
+                # The second reader is two batches behind.
                 self.note_read(11, index)
                 self.note_read(12, max(0, index - 2))
             return index < limit

@@ -1,4 +1,4 @@
-"""Models and data of tests that need Keras. Ends the test where there is none."""
+"""Models and data for tests that need Keras. Ends the test if Keras is not installed."""
 
 import contextlib
 import glob
@@ -34,7 +34,7 @@ def binary(optimizer="sgd"):
 
 
 def tasks_of(run_dir):
-    """The processes whose environment or command line names the folder."""
+    """Returns the processes whose command line contains the folder."""
     found = []
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

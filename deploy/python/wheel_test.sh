@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is in the wheel runs without libraries of the system but those of manylinux.
+# Checks that the wheel needs no libraries of the system except those of manylinux.
 set -euo pipefail
 
 deploy/python/wheel --output="$TEST_TMPDIR/wheels"
@@ -15,7 +15,7 @@ version=$("$package/bin/launch" --version | cut -d" " -f2)
 found=$(PYTHONPATH="$TEST_TMPDIR/unpacked" python3 -B -c "import muster; print(muster.__version__)")
 [[ $found == "$version" ]]
 
-# Each command of the wheel is a function that becomes an executable.
+# Each command of the wheel is a function that executes the program of its name.
 entries=$(sed -n "s/^\(must.*\) = muster\.commands:\(.*\)$/\1 \2/p" \
   "$TEST_TMPDIR"/unpacked/muster-*.dist-info/entry_points.txt)
 [[ $(wc -l <<<"$entries") == 5 ]]
@@ -26,7 +26,7 @@ from muster import commands; commands.$function()")
   [[ $printed == "${command#muster-} $version" ]]
 done <<<"$entries"
 
-# Documents link each other.
+# Documents link to each other by these paths.
 test -s "$package/docs/docs/python.md"
 test -s "$package/docs/README.md"
 
@@ -36,7 +36,7 @@ for name in coordinator launch musterctl ps worker; do
     echo "$name is not stripped" >&2
     exit 1
   fi
-  # The libraries that are loaded are those of the wheel.
+  # The executable loads the libraries of the wheel.
   base='linux-vdso|ld-linux|lib(c|dl|gcc_s|m|pthread|resolv|rt|stdc\+\+|util)\.so'
   if ldd "$package/bin/$name" | grep -Ev "$base|$package/bin/\.\./lib/" >&2; then
     echo "$name takes these libraries from the system" >&2

@@ -23,12 +23,12 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     """Writes model, data and job file.
 
     Args:
-      streams: batches may be drawn while they are trained on.
+      streams: True if batches may be drawn while the cluster trains.
 
     Returns:
-      (path of the job file, steps of an epoch, data.BatchStream to write or None).
+      (path of the job file, steps per epoch, data.BatchStream to write or None).
     """
-    from muster import data  # Needs NumPy; the rest does not.
+    from muster import data  # Imported here because it needs NumPy.
     from muster.model_file import prepare_model, save_model
 
     prepare_model(model, x)
@@ -37,7 +37,7 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     schema = data.Schema.of(model)
     writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
                              reader_count(arguments) if streams else None)
-    if validation_data is not None:  # It has precedence, as in Keras.
+    if validation_data is not None:  # Takes precedence over validation_split, as in Keras.
         arguments = dataclasses.replace(arguments, validation_split=0.0)
     train, validation = data.write_train(writer, schema, arguments, x, y, sample_weight)
     if validation_data is not None:
@@ -64,10 +64,10 @@ def _folder_flags(folder, is_temporary):
 
 
 def _load_last_epoch(model, folder):
-    """Gives `model` what the last completed epoch left, if there was one.
+    """Loads the weights of the last completed epoch into `model`, if there was one.
 
     Raises:
-      MusterError: the model cannot take it; names the folder, which keeps it.
+      MusterError: the weights cannot be loaded; names the folder, which is kept.
     """
     from muster.model_file import load_weights
 
@@ -82,13 +82,13 @@ def _load_last_epoch(model, folder):
 
 
 def _load_result(model, folder):
-    """Gives `model` the weights and the optimizer's state of a run that succeeded.
+    """Loads the weights and the optimizer's state of a successful run into `model`.
 
     Returns (epochs, logs) of the history.
 
     Raises:
-      MusterError: there is no result, or the model cannot take it; names the folder,
-        which keeps what was trained.
+      MusterError: there is no result, or it cannot be loaded; names the folder, which
+        is kept.
     """
     from muster.model_file import load_weights
 
@@ -123,29 +123,30 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         seed=None, run_dir=None, data_bytes_max=None):
     """Trains `model` on a cluster of processes on this machine.
 
-    Equivalent to: keras.Model.fit. Arguments that both have mean the same; what is not
-    supported is an error. `model` has the trained weights and optimizer state afterwards.
+    Equivalent to: keras.Model.fit. Arguments of both functions have the same meaning.
+    Unsupported features are errors. Afterwards `model` has the trained weights and
+    optimizer state.
 
     Args:
       model: a compiled Sequential or functional model of Keras 3.
-      x, y: NumPy arrays or what numpy.asarray() takes; lists or dicts of them for
-        several inputs or outputs; paths of .npy files; the path of a .csv file and the
-        name of its label column. Or, without y: a tf.data.Dataset, a PyDataset, a
-        loader or a generator of batches. With steps_per_epoch they are drawn while the
-        cluster trains, in this thread; without it, before.
-      verbose: 0 shows nothing; other values, a bar on a terminal and a line for each
-        epoch elsewhere.
-      shuffle: True shuffles arrays anew in each epoch. Batches stay as they are.
+      x, y: NumPy arrays or values that numpy.asarray() accepts; lists or dicts of them
+        for several inputs or outputs; paths of .npy files; the path of a .csv file and
+        the name of its label column. Or, without y: a tf.data.Dataset, a PyDataset, a
+        loader or a generator of batches. With steps_per_epoch, batches are drawn in this
+        thread while the cluster trains; without it, before training.
+      verbose: 0 shows nothing. Other values show a progress bar on a terminal, and
+        elsewhere a line for each epoch.
+      shuffle: True shuffles arrays again in each epoch. Batches are not shuffled.
       strategy: "parameter_server", "multi_worker_mirrored", "mirrored",
         "central_storage", "one_device" or "default"; or {name: fields of the job file},
         such as {"mirrored": {"devices": ["cpu:0", "cpu:1"]}}. None: parameter servers
-        if there are some, otherwise synchronous workers or one process.
-      workers, ps: how many processes train, and how many hold the variables.
-      seed: of shuffling and dropout.
+        if ps > 0, otherwise synchronous workers or one process.
+      workers, ps: number of processes that train, and number of parameter servers.
+      seed: seed of shuffling and dropout.
       run_dir: a new folder for model, data, logs, checkpoints and summary. None: a
         temporary folder, which is removed when training succeeds.
-      data_bytes_max: how many bytes of data are in the folder at most. None: half of
-        what is free on its disk.
+      data_bytes_max: maximum number of bytes of data in the folder. None: half of the
+        free space on its disk.
 
     Returns:
       keras.callbacks.History.
@@ -155,8 +156,9 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       FileNotFoundError: Muster's executables are not installed.
       MusterError: training failed. The model has the weights of the last epoch that
         was completed.
-      KeyboardInterrupt: the cluster has ended, and the model has these weights.
-      any: what the iteration over `x` raises. As KeyboardInterrupt.
+      KeyboardInterrupt: the cluster has ended. The model has the weights of the last
+        epoch that was completed.
+      any: the iteration over `x` raised this. Otherwise as KeyboardInterrupt.
     """
     import keras
 
@@ -171,7 +173,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         return _fill(history, model, arguments, arguments.steps_per_epoch, ([], {}))
     is_temporary = run_dir is None
     folder = tempfile.mkdtemp(prefix="muster-") if is_temporary else _new_folder(run_dir)
-    # A folder with something trained is kept unless all of it was loaded, or the user has
+    # A folder with trained weights is kept, unless all of them were loaded or the user has
     # ended the run.
     remove = is_temporary
     try:
@@ -198,12 +200,12 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
 
 def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_data=None,
               **arguments):
-    """Writes what fit() would train, to be run elsewhere. Prints the command.
+    """Writes the job that fit() would run, to run it elsewhere. Prints the command.
 
     Args:
-      folder: gets the model, the data and the job file. It can be moved as a whole;
-        data given as .csv files stays where it is.
-      Others: as fit(). Not: run_dir.
+      folder: where the model, the data and the job file are written. It can be moved as
+        a whole. .csv files are not copied into it.
+      Others: as fit(), except run_dir.
 
     Returns:
       The path of the job file.

@@ -12,11 +12,11 @@ STRING = "string"
 
 
 class Budget:
-    """How many bytes of data may be written.
+    """Limits the number of bytes of data that are written.
 
     Args:
-      folder: where they are written; exists.
-      bytes_max: None: half of what is free on the disk of the folder.
+      folder: where the data is written; must exist.
+      bytes_max: the limit. None: half of the free space on the disk of the folder.
     """
 
     def __init__(self, folder, bytes_max=None):
@@ -29,14 +29,14 @@ class Budget:
         return self.bytes_used + byte_count <= self._bytes_max
 
     def release(self, byte_count):
-        """Takes back what was spent, after files were removed."""
+        """Subtracts bytes after files were removed."""
         self.bytes_used -= byte_count
 
     def spend(self, byte_count):
         """Counts bytes before they are written.
 
         Raises:
-          ValueError: there would be too many.
+          ValueError: the limit would be exceeded.
         """
         if self.has_room_for(byte_count):
             self.bytes_used += byte_count
@@ -54,7 +54,7 @@ class NpyWriter:
     Strings are written as bytes in UTF-8. Their width grows with the longest one.
     """
 
-    # Of the whole header; leaves room for any shape.
+    # Size of the whole header, with space for any shape.
     _HEADER_BYTES = 256
 
     def __init__(self, path, dtype, row_shape):
@@ -85,13 +85,13 @@ class NpyWriter:
         self._file.close()
 
     def _widen(self, width):
-        """Writes what is there again, with room for longer strings."""
+        """Rewrites the file with space for longer strings."""
         self.close()
         if self.row_count == 0:
             written = np.empty((0,) + self._row_shape, self._dtype)
         else:
             written = np.load(self._path, mmap_mode="r")
-        os.unlink(self._path)  # `written` keeps the content.
+        os.unlink(self._path)  # `written` still maps the content.
         self._dtype = np.dtype(f"S{width}")
         self._file = open(self._path, "wb")
         self._write_header()
@@ -113,7 +113,7 @@ def _class_name(value):
 
 
 def _dense(value, what):
-    """Returns a sparse tensor or matrix as an array, other values as they are."""
+    """Returns a sparse tensor or matrix as an array, and other values unchanged."""
     module = type(value).__module__
     name = type(value).__name__
     if module.startswith("tensorflow.") and name in ("RaggedTensor", "RaggedTensorValue"):
@@ -133,7 +133,7 @@ def _dense(value, what):
 
 
 def _encoded(array, what):
-    """Returns an array of strings as one of bytes in UTF-8."""
+    """Returns an array of strings as an array of bytes in UTF-8."""
     def encode(value):
         if isinstance(value, str):
             value = value.encode("utf-8")
@@ -150,15 +150,15 @@ def _encoded(array, what):
 
 
 def as_array(value, what):
-    """Returns what fit() takes as rows: an array of numbers, or of bytes for strings.
+    """Converts an argument of fit() to an array of numbers, or of bytes for strings.
 
     Args:
       value: an array, tensor, sparse matrix, data frame, series or list; or the path
         of a .npy file.
-      what: what errors call it.
+      what: its name in error messages.
 
     Raises:
-      ValueError: it is none of these, or has values that are neither numbers nor
+      ValueError: `value` is none of these, or has values that are neither numbers nor
         strings.
     """
     if isinstance(value, (str, os.PathLike)):
@@ -169,7 +169,7 @@ def as_array(value, what):
     elif columns.is_frame(value):
         array = columns.of_frame(value, what)
     elif columns.is_series(value):
-        array = columns.of_series(value, what)[:, np.newaxis]  # As Keras.
+        array = columns.of_series(value, what)[:, np.newaxis]  # Adds an axis, as Keras does.
     else:
         try:
             array = np.asarray(_dense(value, what))
@@ -205,12 +205,12 @@ def _as_numbers_or_bytes(array, what):
 
 
 def stored_dtype(dtype, wanted, what):
-    """Returns the dtype that an array of `dtype` is written with.
+    """Returns the dtype in the file for an array of `dtype`.
 
     Args:
-      wanted: the dtype of the model's input. None: integers are written as int64,
-        which class numbers are, and other numbers as float32.
-      what: what errors call it.
+      wanted: the dtype of the model's input. None: int64 for integers, which are class
+        numbers, and float32 for other numbers.
+      what: the array's name in error messages.
 
     Raises:
       ValueError: the array has strings and the input does not, or the reverse.
@@ -227,12 +227,12 @@ def stored_dtype(dtype, wanted, what):
 
 
 class ArrayFiles:
-    """Where the components of examples are written. Complete when the context ends.
+    """Files for the components of examples. They are complete when the context ends.
 
     Args:
-      folder: is made if it is missing.
-      prefix: of the files' names: "train" makes train_0.npy, train_1.npy, ...
-      dtypes: what each component is written as; None as stored_dtype() says.
+      folder: created if it does not exist.
+      prefix: prefix of the files' names: "train" for train_0.npy, train_1.npy, ...
+      dtypes: the dtype of each component; None selects it as stored_dtype() does.
       budget: Budget.
     """
 
@@ -276,7 +276,7 @@ class ArrayFiles:
 
     @property
     def dtypes(self):
-        """What each component was written as, in the form of the argument."""
+        """Returns the dtype in the file of each component, as for the argument `dtypes`."""
         return [writer.dtype for writer in self._writers]
 
     @property

@@ -1,11 +1,11 @@
-"""Data that comes in batches: datasets, loaders and generators."""
+"""Data in batches: datasets, loaders and generators."""
 
 import itertools
 import os
 
 
 def is_batches(x):
-    """Whether `x` yields batches: a tf.data.Dataset, a PyDataset, a loader, a generator."""
+    """True if `x` yields batches: a tf.data.Dataset, a PyDataset, a loader, a generator."""
     if isinstance(x, (str, os.PathLike, list, tuple, dict)) or hasattr(x, "__array__"):
         return False
     if hasattr(x, "tocoo") or hasattr(x, "dense_shape") or hasattr(x, "todense"):
@@ -24,7 +24,7 @@ def _of_dataset(x, what, count):
 
 
 def _of_sequence(x, what, count):
-    """Of a PyDataset, or of what has a length and items."""
+    """Yields the batches of a PyDataset, or of an object with a length and items."""
     if hasattr(x, "num_batches"):
         size = x.num_batches
     else:
@@ -40,8 +40,8 @@ def batches_of(x, what, count=None):
     """Yields the batches of `x`, each (x, y) or (x, y, sample_weight).
 
     Args:
-      what: what errors call it.
-      count: yields so many at most, and asks `x` for no more.
+      what: the name of `x` in error messages.
+      count: maximum number of batches; no more are drawn from `x`.
 
     Raises:
       ValueError: the batches have no end and there is no count, or they have no labels.

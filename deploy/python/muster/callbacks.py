@@ -113,7 +113,7 @@ _TRANSLATIONS = {
 }
 
 
-# What fit() does itself, and what does nothing.
+# Callbacks that fit() implements itself, or that do nothing.
 _WITHOUT_FIELDS = ("Callback", "History", "ProgbarLogger")
 
 
@@ -138,7 +138,7 @@ def is_history(callback):
 def translate(callback):
     """Returns the JobCallback that does what `callback` does, as a dict.
 
-    None for callbacks that need no part of the cluster, such as History.
+    Returns None for callbacks that the cluster need not run, such as History.
 
     Raises:
       ValueError: the callback, or one of its options, has no equivalent.

@@ -23,7 +23,7 @@ def _is_of_pandas(value):
 
 
 def _of_numbers(column, what):
-    """Returns the values of a column whose dtype says that they are numbers."""
+    """Returns the values of a column with a numeric dtype."""
     if isinstance(column.dtype, np.dtype):
         return column.to_numpy()
     if column.isna().any():
@@ -60,11 +60,11 @@ def of_series(column, what):
 
     Args:
       column: a pandas.Series of any dtype.
-      what: what errors call it.
+      what: its name in error messages.
 
     Raises:
-      ValueError: it has dates, durations, intervals, missing strings or other values
-        that are neither numbers nor strings; says what to pass instead.
+      ValueError: the series has dates, durations, intervals, missing strings or other
+        values that are neither numbers nor strings; says what to pass instead.
     """
     dtype = column.dtype
     if hasattr(dtype, "categories"):

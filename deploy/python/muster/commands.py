@@ -28,7 +28,7 @@ def launch():
 
 
 def musterctl():
-    """Asks tasks of a job."""
+    """Shows and controls a running job."""
     _become("musterctl")
 
 
@@ -43,10 +43,10 @@ def worker():
 
 
 def launch_name():
-    """Returns what a shell calls `launch`: a path, or the command of a wheel.
+    """Returns the name of `launch` for a shell: a path, or the command of a wheel.
 
-    The command is also returned where no executable is found: it is what other
-    machines have.
+    Also returns the command if no executable is found, because other machines may have
+    the wheel.
     """
     try:
         path = find_launch()

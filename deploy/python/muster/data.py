@@ -19,7 +19,7 @@ def _is_path(value, suffix):
 
 
 def _with_rank(array, shape):
-    """Adds or drops a last extent of 1, as Keras' models do with their inputs."""
+    """Adds or removes a last extent of 1, as Keras' models do with their inputs."""
     if shape is None or array.ndim == len(shape):
         return array
     if array.ndim == len(shape) + 1 and array.shape[-1] == 1:
@@ -30,12 +30,12 @@ def _with_rank(array, shape):
 
 
 class Schema:
-    """What a model takes.
+    """The inputs and outputs of a model.
 
     Args:
       inputs, outputs: their Structures.
-      input_dtypes: of the inputs.
-      input_shapes: with the batch, or None.
+      input_dtypes: dtypes of the inputs.
+      input_shapes: shapes of the inputs, with the batch dimension; or None.
     """
 
     def __init__(self, inputs, input_dtypes, outputs, input_shapes=None):
@@ -46,7 +46,7 @@ class Schema:
 
     @classmethod
     def of(cls, model):
-        """Returns that of a built model of Keras."""
+        """Returns the schema of a built model of Keras."""
         inputs = [tensor.name for tensor in model.inputs]
         dtypes = [tensor.dtype for tensor in model.inputs]
         shapes = [tuple(tensor.shape) for tensor in model.inputs]
@@ -57,7 +57,10 @@ class Schema:
                    shapes)
 
     def dtypes(self):
-        """Of the components of an example; None as arrays.stored_dtype() says."""
+        """Returns the dtypes of the components of an example.
+
+        None stands for the choice of arrays.stored_dtype().
+        """
         output_count = len(self.outputs.names)
         return self._input_dtypes + [None] * output_count + ["float32"] * output_count
 
@@ -76,7 +79,7 @@ class Schema:
                                 for array in weights]
 
     def component_names(self, counts):
-        """Returns what errors call the components of an example."""
+        """Returns the names of the components of an example in error messages."""
         def names(what, structure, count):
             if count == 1:
                 return [what]
@@ -95,7 +98,7 @@ def _components(value, structure, what):
 
 
 def _npy_source(files, counts):
-    """The job's npy source of files that ArrayFiles wrote: inputs, labels, weights."""
+    """Returns the npy source of a job for the inputs, labels and weights in `files`."""
     inputs, labels, weights = counts
     paths = ["${job_dir}/" + f"{_FOLDER}/{os.path.basename(files.path(index))}"
              for index in range(inputs + labels + weights)]
@@ -112,14 +115,14 @@ class DataWriter:
     """Writes the data of one job.
 
     Args:
-      folder: of the job file; exists.
-      schema: of the model.
-      bytes_max: as arrays.Budget.
-      reader_count: how many processes train on the data while batches are drawn. None:
-        all data are written before.
+      folder: the folder of the job file; must exist.
+      schema: the Schema of the model.
+      bytes_max: as for arrays.Budget.
+      reader_count: number of processes that train while batches are drawn. None: all
+        data is written before training.
 
     Attributes:
-      stream: the BatchStream that is to be written while they train, or None.
+      stream: the BatchStream to write during training, or None.
     """
 
     def __init__(self, folder, schema, bytes_max=None, reader_count=None):
@@ -134,7 +137,7 @@ class DataWriter:
         return self._reader_count is not None
 
     def open_stream(self, x, what, count):
-        """Writes the first of `count` batches that `x` yields. Returns Data."""
+        """Opens a stream of `count` batches of `x`. Writes the first one. Returns Data."""
         self.stream = BatchStream(os.path.join(self._folder, "stream"), self._schema,
                                   batches_of(x, what, count), count, self._reader_count,
                                   self._budget)
@@ -147,7 +150,7 @@ class DataWriter:
         return Data(source, self.stream.batch_size * count, self.stream.batch_size)
 
     def _write(self, prefix, examples):
-        """Writes lists of arrays. Returns (Data, rows of each)."""
+        """Writes lists of arrays. Returns (Data, the number of rows of each)."""
         counts = None
         sizes = []
         with arrays.ArrayFiles(self._folder, prefix, self._schema.dtypes(),
@@ -167,7 +170,7 @@ class DataWriter:
                                     for batch in batches_of(x, what, count)))
 
     def write_arrays(self, prefix, parts, begin=0, end=None):
-        """Writes rows of what Schema.example() returned."""
+        """Writes rows of arrays that Schema.example() returned. Returns Data."""
         return self._write(prefix, [[[array[begin:end] for array in part] for part in parts]])[0]
 
 
@@ -197,10 +200,12 @@ def _check_source(x, y, sample_weight, what):
 
 
 def split_index(example_count, validation_split):
-    """Returns how many examples Keras trains on, in the arithmetic of the split's type.
+    """Returns the number of examples that Keras trains on.
+
+    Computes in the type of validation_split, as Keras does.
 
     Raises:
-      ValueError: one of both parts is empty.
+      ValueError: one of the two parts would be empty.
     """
     count = int(math.floor(example_count * (1.0 - validation_split)))
     if 0 < count < example_count:
@@ -210,7 +215,11 @@ def split_index(example_count, validation_split):
 
 
 def _batch_size_of(batch_size, steps, example_count):
-    """As Keras: what is given, or what makes so many steps, or 32."""
+    """Returns the batch size as Keras chooses it.
+
+    It is `batch_size` if given, otherwise the size that results in `steps` batches, or 32
+    without `steps`.
+    """
     return batch_size or (-(-example_count // steps) if steps else 32)
 
 
@@ -267,7 +276,7 @@ def _train_of_csv(arguments, data):
     if split:
         count = split_index(data.example_count, split)
         rows = _validation_rows(arguments, data.example_count - count)
-        # The last rows: lines of a file cannot be counted exactly.
+        # Uses all remaining rows if possible: lines of a file cannot be counted exactly.
         take = rows if rows < data.example_count - count else None
         validation = Data(dict(data.source), rows, skip=count, take=take)
         data.example_count = data.take = count
@@ -295,7 +304,7 @@ def _sizes_text(sizes):
 
 
 def _validation_rows(arguments, example_count):
-    """Returns how many of the rows `validation_steps` batches have."""
+    """Returns the number of rows in `validation_steps` batches."""
     steps = arguments.validation_steps
     if not steps:
         return example_count
@@ -315,7 +324,7 @@ def _parts_of(validation_data):
 
 
 def write_validation(writer, schema, arguments, validation_data):
-    """Returns the Data of fit()'s validation_data: those rows that are validated on.
+    """Returns the Data for the rows of fit()'s validation_data that are used.
 
     Raises:
       as write_train()

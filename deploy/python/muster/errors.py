@@ -1,11 +1,11 @@
-"""What goes wrong in a run."""
+"""The errors of a run."""
 
 
 class MusterError(RuntimeError):
     """A run that ended with an error.
 
     Attributes:
-      exit_code: status of `launch`; docs/clusters.md lists them.
+      exit_code: exit status of `launch`; docs/clusters.md lists them.
       log_dir: folder with one log per task, or None if the run did not start.
     """
 

@@ -1,9 +1,9 @@
-"""Becomes a command that gets SIGTERM when the process that started it ends.
+"""Executes a command that gets SIGTERM when the process that started it ends.
 
     python3 -I -S exec_with_parent.py PID COMMAND [ARGUMENT ...]
 
-PID is the process that starts this one. A new process sets this itself, so that the
-other one can start it without running Python code between fork and exec.
+PID is the parent process. The new process sets the signal itself, so that the parent
+runs no Python code between fork and exec.
 """
 
 import ctypes
@@ -16,10 +16,10 @@ _PR_SET_PDEATHSIG = 1
 
 def main(parent, command):
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python has a handler of its own.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Replaces Python's handler.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
-        sys.exit(128 + signal.SIGTERM)  # It has ended before the signal was asked for.
+        sys.exit(128 + signal.SIGTERM)  # The parent has ended before prctl().
     try:
         os.execv(command[0], command)
     except OSError as error:

@@ -4,18 +4,18 @@ import os
 import shutil
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))
-# Where a wheel has them.
+# The folder of the executables in a wheel.
 PACKAGE_BIN = os.path.join(_PACKAGE_DIR, "bin")
 
 
 def find_launch(environ=None, package_dir=_PACKAGE_DIR):
     """Returns the path of `launch`, which finds the other executables itself.
 
-    Looks in $MUSTER_BIN (an installation's bin, or bazel-bin), then in the package,
-    where wheels have them, then in $PATH.
+    Searches $MUSTER_BIN (the bin folder of an installation, or bazel-bin) if it is set.
+    Otherwise searches the package, where wheels have the executables, then $PATH.
 
     Raises:
-      FileNotFoundError: it is in none of them; names the places.
+      FileNotFoundError: `launch` is in none of these places; names them.
     """
     environ = os.environ if environ is None else environ
     places = []

@@ -1,4 +1,4 @@
-"""The history of a run, as the runtime writes it to summary.json."""
+"""The history of a run, which the runtime writes to summary.json."""
 
 import json
 import os
@@ -10,8 +10,8 @@ def read_history(run_dir):
     """Returns (epochs, logs) of the run in `run_dir`.
 
     `epochs` are numbered from 0; `logs` maps each name, such as "val_loss", to its
-    values. NaN stands for a value that is not a finite number. The value of a metric that
-    is a list, such as F1Score, is an array, as in Keras.
+    values. Values that are not finite are NaN. A metric whose value is a list, such as
+    F1Score, has an array, as in Keras.
 
     Raises:
       FileNotFoundError: the run has not ended.
@@ -24,6 +24,6 @@ def read_history(run_dir):
 
 def _value(value):
     if isinstance(value, list):
-        import numpy as np  # Of metrics that are lists; commands work without NumPy.
+        import numpy as np  # Imported here, because commands work without NumPy.
         return np.array([_value(entry) for entry in value])
     return float("nan") if value is None else value

@@ -1,4 +1,4 @@
-"""The job file that stands for the arguments of fit()."""
+"""The job file for the arguments of fit()."""
 
 import dataclasses
 import math
@@ -11,13 +11,13 @@ from muster.callbacks import flatten, translate
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
 
-# The weights of the last epoch that is complete, which outlive an interrupted run.
+# The weights of the last completed epoch, which remain after an interrupted run.
 LAST_EPOCH = "last_epoch.keras"
 
 
 @dataclasses.dataclass
 class Arguments:
-    """The arguments of fit() that are not data; the names are those of Keras."""
+    """The arguments of fit() that are not data, with the names of Keras."""
 
     batch_size: Optional[int] = None
     epochs: int = 1
@@ -44,12 +44,12 @@ class Data:
 
     Attributes:
       source: the fields of JobData that name the source.
-      example_count: how many examples it has, without those that are left out.
-      batch_size: of training data.
-      skip, take: examples to leave out at the start, and to use; None: none and all.
-      can_be_shuffled: whether `shuffle` applies.
-      comes_in_batches: whether it was given in batches, each of which is used once in
-        a pass through the data.
+      example_count: number of examples, without those that are skipped.
+      batch_size: batch size of training data.
+      skip, take: number of examples to skip at the start, and to use; None: none and all.
+      can_be_shuffled: True if `shuffle` applies.
+      comes_in_batches: True if fit() got the data in batches. Each pass through the data
+        uses each batch once.
     """
 
     source: dict
@@ -65,7 +65,7 @@ class Data:
 
 
 def strategy_fields(arguments):
-    """Returns the strategy of the job, or None where the cluster decides.
+    """Returns the strategy of the job, or None if the cluster determines it.
 
     Raises:
       ValueError: there is no such strategy, or it needs another cluster.
@@ -104,7 +104,7 @@ def _integer(name, value, least):
 
 
 def _class_weights(weights):
-    """Returns class_weight with integers as keys: as Keras, which looks classes up by int."""
+    """Returns class_weight with integers as keys, because Keras looks up classes by int."""
     if not hasattr(weights, "items"):
         raise ValueError(f"class_weight is {weights!r}; expected a dict of class numbers and "
                          "weights")
@@ -127,10 +127,10 @@ def _validation_freq(value):
 
 
 def normalized(arguments):
-    """Returns the arguments in the one form that the rest of the package takes.
+    """Returns the arguments in the form that the rest of the package expects.
 
     Raises:
-      ValueError: an argument is not supported, whatever the data; names it.
+      ValueError: an argument is not supported with any data; names it.
     """
     strategy_fields(arguments)
     changes = {
@@ -141,7 +141,7 @@ def normalized(arguments):
         "class_weight": _class_weights(arguments.class_weight or {}),
     }
     for name in ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"):
-        value = getattr(arguments, name)  # 0 is None, as in Keras.
+        value = getattr(arguments, name)  # 0 means None, as in Keras.
         changes[name] = _integer(name, value, 1) if value else None
     split = arguments.validation_split or 0.0
     if not isinstance(split, numbers.Real) and not hasattr(split, "__float__"):
@@ -158,7 +158,7 @@ def normalized(arguments):
 
 
 def reader_count(arguments):
-    """Returns how many processes read the training data."""
+    """Returns the number of processes that read the training data."""
     return 1 if arguments.ps > 0 else max(1, arguments.workers)
 
 
@@ -198,15 +198,15 @@ def job_fields(arguments, train, validation=None):
         "class_weight": [{"key": key, "value": value}
                          for key, value in arguments.class_weight.items()],
         "strategy": _strategy_for(arguments, train),
-        # Each worker takes its rows of each batch.
+        # Each worker uses a part of the rows of each batch.
         "input": {"auto_shard_policy": "DATA"} if reader_count(arguments) > 1 else None,
         "callbacks": [fields for fields in callbacks if fields is not None] + [keep],
         "seed": arguments.seed,
-        # As Keras, which continues.
+        # Training continues, as in Keras.
         "fail_on_non_finite": False,
     }
 
 
 def step_count(arguments, train):
-    """Returns the steps of an epoch."""
+    """Returns the number of steps per epoch."""
     return arguments.steps_per_epoch or -(-train.example_count // train.batch_size)

@@ -5,17 +5,16 @@ import numbers
 
 
 class Word(str):
-    """A value that is written without quotes: the name of an enum's value."""
+    """A value that is written without quotes, such as the name of an enum value."""
 
 
 def quoted(text):
     """Returns `text` as a string of the text format.
 
     Raises:
-      ValueError: the text has "${", which a job file replaces by a variable.
+      ValueError: the text contains "${", which begins a variable in a job file.
     """
-    # What the writer of this package means to be replaced is ${job_dir} or
-    # ${run_dir} at the start.
+    # This package itself uses only the variables ${job_dir} and ${run_dir}, at the start.
     for variable in ("${job_dir}", "${run_dir}"):
         if text.startswith(variable):
             return quoted(text[len(variable):]).replace('"', '"' + variable, 1)
@@ -66,7 +65,7 @@ def job_text(fields):
     """Returns a job file.
 
     Args:
-      fields: names and values. A dict is a message, a list a repeated field, and
-        None an absent one.
+      fields: names and values. A dict is a message, a list a repeated field, and None an
+        absent field.
     """
     return "".join(line + "\n" for line in _lines(fields, ""))

@@ -1,4 +1,4 @@
-"""The model as the file that the cluster reads, and as the one that it writes."""
+"""The model files that the cluster reads and writes."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from muster.saved_model import complete_configs
 
 
 def prepare_model(model, x):
-    """Builds what Keras' fit() would build.
+    """Builds the model as Keras' fit() would.
 
     Raises:
       ValueError: the model cannot be trained in a cluster; says why.
@@ -29,10 +29,10 @@ def prepare_model(model, x):
 
 
 def save_model(model, path):
-    """Writes a model with all that its losses, metrics, optimizer and layers hold.
+    """Writes a model with the complete state of its losses, metrics, optimizer and layers.
 
     Raises:
-      ValueError: something would be lost; names it.
+      ValueError: the file cannot represent a part of the state; names it.
     """
     with complete_configs(model):
         model.save(path)
@@ -40,10 +40,10 @@ def save_model(model, path):
 
 @contextlib.contextmanager
 def _adapted_layers_stay(model):
-    """Within the context, layers that were adapted to data load nothing.
+    """Within the context, layers that were adapted to data load no variables.
 
-    Training does not change them, and Muster writes what they have learned into their
-    configs in place of their variables.
+    Training does not change these layers, and Muster writes their state into their
+    configs instead of their variables.
     """
     layers = [layer for layer in model._flatten_layers() if hasattr(layer, "adapt")]
     for layer in layers:
@@ -56,15 +56,15 @@ def _adapted_layers_stay(model):
 
 
 def load_weights(model, path):
-    """Gives `model` the weights and the state of the optimizer in a file of Muster.
+    """Loads the weights and the optimizer's state in a file of Muster into `model`.
 
     Raises:
-      ValueError: something in the file does not fit the model.
+      ValueError: the file does not match the model.
       OSError: the file cannot be read.
     """
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no {path}")
     with _adapted_layers_stay(model), warnings.catch_warnings():
-        # Keras only warns where the optimizer's state does not fit.
+        # If the optimizer's state does not match, Keras only warns.
         warnings.filterwarnings("error", message="Skipping variable loading")
         model.load_weights(path)

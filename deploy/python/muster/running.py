@@ -1,4 +1,4 @@
-"""Runs `launch`: shows what it writes, and passes interrupts on."""
+"""Runs `launch`: shows its output, and passes interrupts on."""
 
 import collections
 import os
@@ -16,26 +16,26 @@ _EXEC_WITH_PARENT = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 
 def _with_parent(command):
-    """Returns the command that runs `command` and ends it in order when Python dies."""
+    """Returns a command that runs `command`, and ends it in an orderly way if Python dies."""
     if not sys.executable:
         return command  # Python is part of another program.
     return [sys.executable, "-I", "-S", _EXEC_WITH_PARENT, str(os.getpid()), *command]
 
 
 def _writes_to_terminal():
-    """Whether sys.stdout is file descriptor 1, and that is a terminal."""
+    """True if sys.stdout is file descriptor 1, and that is a terminal."""
     try:
         return sys.stdout.fileno() == 1 and os.isatty(1)
     except (AttributeError, OSError, ValueError):
-        return False  # Notebooks replace it.
+        return False  # Notebooks replace sys.stdout.
 
 
 def _start(command, silent):
-    """Returns the process and where what it writes to its pipe is shown, or None.
+    """Starts a process. Returns it, its pipe, and the stream that shows the pipe, or None.
 
-    It is in a process group of its own: Ctrl-C on the terminal reaches this process
-    alone, which then ends the cluster in order. No handler of os.register_at_fork()
-    runs: libraries with threads, such as JAX, warn of forks.
+    The process is in a separate process group: Ctrl-C on the terminal reaches only this
+    process, which then ends the cluster in an orderly way. Runs no handler of
+    os.register_at_fork(): libraries with threads, such as JAX, warn of forks.
     """
     draws_bar = not silent and _writes_to_terminal()
     sys.stdout.flush()
@@ -97,7 +97,7 @@ class _Interrupts:
     Does so in the main thread only, because Python handles signals in no other.
 
     Attributes:
-      are_raised: KeyboardInterrupt is raised, too: other code than ours runs.
+      are_raised: True to raise KeyboardInterrupt as well, while code of the user runs.
     """
 
     def __init__(self):
@@ -132,7 +132,7 @@ class _Interrupts:
 def _feed(feed, process, interrupts):
     """Calls feed() in this thread, on which the program's iterators may depend.
 
-    If it fails, the process is told to end.
+    If feed() fails, terminates the process and returns the error.
     """
     try:
         interrupts.are_raised = True
@@ -150,15 +150,16 @@ def _feed(feed, process, interrupts):
 
 
 def run_launch(command, run_dir, silent=False, feed=None):
-    """Runs `command` until it ends, and shows what it writes.
+    """Runs `command` until it ends, and shows its output.
 
     Args:
-      feed: is called meanwhile with a function that returns whether the command runs.
+      feed: called while the command runs, with a function that returns True if the
+        command is still running.
 
     Raises:
-      KeyboardInterrupt: SIGINT came, was passed on, and the command has ended.
-      MusterError: it ended with an error; has the message of the task that failed.
-      any: from feed(), and the command has ended.
+      KeyboardInterrupt: SIGINT was received and passed on, and the command has ended.
+      MusterError: the command failed; has the message of the task that failed.
+      any: raised by feed(); the command has ended.
     """
     kept = collections.deque(maxlen=_KEPT_LINE_COUNT)
     failure = None
@@ -175,7 +176,7 @@ def run_launch(command, run_dir, silent=False, feed=None):
                 show.join()
             process.wait()
         finally:
-            # Where what it writes cannot be shown, for example.
+            # The command still runs if, for example, its output could not be shown.
             if process.poll() is None:
                 process.terminate()
                 process.wait()

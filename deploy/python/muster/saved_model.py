@@ -1,8 +1,8 @@
-"""Whether the saved form of a compiled model describes it completely.
+"""Checks that the saved form of a compiled model describes it completely.
 
-A model reaches the cluster as the file that Keras saves: configs and variables. What an
-object holds and its config does not is added to the config where its class takes it as
-an argument, and is an error otherwise.
+The cluster gets a model as the file that Keras saves, with configs and variables. If the
+config of an object lacks an attribute, the attribute is added if the object's class has
+such an argument. Otherwise saving the model fails.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-# Attributes of which a result does not depend, or which building changes.
+# Attributes that do not affect results, or that change when an object is built.
 _IGNORED = frozenset({
     "autocast", "build", "built", "dtype_policy", "initializer", "input_spec", "name", "optimizer",
     "seed", "use_cudnn",
@@ -51,7 +51,7 @@ def _plain(value):
         # A regularizer, a constraint, or a schedule.
         return _plain([type(value).__name__, _attributes(value)])
     if hasattr(value, "assign"):
-        return _UNKNOWN  # A variable: state, which travels as such.
+        return _UNKNOWN  # A variable, which is saved separately.
     if getattr(value, "shape", None) == () and hasattr(value, "__array__"):
         return np.asarray(value).item()
     return _UNKNOWN
@@ -89,14 +89,14 @@ def _are_nan(one, other):
 
 
 def _overridden_methods(thing):
-    """The methods that are replaced for this object alone."""
+    """Returns the methods that are replaced for this object only."""
     return [name for name, value in vars(thing).items()
             if callable(value) and callable(getattr(type(thing), name, None))
             and not hasattr(value, "__wrapped__")]
 
 
 def _rebuild(thing, missing):
-    # A new config each time: from_config() may change what it gets.
+    # Gets a new config each time, because from_config() may change its argument.
     return type(thing).from_config({**thing.get_config(), **missing})
 
 
@@ -105,11 +105,11 @@ def missing_arguments(thing, what):
 
     Args:
       thing: a loss, metric, optimizer or layer.
-      what: what errors call it.
+      what: its name in error messages.
 
     Raises:
-      ValueError: `thing` differs from what its config describes in something that is
-        no argument of its class; names it.
+      ValueError: `thing` differs from its config in an attribute that is not an argument
+        of its class; names it.
     """
     methods = _overridden_methods(thing)
     if methods:
@@ -119,7 +119,7 @@ def missing_arguments(thing, what):
     try:
         rebuilt = _rebuild(thing, {})
     except Exception:  # pylint: disable=broad-exception-caught
-        return {}  # Code of the program's own, which the cluster refuses by name.
+        return {}  # A custom class, which the cluster refuses by name.
     parameters = inspect.signature(type(thing).__init__).parameters
     missing = {name: _attributes(thing)[name] for name, _, _ in _differences(thing, rebuilt)
                if name in parameters and name not in config}
@@ -142,7 +142,7 @@ def _describe_variable(variable):
 
 
 def _check_variables(layer, missing, what):
-    """Compares the variables of a built layer with those that its config would make."""
+    """Compares the variables of a built layer with those that its config would create."""
     try:
         rebuilt = _rebuild(layer, missing)
         rebuilt.build_from_config(layer.get_build_config())
@@ -164,14 +164,14 @@ def _check_variables(layer, missing, what):
 
 
 def _check_optimizer_variables(optimizer, missing, what):
-    """Finds an argument that was set after the optimizer was built, as momentum."""
+    """Raises ValueError if an argument such as momentum was set after building."""
     import keras
 
     stand_ins = []
     for variable in optimizer._trainable_variables:
         stand_ins.append(keras.Variable(np.zeros((1,) * len(variable.shape), "float32"),
                                         name=variable.name))
-        stand_ins[-1]._path = variable.path  # Muon chooses by paths.
+        stand_ins[-1]._path = variable.path  # Muon selects variables by path.
     rebuilt = _rebuild(optimizer, missing)
     rebuilt.build(stand_ins)
     if len(rebuilt.variables) != len(optimizer.variables):
@@ -200,7 +200,7 @@ def _check_optimizer_is_compiled(model, compiled):
 
 def _layers(model):
     for layer in model._flatten_layers(include_self=False, recursive=True):
-        # Models inside the model are their layers.
+        # Nested models are replaced by their layers.
         if _is_of_keras(layer) and not hasattr(layer, "layers"):
             yield layer
 
@@ -211,11 +211,11 @@ def _complete(thing, missing):
 
 @contextlib.contextmanager
 def complete_configs(model):
-    """Saves a model completely within the context.
+    """Within the context, saving the model writes complete configs.
 
     Raises:
-      ValueError: as missing_arguments(); or a variable of a layer is not what the
-        layer's config says.
+      ValueError: as missing_arguments(); or a variable of a layer differs from the
+        layer's config.
     """
     compiled = getattr(getattr(model, "_compile_config", None), "config", {})
     _check_optimizer_is_compiled(model, compiled.get("optimizer"))

@@ -1,7 +1,7 @@
 """Batches that are written while training reads them.
 
-docs/formats.md describes the folder. A batch is removed when all processes that train have
-read it, so that the disk holds a bounded number of batches.
+docs/formats.md describes the folder. A batch is removed once all processes that train have
+read it, so that the number of batches on disk is bounded.
 """
 
 import os
@@ -18,11 +18,11 @@ class BatchStream:
     """Draws batches and writes them into a folder, as long as training needs them.
 
     Args:
-      folder: is made.
+      folder: created by the constructor.
       schema: data.Schema.
       batches: an iterator of batches (x, y) or (x, y, sample_weight).
-      batch_count: draws so many at most.
-      reader_count: how many processes read them.
+      batch_count: maximum number of batches to draw.
+      reader_count: number of processes that read the batches.
       budget: arrays.Budget.
     """
 
@@ -35,11 +35,11 @@ class BatchStream:
         self._budget = budget
         self._dtypes = schema.dtypes()
         self._row_shapes = None
-        self._sizes = []  # Bytes of the batches that are there, oldest first.
+        self._sizes = []  # Size in bytes of each batch on disk, oldest first.
         self._written_count = 0
         self._removed_count = 0
         self._last_size = None
-        self.counts = None  # Inputs, labels and sample weights.
+        self.counts = None  # Numbers of inputs, labels and sample weights.
         self.batch_size = None
         os.makedirs(folder)
 
@@ -47,27 +47,27 @@ class BatchStream:
         """Draws one batch and writes it.
 
         Raises:
-          ValueError: there is none, or it does not fit the model.
+          ValueError: there is no batch, or it does not match the model.
         """
         if not self._write_next(lambda: True):
             raise ValueError("the train data has no examples")
 
     def write_others(self, is_needed):
-        """Draws and writes batches until there are enough, or they end.
+        """Draws and writes batches until batch_count is reached or the iterator ends.
 
         Args:
           is_needed: returns False when training has ended.
 
         Raises:
           ValueError: a batch differs from the first one, or does not fit into the budget.
-          any: what the iterator raises.
+          any: raised by the iterator.
         """
         try:
             while self._written_count < self._batch_count and is_needed():
                 if not self._write_next(is_needed):
                     break
         finally:
-            # Readers that wait for another batch end.
+            # Tells readers that wait for another batch that there is none.
             self._write_number("end", self._written_count)
 
     def remove(self):
@@ -75,7 +75,7 @@ class BatchStream:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write_next(self, is_needed):
-        """Returns whether there was another batch, and it was needed."""
+        """Writes the next batch. Returns False if there is none, or it is not needed."""
         batch = next(self._batches, None)
         if batch is None:
             return False
@@ -133,7 +133,7 @@ class BatchStream:
         return os.path.join(self._folder, f"batch_{index}")
 
     def _read_count(self):
-        """Returns how many batches all readers have read."""
+        """Returns the number of batches that every reader has read."""
         counts = []
         for name in os.listdir(self._folder):
             if name.startswith("reader_") and name[len("reader_"):].isdigit():

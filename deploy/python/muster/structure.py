@@ -1,11 +1,11 @@
-"""The arrays of a model's inputs or outputs, from the structures that fit() takes."""
+"""The arrays of a model's inputs or outputs, from the structures that fit() accepts."""
 
 import warnings
 from collections.abc import Mapping
 
 
 def positions(structure, tensors):
-    """Returns `structure` with the position in `tensors` in place of each tensor."""
+    """Returns `structure` with each tensor replaced by its position in `tensors`."""
     if isinstance(structure, Mapping):
         return {key: positions(value, tensors) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)):
@@ -14,7 +14,7 @@ def positions(structure, tensors):
 
 
 def _has_keys(value, keys, what):
-    """Whether a mapping has these keys. Warns of others, which Keras ignores."""
+    """True if a mapping has these keys. Warns of other keys, which Keras ignores."""
     if not set(keys) <= set(value):
         return False
     unused = [key for key in value if key not in set(keys)]
@@ -29,11 +29,11 @@ def _is_only_in_list(value):
 
 
 class Structure:
-    """What a model takes or returns.
+    """The structure of a model's inputs or outputs.
 
     Args:
-      names: of its inputs or outputs, in order.
-      places: as positions() returns: the structure that its caller has given it.
+      names: names of the inputs or outputs, in order.
+      places: the structure that the model was created with, as positions() returns it.
     """
 
     def __init__(self, names, places=None):
@@ -55,9 +55,9 @@ class Structure:
         """Returns the parts of `value`, in the order of the names.
 
         Args:
-          value: an array for the only name; a dict by names; or the structure of the
-            model, of dicts, lists and tuples.
-          what: what errors call it.
+          value: an array if there is one name; a dict by names; or dicts, lists and
+            tuples in the structure of the model.
+          what: its name in error messages.
 
         Raises:
           ValueError: `value` has another structure.
