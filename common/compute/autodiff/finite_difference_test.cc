@@ -38,7 +38,7 @@ constexpr double kTolerance = 1e-6;
 struct Case {
   std::string op;
   Attributes attributes;
-  std::vector<Tensor> inputs;  // Gradients are taken by the float64 inputs.
+  std::vector<Tensor> inputs;  // Gradients are computed for the float64 inputs.
   Subgraphs subgraphs = {};
 };
 
@@ -241,8 +241,8 @@ void AddImageCases(std::vector<Case>* cases) {
   }
 }
 
-// Adds cases of convolutions, forward and transposed. Only the type of the last
-// input of a transposed one matters.
+// Adds cases of convolutions, forward and transposed. Only the type of a
+// transposed convolution's last input matters.
 void AddConvCases(std::vector<Case>* cases) {
   using List = std::vector<int64_t>;
   struct Convolution {

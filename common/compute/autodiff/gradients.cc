@@ -59,18 +59,18 @@ class ReversePass {
  public:
   ReversePass(Value target, const std::vector<NodeOutput>& sources)
       : ReversePass({&target, 1}, {}, sources) {}
-  // `target_gradients` are those of the targets; ones if it is empty.
+  // `target_gradients` are the gradients of the targets; ones if it is empty.
   ReversePass(absl::Span<const Value> targets,
               absl::Span<const Value> target_gradients,
               const std::vector<NodeOutput>& sources);
 
-  // False of values that come after all targets.
+  // False for values of nodes that follow all targets.
   bool Reaches(NodeOutput output) const { return output.node <= last_; }
 
   Arrived& ArrivedAt(NodeOutput output) {
     return arrived_[output.node][output.output];
   }
-  // As ArrivedAt(), as one tensor.
+  // As ArrivedAt(), but returns one tensor.
   Value DenseAt(NodeOutput output);
 
  private:
@@ -80,7 +80,7 @@ class ReversePass {
   bool ArriveByLookup(const GradientContext& context);
 
   GraphBuilder& builder_;
-  int last_ = -1;  // Of the targets' nodes.
+  int last_ = -1;  // The last node of the targets.
   // Nodes up to the last target that depend on a source.
   std::vector<bool> is_dependent_;
   std::vector<std::vector<Arrived>> arrived_;

@@ -234,7 +234,7 @@ TEST(GradientsTest, LookupInAComputedTableReachesItsSources) {
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(0, 0, 0, 0, 20, 24, 0, 0));
 }
 
-// The gradient of a loss over the table.
+// The gradient of a loss with respect to the table.
 struct TableGradient {
   bool is_sparse = false;
   std::vector<Tensor> parts;  // {dense} or {values, indices}.

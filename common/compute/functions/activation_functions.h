@@ -3,12 +3,11 @@
 
 #include "common/compute/functions/numbers.h"
 
-// One element of the activations, of their gradients and of elementwise losses,
-// as in binary.h. A gradient takes the gradient `g` of y and its other operand,
-// x or y.
+// Compute one element of the activations, of their gradients and of elementwise
+// losses, as in binary.h. A gradient takes the gradient `g` of y, and x or y.
 namespace muster::functions {
 
-// For all numbers, of one operand and of two.
+// Functions of all numbers: of one operand, and of two.
 #define MUSTER_RECTIFIER_FUNCTIONS(F) F(Relu) F(Relu6)
 #define MUSTER_RECTIFIER_GRADIENTS(F) F(ReluGrad) F(Relu6Grad)
 // For floating-point numbers, with the attribute alpha.
@@ -130,7 +129,7 @@ inline constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 inline constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 inline constexpr double kGeluCubic = 0.044715;
 
-// Of the standard normal distribution at one number.
+// Values of the standard normal distribution at one number.
 template <typename C>
 struct Normal {
   C cdf;

@@ -3,12 +3,12 @@
 
 #include "common/compute/functions/numbers.h"
 
-// One element of the binary ops, each a struct with the name of its op. Host
-// and device kernels compute with the same structs. C is the type in which an
-// element is computed: float, double or an integer.
+// Compute one element of the binary ops. Each op is a struct with its name.
+// Host and device kernels compute with the same structs. C is the type in which
+// an element is computed: float, double or an integer.
 namespace muster::functions {
 
-// The ops of these lists, for numbers, and for those that yield a bool.
+// Lists of the ops: those on numbers, and those that return a bool.
 #define MUSTER_BINARY_FUNCTIONS(F) \
   F(Add)                           \
   F(Sub)                           \
@@ -48,7 +48,7 @@ struct SquaredDifference {
   }
 };
 
-// NaN if either operand is NaN.
+// Returns NaN if either operand is NaN.
 struct Maximum {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C a, C b) const {
@@ -62,7 +62,7 @@ struct Minimum {
   }
 };
 
-// Div, FloorDiv and Mod: an integer `b` is not 0.
+// Div, FloorDiv and Mod require that an integer `b` is not 0.
 struct Div {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C a, C b) const {
@@ -104,7 +104,7 @@ struct Mod {
   }
 };
 
-// An integer exponent is not negative.
+// Requires that an integer exponent is not negative.
 struct Pow {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C base, C exponent) const {

@@ -5,8 +5,8 @@
 #include "common/core/base/host_device.h"
 
 // The activations of recurrent cells: functions of one element, whose
-// derivatives come from computing them with Dual numbers, and two functions of
-// a row. For float and double, on the host and in device kernels.
+// derivatives are computed with Dual numbers, and two functions of a row. For
+// float and double, on the host and in device kernels.
 namespace muster::functions {
 
 // F(Name, Keras' name, function).
@@ -38,7 +38,8 @@ namespace muster::functions {
   F(SparsePlus, "sparse_plus", SparsePlus)          \
   F(SparseSigmoid, "sparse_sigmoid", SparseSigmoid) \
   F(HardSigmoidKeras2, "hard_sigmoid_keras2", HardSigmoidKeras2)
-// Of a row, with Forward() and Backward(): F(Name, Keras' name, function).
+// Activations of a row, with Forward() and Backward(): F(Name, Keras' name,
+// function).
 #define MUSTER_ROW_ACTIVATIONS(F)     \
   F(Softmax, "softmax", SoftmaxOfRow) \
   F(LogSoftmax, "log_softmax", LogSoftmaxOfRow)
@@ -50,8 +51,8 @@ enum class CellActivation : uint8_t {
 #undef MUSTER_ENUMERATOR
 };
 
-// A number and its derivative. An activation that is written for a number type
-// gives its own derivative when it is computed with this one.
+// A number and its derivative. An activation for a number type also computes
+// its derivative when it is called with a Dual.
 template <typename C>
 struct Dual {
   MUSTER_HOST_DEVICE Dual(C value, C slope = C{0})  // NOLINT: numbers convert.
@@ -114,7 +115,8 @@ struct Dual {
   C slope;
 };
 
-// As activation_functions.h, but with the slope 0 at the kinks, as TensorFlow.
+// As in activation_functions.h, but with the slope 0 at the kinks, as in
+// TensorFlow.
 struct ClampBelow {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C x) const {
@@ -238,7 +240,7 @@ struct HardSigmoidKeras2 {
   }
 };
 
-// The gradient of F at x, times the gradient `dy` of its result.
+// Returns the gradient of F at x, times the gradient `dy` of its result.
 template <typename F, typename C>
 MUSTER_HOST_DEVICE C GradientOf(C x, C dy) {
   return dy * F()(Dual<C>(x, C{1})).slope;

@@ -7,9 +7,9 @@
 // of a row in common/compute/kernels/recurrence.h.
 namespace muster::recurrence {
 
-// Bodies compute element i of arrays that do not overlap, unless they are the
-// same array. They are inlined always: the host compiles its loops for several
-// vector widths.
+// A body computes element i of arrays. Two of them may be the same array, but
+// do not overlap otherwise. Bodies are always inlined: the host compiles its
+// loops for several vector widths.
 #define MUSTER_CELL_BODY \
   MUSTER_HOST_DEVICE __attribute__((always_inline)) static inline void
 

@@ -9,7 +9,7 @@
 // Source: keras.constraints.
 namespace muster {
 
-// To which norms a constraint leads. `is_unit`: to 1; the rest is unused.
+// The norms that a constraint allows. If `is_unit`, only 1; the rest is unused.
 struct NormBounds {
   double min_value;
   double max_value;
@@ -17,8 +17,8 @@ struct NormBounds {
   bool is_unit;
 };
 
-// Returns what the elements of a norm are divided by if `is_unit`, and
-// multiplied with otherwise: as Keras does it, which differs in the last digit.
+// Returns the divisor of the elements of a norm if `is_unit`, and their factor
+// otherwise. Keras does the same; the two differ in the last digit.
 template <typename T>
 MUSTER_HOST_DEVICE inline T NormFactor(const NormBounds& bounds, T norm) {
   const T divisor = static_cast<T>(1e-7) + norm;  // keras.backend.epsilon().

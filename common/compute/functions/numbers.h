@@ -38,8 +38,8 @@ struct UnsignedOfSize<8> {
 template <typename C>
 using UnsignedOf = typename UnsignedOfSize<sizeof(C)>::type;
 
-// Signed overflow is undefined behaviour in C++, which data must not be able to
-// trigger.
+// Wraps around on overflow. Signed overflow is undefined behaviour in C++,
+// which data must not be able to trigger.
 template <typename C>
 MUSTER_HOST_DEVICE C WrappingAdd(C a, C b) {
   if constexpr (kIsInteger<C>) {
@@ -75,8 +75,8 @@ MUSTER_HOST_DEVICE bool IsNanNumber(C x) {
   return x != x;
 }
 
-// 2^x and 1 / x within 2 units in the last place, by one instruction of a GPU.
-// There, results below 2^-126 are 0.
+// Compute 2^x and 1 / x within 2 units in the last place, with one instruction
+// on a GPU. On a GPU, results below 2^-126 are 0.
 MUSTER_HOST_DEVICE inline float QuickExp2(float x) {
 #if defined(__CUDA_ARCH__)
   float power;

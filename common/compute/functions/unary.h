@@ -3,10 +3,11 @@
 
 #include "common/compute/functions/numbers.h"
 
-// One element of the unary ops, as in binary.h.
+// Compute one element of the unary ops, as in binary.h.
 namespace muster::functions {
 
-// Of all numbers, of floating-point numbers, and those that yield a bool.
+// Lists of the ops: those on all numbers, on floating-point numbers, and those
+// that return a bool.
 #define MUSTER_UNARY_NUMBER_FUNCTIONS(F) F(Neg) F(Abs) F(Sign) F(Square)
 #define MUSTER_UNARY_FLOAT_FUNCTIONS(F) \
   F(Sqrt)                               \
@@ -156,7 +157,7 @@ struct IsNan {
 struct IsFinite {
   template <typename C>
   MUSTER_HOST_DEVICE bool operator()(C x) const {
-    // NaN for infinities and NaN.
+    // x - x is NaN for infinities and NaN.
     return x - x == 0;
   }
 };

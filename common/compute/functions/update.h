@@ -3,8 +3,8 @@
 
 #include "common/core/base/host_device.h"
 
-// The arithmetic of optimizers for one element: what the update rules of the
-// host and the device kernels that update variables have in common.
+// The arithmetic of optimizers for one element, shared by the update rules of
+// the host and the device kernels that update variables.
 //
 // A function is a struct
 //
@@ -17,7 +17,7 @@
 // T is float or double. Coefficients are trivially copyable and at most
 // kUpdateCoefficientBytes large.
 //
-// Inlined always: the host compiles its loops for several vector widths.
+// Always inlined: the host compiles its loops for several vector widths.
 #define MUSTER_UPDATE_FUNCTION \
   MUSTER_HOST_DEVICE __attribute__((always_inline)) static inline
 
@@ -203,7 +203,7 @@ struct AdamaxUpdate {
     const T m = slots[0] + (g - slots[0]) * c.one_minus_beta_1;
     const T decayed_norm = c.beta_2 * slots[1];
     const T size = fabs(g);
-    // A NaN is neither greater nor less: it must not be passed over.
+    // If `size` is NaN, the comparison is false, and the NaN is kept.
     const T u = decayed_norm > size ? decayed_norm : size;
     const T decayed = w - w * c.weight_decay * c.rate;
     slots[0] = m;
@@ -361,7 +361,7 @@ MUSTER_UPDATE_FUNCTION T LambDirection(const LambCoefficients<T>& c, T m, T v) {
          (sqrt(v / c.velocity_correction) + c.epsilon);
 }
 
-// By what Lamb multiplies its directions, from the sums of the squares of a
+// Returns the factor of Lamb's directions, from the sums of the squares of a
 // variable's decayed weights and of their directions.
 MUSTER_UPDATE_FUNCTION double LambRatio(double weight_squares,
                                         double direction_squares) {
@@ -386,7 +386,7 @@ struct LambUpdate {
   }
 };
 
-// The second one: `g` is the LambRatio() of the variable.
+// The second pass of Lamb: `g` is the LambRatio() of the variable.
 struct LambScaledUpdate {
   static constexpr int kSlotCount = 2;
   template <typename T>
@@ -402,7 +402,7 @@ struct LambScaledUpdate {
 template <typename T>
 struct NoCoefficients {};
 
-// A stage before a rule: `w` is a sum of gradients.
+// A stage before an update rule: `w` is a sum of gradients.
 struct AccumulateUpdate {
   static constexpr int kSlotCount = 0;
   template <typename T>
@@ -421,8 +421,8 @@ struct AverageCoefficients {
   bool overwrites;  // The weight becomes the average.
 };
 
-// A stage after a rule, which takes no gradient. Slot: the moving average of
-// the weight.
+// A stage after an update rule, which takes no gradient. Slot: the moving
+// average of the weight.
 struct AverageUpdate {
   static constexpr int kSlotCount = 1;
   template <typename T>
@@ -441,13 +441,14 @@ struct LossScaleCoefficients {
   T growth_steps;
 };
 
-// Changes the scale `w` of losses. `g` says how a step ended that was computed
-// with the scale |g|: it is positive if all gradients were finite, and negative
-// otherwise. Slot: the steps with finite gradients since the last change.
+// Changes the scale `w` of losses. |g| is the scale with which a step was
+// computed. `g` is positive if all gradients of the step were finite, and
+// negative otherwise. Slot: the number of steps with finite gradients since the
+// last change.
 //
-// Halves the scale with which the step was computed, not the present one: of
-// several workers that computed with one scale, one halves it. The scale
-// becomes neither 0 nor infinite, from where it would not come back.
+// Halves the scale with which the step was computed, not the current one: if
+// several workers computed with one scale, only one of them halves it. The
+// scale never becomes 0 or infinite, from which it could not recover.
 struct LossScaleUpdate {
   static constexpr int kSlotCount = 1;
   template <typename T>
@@ -467,7 +468,6 @@ struct LossScaleUpdate {
   }
 };
 
-// The functions by the names of their device kernels: F(name, function...).
 template <typename T>
 struct MuonAdamCoefficients {
   T decay;
@@ -477,7 +477,7 @@ struct MuonAdamCoefficients {
   T epsilon;
 };
 
-// Muon of variables that are no matrices. Slots: momentum, velocity.
+// Muon for variables that are not matrices. Slots: momentum, velocity.
 struct MuonAdamUpdate {
   static constexpr int kSlotCount = 2;
   template <typename T>
@@ -495,6 +495,7 @@ struct MuonAdamUpdate {
   }
 };
 
+// The functions by the names of their device kernels: F(name, function...).
 #define MUSTER_UPDATE_FUNCTIONS(F)                        \
   F(sgd, SgdUpdate<false>)                                \
   F(sgd_momentum, SgdUpdate<true>)                        \

@@ -91,9 +91,10 @@ class GraphBuilder {
   // Begins to trace a subgraph, and returns its builder, which this builder
   // owns. Until EndSubgraph(), nodes that are added to either builder go to the
   // subgraph, so traced code may use the values of both. The values of this
-  // graph that it uses become parameters of the subgraph, after those that are
-  // added with Parameter(). So does what it reads without inputs, such as
-  // variables and the seed of the step: it is read in this graph.
+  // graph that the subgraph uses become its parameters, after those that are
+  // added with Parameter(). State that it reads without inputs, such as
+  // variables and the seed of the step, is read in this graph, and becomes a
+  // parameter, too.
   GraphBuilder& BeginSubgraph(absl::string_view name);
 
   struct Subgraph {
@@ -156,13 +157,13 @@ class GraphBuilder {
   std::vector<Value> AddNode(absl::string_view op,
                              absl::Span<const Value> inputs,
                              Attributes attributes, Subgraphs subgraphs);
-  // Of an op that cannot be part of a subgraph: adds the node to the graph
-  // around this one.
+  // Adds the node of an op that cannot be part of a subgraph to the enclosing
+  // graph.
   std::vector<Value> AddNodeOutside(absl::string_view op,
                                     absl::Span<const Value> inputs,
                                     Attributes attributes);
   // Returns `value` as a value of this graph; without a builder if it belongs
-  // to none of the graphs around this one.
+  // to none of the enclosing graphs.
   Value Capture(Value value);
   std::string UniqueName(absl::string_view base);
   void OrderEffect(OpEffect effect, Node* node);
@@ -178,11 +179,11 @@ class GraphBuilder {
   int last_communication_ = -1;  // -1 if none.
   std::vector<int> run_after_;
 
-  GraphBuilder* outer_ = nullptr;  // Of a subgraph.
+  GraphBuilder* outer_ = nullptr;  // The enclosing builder, for a subgraph.
   GraphBuilder* inner_ = nullptr;  // While a subgraph is being traced.
-  bool has_ended_ = false;         // Of a subgraph.
+  bool has_ended_ = false;         // For a subgraph.
   std::vector<std::unique_ptr<GraphBuilder>> subgraphs_;
-  std::vector<Value> captured_;                       // Of `outer_`.
+  std::vector<Value> captured_;                       // Values of `outer_`.
   std::map<std::pair<int, int>, Value> captured_as_;  // By node and output.
 };
 

@@ -101,7 +101,7 @@ absl::Status CheckMayBeInSubgraph(const Node& node,
   return NodeError(node, "cannot be part of a branch or of the body of a loop");
 }
 
-// `node_count` is that of all graphs so far.
+// `node_count` is the number of nodes of all graphs so far.
 absl::Status VerifyGraphAt(const Graph& graph, const OpRegistry& registry,
                            int depth, int64_t* node_count) {
   *node_count += static_cast<int64_t>(graph.nodes.size());

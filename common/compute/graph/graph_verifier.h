@@ -15,12 +15,12 @@ namespace muster {
 // Verifies a graph from an untrusted source: every op exists, every edge refers
 // to an existing output of an earlier node, every type is what the op's rule
 // derives, and names are unique. The same holds for subgraphs, which contain
-// only ops that may be there.
+// only ops that are allowed there.
 //   kInvalidArgument    the graph is invalid; the message names the node and
 //                       the error
-//   kResourceExhausted  more than kNodeCountMax nodes with those of subgraphs,
-//                       or subgraphs in each other more than kSubgraphDepthMax
-//                       deep
+//   kResourceExhausted  more than kNodeCountMax nodes including those of
+//                       subgraphs, or subgraphs nested more than
+//                       kSubgraphDepthMax deep
 inline constexpr int kNodeCountMax = 1 << 20;
 inline constexpr int kSubgraphDepthMax = 16;
 absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry);

@@ -40,13 +40,13 @@ struct TypeRuleArguments {
   // The types of these inputs in every replica, in replica order, including
   // this one. Empty while tracing, when they are not known.
   absl::Span<const std::vector<TensorType>> replica_inputs;
-  // Of the node. InferTypes() has checked that there are as many as the schema
-  // says, and sets the registry.
+  // The subgraphs of the node. InferTypes() checks that their number is that of
+  // the schema, and sets the registry.
   absl::Span<const std::shared_ptr<const Graph>> subgraphs;
   const class OpRegistry* registry = nullptr;
 };
 
-// The state beside its inputs on which the outputs of an op depend.
+// The state, besides its inputs, on which the outputs of an op depend.
 enum class OpReads {
   kInputsOnly,  // Nothing: equal inputs give equal outputs.
   kGraph,       // The graph or its caller. No kernel computes the op.
@@ -144,14 +144,14 @@ struct OpSchema {
   int replica_rows_input = kNoInput;
   LowPrecisionPolicy low_precision = LowPrecisionPolicy::kThroughFloat32;
 
-  // Returns the name by which kernels know the op, with these attributes, if
-  // they apply it to the results of a matrix product before they write them:
-  // the attribute "activation" of fused ops. Null if they do not.
+  // Returns the name of the op with these attributes as an activation, which
+  // kernels apply to the results of a matrix product before they write them:
+  // the attribute "activation" of fused ops. Null if kernels cannot apply it.
   using ActivationName = std::string (*)(const Attributes&);
   ActivationName activation_name = nullptr;
-  // The op that computes the gradient from dy and x, if it may as well read the
-  // op's output in place of x: it only asks where the op has limited x. Kernels
-  // apply such ops to convolutions and normalizations, too.
+  // The op that computes the gradient from dy and x, if it may read the output
+  // of this op in place of x, because it only tests where this op has limited
+  // x. Kernels apply such ops to convolutions and normalizations, too.
   std::string gradient_by_either;
 
   OpSamples samples;
@@ -162,8 +162,9 @@ struct OpSchema {
     return reads != OpReads::kGraph &&
            (effect == OpEffect::kNone || effect == OpEffect::kCommunicate);
   }
-  // True if a subgraph may contain the op. Branches and loops run as often as
-  // the data say, so they have no effects and do not wait for other replicas.
+  // True if a subgraph may contain the op. The data determine how often
+  // branches and loops run, so they have no effects and do not wait for other
+  // replicas.
   bool may_be_in_subgraph() const {
     return effect == OpEffect::kNone && reads != OpReads::kStep &&
            reads != OpReads::kReplicas;

@@ -88,7 +88,7 @@ void SoftmaxGradient(GradientContext& context) {
       "SoftmaxGrad", {context.output_gradients[0], context.outputs[0]});
 }
 
-// Of (gradient - sum(gradient * y)) * y.
+// The gradient of (gradient - sum(gradient * y)) * y.
 void SoftmaxGradGradient(GradientContext& context) {
   const Value gradient = context.inputs[0];
   const Value y = context.inputs[1];
@@ -160,7 +160,7 @@ Value LogSoftmax(Value x) { return internal::Apply("LogSoftmax", {x}); }
 namespace internal {
 namespace {
 
-// Relu or Relu6, and its gradient.
+// Registers Relu or Relu6, and the op of its gradient.
 void RegisterRelu(OpRegistry* registry, absl::string_view name,
                   OpSchema::ActivationName activation_name) {
   OpSchema relu = ElementwiseOp(name, 1, SameNumberRule, GradientByInput);
@@ -171,7 +171,7 @@ void RegisterRelu(OpRegistry* registry, absl::string_view name,
   registry->Register(std::move(relu));
 }
 
-// Sigmoid or Tanh.
+// Registers Sigmoid or Tanh.
 void RegisterSigmoid(OpRegistry* registry, absl::string_view name,
                      OpSchema::ActivationName activation_name) {
   OpSchema op = ElementwiseOp(name, 1, SameFloatingRule, GradientByOutput);

@@ -6,9 +6,10 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 
-// Looking at values while a step runs. Both return `x`; a step runs them only
-// if it uses what they return. In a step on a GPU, Assert() runs on the GPU.
-// Print() runs on the host, which waits for the GPU there; the log says so.
+// Checks of values while a step runs. Both return `x`; a step runs them only if
+// it uses their result. In a step on a GPU, Assert() runs on the GPU. Print()
+// runs on the host, which waits for the GPU at this point and logs that it
+// does.
 namespace muster {
 
 struct PrintOptions {

@@ -47,7 +47,7 @@ TypesOr ResultTypes(const TypeRuleArguments& arguments, int index,
   return results;
 }
 
-// Merges what is known of two types that must be equal.
+// Merges the known parts of two types that must be equal.
 absl::StatusOr<TensorType> MergeTypes(const TensorType& a,
                                       const TensorType& b) {
   const auto shape = internal::MergeShapes(a.shape, b.shape);
@@ -90,8 +90,8 @@ absl::Status ExpectPredicate(const TensorType& type) {
                              type.ToString());
 }
 
-// Returns the types of the carry: what the loop begins with, and what its body
-// returns first.
+// Returns the types of the carry: those of `init`, merged with those of the
+// body's first results.
 TypesOr CarryTypes(absl::Span<const TensorType> init,
                    absl::Span<const TensorType> results) {
   if (results.size() < init.size()) {
@@ -278,8 +278,9 @@ void AddUnusedParameter(const TensorType& type, Graph* graph) {
                           .outputs = {type}});
 }
 
-// Returns the graphs with the same parameters: the first `own_count` of each,
-// then those for `operands`, to which all captured values are added.
+// Returns the graphs with common parameters: the first `own_count` of each,
+// then one for each value that any graph has captured. Appends these values to
+// `operands`.
 Subgraphs WithCommonParameters(std::vector<Traced> traced, int own_count,
                                std::vector<Value>* operands) {
   std::vector<Value> captured;
@@ -313,8 +314,8 @@ Subgraphs WithCommonParameters(std::vector<Traced> traced, int own_count,
   return subgraphs;
 }
 
-// A node of control flow that is being traced. If an error was reported,
-// subgraphs are traced with values that depend on it.
+// A node of control flow that is being traced. If an error was reported, the
+// subgraphs are traced with poisoned values.
 class TracedNode {
  public:
   TracedNode(absl::string_view op, absl::Span<const Value> operands,
@@ -327,8 +328,8 @@ class TracedNode {
 
   bool has_builder() const { return builder_ != nullptr; }
 
-  // `operands` are those that the subgraphs are given; `own_types` their types
-  // there.
+  // Traces a subgraph with a parameter for each of `own_types`: the types of
+  // the operands that it receives.
   template <typename Function>
   std::vector<Value> AddSubgraph(absl::string_view name,
                                  absl::Span<const TensorType> own_types,
@@ -345,7 +346,7 @@ class TracedNode {
     return results;
   }
 
-  // `skipped`: the number of operands that subgraphs are not given.
+  // `skipped` is the number of operands that subgraphs do not receive.
   std::vector<Value> Finish(int skipped, int output_count) {
     if (is_ok_) {
       const Subgraphs subgraphs = WithCommonParameters(
@@ -401,7 +402,7 @@ ScanStep Scan(absl::Span<const Value> init, absl::Span<const Value> inputs,
   TracedNode node("Scan", operands, attributes);
   if (!node.has_builder()) return {.carry = Joined(init, {}), .rows = {}};
   std::vector<TensorType> types = TypesOf(operands);
-  // Wrong ones are reported with the node.
+  // Invalid inputs are reported when the node is added.
   if (const auto rows =
           ScanParameters({.inputs = types, .attributes = attributes});
       rows.ok()) {

@@ -8,22 +8,22 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 
-// Branches and loops, which run as often as the data say. Branches and bodies
-// are traced once, as subgraphs of one node. They may use any value of the
-// graph around them, read variables, and contain branches and loops. They have
-// no effects: a body returns what is to be assigned, and the step assigns it
-// after the loop. An op that draws random numbers draws the same ones in each
-// iteration, unless its seed depends on what the iteration is given.
+// Branches and loops, which run as often as the data determine. Branches and
+// bodies are traced once, as subgraphs of one node. They may use any value of
+// the enclosing graph, read variables, and contain branches and loops. They
+// have no effects: a body returns the values to assign, and the step assigns
+// them after the loop. An op that draws random numbers draws the same ones in
+// each iteration, unless its seed depends on the arguments of the iteration.
 //
 // Gradients flow to the operands and to all floating values that are used. They
-// compute a branch, or one iteration at a time, once more.
+// compute the branch, or one iteration at a time, again.
 //
 // All operands and results are numbers or bool.
 namespace muster {
 
-// Returns what `then_branch` returns if `predicate`, a bool scalar, is true,
-// and what `else_branch` returns otherwise; only that branch runs. Both return
-// as many values, of equal types.
+// Returns the results of `then_branch` if `predicate`, a bool scalar, is true,
+// and those of `else_branch` otherwise; only that branch runs. Both return the
+// same number of values, of equal types.
 //
 // Equivalent to: tf.cond.
 std::vector<Value> Cond(Value predicate,
@@ -34,7 +34,8 @@ struct ScanOptions {
   // Iterates from the last row to the first. Outputs stay at the rows of the
   // inputs.
   bool reverse = false;
-  // The number of iterations if there are no inputs; otherwise they tell.
+  // The number of iterations if there are no inputs. Otherwise it is their
+  // number of rows.
   int64_t length = -1;
 };
 // The arguments of an iteration, or its results.

@@ -22,8 +22,8 @@ void Append(const Values& from, Values* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
-// Nodes of the subgraph that is being traced, one for each value: also for
-// values that are equal, so that each has its own gradient.
+// Returns a node of the subgraph that is being traced for each value. Equal
+// values have different nodes, so that each has its own gradient.
 Values Copies(absl::Span<const Value> values) {
   Values copies;
   for (const Value& value : values) copies.push_back(Identity(value));
@@ -36,7 +36,7 @@ Values Pick(const Values& values, const std::vector<int>& positions) {
   return picked;
 }
 
-// The positions of floating values in [begin, end).
+// Returns the positions of floating values in [begin, end).
 std::vector<int> Floating(const Values& values, int begin, int end) {
   std::vector<int> positions;
   for (int i = begin; i < end; ++i) {
@@ -45,14 +45,14 @@ std::vector<int> Floating(const Values& values, int begin, int end) {
   return positions;
 }
 
-// Those of the inputs that need a gradient.
+// Returns the positions of the floating inputs that need a gradient.
 std::vector<int> Wanted(const GradientContext& context, int begin, int end) {
   std::vector<int> positions = Floating(context.inputs, begin, end);
   std::erase_if(positions, [&](int i) { return !context.needs_gradient[i]; });
   return positions;
 }
 
-// The positions of outputs in [begin, end) that a gradient has reached.
+// Returns the positions of outputs in [begin, end) that a gradient has reached.
 std::vector<int> Reached(const GradientContext& context, int begin, int end) {
   std::vector<int> positions;
   for (int i = begin; i < end; ++i) {
@@ -61,7 +61,7 @@ std::vector<int> Reached(const GradientContext& context, int begin, int end) {
   return positions;
 }
 
-// The gradient of an output; zeros if none has reached it.
+// Returns the gradient of an output; zeros if none has reached it.
 Value GradientOf(const GradientContext& context, int output) {
   const Value gradient = context.output_gradients[output];
   return gradient.ok() ? gradient : ZerosLike(context.outputs[output]);
@@ -82,21 +82,21 @@ Values Differentiate(const GradientContext& context, const Values& targets,
 struct Loop {
   const GradientContext& context;
   int carry_count;
-  int input_count;  // Of which an iteration is given a row.
-  Values outputs;   // With the kept carries.
-  int first_kept;   // In the outputs.
+  int input_count;  // Inputs of which an iteration gets a row.
+  Values outputs;   // Including the kept carries.
+  int first_kept;   // Index in the outputs.
 
   std::vector<int> carries = Floating(context.inputs, 0, carry_count);
   std::vector<int> inputs =
       Wanted(context, carry_count, carry_count + input_count);
   std::vector<int> captured = Wanted(context, carry_count + input_count,
                                      static_cast<int>(context.inputs.size()));
-  // Gradients of what the loop keeps come from second derivatives.
+  // The kept carries have gradients only in second derivatives.
   std::vector<int> kept = Reached(
       context, std::min<int>(first_kept, context.output_gradients.size()),
       static_cast<int>(context.output_gradients.size()));
 
-  // What the loop that goes backwards begins with: the gradients of the carry,
+  // Returns the initial carry of the backward loop: the gradients of the carry,
   // and the sums of the gradients of captured values.
   Values Init() const {
     Values init;
@@ -105,7 +105,7 @@ struct Loop {
     return init;
   }
 
-  // The carry and the inputs of one iteration, and the captured values.
+  // Returns the carry and the inputs of one iteration, and the captured values.
   Values Operands(const Values& carry, const Values& rows) const {
     Values operands = carry;
     Append(rows, &operands);
@@ -115,10 +115,10 @@ struct Loop {
     return Copies(operands);
   }
 
-  // Goes back through one iteration. `gradients` is as Init(); `rows` are the
-  // gradients of the outputs `reached` of the body; `kept_rows` those of the
-  // carry before the iteration. Returns the next gradients, and the gradients
-  // of the inputs.
+  // Differentiates one iteration. `gradients` is as Init(); `rows` are the
+  // gradients of the outputs `reached` of the body; `kept_rows` are those of
+  // the carry before the iteration. Returns the next gradients, and the
+  // gradients of the inputs.
   ScanStep StepBack(const Graph& body, const Values& operands,
                     const Values& gradients, const std::vector<int>& reached,
                     const Values& rows, const Values& kept_rows) const {
@@ -159,7 +159,7 @@ struct Loop {
   }
 };
 
-// The outputs of the node, with what its gradient needs.
+// Returns the outputs of the node, with the values that its gradient needs.
 Values OutputsWithSteps(const GradientContext& context, int kept_count) {
   if (context.node.attributes.GetOr("keep_steps", false)) {
     return context.outputs;

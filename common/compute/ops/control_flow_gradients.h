@@ -3,9 +3,9 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// The gradient rules of branches and loops. All of them trace the subgraph once
-// more, in the subgraph of a node that differentiates it, so that no value of
-// it is kept but the carries of loops.
+// The gradient rules of branches and loops. Each rule traces the subgraph
+// again, in a subgraph of the node that differentiates it. So only the carries
+// of loops are kept from the forward pass.
 namespace muster::internal {
 
 // A Cond whose branches are the gradients of the branches.

@@ -98,7 +98,7 @@ TEST(ControlFlowTest, ScanOfNothingReturnsTheFirstCarry) {
   EXPECT_EQ(results[1].shape(), Shape({0}));
 }
 
-// Each carry is the other one before, or a row before.
+// Each carry is the previous value of the other carry, or a previous row.
 TEST(ControlFlowTest, ScanMayPassItsCarriesAndRowsOn) {
   const auto trace = [](const Values& x) -> Values {
     const ScanStep last =
@@ -148,7 +148,7 @@ TEST(ControlFlowTest, WhileEndsByItsConditionOrItsLimit) {
   }
 }
 
-// What the body reads without inputs is read by the graph around it.
+// Values that the body reads without inputs are read by the enclosing graph.
 TEST(ControlFlowTest, BodiesReadVariablesAndTheSeedOutside) {
   const VariableHandle w = {"w", {kF32, {2}}};
   GraphBuilder builder(&BuiltinOps(), "step");
@@ -275,7 +275,7 @@ TEST(ControlFlowTest, InvalidSubgraphsAreRejected) {
   graph = valid;
   BranchOf(BranchOf(&graph))->clear_parameters();
   expect_error(graph, "is not among the graph's parameters");
-  // An op that cannot be there, though its types are right.
+  // An op that is not allowed there, though its types are valid.
   graph = valid;
   proto::Node* seed = BranchOf(&graph)->add_nodes();
   seed->set_op("StepSeed");
@@ -288,7 +288,7 @@ TEST(ControlFlowTest, InvalidSubgraphsAreRejected) {
                              .nodes(0)
                              .outputs(0);
   expect_error(graph, "\"seed\" (StepSeed) cannot be part of a branch");
-  // A subgraph of an op that has none.
+  // A subgraph of an op that takes none.
   graph = valid;
   *graph.mutable_nodes(0)->add_subgraphs() = *BranchOf(&graph);
   expect_error(graph, "has 0 subgraphs, not 1");

@@ -35,8 +35,9 @@ struct DepthwiseConv2DOptions {
 Value DepthwiseConv2D(Value x, Value kernel,
                       const DepthwiseConv2DOptions& options = {});
 
-// The gradients of both: of the sum of `gradient` * Conv2D(x, kernel) by x, and
-// by the kernel. `like` has the type of the result; its elements do not matter.
+// The gradients of both: of the sum of `gradient` * Conv2D(x, kernel) with
+// respect to x, and to the kernel. `like` has the type of the result; its
+// elements do not matter.
 Value Conv2DBackpropInput(Value gradient, Value kernel, Value like,
                           const Conv2DOptions& options = {});
 Value Conv2DBackpropKernel(Value x, Value gradient, Value like,

@@ -9,14 +9,14 @@
 namespace muster {
 
 struct CumSumOptions {
-  int64_t axis = 0;  // A negative one counts from the last one.
+  int64_t axis = 0;  // A negative axis counts from the last one.
   // Element i is the sum of the elements before i, without i itself.
   bool exclusive = false;
   bool reverse = false;  // From the last element to the first.
 };
 // Element i is the sum of the elements 0 to i of `x` along the axis. The result
-// has the type of `x`, which holds numbers. Sums of floats are made in float64,
-// element by element; integers wrap around.
+// has the type of `x`, which holds numbers. Sums of floats are computed in
+// float64, element by element; integers wrap around.
 //
 // Equivalent to: tf.cumsum.
 Value CumSum(Value x, const CumSumOptions& options = {});

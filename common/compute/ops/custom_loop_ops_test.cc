@@ -1,4 +1,4 @@
-// The ops that custom loops are written with: Einsum, sorting, indexing by
+// Tests the ops for custom training loops: Einsum, sorting, indexing by
 // positions, and checks.
 
 #include <cstdint>
@@ -154,7 +154,7 @@ TEST(IndexTest, PositionsOutOfRangeFailTheStep) {
     return GatherNd(x[0], x[1]);
   };
   const Tensor table = Ramp({2, 3});
-  // In range of the elements together, but not of the second axis.
+  // The flat position is in range, but the index of the second axis is not.
   EXPECT_THAT(
       Evaluate(gather, {table, Tensor::FromValues<int32_t>({1, 2}, {0, 3})}),
       StatusIs(kInvalid, HasSubstr("an index of axis 1 is not in [0, 3)")));

@@ -37,7 +37,7 @@ bool AreDistinctLetters(absl::string_view labels) {
   return true;
 }
 
-// Returns the labels of `from` for which `in` is wanted.
+// Returns the labels of `from` for which `wanted` returns true.
 template <typename Wanted>
 std::string Where(absl::string_view from, Wanted wanted) {
   std::string labels;
@@ -74,7 +74,8 @@ int64_t ExtentOf(const Labelled& operand, char label) {
   return operand.x.shape().dim(static_cast<int>(operand.labels.find(label)));
 }
 
-// The extents of `labels`. -1, of which Reshape takes one, is unknown.
+// Returns the extents of `labels`. An unknown one is -1, of which Reshape
+// accepts one.
 std::vector<int64_t> ExtentsOf(const Labelled& operand,
                                absl::string_view labels) {
   std::vector<int64_t> extents;
@@ -90,7 +91,7 @@ int64_t ProductOf(const std::vector<int64_t>& extents) {
                   : Shape::kUnknown;
 }
 
-// Joins the axes after the batch into two.
+// Joins the axes after the batch to one axis of rows and one of columns.
 Value AsMatrices(const Labelled& operand, absl::string_view batch,
                  absl::string_view rows, absl::string_view columns) {
   if (rows.size() == 1 && columns.size() == 1) return operand.x;

@@ -21,10 +21,10 @@
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"
 
-// Compares every op with results of TensorFlow. A case whose "op" is one of our
-// ops, with our attributes and with our operands in the order of their names,
-// needs no code here. A Trace translates cases with other names or another
-// order.
+// Compares every op with results of TensorFlow. A case needs no code here if
+// its "op" is one of Muster's, with Muster's attributes, and with Muster's
+// operands in the order of their names. A Trace translates cases with other
+// names or another order.
 namespace muster {
 namespace {
 

@@ -14,8 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Graphs arrive over the network. No type rule may abort, overflow or allocate
-// memory, whatever the types and attributes.
+// Graphs are received over the network. No type rule may abort, overflow or
+// allocate memory, whatever the types and attributes.
 namespace muster {
 namespace {
 
@@ -101,7 +101,7 @@ class Attacker {
     return kPaddings[stream_.Below(std::size(kPaddings))];
   }
 
-  // Most have the kind that ops expect.
+  // Most attributes have the kind that ops expect.
   Attributes AnyAttributes() {
     Attributes attributes;
     for (const char* name : {"axis", "count", "depth", "k", "data"}) {

@@ -111,16 +111,17 @@ TypesOr InTopKRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(DType::kBool, {batch});
 }
 
-// The number of axes that indices [..., n] index; -1 if it is unknown or not
-// one of `shape`, all of whose extents must be known.
+// Returns n of indices [..., n], the number of axes that they index; -1 if it
+// is unknown or exceeds the rank of `shape`, or an extent of `shape` is
+// unknown.
 int IndexedAxes(const Shape& shape, const Shape& indices) {
   if (!shape.IsFullyKnown() || indices.rank() == 0) return -1;
   const int64_t count = indices.dims().back();
   return count >= 1 && count <= shape.rank() ? static_cast<int>(count) : -1;
 }
 
-// Returns the positions of indices [..., n] in a tensor of `shape` whose first
-// n axes are one. Fails the step if an index is out of range.
+// Returns the row numbers of indices [..., n] in a tensor of `shape` whose
+// first n axes are joined. Fails the step if an index is out of range.
 Value FlatIndices(Value indices, const Shape& shape, int indexed) {
   const int last = indices.shape().rank() - 1;
   Value flat;
@@ -195,12 +196,12 @@ Value SegmentSum(Value data, Value segment_ids, int64_t segment_count) {
   }
   std::vector<int64_t> shape(data.shape().dims().begin(),
                              data.shape().dims().end());
-  // The last row takes those that belong to no segment.
+  // The last row collects the rows that belong to no segment.
   shape[0] = segment_count + 1;
   const Value ids = Select(
       segment_ids < 0.0,
       ScalarLike(segment_ids, static_cast<double>(segment_count)), segment_ids);
-  // An id of that row is out of range.
+  // An id of the last row is out of range.
   const Value checked =
       Assert(ids, segment_ids < static_cast<double>(segment_count),
              absl::StrCat("SegmentSum: an id is not below ", segment_count));

@@ -23,12 +23,13 @@ Value ScatterRowsLike(Value values, Value indices, Value like,
 // Returns params[indices[i, 0], indices[i, 1], ...] for each row of indices
 // [..., n]: a tensor of shape indices.shape[:-1] + params.shape[n:]. The
 // extents of `params`, and n, must be known while tracing. An index out of
-// range of the elements together fails the step.
+// range of its axis fails the step.
 //
 // Equivalent to: tf.gather_nd.
 Value GatherNd(Value params, Value indices);
 
-// The reverse: zeros of `shape`, with `updates` added at `indices`.
+// The reverse of GatherNd(): zeros of `shape`, with `updates` added at
+// `indices`.
 //
 // Equivalent to: tf.scatter_nd.
 Value ScatterNd(Value indices, Value updates, std::vector<int64_t> shape);

@@ -52,8 +52,8 @@ Value SumOverBatch(Value gradient, Value operand, Value other) {
 
 Value AsMatrix(Value x) { return Reshape(x, {-1, x.shape().dims().back()}); }
 
-// The gradient of the matrix by which all matrices of `a` were multiplied, as
-// one product.
+// Returns the gradient of the matrix by which all matrices of `a` were
+// multiplied, computed as one product.
 Value SharedMatrixGradient(Value a, Value gradient, bool is_transposed) {
   const Value rows = AsMatrix(a);
   const Value gradients = AsMatrix(gradient);

@@ -27,7 +27,7 @@ struct BatchNormTypes {
   TensorType channels;
 };
 
-// Checks the dtype of an input that is no image, beside x, which is input 0.
+// Checks the dtype of an input other than an image. Input 0 is x.
 absl::Status ExpectParameterDType(const TypeRuleArguments& arguments,
                                   int input) {
   const DType x = arguments.inputs[0].dtype;
@@ -227,7 +227,7 @@ void InferenceGradient(GradientContext& context) {
   context.input_gradients[4] = -0.5 * (scale_gradient * factor) * inverse;
 }
 
-// Rows as gradient rules of layer normalization see them.
+// Operations on the rows of x, for the gradient rules of layer normalization.
 class RowsOf {
  public:
   RowsOf(Value x, Value scale)
@@ -239,14 +239,14 @@ class RowsOf {
     }
   }
 
-  // Appends axes of extent 1 to numbers of rows.
+  // Appends axes of extent 1 to a value for each row, so that it broadcasts.
   Value Spread(Value statistic) const {
     for (const int64_t axis : feature_axes_) {
       statistic = ExpandDims(statistic, axis);
     }
     return statistic;
   }
-  // The mean of each row, spread.
+  // The mean of each row, with axes of extent 1.
   Value MeanOf(Value x) const {
     return Mean(x, feature_axes_, {.keep_dims = true});
   }
@@ -260,7 +260,7 @@ class RowsOf {
   std::vector<int64_t> feature_axes_;
 };
 
-// Either may be missing.
+// Returns a + b, of which either may be missing.
 Value SumOfExisting(Value a, Value b) {
   if (!a.ok()) return b;
   return b.ok() ? a + b : a;
@@ -314,7 +314,8 @@ void LayerNormGradGradient(GradientContext& context) {
   const Value w = context.output_gradients[2];
   Value dy_gradient;
   Value n_gradient;
-  Value inverse_gradient;  // Of each element, without what flows through n.
+  // For each element, without the part that flows through n.
+  Value inverse_gradient;
   if (context.output_gradients[0].ok()) {
     const Value u = WithDType(context.output_gradients[0], dtype);
     const Value g = dy * scale;

@@ -36,7 +36,7 @@ Value BatchNormInference(Value x, Value scale, Value offset, Value mean,
 //
 // `x` is floating. `scale` and `offset` have the shape of the last axes of `x`,
 // of which they have one or more, and one dtype: that of `x`, or float32 if `x`
-// has 16 bits. A row is what these axes span.
+// has 16 bits. A row has the elements along these axes.
 struct LayerNormOptions {
   double epsilon = 1e-3;
 };

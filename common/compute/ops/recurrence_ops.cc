@@ -23,7 +23,7 @@ namespace {
 using internal::DTypeClass;
 using internal::TypesOr;
 
-// What the inputs have in common. Only `units` is always known.
+// Extents that the inputs share. Only `units` is always known.
 struct Extents {
   int64_t batch = Shape::kUnknown;
   int64_t time = Shape::kUnknown;
@@ -128,8 +128,7 @@ absl::Status CheckDTypes(const TypeRuleArguments& arguments,
 
 // Recurrence(projected, kernel, states..., [recurrent_bias], [scale], [mask])
 //   -> outputs, last output, last states..., and with keep_steps the states
-//   before each step
-//      and what is kept of each step.
+//      before each step and the kept values of each step.
 TypesOr ForwardRule(const TypeRuleArguments& arguments) {
   ASSIGN_OR_RETURN(const RecurrenceOptions options,
                    ReadRecurrenceOptions(arguments.attributes));
@@ -159,8 +158,8 @@ TypesOr ForwardRule(const TypeRuleArguments& arguments) {
 }
 
 // RecurrenceGrad(gradient of outputs, kernel, gradients of the last output and
-//                of the last states...,
-//                states before each step..., kept, [scale], [mask])
+//                of the last states..., states before each step..., kept,
+//                [scale], [mask])
 //   -> the gradients of projected, [of the product], of the initial states...,
 //      [of scale]
 TypesOr BackwardRule(const TypeRuleArguments& arguments) {
@@ -224,7 +223,7 @@ class ForwardNode {
     return outputs_[2 + options_.state_count() + state];
   }
   Value kept() const { return outputs_.back(); }
-  // The outputs before each step as the products see them.
+  // The previous output of each step, as the products with the kernel use it.
   Value scaled_outputs() const {
     return options_.has_scale ? before(0) * ExpandDims(scale(), 1) : before(0);
   }
@@ -235,7 +234,7 @@ class ForwardNode {
   const std::vector<Value>& outputs_;
 };
 
-// Returns the outputs of the node, with what its gradient needs.
+// Returns the outputs of the node, with the values that its gradient needs.
 std::vector<Value> RecurrenceOutputsWithSteps(
     const GradientContext& context, const RecurrenceOptions& options) {
   if (options.keep_steps) return context.outputs;

@@ -9,11 +9,11 @@
 
 namespace muster {
 
-// A recurrent layer over all steps of its sequences, as one node. What does not
-// depend on the state, the product of the inputs with their kernel and the
-// bias, is computed before, for all steps at once.
+// A recurrent layer over all steps of its sequences, as one node. The part that
+// does not depend on the state - the product of the inputs with their kernel,
+// and the bias - is computed before, for all steps at once.
 //
-// h is the output of the step before, times `scale` if there is one; p is the
+// h is the output of the previous step, times `scale` if there is one; p is the
 // row of `projected`. Gates are columns of the kernel, in this order:
 //
 //   simple_rnn        h' = activation(p + h kernel)
@@ -37,10 +37,10 @@ struct RecurrenceArguments {
   // Steps run from the last time to the first. Outputs are in the order of
   // steps.
   bool go_backwards = false;
-  // The output of a masked step is 0, not that of the step before.
+  // The output of a masked step is 0, not that of the previous step.
   bool zero_output_for_mask = false;
-  // The node also returns what its gradient needs. Without it, a gradient
-  // computes the recurrence once more.
+  // The node also returns the values that its gradient needs. If false, a
+  // gradient computes the recurrence again.
   bool keep_steps = false;
 
   Value projected;             // [batch, time, gates units]
@@ -48,7 +48,7 @@ struct RecurrenceArguments {
   std::vector<Value> initial;  // h, and c of lstm; each [batch, units].
   Value recurrent_bias;        // [gates units]; of gru_reset_after only.
   Value scale;                 // [batch, units], or none.
-  // bool [batch, time], or none. Where it is false, states stay as they are.
+  // bool [batch, time], or none. Where it is false, the states do not change.
   Value mask;
 };
 

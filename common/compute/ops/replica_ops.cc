@@ -56,8 +56,8 @@ TypesOr AllReduceRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(type.dtype, type.shape);
 }
 
-// Returns what the step has passed to SetLossDenominator(); belongs to no graph
-// if it has not.
+// Returns the argument of the step's SetLossDenominator(); a Value without a
+// graph if the step has not called it.
 Value LossDenominator(GraphBuilder& builder) {
   for (const Node& node : builder.graph().nodes) {
     if (node.op == "SetLossDenominator") return builder.ValueOf(node.inputs[0]);
@@ -65,14 +65,15 @@ Value LossDenominator(GraphBuilder& builder) {
   return Value();
 }
 
-// Returns the gradient of the loss of all replicas by a value that all of them
-// use, of which each has the gradient of its own loss. Where losses are means
-// over examples, what this replica computes from the result counts by its own
-// examples, so each gradient is scaled to the number of examples it is over.
+// Returns the gradient of the losses of all replicas with respect to a value
+// that all of them use; `gradient` is that of this replica's loss. If losses
+// are means over examples, each replica's gradient is multiplied by its number
+// of examples before the reduction. The result is divided by the number of this
+// replica, because gradients computed from it are multiplied by that again.
 Value ReduceGradient(Value gradient, absl::string_view reduction) {
   Value weight = LossDenominator(*gradient.builder());
   if (!gradient.ok() || !weight.ok()) return AllReduce(gradient, reduction);
-  // Of 16 bits, a gradient times a number of examples may overflow.
+  // With 16 bits, a gradient times a number of examples may overflow.
   const DType dtype = gradient.dtype();
   if (dtype != DType::kFloat64) gradient = Cast(gradient, DType::kFloat32);
   weight = Cast(weight, gradient.dtype());
@@ -158,8 +159,8 @@ TypesOr ReplicaPartRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(whole.dtype, part);
 }
 
-// Zeros except for the rows of this replica. Only a collective knows the number
-// of rows of the others.
+// Zeros except for the rows of this replica. Only a collective can determine
+// the number of rows of the others.
 void ReplicaPartGradient(GradientContext& context) {
   const Value part = context.output_gradients[0];
   const Value mine = Cast(ReplicaId(context.builder), DType::kFloat32);

@@ -23,12 +23,12 @@
 namespace muster {
 namespace {
 
-// 0, 1, ... along the only axis of `like`, as int32.
+// Returns 0, 1, ... along the only axis of `like`, as int32.
 Value Positions(Value like) {
   return CumSum(Cast(OnesLike(like), DType::kInt32)) - 1.0;
 }
 
-// Zeros of the dtype of `x`: `count` rows with the extents of its rows.
+// Returns zeros of the dtype of `x`: `count` rows with the extents of its rows.
 Value ZeroRows(Value x, int64_t count) {
   std::vector<int64_t> shape(x.shape().dims().begin(), x.shape().dims().end());
   shape[0] = count;
@@ -120,8 +120,8 @@ UniqueValues Unique(Value x, const SelectionOptions& options) {
         {x}, "Unique needs one axis whose extent is known");
     return {failed, failed, failed};
   }
-  // Equal elements are neighbours in this order, the first one first. A group
-  // is a run of equal elements.
+  // In this order equal elements are adjacent, sorted by position. A group is a
+  // run of equal elements.
   const Value order = ArgSort(x);
   const Value sorted = Gather(x, order);
   const Value positions = Positions(order);
@@ -133,8 +133,8 @@ UniqueValues Unique(Value x, const SelectionOptions& options) {
   const Value zeros = ZerosLike(order);
   const Value first_of_group =
       ScatterRowsLike(order * starts_group, group, zeros);
-  // By position in x: where the value appears first, and how many different
-  // ones do before it.
+  // For each position in x: the position where its value appears first, and the
+  // number of different values that appear before that.
   const Value first =
       Gather(first_of_group, ScatterRowsLike(group, order, zeros));
   const Value is_first = Equal(first, positions);

@@ -6,9 +6,9 @@
 #include "common/compute/graph/graph_builder.h"
 
 // Selections whose number of results depends on the data. The shapes of a step
-// do not, so the caller gives the number of rows that the result has: results
-// beyond it are dropped, and missing ones are `fill_value`. `count` says how
-// many there are. JAX has the same rule: jax.numpy.nonzero(size=, fill_value=).
+// must not, so the caller gives the number of rows of the result: further rows
+// are dropped, and missing ones are `fill_value`. `count` is the number of rows
+// found. JAX has the same rule: jax.numpy.nonzero(size=, fill_value=).
 namespace muster {
 
 struct SelectionOptions {
@@ -23,7 +23,7 @@ struct MaskedRows {
 // The rows of `x` at which `mask` is true, in their order. `mask` is bool, and
 // its shape is that of the first axes of `x`; if it has several, the other
 // extents of `x` must be known while tracing. Gradients flow to the rows that
-// were taken.
+// were selected.
 //
 // Equivalent to: tf.boolean_mask, with a size.
 MaskedRows BooleanMask(Value x, Value mask, const SelectionOptions& options);

@@ -33,9 +33,10 @@ Value Tile(Value x, const std::vector<int64_t>& multiples);
 Value Reverse(Value x, std::vector<int64_t> axes);
 
 // For gradients, whose extents may be unknown while tracing. Returns zeros of
-// the shape of `like`, with `x` at position `begin` ...
+// the shape of `like`, with `x` at position `begin`.
 Value PadLike(Value x, Value like, std::vector<int64_t> begin);
-// ... and its inverse: the part of `x` at `begin` that has the shape of `like`.
+// The inverse of PadLike(): the part of `x` at `begin` that has the shape of
+// `like`.
 Value SliceLike(Value x, Value like, std::vector<int64_t> begin);
 // Returns pieces with the extents of `likes` along `axis`.
 std::vector<Value> SplitLike(Value x, absl::Span<const Value> likes,

@@ -5,8 +5,8 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// Orders of numbers along the last axis. Of equal numbers the first comes
-// first, and NaN comes last.
+// Orders of numbers along the last axis. Equal numbers keep their order, and
+// NaN comes last.
 namespace muster {
 
 struct TopKOutputs {
@@ -14,7 +14,7 @@ struct TopKOutputs {
   Value indices;  // int32 [..., k]: positions in the rows of x.
 };
 // The `k` greatest elements of each row, the greatest first. Gradients flow to
-// the elements that were taken.
+// the selected elements.
 //
 // Equivalent to: tf.math.top_k.
 TopKOutputs TopK(Value x, int64_t k);

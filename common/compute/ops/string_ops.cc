@@ -14,7 +14,8 @@ using internal::DTypeClass;
 using internal::TypeError;
 using internal::TypesOr;
 
-// Nothing needs more, and sums of indices do not overflow.
+// Large enough for all uses, and small enough that sums of indices do not
+// overflow.
 constexpr int64_t kIndexMax = int64_t{1} << 48;
 
 // Returns the integer attribute `name`, which must be in [low, kIndexMax].

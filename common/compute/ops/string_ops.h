@@ -12,8 +12,8 @@
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor.h"
 
-// Categories and text: what preprocessing layers do with strings and ids. There
-// are no gradients. The kernels run on the host.
+// Categories and text: the ops of preprocessing layers on strings and ids.
+// There are no gradients. The kernels run on the host.
 namespace muster {
 
 // The indices of categories. Tables are attributes of the nodes, so graphs
@@ -24,13 +24,14 @@ struct LookupTable {
   // Index of the first category outside of the vocabulary (OOV); those of the
   // vocabulary follow the OOV indices.
   int64_t oov_index = 0;
-  // 0: a category that is not in the vocabulary fails the step. With several,
-  // its hash chooses one.
+  // 0: a category that is not in the vocabulary fails the step. If there are
+  // several, the hash of the category selects one.
   int64_t oov_count = 1;
-  // A category with an index of its own.
+  // A category that has a separate index.
   std::optional<Tensor> mask = std::nullopt;
   int64_t mask_index = 0;
-  // Integers choose an OOV index by their hash and not by their remainder.
+  // True: the hash of an integer selects its OOV index. False: its remainder
+  // does.
   bool hashes_integers = false;
   // Two numbers: the key of the hash, which then is SipHash.
   std::vector<int64_t> salt = {};
@@ -48,7 +49,7 @@ Value LookupIndex(Value x, const LookupTable& table);
 Value LookupCategory(Value x, const LookupTable& table, const Tensor& other);
 
 struct HashBucketOptions {
-  // A value that has bucket 0 for itself. Needs two buckets or more.
+  // The only value that has bucket 0. Needs two buckets or more.
   std::optional<Tensor> mask = std::nullopt;
   // Two numbers: the key of SipHash. Otherwise the hash is FarmHash's.
   std::vector<int64_t> salt = {};
@@ -61,9 +62,10 @@ struct HashBucketOptions {
 Value HashBucket(Value x, int64_t bucket_count,
                  const HashBucketOptions& options = {});
 
-// Returns a bucket in [0, bucket_count) for what all of `x` hold together at a
-// position: int64 of their shape, which is the same for all. There are at least
-// two, of strings or integers. An integer is its own fingerprint.
+// Returns a bucket in [0, bucket_count) for the combination of the elements of
+// all `x` at each position: int64 of their shape, which is the same for all.
+// There are at least two, of strings or integers. An integer is its own
+// fingerprint.
 //
 // Equivalent to: tf.sparse.cross_hashed, of tensors whose rows have one
 // element.

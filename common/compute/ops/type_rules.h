@@ -37,10 +37,10 @@ enum class DTypeClass {
 // Returns one output type. Rejects invalid shapes.
 TypesOr OneOutput(DType dtype, const Shape& shape);
 
-// Checks that inputs [begin, end) have dtypes of one class ...
+// Checks that inputs [begin, end) have dtypes of one class.
 absl::Status ExpectClass(const TypeRuleArguments& arguments, DTypeClass wanted,
                          int begin, int end);
-// ... and that all have the same dtype.
+// As ExpectClass(), and checks that all of them have the same dtype.
 absl::Status ExpectSameClass(const TypeRuleArguments& arguments,
                              DTypeClass wanted, int begin, int end);
 absl::Status ExpectRank(const TypeRuleArguments& arguments, int input,
@@ -49,7 +49,7 @@ absl::Status ExpectRank(const TypeRuleArguments& arguments, int input,
 // their kernels do.
 absl::Status ExpectFloatingImages(const TypeRuleArguments& arguments);
 
-// Merges what is known of two extents or shapes that must be equal.
+// Merges the known parts of two extents or shapes that must be equal.
 absl::StatusOr<int64_t> MergeExtents(int64_t a, int64_t b);
 absl::StatusOr<Shape> MergeShapes(const Shape& a, const Shape& b);
 

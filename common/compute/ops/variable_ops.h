@@ -52,9 +52,9 @@ void SetLossDenominator(Value weight);
 // With a `loss_scale`, the name of a float32 scalar variable whose optimizer is
 // OptimizerOfLossScale(): all gradients of the step that name it are applied
 // when the step ends, if every element is finite, and none otherwise; then the
-// scale changes. The step reads the scale, multiplies its loss by it and
-// divides gradients by it before they come here. It cannot read a variable
-// after such a gradient.
+// scale changes. The step reads the scale, multiplies its loss by it, and
+// divides gradients by it before it applies them. It cannot read a variable
+// after it has applied such a gradient.
 void ApplyGradient(const VariableHandle& variable, Value gradient,
                    const GradientClipping& clipping = {},
                    absl::string_view loss_scale = "");
