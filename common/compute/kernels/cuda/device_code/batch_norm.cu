@@ -12,8 +12,8 @@ namespace {
 
 using Parameters = BatchNormParameters;
 
-// What a thread has of the part of its block: kVector channels from `channel`
-// on, of each blockDim.y-th row.
+// A thread's share of its block's part: kVector channels from `channel` on, in
+// every blockDim.y-th row.
 template <int kVector>
 struct Share {
   __device__ explicit Share(const Parameters& p)
@@ -44,11 +44,11 @@ struct Share {
   int64_t channel;
   bool is_channel;
   int64_t first_row;
-  int64_t rows;    // Of the part.
-  int64_t stride;  // Between the rows of a thread.
+  int64_t rows;    // Number of rows of the part.
+  int64_t stride;  // Distance between the rows of a thread.
 };
 
-// Loads `count` of kRun packs. All loads are under way at the same time.
+// Loads `count` of kRun packs. All loads are in flight at the same time.
 template <typename T, int kVector, int kRun>
 __device__ void LoadRun(const T* from, int64_t stride, int count,
                         bool is_aligned, Pack<T, kVector> (&packs)[kRun]) {
@@ -100,13 +100,14 @@ __device__ double* PartValue(const Parameters& p, int which, int64_t part,
   return p.part_values + (which * p.part_count + part) * p.channels + channel;
 }
 
-// Writes the mean of each channel of a part, and the sum of the squares of the
-// distances from it.
+// Writes the mean of each channel of a part and the sum of squared distances
+// from that mean.
 //
-// A run of elements is summed up as distances from its first one, in the type
-// of elements. Because that is one of the run, the squares are at most kRun
-// times those about the mean: rounding is never amplified by more. Runs are
-// summed up as distances from the part's first element, in double precision.
+// Sums a run of elements as distances from its first element, in the type of
+// elements. Because the reference is an element of the run, the sum of squares
+// is at most kRun times the sum of squares about the mean, which bounds the
+// amplification of rounding. Sums runs as distances from the part's first
+// element, in double precision.
 template <typename T, int kVector>
 __device__ void SumMoments(const Parameters& p, double* shared) {
   using C = ComputeOf<T>;
@@ -164,8 +165,8 @@ __device__ C Activated(const Parameters& p, C y) {
   return p.activation == BatchNormActivation::kRelu6 && y > C(6) ? C(6) : y;
 }
 
-// Tells from x where the activation passes gradients: as if it had read what
-// the normalization writes.
+// Recomputes from x whether the activation passes the gradient: rounds y like
+// the stored output of the normalization.
 template <typename T, typename C>
 __device__ C PassedBack(const Parameters& p, C dy, C distance, C factor,
                         C shift) {
@@ -176,7 +177,7 @@ __device__ C PassedBack(const Parameters& p, C dy, C distance, C factor,
   return is_passed ? dy : C(0);
 }
 
-// By what a distance from the mean is multiplied.
+// Returns the factor of distances from the mean.
 __device__ double FactorOf(const Parameters& p, int64_t channel,
                            double variance) {
   return LoadElement<double>(p.scale, channel) / sqrt(variance + p.epsilon);
@@ -237,7 +238,7 @@ __device__ void SumGradients(const Parameters& p, double* shared) {
   }
 }
 
-// Factors of channels are of the type in which elements are computed.
+// Factors of channels have the type in which elements are computed.
 __device__ void StoreFactor(const Parameters& p, int which, int64_t channel,
                             double value) {
   const int64_t at = which * p.channels + channel;
@@ -258,13 +259,13 @@ __device__ void LoadFactors(const Parameters& p, int which, int64_t channel,
   }
 }
 
-// Returns the value as elements are computed, which may round it.
+// Returns the value rounded to the type in which elements are computed.
 __device__ double Rounded(const Parameters& p, double value) {
   return p.x.type == ElementType::kFloat64 ? value : static_cast<float>(value);
 }
 
-// y = (x - center) factor + shift. What the rounding of the center loses is
-// part of the shift.
+// y = (x - center) factor + shift. The shift includes the rounding error of the
+// center.
 __device__ void StoreApplyFactors(const Parameters& p, int64_t channel,
                                   double mean, double variance) {
   const double center = Rounded(p, mean);
@@ -349,7 +350,7 @@ __device__ void ApplyGradient(const Parameters& p) {
   }
 }
 
-// What VisitFloat() and VisitDouble() call.
+// Visitors for VisitFloat() and VisitDouble().
 struct MomentsSummer {
   template <typename T, int kVector>
   __device__ void operator()() const {
@@ -440,8 +441,8 @@ extern "C" __global__ void __launch_bounds__(Parameters::kCombineThreads)
   if (p.activation == BatchNormActivation::kNone) {
     StoreApplyFactors(p, c, mean, variance);
   } else {
-    // The gradient is given the moments as they are stored, and has to find
-    // where the activation was active.
+    // Uses the stored, possibly rounded moments: the gradient reads these and
+    // must find the activation active for the same elements.
     StoreApplyFactors(p, c, LoadElement<double>(p.mean, c),
                       LoadElement<double>(p.variance, c));
   }

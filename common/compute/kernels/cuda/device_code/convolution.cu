@@ -1,5 +1,5 @@
-// Convolutions and their gradients, directly from the definition: what runs
-// where a library of convolutions is missing or refuses.
+// Convolutions and their gradients, directly from the definition. Used if there
+// is no library of convolutions or it does not support the case.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/kernel_parameters.h"

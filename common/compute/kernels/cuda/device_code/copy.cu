@@ -1,5 +1,5 @@
-// Moves elements without computing: copies between layouts, indexing, one-hot.
-// Checks conditions.
+// Moves elements without arithmetic: copies between layouts, indexing, one-hot.
+// Also checks conditions.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/element_group.h"
@@ -30,7 +30,7 @@ __device__ void CopyWord(const void* from, int64_t from_index, void* to,
   }
 }
 
-// Copies kCount neighbouring positions.
+// Copies kCount adjacent positions.
 template <typename Word, int kCount>
 __device__ void CopyGroup(const CopyParameters& p) {
   using Group = ElementGroup<Word, kCount>;
@@ -73,8 +73,8 @@ __device__ int64_t OffsetOfWord(const DeviceLayout& layout, int64_t position) {
   }
 }
 
-// Copies kCount words of 16 bytes, which are neighbours of those of the block's
-// other threads. All loads are on their way before the first store.
+// Copies kCount words of 16 bytes, each adjacent to words of the block's other
+// threads. All loads are in flight before the first store.
 template <int kCount>
 __device__ void CopyWideWords(const CopyParameters& p) {
   using Word = ElementGroup<uint32_t, 4>;
@@ -108,9 +108,9 @@ __device__ void CopyWords(const CopyParameters& p) {
   }
 }
 
-// Neighbouring threads read neighbours of a row, and write neighbours of a
-// column. `tile` has a word more in each row, so that the words of a column are
-// in different banks.
+// Adjacent threads read adjacent words of a row, and write adjacent words of a
+// column. `tile` has an additional word in each row, so that the words of a
+// column are in different banks.
 template <typename Word>
 __device__ void TransposeTile(const TransposeParameters& p, void* memory) {
   constexpr int kTile = TransposeParameters::kTile;

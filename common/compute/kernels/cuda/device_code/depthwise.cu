@@ -1,5 +1,6 @@
-// Depthwise convolutions of one output for each channel, and their gradients.
-// They do so little with what they read that memory is their limit.
+// Depthwise convolutions with one output for each channel, and their gradients.
+// They compute little with each loaded element, so memory bandwidth limits
+// them.
 
 #include "common/compute/kernels/cuda/device_code/depthwise_parameters.h"
 #include "common/compute/kernels/cuda/device_code/depthwise_pixels.h"
@@ -11,8 +12,8 @@ namespace {
 
 using Parameters = DepthwiseParameters;
 
-// What a thread computes of an image that is the result, whose rows are
-// `extent` for each image.
+// The strip of a result image that a thread computes. Each image has `extent`
+// rows.
 template <int kVector>
 struct Strip {
   __device__ Strip(const Parameters& p, int32_t extent) {
@@ -29,7 +30,7 @@ struct Strip {
     channel = static_cast<int32_t>(item - strip * vectors) * kVector;
   }
 
-  // Returns where the channels of image `image` begin.
+  // Returns the address of the thread's channels in image `image`.
   template <typename T>
   __device__ T* ImageOf(const Parameters& p, const DeviceElements& images,
                         int32_t height, int32_t width) const {
@@ -51,12 +52,12 @@ struct Strip {
   }
 
   bool exists;
-  int32_t image, h;  // The row.
-  int32_t index;     // Of the strip, in the row.
+  int32_t image, h;  // Row h of the image.
+  int32_t index;     // Index of the strip in the row.
   int32_t channel;
 };
 
-// y of windows of kWindow x kWindow.
+// Computes y for windows of kWindow x kWindow.
 template <typename T, int kVector, int kWindow, int kStride>
 __device__ void Forward(const Parameters& p) {
   constexpr int kPixels = Parameters::kImagePixels / kStride;
@@ -88,7 +89,7 @@ __device__ void Forward(const Parameters& p) {
       strip.index * kPixels, p.width.output_extent, sums);
 }
 
-// y of any windows, one pixel in each thread.
+// Computes y for any windows, one pixel in each thread.
 template <typename T, int kVector>
 __device__ void ForwardAny(const Parameters& p) {
   const Strip<kVector> strip(p, p.height.output_extent);
@@ -115,12 +116,13 @@ __device__ void ForwardAny(const Parameters& p) {
       strip.index, p.width.output_extent, sums);
 }
 
-// x of windows of kWindow x kWindow. Strips begin where a window may begin:
-// which pixels of a strip a tap reaches is then known to the compiler.
+// Computes the gradient of x for windows of kWindow x kWindow. Strips begin
+// where a window may begin, so the compiler can determine which pixels of a
+// strip a tap reaches.
 template <typename T, int kVector, int kWindow, int kStride>
 __device__ void BackpropInput(const Parameters& p) {
   constexpr int kPixels = Parameters::kImagePixels;
-  // Of y, before the window that begins with the strip.
+  // Pixels of y before the window that begins with the strip.
   constexpr int kBefore = (kWindow - 1) / kStride;
   static_assert(kPixels % kStride == 0);
   const Strip<kVector> strip(p, p.height.input_extent);
@@ -158,7 +160,7 @@ __device__ void BackpropInput(const Parameters& p) {
       w, p.width.input_extent, sums);
 }
 
-// x of any windows, one pixel in each thread.
+// Computes the gradient of x for any windows, one pixel in each thread.
 template <typename T, int kVector>
 __device__ void BackpropInputAny(const Parameters& p) {
   const Strip<kVector> strip(p, p.height.input_extent);
@@ -167,11 +169,11 @@ __device__ void BackpropInputAny(const Parameters& p) {
   const int32_t height = p.height.window_extent;
   const int32_t width = p.width.window_extent;
   const int32_t extent = p.width.output_extent;
-  // From the beginnings of the first windows.
+  // Relative to the beginnings of the first windows.
   const int32_t below = strip.h + p.height.padding_before;
   const int32_t beside = strip.index + p.width.padding_before;
   float sums[1][kVector] = {};
-  // The last windows that hold the pixel have it at their first taps.
+  // The last windows that contain the pixel have it at their first taps.
   int32_t h = below / p.height.stride;
   for (int32_t kh = below - h * p.height.stride; kh < height && h >= 0;
        kh += p.height.stride, --h) {
@@ -191,8 +193,7 @@ __device__ void BackpropInputAny(const Parameters& p) {
       strip.index, p.width.input_extent, sums);
 }
 
-// The strips of y that a thread has of the part of its block, one after the
-// other.
+// Iterates over a thread's strips of y in its block's part.
 struct StripsOfLane {
   __device__ explicit StripsOfLane(const Parameters& p)
       : height(p.height.output_extent), width(p.strips_per_row) {
@@ -228,20 +229,20 @@ struct StripsOfLane {
   }
 
   uint32_t height, width;
-  int32_t left;  // Until the end of the part.
+  int32_t left;  // Strips until the end of the part.
   uint32_t image, h, index;
   uint32_t image_step, h_step, index_step;
 };
 
-// Adds up the sums of the lanes of a block, and writes those of the part.
-// `taps` of kTaps exist, and the first is tap `first_tap` of the window.
+// Adds the sums of a block's lanes and writes the sums of the part. Only `taps`
+// of the kTaps taps exist; the first one is tap `first_tap` of the window.
 template <int kVector, int kTaps>
 __device__ void StoreSums(const Parameters& p, int32_t first_tap, int32_t taps,
                           const float (&sums)[kTaps][kVector], float* shared) {
-  constexpr int kRound = 3;  // Taps that lie in shared memory.
+  constexpr int kRound = 3;  // Taps in shared memory at a time.
   const uint32_t threads = blockDim.x * blockDim.y;
   const uint32_t thread = threadIdx.y * blockDim.x + threadIdx.x;
-  // Neighbouring threads read different banks.
+  // Makes adjacent threads read different banks.
   const uint32_t pitch = (threads + 31) / 32 * 32 + 32 / kVector;
   const int32_t window = p.height.window_extent * p.width.window_extent;
   MUSTER_UNROLL
@@ -277,7 +278,7 @@ __device__ void StoreSums(const Parameters& p, int32_t first_tap, int32_t taps,
   }
 }
 
-// Where the thread's channels of an image of x or y begin.
+// Returns the address of the thread's channels in an image of x or y.
 template <typename T>
 __device__ const T* ImageOf(const Parameters& p, const DeviceElements& images,
                             uint32_t image, int32_t height, int32_t width,
@@ -286,7 +287,7 @@ __device__ const T* ImageOf(const Parameters& p, const DeviceElements& images,
          static_cast<int64_t>(image) * (height * width * p.channels) + channel;
 }
 
-// Sums of a part for each tap of windows of kWindow x kWindow.
+// Computes the sums of a part for each tap of windows of kWindow x kWindow.
 template <typename T, int kVector, int kWindow, int kStride>
 __device__ void SumTaps(const Parameters& p, float* shared) {
   constexpr int kPixels = Parameters::kKernelPixels;
@@ -327,7 +328,7 @@ __device__ void SumTaps(const Parameters& p, float* shared) {
   StoreSums(p, 0, kWindow * kWindow, sums, shared);
 }
 
-// Sums of a part for a run of taps of any windows.
+// Computes the sums of a part for a run of taps of any windows.
 template <typename T, int kVector>
 __device__ void SumRunOfTaps(const Parameters& p, float* shared) {
   constexpr int kTaps = Parameters::kRunTaps;
@@ -356,7 +357,7 @@ __device__ void SumRunOfTaps(const Parameters& p, float* shared) {
                        oh * y_extent * p.channels;
     const int32_t ow = static_cast<int32_t>(strips.index);
     const int32_t w = ow * p.width.stride - p.width.padding_before + first_kw;
-    // Pixels behind the window are not read.
+    // Excludes pixels after the window.
     const int32_t end = w + taps < x_extent ? w + taps : x_extent;
     Pixel<T, kVector> gradient[1];
     Pixel<T, kVector> pixels[kTaps];
@@ -371,8 +372,7 @@ __device__ void SumRunOfTaps(const Parameters& p, float* shared) {
             taps < kTaps ? taps : kTaps, sums, shared);
 }
 
-// Calls visit.operator()<T, kVector>() for elements of which 16 bytes are a
-// vector.
+// Calls visit.operator()<T, kVector>() with vectors of 16 bytes.
 template <typename Visit>
 __device__ void VisitVectors(const Parameters& p, const Visit& visit) {
   switch (p.x.type) {
@@ -399,8 +399,8 @@ __device__ void VisitAll(const Parameters& p, const Visit& visit) {
   }
 }
 
-// Of StoreSums(): 3 taps of 256 threads, of 8 elements at most, and the rest of
-// the pitch.
+// Size for StoreSums(): 3 taps of 256 threads with up to 8 elements, plus the
+// padding of the pitch.
 constexpr int kSharedFloats = 3 * 8 * (Parameters::kThreads + 4);
 
 template <int kWindow, int kStride>
@@ -426,8 +426,8 @@ struct RunOfTapsSummer {
 
 using namespace muster::internal;  // NOLINT
 
-// The kernels of 3 x 3 take vectors. One for each stride: a kernel has the
-// registers of all that it holds.
+// The kernels of 3 x 3 windows process vectors. There is one for each stride,
+// because a kernel reserves registers for all of its branches.
 
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
     depthwise_forward(const __grid_constant__ DepthwiseParameters p) {

@@ -6,8 +6,8 @@
 #include "common/compute/kernels/cuda/device_code/element_group.h"
 #include "common/core/device/device_language.h"
 
-// What a thread of depthwise.cu reads and writes: vectors of channels of the
-// pixels of a row.
+// Reads and writes of depthwise.cu: vectors of channels for the pixels of a
+// row.
 namespace muster::internal {
 
 // Returns true if `i` is in [0, extent).
@@ -15,8 +15,8 @@ __device__ bool IsIn(int32_t i, int32_t extent) {
   return static_cast<uint32_t>(i) < static_cast<uint32_t>(extent);
 }
 
-// Neighbouring channels of a pixel, in words: compilers take elements of 16
-// bits apart, into a register for each.
+// Adjacent channels of a pixel, as words: compilers would keep each element of
+// 16 bits in a separate register.
 template <typename T, int kVector>
 struct Pixel {
   static constexpr int kPerWord = 4 / sizeof(T);
@@ -43,7 +43,7 @@ struct Pixel {
 };
 
 // Loads the channels of kCount pixels of a row, from pixel `first` on; those
-// outside of the row are 0. All loads are under way at the same time.
+// outside of the row are 0. All loads are in flight at the same time.
 template <typename T, int kVector, int kCount>
 __device__ __forceinline__ void LoadPixels(
     const DepthwiseParameters& p, const T* row, int32_t first, int32_t extent,

@@ -8,8 +8,8 @@
 // element types, layouts, and the record of data errors.
 namespace muster::internal {
 
-// The numbers of DType. A kernel takes the type as data: one kernel for each
-// type in which it computes serves all types in which elements are stored.
+// The numbers of DType. A kernel takes the storage type as data, so there is
+// one kernel for each computation type, not for each storage type.
 enum class ElementType : uint8_t {
   kFloat32 = 1,
   kFloat64 = 2,
@@ -84,7 +84,7 @@ MUSTER_HOST_DEVICE void StoreElement(const DeviceElements& to, int64_t i,
   }
 }
 
-// The StridedIndex of the host as kernels take it: maps row-major positions of
+// The form of the host's StridedIndex for kernels: maps row-major positions of
 // a view to offsets.
 struct DeviceLayout {
   static constexpr int kRankMax = 8;
@@ -98,7 +98,8 @@ struct DeviceLayout {
     int64_t index = offset;
     if (rank == 0) return index;
     if ((position >> 32) == 0) {
-      // Divisions of 32 bits take a fraction of the time of those of 64.
+      // Divisions in 32 bits take a fraction of the time of divisions in 64
+      // bits.
       uint32_t rest = static_cast<uint32_t>(position);
       for (int axis = rank - 1; axis > 0; --axis) {
         const uint32_t extent = static_cast<uint32_t>(extents[axis]);
@@ -115,7 +116,8 @@ struct DeviceLayout {
   }
 };
 
-// Why a kernel could not compute an element. The host makes the message.
+// The reason why a kernel could not compute an element. The host makes the
+// message.
 enum class FaultCode : int32_t {
   kNone = 0,
   kDivisionByZero,
@@ -128,20 +130,22 @@ enum class FaultCode : int32_t {
 // Decides whether the work of a step on one stream may change variables:
 // StepGate. In the memory of the device.
 struct DeviceGate {
-  int32_t step;       // The number of the step that runs.
-  int32_t is_closed;  // 1: variables stay as they are, until the host opens it.
-  int32_t* closed_by;  // Of the host: the step that closed it; 0: it is open.
+  int32_t step;  // The number of the running step.
+  // 1: variables do not change until the host opens the gate.
+  int32_t is_closed;
+  // In host memory: the step that closed the gate; 0 if it is open.
+  int32_t* closed_by;
 };
 
 // The first data error that a kernel found. In memory that the host reads when
-// the kernel is done. All zero: none.
+// the kernel is done. All zero if there is no error.
 struct FaultRecord {
   int32_t code;  // A FaultCode.
   int64_t element;
   int64_t value;
-  int64_t bound;  // Of indices and labels: values lie in [0, bound).
-  // Closed by an error; the first one closes it, and later ones are not
-  // recorded. May be null.
+  int64_t bound;  // For indices and labels: valid values are in [0, bound).
+  // The first error closes this gate; later errors are not recorded. May be
+  // null.
   DeviceGate* gate;
 };
 

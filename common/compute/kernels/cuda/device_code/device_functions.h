@@ -6,8 +6,9 @@
 
 // Functions of device code, for .cu files only.
 
-// Before a loop over an array of a thread: unrolled, the array lies in
-// registers. MUSTER_KEEP_LOOP: never unrolled, for the size of the code.
+// MUSTER_UNROLL precedes a loop over an array of a thread: if the loop is
+// unrolled, the array stays in registers. MUSTER_KEEP_LOOP prevents unrolling,
+// to limit the code size.
 #ifdef __CUDACC__
 #define MUSTER_UNROLL _Pragma("unroll")
 #define MUSTER_KEEP_LOOP _Pragma("unroll 1")
@@ -18,8 +19,8 @@
 
 namespace muster::internal {
 
-// Returns an address that a kernel found in memory, as one of global memory:
-// those of its parameter are known to be.
+// Marks an address that a kernel has loaded from memory as one of global
+// memory. For addresses in a kernel's parameter, compilers infer it.
 template <typename T>
 __device__ T* InGlobalMemory(T* address) {
 #ifdef __CUDACC__
@@ -33,7 +34,7 @@ __device__ void CloseGate(DeviceGate* gate) {
   atomicCAS(gate->closed_by, 0, gate->step);
 }
 
-// Records a data error. Only the first thread of all that calls it writes.
+// Records a data error. Only the first thread that calls it writes the record.
 __device__ void ReportFault(FaultRecord* fault, FaultCode code, int64_t element,
                             int64_t value, int64_t bound) {
   if (fault->gate != nullptr && fault->gate->is_closed != 0) return;
@@ -46,7 +47,7 @@ __device__ void ReportFault(FaultRecord* fault, FaultCode code, int64_t element,
   }
 }
 
-// The number of this thread among those of all blocks along x.
+// Returns the index of this thread among the threads of all blocks along x.
 __device__ int64_t GlobalThread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -5,9 +5,9 @@
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/core/device/device_language.h"
 
-// Neighbouring elements that one thread loads or stores by one instruction, for
-// .cu files only. A GPU reaches the bandwidth of its memory if each thread has
-// about 16 bytes of each array on their way.
+// Adjacent elements that one thread loads or stores with one instruction, for
+// .cu files only. A GPU reaches its memory bandwidth if each thread has about
+// 16 bytes of each array in flight.
 namespace muster::internal {
 
 inline constexpr int kAccessBytesMax = 16;
@@ -19,7 +19,7 @@ struct alignas(sizeof(E) * kCount < kAccessBytesMax
   E values[kCount];
 };
 
-// float16.h converts by functions that hosts have, too, of many instructions.
+// The portable conversions of float16.h take many instructions.
 __device__ float Widened(bfloat16 value) { return static_cast<float>(value); }
 __device__ float Widened(float16 value) {
 #if defined(__CUDA_ARCH__)
@@ -31,8 +31,8 @@ __device__ float Widened(float16 value) {
 #endif
 }
 
-// Rounds two numbers to a format of 16 bits: the lower half of the word, and
-// the upper half. The format's NaN is the result for any NaN.
+// Rounds two numbers to a 16-bit format and returns them as the lower and the
+// upper half of a word. Any NaN becomes the format's standard NaN.
 template <typename E>
 __device__ uint32_t RoundedPair(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -48,8 +48,8 @@ __device__ uint32_t RoundedPair(float low, float high) {
 #endif
 }
 
-// The element at k of words. Compilers take arrays of elements of 16 bits
-// apart, into a register for each.
+// Returns element k of an array of words. Compilers would keep each element of
+// an array of 16-bit elements in a separate register.
 template <typename E>
 __device__ __forceinline__ float ElementOfWords(const uint32_t* words, int k) {
   if constexpr (sizeof(E) == 4) {
@@ -76,8 +76,9 @@ __device__ __forceinline__ auto WordsOf(const float (&values)[kCount]) {
   return group;
 }
 
-// Copies kBytes, 4, 8 or 16, from global to shared memory. The thread does not
-// wait for them until AwaitCopies(); others may not read them.
+// Starts a copy of kBytes (4, 8 or 16) bytes from global to shared memory. The
+// thread waits for the bytes in AwaitCopies(); other threads must not read
+// them.
 template <int kBytes>
 __device__ __forceinline__ void CopyToShared(void* to, const void* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -97,14 +98,14 @@ __device__ __forceinline__ void AwaitCopies() {
 #endif
 }
 
-// True if a Group may be at the address.
+// True if the address is aligned for a Group.
 template <typename Group>
 __device__ bool IsAlignedFor(const void* address) {
   return reinterpret_cast<uint64_t>(address) % alignof(Group) == 0;
 }
 
-// True if no group of kCount positions from a multiple of kCount extends over
-// the end of a row of the innermost axis.
+// True if no group of kCount positions that begins at a multiple of kCount
+// crosses the end of a row of the innermost axis.
 template <int kCount>
 __device__ bool HasWholeGroups(const DeviceLayout& layout) {
   return layout.rank <= 1 ||
@@ -115,7 +116,7 @@ __device__ int64_t InnermostStride(const DeviceLayout& layout) {
   return layout.rank == 0 ? 0 : layout.strides[layout.rank - 1];
 }
 
-// True if a layout maps each group of kCount positions to neighbours.
+// True if a layout maps each group of kCount positions to adjacent offsets.
 template <int kCount>
 __device__ bool HasDenseGroups(const DeviceLayout& layout) {
   return InnermostStride(layout) == 1 && HasWholeGroups<kCount>(layout);
@@ -139,8 +140,8 @@ __device__ __forceinline__ int64_t OffsetOf(const DeviceLayout& layout,
   return offset + static_cast<int64_t>(rest) * layout.strides[0];
 }
 
-// Sets offsets[k] = layout(first + k), for positions below 2^32: one loop over
-// the axes for all of them.
+// Sets offsets[k] = layout(first + k), for positions below 2^32, with one loop
+// over the axes for all positions.
 template <int kCount>
 __device__ __forceinline__ void OffsetsInUnevenRows(
     const DeviceLayout& layout, int64_t first, int64_t (&offsets)[kCount]) {

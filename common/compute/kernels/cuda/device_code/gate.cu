@@ -1,4 +1,4 @@
-// True if the work of a step may change variables.
+// The gate that decides whether the work of a step may change variables.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/gate_parameters.h"
@@ -17,7 +17,7 @@ extern "C" __global__ void check_weight(
   AwaitPrecedingKernel();
   if (GlobalThread() != 0) return;
   const float weight = *p.weight;
-  // False for NaN, too.
+  // False for NaN and infinity, too.
   const bool is_valid = weight >= 0 && weight - weight == 0;
   if (!is_valid) CloseGate(p.gate);
 }

@@ -4,17 +4,17 @@
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 #include "common/core/base/host_device.h"
 
-// The parameters of the kernels of gate.cu, which are of one thread. Addresses
-// are the device's.
+// The parameters of the kernels of gate.cu, which run in one thread. Addresses
+// are those of the device.
 namespace muster::internal {
 
-// The number of the step after `step`. Never 0; restarts, so that steps of
-// years have numbers.
+// Returns the number of the step after `step`: never 0, and wraps around so
+// that it never overflows.
 MUSTER_HOST_DEVICE inline int32_t NextStep(int32_t step) {
   return step % (1 << 30) + 1;
 }
 
-// gate->step becomes the number of the next step.
+// Sets gate->step to the number of the next step.
 struct BeginStepParameters {
   DeviceGate* gate;
 };

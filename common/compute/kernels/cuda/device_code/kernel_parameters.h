@@ -3,8 +3,8 @@
 
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 
-// The parameter of each kernel, one struct by value: host and device code
-// cannot disagree about the number, order or types of parameters.
+// The parameter of each kernel, one struct by value, so that host and device
+// code always agree about the number, order and types of parameters.
 //
 // A kernel computes `count` elements, one in each thread, unless its struct
 // says otherwise. Addresses are those of the device.
@@ -12,9 +12,9 @@ namespace muster::internal {
 
 // --- copy.cu ---
 
-// to[to_layout(i)] = from[from_layout(i)], for words of word_bytes. A thread
-// for each words_per_thread positions, which are neighbours; if word_bytes is
-// 16, they are as far from each other as the block has threads.
+// to[to_layout(i)] = from[from_layout(i)], for words of word_bytes. One thread
+// for each words_per_thread positions, which are adjacent or, if word_bytes is
+// 16, as far apart as the block has threads.
 struct CopyParameters {
   static constexpr int kGroup = 4;
 
@@ -27,9 +27,9 @@ struct CopyParameters {
   DeviceLayout to_layout;
 };
 
-// Transposes matrices: to[b][c][r] = from[b][r][c], for words of word_bytes. A
-// block of (kTile, kLanes) threads for each tile of kTile x kTile words;
-// blockIdx.x counts the tiles of a matrix and the matrices.
+// Transposes matrices: to[b][c][r] = from[b][r][c], for words of word_bytes.
+// One block of (kTile, kLanes) threads for each tile of kTile x kTile words;
+// blockIdx.x counts the tiles of all matrices.
 struct TransposeParameters {
   static constexpr int kTile = 32;
   static constexpr int kLanes = 8;
@@ -38,9 +38,10 @@ struct TransposeParameters {
   void* to;
   int32_t word_bytes;  // 1, 2, 4 or 8.
   int64_t rows, columns;
-  int64_t from_row_stride, to_column_stride;  // In words; the others are 1.
+  // In words; the other strides are 1.
+  int64_t from_row_stride, to_column_stride;
   uint32_t tiles_per_row, tiles_per_matrix;
-  DeviceLayout from_matrices, to_matrices;  // Of b.
+  DeviceLayout from_matrices, to_matrices;  // Layouts of index b.
 };
 
 // Viewed as [outer, index_count, inner] from [outer, bound, inner].
@@ -54,8 +55,8 @@ struct GatherParameters {
   FaultRecord* fault;
 };
 
-// Viewed as the transposed GatherParameters. Thread (o, i, k) adds what has the
-// same index as i, if no earlier index is the same: `to` is zero before.
+// The transpose of GatherParameters. If no earlier index equals that of i,
+// thread (o, i, k) adds all elements with the index of i. `to` is zero before.
 struct ScatterParameters {
   int64_t count;  // outer * index_count * inner.
   DeviceElements from;
@@ -66,7 +67,7 @@ struct ScatterParameters {
 };
 
 struct OneHotParameters {
-  int64_t count;  // Indices times depth.
+  int64_t count;  // Number of indices times depth.
   DeviceElements indices;
   DeviceElements to;
   int64_t depth;
@@ -93,24 +94,24 @@ struct CheckConditionParameters {
 
 // --- rows.cu ---
 
-// Positions in rows of `length` elements, sorted by the order of TopK in runs
-// of `run` of them. sort_row_runs makes runs of kFirstRun. merge_row_runs makes
-// runs of twice the length of `from`. A thread for each element.
+// Sorts positions in rows of `length` elements by the order of TopK, in runs of
+// `run` positions. sort_row_runs makes runs of kFirstRun. merge_row_runs makes
+// runs of twice the length of those in `from`. One thread for each element.
 struct SortElementsParameters {
   static constexpr int64_t kFirstRun = 64;
 
-  int64_t count;  // Rows times length.
+  int64_t count;  // Number of rows times length.
   int64_t length;
   DeviceElements elements;
   bool smallest_first;
-  int64_t run;          // Of `from`.
+  int64_t run;          // Length of the runs in `from`.
   const int32_t* from;  // Unused by sort_row_runs.
   int32_t* to;
 };
 
-// The first k of each sorted row.
+// Takes the first k elements of each sorted row.
 struct TakeTopParameters {
-  int64_t count;  // Rows times k.
+  int64_t count;  // Number of rows times k.
   int64_t length, k;
   DeviceElements elements;
   const int32_t* sorted;
@@ -118,11 +119,11 @@ struct TakeTopParameters {
   int32_t* indices;
 };
 
-// A thread for each of the indices, of which each row has `width`.
-// take_along_rows: to[i] = from[row of i, indices[i]], where rows of `from`
-// have `length` elements. add_along_rows: `to` has the rows of `length` and is
-// zero before; thread i adds what has the same index as i, if no earlier index
-// of its row is the same.
+// One thread for each index; each row has `width` indices. take_along_rows:
+// to[i] = from[row of i, indices[i]], where rows of `from` have `length`
+// elements. add_along_rows: `to` has rows of `length` elements and is zero
+// before. If no earlier index of its row equals that of i, thread i adds all
+// elements of the row with the index of i.
 struct AlongRowsParameters {
   int64_t count;
   int64_t width, length;
@@ -136,21 +137,21 @@ struct AlongRowsParameters {
 
 enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kMean };
 
-// Combines elements of groups. A thread is a lane of a result: lane i of n
-// combines elements i, i + n, ... of its part of the group; then the lanes are
-// combined in pairs. Lanes lie along x if is_row, and results along y;
-// otherwise it is the other way round. blockIdx.y is the part. The order does
-// not depend on the device.
+// Combines the elements of groups. Each thread is a lane of a result: lane i of
+// n combines elements i, i + n, ... of its part of the group. Then the lanes
+// are combined in pairs. If is_row, lanes are along x and results along y,
+// otherwise the reverse. blockIdx.y is the part. The order does not depend on
+// the device.
 //
-// Of one part, `to` has the results. Of several, it has [parts, count] partial
-// results, whose groups a second launch combines.
+// If there is one part, `to` gets the results. If there are several, it gets
+// [parts, count] partial results, which a second launch combines.
 struct ReduceParameters {
   static constexpr int kThreadsMax = 512;
 
   int64_t count;        // Results.
-  int64_t group_count;  // Elements of each.
+  int64_t group_count;  // Elements of each group.
   int64_t part_count;   // Elements of a part; the last one may have fewer.
-  int64_t divisor;      // Of kMean.
+  int64_t divisor;      // For kMean.
   DeviceElements from;
   DeviceElements to;
   ReduceKind reduction;
@@ -206,16 +207,16 @@ enum class RowFunction : uint8_t {
                  // softmax.
 };
 
-// Blocks of (lanes, rows) threads, kThreads in all: the lanes share a row.
-// There are 32 lanes or fewer, or one row. Lanes and rows are powers of 2.
+// Blocks of (lanes, rows) threads, kThreads in total; the lanes share a row.
+// There are at most 32 lanes, or only one row. Lanes and rows are powers of 2.
 struct RowParameters {
   static constexpr int kThreads = 256;
 
   int64_t rows, classes;
   RowFunction function;
   DeviceElements logits;
-  DeviceElements labels;    // Of cross-entropies.
-  DeviceElements gradient;  // Of their gradients: one element for each row.
+  DeviceElements labels;    // For cross-entropies.
+  DeviceElements gradient;  // For their gradients: one element for each row.
   DeviceElements to;
   FaultRecord* fault;
 };
@@ -242,8 +243,8 @@ struct MatMulParameters {
   int64_t tile_columns;  // Tiles along a row: blockIdx.x counts tiles.
   DeviceElements a, b, y;
   int64_t a_row_stride, a_column_stride, b_row_stride, b_column_stride;
-  DeviceLayout a_batch, b_batch;  // In matrices.
-  DeviceElements bias;            // No data: none.
+  DeviceLayout a_batch, b_batch;  // Offsets in matrices.
+  DeviceElements bias;            // Null data: no bias.
   Activation activation;
 };
 
@@ -273,7 +274,7 @@ struct DeviceWindow {
   int64_t stride, dilation, padding_before;
 };
 
-// As ConvGeometry. x * kernel = y; one of the three is the result.
+// As ConvGeometry. In x * kernel = y, one of the three is the result.
 struct ConvParameters {
   int64_t count;  // Elements of the result.
   int64_t batch, input_channels, output_channels, group_inputs, group_outputs;
@@ -283,9 +284,10 @@ struct ConvParameters {
 
 enum class PoolKind : uint8_t { kMax, kAverage };
 
-// Forward: a thread for each window, which takes `values` at the maximum of x,
-// or the mean of x. Gradient: a thread for each element of x, which adds
-// `values`, the gradient of y, of the windows that it determines.
+// Forward: one thread for each window. It takes the element of `values` at the
+// position of the maximum of x, or the mean of x. Gradient: one thread for each
+// element of x. It adds `values`, the gradient of y, of the windows that the
+// element determines.
 struct PoolParameters {
   int64_t count;
   int64_t channels;
@@ -298,19 +300,18 @@ struct PoolParameters {
 
 // --- batch_norm.cu ---
 
-// What follows the normalization.
+// The activation after the normalization.
 enum class BatchNormActivation : uint8_t { kNone, kRelu, kRelu6 };
 
-// Rows of channels, which blocks share: block (i, j) has a range of channels,
-// and of the rows those from j * part_rows on, part_rows of them or fewer.
-// Each thread has `vector` neighbouring channels. Blocks have kThreads threads
-// or fewer.
+// Rows of channels, divided among blocks: block (i, j) processes a range of
+// channels in up to part_rows rows from j * part_rows on. Each thread processes
+// `vector` adjacent channels. Blocks have at most kThreads threads.
 //
 // The kernels of moments and of sums write two numbers for each channel of each
 // part to `part_values`, [2, part_count, channels]. The kernels that combine
 // them have blocks of (kCombineChannels, kCombineLanes): the lanes of a channel
-// share its parts. They write `factors`, kFactors for each channel, which the
-// kernels over elements read: [kFactors, channels].
+// share its parts. They write `factors`, [kFactors, channels], which the
+// kernels over elements read.
 struct BatchNormParameters {
   static constexpr int kThreads = 256;
   static constexpr int kCombineChannels = 32;
@@ -321,16 +322,17 @@ struct BatchNormParameters {
   int64_t rows, channels;
   double epsilon;
   int64_t part_rows, part_count;
-  // 4, of float64 2, or 1 if the channels are no multiple of that.
+  // 4, or 2 for float64; 1 if the channels are not a multiple of that.
   int32_t vector;
-  bool is_aligned;  // x, gradient and `to`, for loads of vectors.
+  // True if x, gradient and `to` are aligned for loads of vectors.
+  bool is_aligned;
   BatchNormActivation activation;
   DeviceElements x, gradient;                    // `gradient` is dy.
-  DeviceElements scale, offset, mean, variance;  // Of channels.
+  DeviceElements scale, offset, mean, variance;  // One for each channel.
   DeviceElements to;                             // y or dx.
   DeviceElements scale_gradient, offset_gradient;
   double* part_values;
-  void* factors;  // double for float64, or float.
+  void* factors;  // double for float64, otherwise float.
 };
 
 }  // namespace muster::internal

@@ -1,7 +1,8 @@
-// Layer normalization of rows of features. Lanes of a block hold a row in
-// registers, so it is read once; rows that are too long are read again. The
-// gradients of scale and offset are sums over rows: blocks sum up parts of the
-// rows while they compute the gradient of x, and a kernel combines the parts.
+// Layer normalization of rows of features. The lanes of a block hold a row in
+// registers, so the row is read once; rows that are too long are read several
+// times. The gradients of scale and offset are sums over rows: blocks sum parts
+// of the rows while they compute the gradient of x, and another kernel combines
+// the parts.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/element_group.h"
@@ -15,13 +16,12 @@ namespace {
 using Parameters = LayerNormParameters;
 
 constexpr uint32_t kWarp = 32;
-// Room for two sums of each warp, twice.
+// Space for two sums of each warp, twice.
 constexpr int kLaneSums = 4 * Parameters::kLongThreads / 32;
 
-// Adds up values of the lanes of a row, in a fixed order; all lanes get the
-// sums. Every thread of the block calls it, with the next number in `turn`: two
-// calls that follow each other use different memory, so that one barrier is
-// enough.
+// Adds values of the lanes of a row in a fixed order; all lanes get the sums.
+// Every thread of the block calls it and increments `turn` for each call.
+// Consecutive calls then use different memory, so that one barrier is enough.
 template <typename C, int kValues>
 __device__ void SumLanes(C (&values)[kValues], C* shared, uint32_t turn) {
   const uint32_t lanes = blockDim.x;
@@ -105,7 +105,7 @@ __device__ C ValueOf(const Pack<T, kVector>& pack, int v) {
   }
 }
 
-// The features that a thread has of each row: kPacks vectors.
+// The features of each row that a thread processes: kPacks vectors.
 template <int kVector, int kPacks>
 struct Features {
   static constexpr int kCount = kVector * kPacks;
@@ -119,14 +119,14 @@ struct Features {
   __device__ int64_t At(int pack) const { return first + pack * stride; }
   __device__ bool Has(int pack) const { return At(pack) < count; }
 
-  // Elements of a row as the memory holds them. Their conversion waits for the
-  // memory.
+  // Elements of a row in their storage type. Only their conversion waits for
+  // the loads.
   template <typename T>
   struct Packs {
     Pack<T, kVector> at[kPacks];
   };
 
-  // Loads elements of a row; 0 where there is none.
+  // Loads elements of a row; 0 for elements that do not exist.
   template <typename T>
   __device__ Packs<T> LoadRow(const T* row, bool is_row,
                               bool is_aligned) const {
@@ -148,7 +148,7 @@ struct Features {
     }
   }
 
-  // Loads numbers of features, of type C; 0 where there is none.
+  // Loads numbers of features in type C; 0 for features that do not exist.
   template <typename C>
   __device__ void Load(const DeviceElements& from, C (&values)[kCount]) const {
     Convert(LoadRow(static_cast<const C*>(from.data), true,
@@ -180,8 +180,8 @@ struct PartRows {
   int64_t first, last;
 };
 
-// A number of the row near its mean: sums of distances from it lose nothing if
-// the row is far from zero.
+// Returns an element of the row. Sums of distances from it keep their precision
+// if the row is far from zero.
 template <typename T>
 __device__ ComputeOf<T> ShiftOf(const Parameters& p, int64_t row) {
   if (row >= p.rows || p.features == 0) return 0;
@@ -189,7 +189,7 @@ __device__ ComputeOf<T> ShiftOf(const Parameters& p, int64_t row) {
       static_cast<const T*>(p.x.data)[row * p.features]);
 }
 
-// What is known of a row once its distances from the shift are summed up.
+// Stores mean and inverse of a row, given its mean distance from the shift.
 template <typename C>
 __device__ void StoreMoments(const Parameters& p, int64_t row, C shift,
                              C distance, C inverse) {
@@ -212,7 +212,7 @@ __device__ void NormalizeRows(const Parameters& p, ComputeOf<T>* shared) {
   const PartRows part(p);
   uint32_t turn = 0;
   for (int64_t begin = part.first; begin < part.last; begin += blockDim.y) {
-    // There may be rows too few. Their threads take part in shuffles.
+    // Threads without a row take part in shuffles, too.
     const int64_t row = begin + threadIdx.y;
     const bool is_row = row < part.last;
     const int64_t at = row * p.features;
@@ -238,8 +238,8 @@ __device__ void NormalizeRows(const Parameters& p, ComputeOf<T>* shared) {
     SumLanes(squares, shared, turn++);
     if (!is_row) continue;
     const C inverse = InverseOf(p, squares[0]);
-    // For each row: in registers, they would keep other rows from the
-    // multiprocessor.
+    // Loaded for each row: if they stayed in registers, fewer rows would fit on
+    // a multiprocessor at a time.
     C scale[kCount], offset[kCount];
     features.Load(p.scale, scale);
     features.Load(p.offset, offset);
@@ -252,9 +252,9 @@ __device__ void NormalizeRows(const Parameters& p, ComputeOf<T>* shared) {
   }
 }
 
-// The gradient of x, and the part's sums for those of scale and offset. With
-// kIsWhole, the block has all features of its rows; otherwise the sums of each
-// row were computed before.
+// Computes the gradient of x, and the part's sums for the gradients of scale
+// and offset. With kIsWhole, the block has all features of its rows; otherwise
+// an earlier kernel has computed the sums of each row.
 template <typename T, int kVector, int kPacks, bool kIsWhole>
 __device__ void ComputeGradients(const Parameters& p, ComputeOf<T>* shared,
                                  ComputeOf<T>* shared_columns) {
@@ -282,7 +282,7 @@ __device__ void ComputeGradients(const Parameters& p, ComputeOf<T>* shared,
     C sums[2] = {};
     MUSTER_UNROLL
     for (int i = 0; i < kCount; ++i) {
-      // Where there is no feature, dy is 0 and x is not used.
+      // For features that do not exist, dy is 0 and x must not be used.
       x[i] = features.Has(i / kVector) ? (x[i] - mean) * inverse : C(0);
       column_sums[i] += dy[i];
       column_sums[kCount + i] += dy[i] * x[i];
@@ -321,8 +321,8 @@ __device__ void ComputeGradients(const Parameters& p, ComputeOf<T>* shared,
   }
 }
 
-// Calls use(feature) for the first feature of each vector that a thread has of
-// a long row.
+// Calls use(feature) for the first feature of each of a thread's vectors in a
+// long row.
 template <int kVector, typename Use>
 __device__ void ForEachVector(const Parameters& p, const Use& use) {
   for (int64_t i = int64_t{threadIdx.x} * kVector; i < p.features;
@@ -401,7 +401,7 @@ __device__ void SumLongRow(const Parameters& p, ComputeOf<T>* shared) {
   StoreElement(p.row_sums, 2 * row + 1, sums[1]);
 }
 
-// What VisitFloat() and VisitDouble() call.
+// Visitors for VisitFloat() and VisitDouble().
 template <typename C, int kPacks>
 struct Normalizer {
   template <typename T, int kVector>
@@ -527,7 +527,8 @@ extern "C" __global__ void __launch_bounds__(Parameters::kThreads)
                             p, shared, nullptr});
 }
 
-// With registers for one block on a multiprocessor, of two, none are spilled.
+// With the registers of one block on a multiprocessor instead of two, no
+// registers are spilled.
 extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads, 1)
     layer_norm_long_sums_float(const __grid_constant__ LayerNormParameters p) {
   AwaitPrecedingKernel();
@@ -542,7 +543,7 @@ extern "C" __global__ void __launch_bounds__(Parameters::kLongThreads)
   VisitDouble(p.vector, LongSummer<double>{p, shared});
 }
 
-// Blocks have one row, so columns of a block have nothing to add up.
+// Each block has one row, so a block has no column sums to combine.
 extern "C" __global__ void __launch_bounds__(Parameters::kThreads, 2)
     layer_norm_long_gradient_float(
         const __grid_constant__ LayerNormParameters p) {

@@ -3,20 +3,21 @@
 
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 
-// The parameter of the kernels of layer_norm.cu. Addresses are the device's.
+// The parameter of the kernels of layer_norm.cu. Addresses are those of the
+// device.
 namespace muster::internal {
 
-// Rows of features. Blocks have (lanes, rows) threads: the lanes share a row,
-// of which each has vectors of `vector` neighbouring features, lanes apart.
-// There are 32 lanes or fewer, a power of 2, and kThreads threads in all; or a
-// multiple of 32, and one row.
+// Rows of features. Blocks have (lanes, rows) threads. The lanes share a row:
+// each has vectors of `vector` adjacent features, one in every `lanes` vectors.
+// Either the number of lanes is a power of 2 up to 32 and there are kThreads
+// threads in total, or it is a multiple of 32 and there is one row.
 //
-// Block i has the part_rows rows from i * part_rows on, or fewer. Rows of
-// features are whole in a block if a lane can hold its vectors in registers: 1,
-// or up to kVectors. Longer rows are read several times: each by a block of
-// kLongThreads; and by the kernel of gradients by tiles, of a vector for each
-// lane, along blockIdx.y, after the sums of rows that it needs were written to
-// `row_sums`, [rows, 2].
+// Block i processes up to part_rows rows from i * part_rows on. A block
+// processes whole rows if a lane can hold its vectors in registers: 1, or up to
+// kVectors. Longer rows are read several times, each row by a block of
+// kLongThreads. The kernel of gradients processes them in tiles along
+// blockIdx.y, with a vector for each lane, after another kernel has written the
+// sums of rows to `row_sums`, [rows, 2].
 //
 // The kernels of gradients write the sums over the rows of each part to
 // `part_values`, [2, part_count, features], for the kernel that combines them,
@@ -32,16 +33,18 @@ struct LayerNormParameters {
   int64_t rows, features;
   double epsilon;
   int64_t part_rows, part_count;
-  // 4, of float64 2, or 1 if the features are no multiple of that.
+  // 4, or 2 for float64; 1 if the features are not a multiple of that.
   int32_t vector;
-  bool is_aligned;             // x, gradient and `to`, for loads of vectors.
+  // True if x, gradient and `to` are aligned for loads of vectors.
+  bool is_aligned;
   DeviceElements x, gradient;  // `gradient` is dy.
-  // Of features, and of rows: float64 if x is, or float32.
+  // Scale and offset have one number for each feature, mean and inverse one for
+  // each row: float64 if x is float64, otherwise float32.
   DeviceElements scale, offset;
   DeviceElements mean, inverse;
   DeviceElements to;  // y or dx.
   DeviceElements scale_gradient, offset_gradient;
-  DeviceElements part_values, row_sums;  // float64 if x is, or float32.
+  DeviceElements part_values, row_sums;  // float64 if x is, otherwise float32.
 };
 
 }  // namespace muster::internal

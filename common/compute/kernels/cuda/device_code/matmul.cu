@@ -1,5 +1,5 @@
-// Matrix products of any strides, for all types: what runs where a library of
-// products is missing or refuses.
+// Matrix products with any strides, for all types. Used if there is no library
+// of products or it does not support the case.
 
 #include "common/compute/functions/activation_functions.h"
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kTile = MatMulParameters::kTile;
 constexpr int kThreads = MatMulParameters::kThreads;
-constexpr int kDepth = 16;  // Elements of the inner axis held at a time.
+constexpr int kDepth = 16;  // Elements of the inner axis in a tile.
 constexpr int kEach = 4;    // Rows and columns that a thread computes.
 constexpr int kSide = kTile / kEach;
 
@@ -50,7 +50,7 @@ __device__ void LoadTiles(const MatMulParameters& p, int64_t first_row,
                           int64_t first_column, int64_t first_inner,
                           int64_t a_begin, int64_t b_begin, Tiles<C>* tiles) {
   for (int i = threadIdx.x; i < kDepth * kTile; i += kThreads) {
-    // Neighbouring threads read neighbouring memory.
+    // Adjacent threads read adjacent memory.
     const bool a_runs_along_inner = p.a_column_stride == 1;
     const int a_inner = a_runs_along_inner ? i % kDepth : i / kTile;
     const int a_row = a_runs_along_inner ? i / kDepth : i % kTile;

@@ -10,7 +10,7 @@ namespace muster::internal {
 
 // Returns the parameters of y = a b without operands: a is [rows, inner], b is
 // [inner, columns] and y [rows, columns], one matrix each. A transposed operand
-// is in memory as its transpose.
+// is stored as its transpose.
 inline MatMulParameters MatMulOf(int64_t rows, int64_t inner, int64_t columns,
                                  bool transpose_a, bool transpose_b) {
   constexpr int64_t kTile = MatMulParameters::kTile;

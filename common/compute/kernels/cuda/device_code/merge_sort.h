@@ -3,10 +3,10 @@
 
 #include "common/core/device/device_language.h"
 
-// A merge sort of positions 0 to length - 1, a thread for each. The first pass
-// sorts short runs of positions, and each later pass merges pairs of runs.
+// A merge sort of positions 0 to length - 1 with one thread for each. The first
+// pass sorts short runs of positions, and each later pass merges pairs of runs.
 // `is_before(a, b)` is a strict order in which no two positions are equal, so
-// that each has one place.
+// that each position has a unique place.
 namespace muster::internal {
 
 // Returns the place of position i after the first pass.
@@ -22,7 +22,7 @@ __device__ int64_t PlaceInSortedRun(int32_t i, int64_t run, int64_t length,
 }
 
 // Returns where from[place] goes when pairs of runs of `run` positions are
-// merged: it moves by the number of those in the other run of its pair that
+// merged: it moves by the number of positions in the other run of its pair that
 // come before it.
 template <typename IsBefore>
 __device__ int64_t PlaceInMergedRun(const int32_t* from, int64_t place,
@@ -30,7 +30,8 @@ __device__ int64_t PlaceInMergedRun(const int32_t* from, int64_t place,
                                     IsBefore is_before) {
   const int32_t i = from[place];
   const int64_t index = place / run;
-  const int64_t begin = (index ^ 1) * run;  // Of the other run of the pair.
+  // Begin of the other run of the pair.
+  const int64_t begin = (index ^ 1) * run;
   int64_t low = begin < length ? begin : length;
   int64_t high = begin + run < length ? begin + run : length;
   const int64_t first = low;

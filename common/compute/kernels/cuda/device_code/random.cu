@@ -1,4 +1,4 @@
-// Random numbers: the bits of the host's kernels.
+// Random numbers with the same bits as those of the host's kernels.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
@@ -8,8 +8,8 @@
 namespace muster::internal {
 namespace {
 
-// 5% of normal numbers are outside of two standard deviations, so all attempts
-// fail with probability 1e-43.
+// 5% of normal numbers lie outside of two standard deviations, so the
+// probability that all attempts fail is 1e-43.
 constexpr int kTruncationAttemptsMax = 32;
 
 // Uses no more bits than the type has, so that the result stays in [0, 1) after
@@ -56,7 +56,8 @@ extern "C" __global__ void draw_random(
   // Each position of the generator yields four numbers.
   const muster::PhiloxWords words = muster::PhiloxAt(key, position / 4, 0);
   const int which = static_cast<int>(position % 4);
-  // Selected without an index, which would put the words into memory.
+  // Selects without an index, because an index would move the words from
+  // registers to memory.
   const uint32_t low = which < 2 ? words.word[0] : words.word[2];
   const uint32_t high = which < 2 ? words.word[1] : words.word[3];
   float drawn;

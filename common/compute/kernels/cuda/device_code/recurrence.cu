@@ -6,7 +6,8 @@
 #include "common/compute/kernels/recurrence.h"
 #include "common/core/device/device_language.h"
 
-// A call costs less than a copy of all activations at each place that uses one.
+// Calling a function costs less than inlining all activations at each place
+// that uses one.
 #ifdef __CUDACC__
 #define MUSTER_NOT_INLINED __device__ __noinline__
 #else
@@ -53,7 +54,7 @@ MUSTER_NOT_INLINED C ElementGradient(functions::CellActivation kind, C x,
   }
 }
 
-// As RowActivation. One thread computes what is a function of the row.
+// As RowActivation. Functions of the whole row are computed by one thread.
 template <typename C>
 struct BlockActivation {
   functions::CellActivation kind;
@@ -94,8 +95,9 @@ struct BlockActivation {
   }
 };
 
-// Rows [rows, depth] times a matrix [depth, columns] whose rows begin `stride`
-// elements apart. A thread reads each element of its columns once for all rows.
+// Multiplies rows [rows, depth] by a matrix [depth, columns] whose rows begin
+// `stride` elements apart. A thread reads each element of its columns once for
+// all rows.
 template <typename C>
 struct BlockProduct {
   const C* matrix;

@@ -7,7 +7,7 @@
 #include "common/core/tensor/recurrent_cell.h"
 
 // The parameters of the kernels of recurrence.cu. As in kernel_parameters.h, a
-// kernel has one parameter; addresses are the device's.
+// kernel has one parameter; addresses are those of the device.
 namespace muster::internal {
 
 // A block runs all time steps of `rows_per_block` rows of the batch.
@@ -19,9 +19,10 @@ struct RecurrenceParameters {
   recurrence::Extents extents;
   functions::CellActivation activation, recurrent_activation;
   int64_t rows_per_block;
-  // [units, gates units]; of the gradient [gates units, units].
+  // [units, gates units]; for the gradient [gates units, units].
   const void* kernel;
-  // WorkspaceSize() numbers for each block; null: in dynamic shared memory.
+  // WorkspaceSize() numbers for each block. Null: blocks use dynamic shared
+  // memory.
   void* memory;
 };
 

@@ -12,7 +12,7 @@ __device__ C Combine(ReduceKind reduction, C a, C b) {
   switch (reduction) {
     case ReduceKind::kProd:
       return WrappingMul(a, b);
-    // IsNanNumber: NaN if any element is NaN.
+    // IsNanNumber() makes the result NaN if any element is NaN.
     case ReduceKind::kMax:
       return b > a || IsNanNumber(b) ? b : a;
     case ReduceKind::kMin:
@@ -24,12 +24,12 @@ __device__ C Combine(ReduceKind reduction, C a, C b) {
   return WrappingAdd(a, b);
 }
 
-// The elements of a lane: those at begin, begin + stride, ... of `from`.
+// The elements of a lane: elements begin, begin + stride, ... of `from`.
 struct LaneElements {
   int64_t begin, stride, count;
 };
 
-// Loads of a run are under way at the same time.
+// The loads of a run are in flight at the same time.
 template <typename T>
 __device__ double SumOf(const DeviceElements& from, const LaneElements& lane) {
   constexpr int kRun = 8;
@@ -198,8 +198,8 @@ extern "C" __global__ void arg_integer(
   FindExtreme<int64_t>(p);
 }
 
-// Element i is the product of all other elements of its group. The output holds
-// the products of the elements before it in between.
+// Element i is the product of all other elements of its group. In between, the
+// output holds the products of the preceding elements.
 extern "C" __global__ void prod_of_others(
     const __grid_constant__ ProdOfOthersParameters p) {
   AwaitPrecedingKernel();

@@ -24,7 +24,7 @@ def kernels(text):
             name, architecture = entry.groups()
             spilled = 0
         elif spills:
-            # Also of functions that the kernel calls.
+            # Includes the functions that the kernel calls.
             spilled += int(spills.group(2)) + int(spills.group(3))
         elif used:
             yield name, architecture, spilled, int(used.group(1)), used.group(2).strip(", ")

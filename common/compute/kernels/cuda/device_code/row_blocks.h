@@ -5,7 +5,7 @@
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/core/device/device_language.h"
 
-// What kernels have in common whose threads read rows of floating elements in
+// Shared code of kernels whose threads read rows of floating elements in
 // vectors. For .cu files only.
 namespace muster::internal {
 
@@ -21,14 +21,15 @@ struct ComputeTypeOfElement<double> {
 template <typename T>
 using ComputeOf = typename ComputeTypeOfElement<T>::type;
 
-// Neighbouring elements, which one instruction loads or stores.
+// Adjacent elements, which one instruction loads or stores.
 template <typename T, int kVector>
 struct alignas(sizeof(T) * kVector) Pack {
   T at[kVector];
 };
 
-// Adds up the values of the threads of a column of the block, in pairs; those
-// of row 0 get the sums. `shared` holds kValues numbers for each thread.
+// Adds the values of the threads in a column of the block, in pairs; the
+// threads of row 0 get the sums. `shared` holds kValues numbers for each
+// thread.
 template <typename C, int kValues>
 __device__ void SumColumns(C (&values)[kValues], C* shared) {
   const uint32_t threads = blockDim.x * blockDim.y;
@@ -51,7 +52,7 @@ __device__ void SumColumns(C (&values)[kValues], C* shared) {
 }
 
 // Calls visit.operator()<T, kVector>() for elements of `type`, in kernels that
-// compute in float: vectors have 4 elements, or 1 ...
+// compute in float. Vectors have 4 elements or 1.
 template <typename Visit>
 __device__ void VisitFloat(ElementType type, int vector, const Visit& visit) {
   const bool is_vector = vector == 4;
@@ -68,7 +69,7 @@ __device__ void VisitFloat(ElementType type, int vector, const Visit& visit) {
   }
 }
 
-// ... and in kernels that compute in double: 2 elements, or 1.
+// As VisitFloat(), in kernels that compute in double: 2 elements or 1.
 template <typename Visit>
 __device__ void VisitDouble(int vector, const Visit& visit) {
   return vector == 2 ? visit.template operator()<double, 2>()

@@ -57,8 +57,8 @@ __device__ void TakeTop(const TakeTopParameters& p) {
   p.indices[thread] = position;
 }
 
-// Returns the position in rows of `length` that index i names, or -1 after
-// reporting that it names none.
+// Returns the position in rows of `length` for index i, or -1 after reporting
+// that the index is out of range.
 __device__ int64_t PositionOf(const AlongRowsParameters& p, int64_t i) {
   const int64_t index = LoadElement<int64_t>(p.indices, i);
   if (index >= 0 && index < p.length) return i / p.width * p.length + index;

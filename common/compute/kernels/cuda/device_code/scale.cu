@@ -1,4 +1,4 @@
-// Multiplies arrays by a number: gradients on their way to other replicas.
+// Multiplies arrays by a number, for gradients that are sent to other replicas.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/scale_parameters.h"
@@ -7,7 +7,7 @@
 namespace muster::internal {
 namespace {
 
-// Nothing moves in place by a factor of 1.
+// A factor of 1 in place needs no work.
 __device__ bool IsDone(const ScaleParameters& p) {
   return p.factor_on_device != nullptr && *p.factor_on_device == 1 &&
          p.from.data == p.to.data;

@@ -4,15 +4,16 @@
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 #include "common/core/base/host_device.h"
 
-// The parameter of the kernels of scale.cu. Addresses are the device's.
+// The parameter of the kernels of scale.cu. Addresses are those of the device.
 namespace muster::internal {
 
-// to[i] = from[i] * factor, which is rounded to the type in which the kernel
-// computes; the kernel of integers divides by `divisor` towards zero. `from`
-// and `to` may be the same memory. A thread for each element.
+// to[i] = from[i] * factor. The factor is rounded to the type in which the
+// kernel computes. The kernel of integers divides by `divisor` and rounds
+// towards zero. `from` and `to` may be the same memory. One thread for each
+// element.
 //
-// With `factor_on_device`, that is the factor, and the divisor the integer next
-// to 1 / factor. Zero times anything is 0.
+// If `factor_on_device` is set, it is the factor, and the divisor is the
+// integer closest to 1 / factor. Zero times anything is 0.
 struct ScaleParameters {
   int64_t count;
   DeviceElements from;

@@ -8,7 +8,7 @@
 namespace muster::internal {
 namespace {
 
-// Of numbers: a row with a NaN becomes NaN when its maximum is subtracted.
+// Ignores NaN: a row with a NaN becomes NaN when its maximum is subtracted.
 struct Larger {
   template <typename C>
   __device__ C operator()(C a, C b) const {
@@ -23,7 +23,7 @@ struct Sum {
   }
 };
 
-// Combines a value of each lane of a row, in a fixed order; all lanes get the
+// Combines one value of each lane of a row in a fixed order; all lanes get the
 // result. Every thread of the block calls it.
 template <typename C, typename Combine>
 __device__ C CombineLanes(C value, Combine combine) {
@@ -33,9 +33,9 @@ __device__ C CombineLanes(C value, Combine combine) {
     value = combine(value, __shfl_xor_sync(~0u, value, i));
   }
   if (lanes <= kWarp) return value;
-  // The warps of the only row.
+  // One value for each warp of the block's only row.
   __shared__ C partial[RowParameters::kThreads / kWarp];
-  __syncthreads();  // An earlier result may still be read.
+  __syncthreads();  // Other threads may still read an earlier result.
   if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = value;
   __syncthreads();
   value = partial[0];
@@ -45,7 +45,7 @@ __device__ C CombineLanes(C value, Combine combine) {
   return value;
 }
 
-// The rows' logits, shifted so that exponentials do not overflow.
+// The logits of a row, shifted so that exponentials do not overflow.
 template <typename C>
 struct ShiftedRow {
   const RowParameters& p;
@@ -120,7 +120,8 @@ __device__ void WriteSoftmaxGradient(const RowParameters& p, int64_t row) {
 
 template <typename C>
 __device__ void RunRow(const RowParameters& p) {
-  // The last block may have rows too many. Their threads take part in shuffles.
+  // The last block may have more thread rows than rows. All its threads take
+  // part in shuffles.
   const int64_t row =
       static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (p.function == RowFunction::kSoftmaxGrad) {
@@ -150,8 +151,8 @@ __device__ void RunRow(const RowParameters& p) {
   }
 }
 
-// A row that the registers of up to 32 lanes hold: vectors of 16 bytes at
-// first, first + step, ... of it in each lane.
+// A lane's place in a row that fits into the registers of up to 32 lanes:
+// vectors of 16 bytes at first, first + step, ...
 template <typename T>
 struct HeldPlace {
   static constexpr int kVector = kAccessBytesMax / sizeof(T);
@@ -170,7 +171,7 @@ struct HeldPlace {
   int32_t step;
 };
 
-// The elements of a lane, of kSlots vectors.
+// The elements of a lane: kSlots vectors.
 template <typename T, int kSlots>
 using HeldValues = float[kSlots][HeldPlace<T>::kVector];
 
@@ -190,8 +191,8 @@ __device__ float CombineHeldLanes(float value, Combine combine) {
   return value;
 }
 
-// The lane's elements of a row as the memory holds them. Their conversion waits
-// for the memory.
+// The lane's elements of a row in their storage type. Only their conversion
+// waits for the loads.
 template <int kSlots>
 struct HeldWords {
   ElementGroup<uint32_t, 4> groups[kSlots];
@@ -227,7 +228,7 @@ __device__ __forceinline__ HeldWords<kSlots> LoadHeld(
   return words;
 }
 
-// Those behind the end of the row become `fill`.
+// Elements beyond the end of the row become `fill`.
 template <typename T, int kSlots>
 __device__ __forceinline__ void ConvertHeld(const HeldWords<kSlots>& words,
                                             const HeldPlace<T>& at, float fill,
@@ -243,7 +244,7 @@ __device__ __forceinline__ void ConvertHeld(const HeldWords<kSlots>& words,
   }
 }
 
-// Stores what lies in the row.
+// Stores the elements within the row.
 template <typename T, int kSlots>
 __device__ __forceinline__ void StoreHeld(const HeldValues<T, kSlots>& values,
                                           const HeldPlace<T>& at,
@@ -298,9 +299,9 @@ struct Exponentials {
   float sum;
 };
 
-// Loads a row, subtracts its maximum, and adds up the exponentials, which
-// replace the differences unless `keeps_logits`. The row is read once, and has
-// one exponential for each element.
+// Loads a row, subtracts its maximum, and sums the exponentials, which replace
+// the differences unless `keeps_logits`. Reads the row once and computes one
+// exponential for each element.
 template <typename T, int kSlots>
 __device__ __forceinline__ Exponentials
 ReadHeldRow(const RowParameters& p, const HeldPlace<T>& at, bool keeps_logits,
@@ -327,7 +328,7 @@ ReadHeldRow(const RowParameters& p, const HeldPlace<T>& at, bool keeps_logits,
   return {max, CombineHeldLanes(sum, Sum())};
 }
 
-// For rows of HeldPlace, of kSlots vectors in each lane.
+// Computes the softmax of rows of HeldPlace with kSlots vectors in each lane.
 template <typename T, int kSlots>
 __device__ void WriteHeldSoftmax(const RowParameters& p) {
   constexpr int kVector = HeldPlace<T>::kVector;
@@ -342,7 +343,8 @@ __device__ void WriteHeldSoftmax(const RowParameters& p) {
   StoreHeld<T>(values, at, p.to);
 }
 
-// As RunRow(), for the rows of WriteHeldSoftmax(), and the other functions.
+// As RunRow(), for rows of HeldPlace and functions other than kSoftmax and
+// kSoftmaxGrad.
 template <typename T, int kSlots>
 __device__ void RunHeldRow(const RowParameters& p) {
   constexpr int kVector = HeldPlace<T>::kVector;
@@ -370,7 +372,7 @@ __device__ void RunHeldRow(const RowParameters& p) {
   StoreHeld<T>(values, at, p.to);
 }
 
-// As WriteSoftmaxGradient(), for the rows of WriteHeldSoftmax().
+// As WriteSoftmaxGradient(), for rows of HeldPlace.
 template <typename T, int kSlots>
 __device__ void WriteHeldGradient(const RowParameters& p) {
   constexpr int kVector = HeldPlace<T>::kVector;
@@ -396,7 +398,7 @@ __device__ void WriteHeldGradient(const RowParameters& p) {
   StoreHeld<T>(values, at, p.to);
 }
 
-// What VisitHeldRow() calls.
+// Visitors for VisitHeldRow().
 struct HeldRow {
   template <typename T, int kSlots>
   __device__ void operator()() const {
@@ -419,7 +421,7 @@ struct HeldGradient {
   const RowParameters& p;
 };
 
-// Of rows of kValues elements for each of 32 lanes, or fewer.
+// Visits rows with kValues elements for each of up to 32 lanes.
 template <int kValues, typename Visit>
 __device__ void VisitHeldRow(const Visit& visit) {
   switch (visit.p.logits.type) {
@@ -448,7 +450,8 @@ extern "C" __global__ void rows_double(
   RunRow<double>(p);
 }
 
-// Rows of up to 512, and up to 1024, elements, a multiple of 16 bytes.
+// Kernels of rows with up to 512 and up to 1024 elements, whose size is a
+// multiple of 16 bytes.
 extern "C" __global__ void __launch_bounds__(RowParameters::kThreads, 3)
     rows_held_512(const __grid_constant__ RowParameters p) {
   AwaitPrecedingKernel();

@@ -8,7 +8,7 @@
 namespace muster::internal {
 namespace {
 
-// What a thread keeps in shared memory, of any type.
+// A unit of a thread's shared memory, for elements of any type.
 struct [[gnu::may_alias]] alignas(Tape::kUnitBytes) Unit {
   uint32_t words[Tape::kUnitBytes / 4];
 };
@@ -50,8 +50,8 @@ __device__ E Unpack(const Unit& unit, int k) {
   }
 }
 
-// The positions of a thread: runs of neighbours. The runs of the threads of a
-// block are neighbours, too, so that an access of a warp has no gaps.
+// The positions of a thread: runs of adjacent positions. The runs of a block's
+// threads are adjacent, too, so that an access of a warp has no gaps.
 template <int kCount>
 struct Positions {
   static constexpr int kRun = kCount < Tape::kRun ? kCount : Tape::kRun;
@@ -66,11 +66,11 @@ struct Positions {
 
   int64_t first;
   int64_t end;
-  bool is_whole;  // No position of the block is beyond the end.
-  Unit* units;    // Of the thread: every kThreads-th.
+  bool is_whole;  // True if no position of the block exceeds `end`.
+  Unit* units;    // The thread's units: every kThreads-th.
 };
 
-// The address of element i of a slot.
+// Returns the address of element i of a slot.
 template <typename Word>
 __device__ Word* WordAt(Unit* units, int i) {
   return reinterpret_cast<Word*>(units + i / kPerUnit<Word> * Tape::kThreads) +
@@ -90,7 +90,7 @@ __device__ __forceinline__ void FetchScalar(const Word* from, Unit* to) {
   }
 }
 
-// Begins to copy a run of neighbours.
+// Starts a copy of a run of adjacent elements.
 template <typename Word, int kRun>
 __device__ __forceinline__ void FetchRun(const Word* from, int run, Unit* to) {
   constexpr int kBytesMax = kAccessBytesMax;
@@ -120,7 +120,7 @@ __device__ __forceinline__ void VisitWords(const Tape::Operand& operand,
   }
 }
 
-// Begins to copy the operand's elements for a run.
+// Starts a copy of the operand's elements for a run.
 template <int kCount>
 __device__ __forceinline__ void FetchAnyRun(const Tape::Operand& operand,
                                             const Positions<kCount>& at,
@@ -147,7 +147,8 @@ __device__ __forceinline__ void FetchAnyRun(const Tape::Operand& operand,
   });
 }
 
-// Begins to copy a row that is repeated: the place in it is divided once.
+// Starts a copy of a row that is repeated. Computes the place in the row with
+// one division.
 template <int kCount>
 __device__ __forceinline__ void FetchRow(const Tape::Operand& operand,
                                          const Positions<kCount>& at,
@@ -167,7 +168,7 @@ __device__ __forceinline__ void FetchRow(const Tape::Operand& operand,
   });
 }
 
-// Begins to copy an operand to its slot.
+// Starts a copy of an operand to its slot.
 template <int kCount>
 __device__ __forceinline__ void FetchOperand(const Tape::Operand& operand,
                                              const Positions<kCount>& at,
@@ -236,7 +237,7 @@ __device__ __forceinline__ void ReadSlot(const Tape::Slot& slot,
   }
 }
 
-// Sets nothing if the source is kNone.
+// Leaves `to` unchanged if the source is kNone.
 template <typename C, int kCount>
 __device__ __forceinline__ void ReadSource(const Tape& tape,
                                            const Tape::Instruction& instruction,
@@ -275,9 +276,10 @@ __device__ C ApplyBinary(const Tape& tape, int64_t position, Function function,
 template <typename Function, typename... Others>
 inline constexpr bool kIsOneOf = (kIsSame<Function, Others> || ...);
 
-// How many positions the code of a function computes. It runs in a loop if
-// there are more: long code would not fit into caches, nor its values into
-// registers. In double, all functions of floating-point numbers alone are long.
+// The number of positions for which the code of a function is unrolled. More
+// positions run in a loop: unrolling long code would exceed caches and
+// registers. In double, all functions that exist for floating-point numbers
+// only are long.
 template <typename Function, typename C, bool kIsForFloats>
 inline constexpr int kPositionsAtOnce =
     (sizeof(C) == 8 && (kIsForFloats || kIsSame<Function, functions::Div>)) ||
@@ -306,7 +308,8 @@ __device__ __forceinline__ void Rotate(C (&values)[kCount]) {
   for (int k = 0; k < kBy; ++k) values[kCount - kBy + k] = first[k];
 }
 
-// Sets a[k] = function(k, a[k], other[k]...), by code for kAtOnce positions.
+// Sets a[k] = function(k, a[k], other[k]...), with code that is unrolled for
+// kAtOnce positions.
 template <int kAtOnce, typename Function, typename C, int kCount,
           typename... Others>
 __device__ __forceinline__ void ForEach(const Function& function,
@@ -347,8 +350,8 @@ __device__ __forceinline__ void ComputeBinary(const Tape& tape,
   }
 }
 
-// Replaces `a` by a function of all positions of a thread: what depends on the
-// instruction alone is done once for them.
+// Replaces `a` by the function's values for all positions of a thread. Work
+// that depends on the instruction only is done once for all positions.
 template <typename C, int kCount>
 __device__ __forceinline__ void Compute(const Tape& tape,
                                         const Tape::Instruction& instruction,
@@ -356,7 +359,7 @@ __device__ __forceinline__ void Compute(const Tape& tape,
                                         C (&a)[kCount], C (&b)[kCount],
                                         const C (&c)[kCount]) {
   [[maybe_unused]] const double alpha = instruction.parameter;
-  // Without default, so that the compiler names functions that are missing.
+  // Has no default, so that the compiler reports missing functions.
   switch (instruction.function) {
 #define MUSTER_CASE(name)     \
   case TapeFunction::k##name: \
@@ -436,7 +439,8 @@ template <typename C, int kCount>
 __device__ __forceinline__ void RunInstruction(
     const Tape& tape, const Tape::Instruction& instruction,
     const Positions<kCount>& at, C (&accumulator)[kCount]) {
-  // Without values where the function has no such source: it reads none.
+  // Uninitialized if the function has no such source, because then it does not
+  // read them.
   C b[kCount];
   C c[kCount];
   ReadSource(tape, instruction, 1, at, accumulator, b);
@@ -470,8 +474,9 @@ __device__ E Narrowed(C value) {
   }
 }
 
-// The elements of a run as a thread stores them. Those of 16 bits in words:
-// compilers take them apart, into a register for each.
+// Returns the elements of a run in the form in which a thread stores them.
+// Elements of 16 bits are packed into words: compilers would keep each one in a
+// separate register.
 template <typename E, int kRun, typename C, int kCount>
 __device__ __forceinline__ auto Packed(const C (&values)[kCount], int first) {
   C run[kRun];
@@ -545,7 +550,7 @@ __device__ __forceinline__ void RunPositions(const Tape& tape) {
   at.is_whole = at.end - block_first >= kPerBlock;
   if (at.first >= at.end) return;
   at.units = static_cast<Unit*>(DynamicSharedMemory()) + threadIdx.x;
-  // All loads are on their way before the first instruction.
+  // All loads are in flight before the first instruction.
   for (int i = 0; i < tape.operand_count; ++i) {
     FetchOperand(tape.operands[i], at, at.UnitsOf(tape.slots[i]));
   }
@@ -572,7 +577,7 @@ __device__ void RunTape(const Tape& tape) {
 using muster::internal::RunTape;
 using muster::internal::Tape;
 
-// Twelve blocks on a multiprocessor have enough loads on their way.
+// Twelve blocks on a multiprocessor have enough loads in flight.
 extern "C" __global__ void __launch_bounds__(Tape::kThreads, 12)
     tape_float(const __grid_constant__ Tape tape) {
   AwaitPrecedingKernel();

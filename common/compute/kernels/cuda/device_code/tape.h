@@ -6,12 +6,13 @@
 #include "common/compute/functions/unary.h"
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 
-// A tape is a short program that computes one element of an elementwise op, or
-// of several that follow each other. Kernels interpret it: three of them, for
-// float, double and int64, replace one for each op and type.
+// A tape is a short program that computes one element of an elementwise op or
+// of several consecutive ones. Three kernels, for float, double and int64,
+// interpret tapes. They replace a kernel for each op and type.
 namespace muster::internal {
 
-// By the number of operands. Each has the name of a struct of functions/.
+// Functions by their number of operands. Each has the name of a struct in
+// functions/.
 #define MUSTER_TAPE_UNARY(F)       \
   MUSTER_UNARY_NUMBER_FUNCTIONS(F) \
   MUSTER_RECTIFIER_FUNCTIONS(F)    \
@@ -41,7 +42,7 @@ enum class TapeFunction : uint8_t {
                   MUSTER_TAPE_BINARY_FLOAT(MUSTER_ENUMERATOR)
                       MUSTER_ALPHA_GRADIENTS(MUSTER_ENUMERATOR)
 #undef MUSTER_ENUMERATOR
-  // Returns its operand: Cast, and filling.
+  // Returns its operand, for Cast and for filling.
   kCopy,
   // Sources: condition, value if true, value if false.
   kSelect,
@@ -49,8 +50,8 @@ enum class TapeFunction : uint8_t {
 
 struct Tape {
   static constexpr int kThreads = 64;
-  // The positions of a thread if it computes several in C, in runs of kRun
-  // neighbours.
+  // Number of positions of a thread if it computes several in C. They form runs
+  // of kRun adjacent positions.
   template <typename C>
   static constexpr int kGroup = 64 / static_cast<int>(sizeof(C));
   static constexpr int kRun = 4;
@@ -58,36 +59,36 @@ struct Tape {
   static constexpr int kInstructionsMax = 16;
   static constexpr int kTemporariesMax = 4;
 
-  // The source of an instruction: the number of an operand, or one of these.
-  static constexpr uint8_t kTemporary = kOperandsMax;  // 0, and so on.
+  // The source of an instruction: the index of an operand, or one of these.
+  static constexpr uint8_t kTemporary = kOperandsMax;  // The first temporary.
   static constexpr uint8_t kImmediate = 64;    // The instruction's parameter.
   static constexpr uint8_t kAccumulator = 65;  // The last result.
   static constexpr uint8_t kNone = 66;  // The function has no such operand.
 
   // How a thread reads an operand for its positions.
   enum class Access : uint8_t {
-    kEach,    // One by one.
-    kScalar,  // All are the same element.
-    // Those of a run are neighbours, and aligned for accesses of 16 bytes, or
-    // of the whole run ...
+    kEach,    // Each element separately.
+    kScalar,  // The same element for all positions.
+    // The elements of a run are adjacent, and aligned for accesses of 16 bytes
+    // or of the whole run.
     kRuns,
-    // ... and the operand is one row, of the output's last axis ...
+    // As kRuns, and the operand is one row along the output's last axis.
     kRow,
-    // ... or has the output's order.
+    // As kRuns, and the elements are in the output's order.
     kDense,
   };
 
   struct Operand {
     DeviceElements elements;
-    DeviceLayout layout;  // Of the output's positions.
+    DeviceLayout layout;  // Layout over the output's positions.
     // PlaceSlots() sets these.
     Access access;
     uint8_t element_bytes;
-    uint32_t row_step;  // Of kRow: from a run to the thread's next one.
+    uint32_t row_step;  // For kRow: from a run to the thread's next run.
   };
 
-  // Where a thread keeps an operand or a temporary in shared memory, in units
-  // of 16 bytes for each thread of the block.
+  // The place of an operand or a temporary in shared memory, in units of 16
+  // bytes for each thread of the block.
   static constexpr int kUnitBytes = 16;
   struct Slot {
     ElementType type;
@@ -102,7 +103,8 @@ struct Tape {
     uint8_t sources[3];
     int8_t kept;
     double parameter;  // alpha, or the value of kImmediate.
-    // kBfloat16, kFloat16 or kBool in the kernel for float; others do nothing.
+    // kBfloat16, kFloat16 or kBool in the kernel for float; other values have
+    // no effect.
     ElementType rounded_to = ElementType::kFloat64;
   };
 
@@ -112,7 +114,8 @@ struct Tape {
   int32_t positions_per_thread = 1;  // Or kGroup.
   int32_t operand_count;
   int32_t instruction_count;
-  Slot slots[kOperandsMax + kTemporariesMax];  // By source. Of PlaceSlots().
+  // By source; PlaceSlots() sets them.
+  Slot slots[kOperandsMax + kTemporariesMax];
   Operand operands[kOperandsMax];
   Instruction instructions[kInstructionsMax];
 };

@@ -21,7 +21,8 @@ using testing::ElementsAre;
 
 constexpr uint8_t kNone = Tape::kNone;
 
-// A layout of the same element for each position, or of all in order.
+// Returns a layout that maps all positions to the same element, or to
+// consecutive elements.
 DeviceLayout Layout(int64_t stride, int64_t count) {
   DeviceLayout layout = {};
   layout.rank = 1;
@@ -65,8 +66,8 @@ TEST(TapeTest, InstructionsReadOperandsImmediatesAndEarlierResults) {
   tape.output = {y.data(), ElementType::kFloat32};
   SetOperand(0, x.data(), ElementType::kFloat32, Layout(1, 4), &tape);
   SetOperand(1, &scale, ElementType::kFloat32, Layout(0, 4), &tape);
-  // Keeps x * scale, subtracts 25 from it, and rectifies; then multiplies with
-  // what was kept.
+  // Keeps x * scale in a temporary, subtracts 25, and rectifies. Then
+  // multiplies by the temporary.
   tape.instruction_count = 4;
   tape.instructions[0] = {TapeFunction::kMul, {0, 1, kNone}, 2, 0};
   tape.instructions[1] = {TapeFunction::kSub,
@@ -118,7 +119,8 @@ TEST(TapeTest, FirstFaultIsRecordedAndTheKernelGoesOn) {
   EXPECT_TRUE(fault.element == 1 || fault.element == 3);
 }
 
-// Of a view [rows, columns]: element row * row_stride + column * column_stride.
+// Returns the layout of a view [rows, columns]: element row * row_stride +
+// column * column_stride.
 DeviceLayout MatrixLayout(int64_t rows, int64_t columns, int64_t row_stride,
                           int64_t column_stride) {
   DeviceLayout layout = {};
@@ -130,9 +132,9 @@ DeviceLayout MatrixLayout(int64_t rows, int64_t columns, int64_t row_stride,
   return layout;
 }
 
-// y = (x * row + scalar) - x * row / 2, on views [rows, columns] of memory that
-// begins `shift` elements after an aligned address: x is dense, of type E; the
-// row is repeated.
+// Computes y = (x * row + scalar) - x * row / 2 on views [rows, columns] of
+// memory that begins `shift` elements after an aligned address: x is dense, of
+// type E; the row is repeated.
 template <typename E>
 void ExpectComputesViews(ElementType type, int64_t rows, int64_t columns,
                          int shift, int positions_per_thread) {
@@ -173,7 +175,7 @@ void ExpectComputesViews(ElementType type, int64_t rows, int64_t columns,
         static_cast<float>(i % 101) * (2 * (i % columns % 11));
     ASSERT_EQ(y[i + shift], product / 2 + 3) << "element " << i;
   }
-  // Nothing before or behind the output is written.
+  // The elements before and after the output are unchanged.
   if (shift > 0) {
     EXPECT_EQ(y[shift - 1], -7);
   }
@@ -184,7 +186,7 @@ template <typename E>
 void ExpectComputesAllViews(ElementType type) {
   for (const int positions_per_thread : {1, Tape::kGroup<float>}) {
     for (const int shift : {0, 1, 2}) {
-      // Rows of whole groups, and others; with a last group that is not whole.
+      // Rows with and without whole groups, and a partial last group.
       for (const int64_t columns : {1, 3, 8, 12, 64}) {
         for (const int64_t rows : {1, 2, 7, 64, 103}) {
           ExpectComputesViews<E>(type, rows, columns, shift,
@@ -210,10 +212,10 @@ constexpr ElementType kTypes[] = {
     ElementType::kUint8,    ElementType::kInt64,   ElementType::kBool,
     ElementType::kBfloat16, ElementType::kFloat16};
 
-// Two blocks of threads of several positions, and a third that is not whole.
+// Two blocks of threads with several positions each, and a partial third block.
 constexpr int64_t kSeveralBlocks = 2 * 1024 + 64;
 
-// Memory of elements of any type.
+// Memory for elements of any type.
 using Memory = std::vector<uint64_t>;
 
 // Returns 1, 2, 3, 1, 2, 3, ... as elements of a type.
@@ -234,8 +236,8 @@ Memory Counting(ElementType type) {
   return memory;
 }
 
-// Computes function(dense, row, scalar) of the type, rounded and kept, plus a
-// matrix whose rows overlap.
+// Computes function(dense, row, scalar) in the type, rounds it, keeps it in a
+// temporary, and adds a matrix whose rows overlap.
 template <typename C>
 Memory Computed(TapeFunction function, ElementType type, ElementType output,
                 int positions_per_thread) {

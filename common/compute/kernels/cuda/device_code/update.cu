@@ -1,5 +1,5 @@
-// Changes variables: passes of update rules, assignments, and what they need:
-// sums of rows, norms of gradients and of variables, and constraints.
+// Changes variables: passes of update rules and assignments. Also computes sums
+// of rows, norms of gradients and of variables, and constraints.
 
 #include "common/compute/functions/update.h"
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
@@ -12,7 +12,7 @@
 namespace muster::internal {
 namespace {
 
-// As the host adds them: in the type of the elements.
+// Adds in the type of the elements, as the host does.
 template <typename T>
 __device__ void SumRow(const SumRowsParameters& p) {
   const int64_t thread = GlobalThread();
@@ -39,7 +39,7 @@ __device__ bool HasNonFinite(const FindNonFiniteParameters& p) {
   return false;
 }
 
-// The order of positions by (index, position).
+// Orders positions by (index, position).
 __device__ bool IsBefore(const DeviceElements& indices, int64_t a, int64_t b) {
   const int64_t index_a = LoadElement<int64_t>(indices, a);
   const int64_t index_b = LoadElement<int64_t>(indices, b);
@@ -77,8 +77,8 @@ __device__ void Change(const ChangeParameters& p) {
   }
 }
 
-// The elements that the threads of a block update at once: a group for each,
-// so that all loads of a thread are on their way together.
+// The elements that the threads of a block update at a time: a group for each
+// thread, so that all loads of a thread are in flight at the same time.
 template <typename T>
 struct UpdateSpan {
   static constexpr int kGroup =
@@ -87,15 +87,16 @@ struct UpdateSpan {
   using Access = ElementGroup<T, kAccess>;
 
   int64_t begin;
-  int64_t end;       // Of all elements of the item.
-  bool is_accessed;  // By Access; otherwise element by element.
+  int64_t end;       // End of all elements of the item.
+  bool is_accessed;  // Loads by Access; otherwise element by element.
 
-  // Element i of this thread. Neighbouring threads have neighbouring ones.
+  // Returns the position of element i of this thread. Adjacent threads have
+  // adjacent elements.
   __device__ int64_t ElementOf(int i) const {
     return begin + i * UpdateParameters::kThreads + threadIdx.x;
   }
 
-  // As ElementOf(), of groups of kAccess elements.
+  // As ElementOf(), for groups of kAccess elements, relative to `begin`.
   __device__ int64_t AccessOf(int i) const {
     return i * UpdateParameters::kThreads + threadIdx.x;
   }
@@ -145,13 +146,13 @@ struct UpdateSpan {
   }
 };
 
-// What the function takes if the item has no gradient.
+// Returns the argument of the function if the item has no gradient.
 template <typename T>
 __device__ T OperandOf(const double* factor) {
   return factor == nullptr ? T(0) : static_cast<T>(*factor);
 }
 
-// Limits what was loaded of a gradient, as LimitedGradientAt().
+// Limits loaded gradients, as LimitedGradientAt() does.
 template <typename T, int kCount>
 __device__ __forceinline__ void LimitGradients(const UpdateItem& item,
                                                const double* factor,
@@ -169,7 +170,7 @@ __device__ __forceinline__ void LimitGradients(const UpdateItem& item,
   }
 }
 
-// Everything is loaded before the first operation, which waits for it.
+// Loads everything before the first operation, which waits for the loads.
 template <typename Function, typename T>
 __device__ __forceinline__ void UpdateElements(
     const typename Function::template Coefficients<T>& c,
@@ -210,7 +211,7 @@ __device__ __forceinline__ void UpdateElements(
   if (item.gradients_in_sum != 0) span.Store(gradients, item.gradient);
 }
 
-// Updates element `at` of the gradient of rows.
+// Updates the element of a row to which element `at` of the gradient belongs.
 template <typename Function, typename T>
 __device__ void UpdateElementOfRow(
     const typename Function::template Coefficients<T>& c,
@@ -236,7 +237,7 @@ __device__ void UpdateElementOfRow(
   if (item.gradients_in_sum != 0) static_cast<T*>(item.gradient)[at] = T(0);
 }
 
-// True if all arrays of the item begin where an access may.
+// True if all arrays of the item are aligned for an access.
 template <typename Function, typename T>
 __device__ bool IsAligned(const UpdateItem& item) {
   using Access = typename UpdateSpan<T>::Access;
@@ -268,7 +269,8 @@ __device__ void Update(const UpdateParameters& p) {
       *reinterpret_cast<const Coefficients*>(p.coefficients);
   if (IsSkipped(p.condition)) return;
   const int64_t index = ItemOfBlock(p);
-  // A copy, which stores to the variable cannot change.
+  // A copy, because the compiler must assume that stores to the variable change
+  // *p.items.
   const UpdateItem item = p.items[index];
   const double* const factor =
       p.factors == nullptr ? nullptr : p.factors + index;
@@ -289,7 +291,7 @@ __device__ void Update(const UpdateParameters& p) {
 constexpr int64_t kSquaresStride =
     int64_t{SquaresParameters::kBlocksPerItem} * SquaresParameters::kThreads;
 
-// The decayed weights, and the directions that the slots give.
+// Computes the parts of the sums of squares of weights and of directions.
 template <typename T>
 __device__ void LambSquares(const LambRatiosParameters& p) {
   const auto& c = *reinterpret_cast<const LambCoefficients<T>*>(p.coefficients);
@@ -354,7 +356,7 @@ __device__ bool HasNorm(const UpdateItem& item) {
   return item.clip == ClipKind::kNorm || item.clip == ClipKind::kGlobalNorm;
 }
 
-// By what a gradient of this norm is multiplied, as the host clips. A global
+// Returns the factor of a gradient with this norm, as the host does. A global
 // norm that is not finite makes all gradients NaN.
 __device__ double FactorOf(const UpdateItem& item, double norm) {
   if (norm <= item.clip_limit) return 1;
@@ -480,7 +482,7 @@ extern "C" __global__ void sum_squares(
 extern "C" __global__ void clip_factors(
     const __grid_constant__ ClipFactorsParameters p) {
   AwaitPrecedingKernel();
-  // Of all items that share one norm.
+  // Sum of squares of all items that share the global norm.
   double total = 0;
   for (int64_t i = threadIdx.x; i < p.item_count;
        i += ClipFactorsParameters::kThreads) {
@@ -552,7 +554,7 @@ extern "C" __global__ void constrain_signs_double(
   ConstrainSign<double>(p);
 }
 
-// update_NAME_float and update_NAME_double.
+// Defines update_NAME_float and update_NAME_double.
 #define MUSTER_UPDATE_KERNELS(name, ...)             \
   extern "C" __global__ void update_##name##_float(  \
       const __grid_constant__ UpdateParameters p) {  \

@@ -5,21 +5,22 @@
 #include "common/compute/kernels/cuda/device_code/update_parameters.h"
 #include "common/core/device/device_language.h"
 
-// Device code that the kernels of update rules have in common.
+// Device code that the kernels of update rules share.
 namespace muster::internal {
 
 __device__ bool IsClosed(const DeviceGate* gate) {
   return gate != nullptr && gate->is_closed != 0;
 }
 
-// True if the update of the step is not made.
+// True if the update of the step must not be made.
 __device__ bool IsSkipped(const UpdateCondition& condition) {
   return IsClosed(condition.gate) ||
          (condition.variant != nullptr &&
           *condition.variant != condition.wanted_variant);
 }
 
-// The gradient of which `g` may be the sum.
+// Returns the mean gradient: `g`, or `g` divided by the number of gradients if
+// `g` is their sum.
 template <typename T>
 __device__ T MeanGradient(const UpdateItem& item, T g) {
   return item.gradients_in_sum == 0 ? g
@@ -31,8 +32,8 @@ __device__ T GradientAt(const UpdateItem& item, int64_t at) {
   return MeanGradient(item, static_cast<const T*>(item.gradient)[at]);
 }
 
-// Limits an element of a gradient. `factor` is that of the item, and is read if
-// a norm limits it.
+// Limits an element of a gradient. `factor` points to the item's factor and is
+// read only if a norm limits the gradient.
 template <typename T>
 __device__ T LimitedGradient(const UpdateItem& item, const double* factor,
                              T g) {
@@ -44,7 +45,7 @@ __device__ T LimitedGradient(const UpdateItem& item, const double* factor,
   return g * static_cast<T>(*factor);
 }
 
-// Returns element `at` of a gradient as it is limited.
+// Returns element `at` of a gradient after limiting.
 template <typename T>
 __device__ T LimitedGradientAt(const UpdateItem& item, const double* factor,
                                int64_t at) {
@@ -61,7 +62,8 @@ __device__ double BlockSum(double sum) {
   }
   __syncthreads();
   const double total = sums[0];
-  __syncthreads();  // All have read it, so that there may be another sum.
+  // All threads have read the result, so `sums` may be reused.
+  __syncthreads();
   return total;
 }
 

@@ -8,36 +8,37 @@
 #include "common/core/base/host_device.h"
 
 // The parameters of the kernels of update.cu, which change variables. As in
-// kernel_parameters.h, a kernel has one parameter; addresses are the device's.
+// kernel_parameters.h, a kernel has one parameter; addresses are those of the
+// device.
 namespace muster::internal {
 
-// A position of an array of row indices.
+// Links a position in an array of row indices to others with the same index.
 struct RowLink {
   int32_t is_first;  // 1: no earlier position has the same index.
   int32_t next;      // The next position with the same index; -1: none.
 };
 
-// Positions of row indices, sorted by (index, position) in runs of `run` of
-// them. sort_runs makes runs of kFirstRun. merge_runs makes runs of twice the
-// length of `from`: an element of one run moves by the number of smaller ones
-// in the other. Positions differ, so that each has one place. A thread for each
-// position.
+// Sorts positions of row indices by (index, position), in runs of `run`
+// positions. sort_runs makes runs of kFirstRun. merge_runs makes runs of twice
+// the length of those in `from`: an element of one run moves by the number of
+// smaller elements in the other run. All positions differ, so each has a unique
+// place. One thread for each position.
 struct SortRowsParameters {
   static constexpr int64_t kFirstRun = 64;
 
   int64_t count;
   DeviceElements indices;
-  int64_t run;          // Of `from`.
+  int64_t run;          // Length of the runs in `from`.
   const int32_t* from;  // Unused by sort_runs.
   int32_t* to;
 };
 
-// Fills links[i] for each index. One that is not in [0, bound) is reported, and
-// has is_first = 0.
+// Fills links[i] for each index. Reports an index that is not in [0, bound) and
+// sets its is_first to 0.
 struct LinkRowsParameters {
   int64_t count;
   DeviceElements indices;
-  const int32_t* sorted;  // Positions, one run of all.
+  const int32_t* sorted;  // All positions as one run.
   int64_t bound;
   RowLink* links;
   FaultRecord* fault;
@@ -46,7 +47,7 @@ struct LinkRowsParameters {
 // Adds rows of the same index in the order of their positions: to[i] is the sum
 // if position i is the first, and 0 otherwise. A thread for each element.
 struct SumRowsParameters {
-  int64_t count;  // Positions times row_elements.
+  int64_t count;  // Number of positions times row_elements.
   int64_t row_elements;
   const void* from;
   void* to;
@@ -55,36 +56,39 @@ struct SumRowsParameters {
 
 enum class ChangeKind : int32_t { kReplace, kAdd, kSubtract };
 
-// variable[i] = / += / -= values[i]; with `links` the rows that the indices
-// name, those of the same index in the order of their positions.
+// variable[i] = / += / -= values[i]; with `links`, applies to the rows that the
+// indices name; rows of the same index in the order of their positions.
 struct ChangeParameters {
-  int64_t count;  // Of values.
+  int64_t count;  // Elements of `values`.
   ChangeKind change;
   DeviceElements values;
   DeviceElements variable;
   int64_t row_elements;
   DeviceElements indices;
   const RowLink* links;    // Null: the whole variable.
-  const DeviceGate* gate;  // Nothing changes if it is closed. May be null.
+  const DeviceGate* gate;  // No change if it is closed. May be null.
 };
 
-// How a gradient is limited before it is applied.
+// The limit of a gradient before it is applied.
 enum class ClipKind : int32_t { kNone, kValue, kNorm, kGlobalNorm };
 
-// A variable, or a slot, that a pass over variables changes.
+// A variable or slot that a pass over variables changes.
 struct UpdateItem {
   static constexpr int kSlotsMax = 3;
 
   void* variable;
-  // Null: the function takes UpdateParameters::factors of the item, or 0.
+  // If null, the function takes the item's element of
+  // UpdateParameters::factors, or 0.
   void* gradient;
-  // Not 0: the gradient is the sum of so many gradients. The function takes
-  // their mean, and the sum becomes 0.
+  // If not 0, the gradient is the sum of this many gradients. The function
+  // takes their mean, and the kernel resets the sum to 0.
   int64_t gradients_in_sum;
   void* slots[kSlotsMax];
-  int64_t count;        // Elements that change; of rows, those of the gradient.
-  int64_t first_block;  // Of the launch that updates it.
-  // Of some rows, from SumRowsParameters; null links: of the whole variable.
+  // Elements that change; for rows, those of the gradient.
+  int64_t count;
+  int64_t first_block;  // The item's first block in the launch.
+  // For a gradient of some rows, from SumRowsParameters. Null links: the
+  // gradient covers the whole variable.
   const RowLink* links;
   DeviceElements indices;
   int64_t row_elements;
@@ -94,7 +98,7 @@ struct UpdateItem {
 };
 
 // Sets *found to 1 if one of `count` elements is NaN or infinite. Thread t
-// looks at the elements t, t + thread_count, and so on.
+// checks the elements t, t + thread_count, and so on.
 struct FindNonFiniteParameters {
   int64_t count;
   int64_t thread_count;
@@ -102,29 +106,30 @@ struct FindNonFiniteParameters {
   int32_t* found;
 };
 
-// How the steps with a loss scale continue, as the device knows it. The host
-// does not: it enqueues the updates of a step once for each variant, and one of
-// them is made.
+// The device's decisions about steps with a loss scale. The host enqueues the
+// updates of a step once for each variant, because it does not have the
+// decision yet. The device applies one of them.
 struct LossScaleState {
-  // The steps before that the host has not settled and that were skipped; -1:
-  // this step is skipped.
+  // The number of earlier steps that were skipped and that the host has not
+  // settled; -1 if this step is skipped.
   int32_t variant;
-  int32_t was_skipped;  // 1: the last step.
-  float gradient;       // Of the variable with the scale: MakeLossScaleRule().
+  int32_t was_skipped;  // 1: the last step was skipped.
+  // The gradient of the variable with the scale: MakeLossScaleRule().
+  float gradient;
 };
 
-// Advances the state by a step. One thread.
+// Advances the state by one step. One thread.
 struct ChooseVariantParameters {
-  const int32_t* found;  // Of FindNonFiniteParameters.
-  const float* scale;    // With which the step was computed.
-  int32_t is_settled;    // 1: the host has settled the step before.
+  const int32_t* found;  // From FindNonFiniteParameters.
+  const float* scale;    // The scale with which the step was computed.
+  int32_t is_settled;    // 1: the host has settled the previous step.
   LossScaleState* state;
-  int32_t* was_skipped;  // Of the host.
+  int32_t* was_skipped;  // In host memory.
 };
 
-// partials[item * kBlocksPerItem + b] is a part of the sum of squares of the
-// gradient. A grid of (kBlocksPerItem, items) blocks of kThreads threads. The
-// order of the sum depends on the number of elements only.
+// Sets partials[item * kBlocksPerItem + b] to a part of the sum of squares of
+// the gradient. A grid of (kBlocksPerItem, items) blocks of kThreads threads.
+// The order of the sum depends on the number of elements only.
 struct SquaresParameters {
   static constexpr int kBlocksPerItem = 64;
   static constexpr int kThreads = 256;
@@ -133,7 +138,8 @@ struct SquaresParameters {
   double* partials;
 };
 
-// factors[item] = by what the gradient is multiplied. One block of kThreads.
+// Sets factors[item] to the factor of the item's gradient. One block of
+// kThreads.
 struct ClipFactorsParameters {
   static constexpr int kThreads = 256;
 
@@ -143,9 +149,9 @@ struct ClipFactorsParameters {
   double* factors;
 };
 
-// The LambRatio() of items of one type. lamb_squares writes the parts of both
-// sums of squares of an item, in a grid as of SquaresParameters. lamb_ratios
-// adds them up: a thread for each item.
+// Computes the LambRatio() of items of one type. lamb_squares writes the parts
+// of both sums of squares of an item, in the grid of SquaresParameters.
+// lamb_ratios adds the parts, with one thread for each item.
 struct LambRatiosParameters {
   const UpdateItem* items;
   int64_t item_count;
@@ -155,11 +161,11 @@ struct LambRatiosParameters {
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 
-// True if an update is made.
+// The condition for making an update.
 struct UpdateCondition {
   const DeviceGate* gate;  // As in ChangeParameters.
-  // Nothing changes unless *variant is wanted_variant; null: it does not
-  // matter.
+  // The update has no effect unless *variant is wanted_variant. Null: every
+  // variant is accepted.
   const int32_t* variant;
   int32_t wanted_variant;
 };
@@ -173,35 +179,37 @@ struct UpdateParameters {
 
   const UpdateItem* items;
   int64_t item_count;
-  const double* factors;  // Of the items: by norms. May be null.
+  const double* factors;  // By item, from norms. May be null.
   UpdateCondition condition;
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 
-// Applies a constraint to a variable. constrain_norms: a block of kThreads for
-// each norm, whose element j is at norms(norm) + elements(j). constrain_signs:
-// a thread for each of `element_count` elements; negative ones become 0.
+// Applies a constraint to a variable. constrain_norms: one block of kThreads
+// for each norm, whose element j is at norms(norm) + elements(j).
+// constrain_signs: one thread for each of `element_count` elements; negative
+// elements become 0.
 struct ConstrainParameters {
   static constexpr int kThreads = SquaresParameters::kThreads;
 
   void* variable;
-  int64_t element_count;  // Of a norm.
+  int64_t element_count;  // Elements of a norm.
   NormBounds bounds;
   DeviceLayout norms;
   DeviceLayout elements;
   UpdateCondition condition;
 };
 
-// --- whole_update.cu: rules that see one whole variable.
+// --- whole_update.cu: rules that need one whole variable.
 
 struct WholeItem {
-  const UpdateItem* item;  // Of the whole variable.
-  const double* factor;    // Of the item, by a norm; null: none.
+  const UpdateItem* item;  // Covers the whole variable.
+  // The item's factor from a norm; null if there is none.
+  const double* factor;
   UpdateCondition condition;
 };
 
 // The slots of the item are the means of rows, the means of columns and the
-// velocity; the velocity alone if `columns` is 0. In this order:
+// velocity; only the velocity if `columns` is 0. The kernels run in this order:
 //
 //   adafactor_rows       means of rows; a block of kThreads for each
 //   adafactor_columns    parts of the sums of columns; a thread for each, in a
@@ -212,39 +220,40 @@ struct WholeItem {
 //                        kParts blocks of kThreads
 //   adafactor_apply      changes the weights; a thread for each
 //
-// The first four are left out if `columns` is 0.
+// The first four are omitted if `columns` is 0.
 struct AdafactorParameters {
   static constexpr int kParts = 64;
   static constexpr int kThreads = SquaresParameters::kThreads;
 
   WholeItem whole;
   AdafactorCoefficients coefficients;
-  int64_t column_count;  // Of all matrices.
+  int64_t column_count;  // Columns of all matrices.
   double* column_parts;  // [kParts, column_count]
   double* row_means;     // [matrices]: the mean of the means of rows.
   double* square_parts;  // [2, kParts]: of weights and of directions.
 };
 
-// The slot of the item is the momentum. In this order:
+// The slot of the item is the momentum. The kernels run in this order:
 //
 //   muon_directions  decays weights, changes the momentum, writes `matrix`, and
 //                    sums its squares; kParts blocks of kThreads
 //   muon_normalize   divides `matrix` by its norm; a thread for each element
 //   muon_apply       changes the weights; a thread for each element
 //
-// Products of matrices come before the last.
+// Products of matrices run before the last kernel.
 struct MuonParameters {
   static constexpr int kParts = 64;
   static constexpr int kThreads = SquaresParameters::kThreads;
 
   WholeItem whole;
   MuonCoefficients coefficients;
-  // The direction, transposed if that makes it wider than high.
+  // The direction, transposed if it has more rows than columns.
   void* matrix;
   double* square_parts;  // [kParts]
 };
 
-// to = first_factor * first + second_factor * second; a thread for each.
+// to = first_factor * first + second_factor * second; one thread for each
+// element.
 struct CombineParameters {
   int64_t count;
   double first_factor;

@@ -1,4 +1,5 @@
-// Changes one variable by a rule that sees all of it: Adafactor and Muon.
+// Changes one variable by a rule that needs the whole variable: Adafactor and
+// Muon.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/compute/kernels/cuda/device_code/update_functions.h"
@@ -18,7 +19,7 @@ __device__ T GradientOf(const WholeItem& whole, int64_t at) {
   return LimitedGradientAt<T>(*whole.item, whole.factor, at);
 }
 
-// The gradient was a sum that begins again.
+// Resets a gradient that was the sum of several gradients.
 template <typename T>
 __device__ void EndSum(const WholeItem& whole, int64_t at) {
   if (whole.item->gradients_in_sum == 0) return;
@@ -32,7 +33,7 @@ __device__ T Decay(const WholeItem& whole, double decay, int64_t at) {
   return w;
 }
 
-// Adds up the parts of a sum. Every thread of the block calls it.
+// Adds the parts of a sum. Every thread of the block calls it.
 __device__ double SumOfParts(const double* parts, int part_count) {
   double sum = 0;
   for (int i = threadIdx.x; i < part_count; i += blockDim.x) sum += parts[i];
@@ -161,7 +162,7 @@ __device__ void AdafactorApply(const AdafactorParameters& p) {
   const T size = (weight_size > size_min ? weight_size : size_min) *
                  static_cast<T>(c.rate);
   const T ratio = direction_size / static_cast<T>(c.clip_threshold);
-  // As std::max(1, ratio), which ignores a NaN.
+  // As std::max(1, ratio), which returns 1 for NaN.
   const T limit = ratio > T(1) ? ratio : T(1);
   const int64_t i = GlobalThread();
   if (i >= count) return;
@@ -170,7 +171,7 @@ __device__ void AdafactorApply(const AdafactorParameters& p) {
   EndSum<T>(p.whole, i);
 }
 
-// The place of element `at` of the variable in MuonParameters::matrix.
+// Returns the place of the variable's element `at` in MuonParameters::matrix.
 __device__ int64_t PlaceInMatrix(const MuonCoefficients& c, int64_t at) {
   return c.rows > c.columns ? at % c.columns * c.rows + at / c.columns : at;
 }
@@ -229,7 +230,7 @@ __device__ void Combine(const CombineParameters& p) {
 
 using namespace muster::internal;  // NOLINT
 
-// NAME_float and NAME_double.
+// Defines NAME_float and NAME_double.
 #define MUSTER_KERNELS(name, Function, Parameters) \
   extern "C" __global__ void name##_float(         \
       const __grid_constant__ Parameters p) {      \
