@@ -13,27 +13,28 @@ namespace muster {
 
 class Model;
 
-// What a callback carries from one step or epoch to a later one.
+// The state that a callback keeps from one step or epoch to a later one.
 struct CallbackState {
   std::string text = "";
-  // On the host. They share the memory of the callback's, which must not be
-  // written to afterwards.
+  // On the host. They may share memory with the callback's own tensors, which
+  // must not be modified afterwards.
   std::vector<Tensor> tensors = {};
 
   bool empty() const { return text.empty() && tensors.empty(); }
 };
 
-// Is told how training goes, and may change it. Everything is called on the
-// thread that called Fit() or Evaluate(), in the order of the callbacks. An
-// error ends training and comes out of Fit().
+// Hooks that observe training and may change it. All are called on the thread
+// that called Fit() or Evaluate(), in the order of the callbacks. If a hook
+// returns an error, training ends and Fit() returns the error.
 //
-// Where several workers train, steps end in any order; `step` counts those that
-// have ended, from 0 in each epoch. With steps_per_execution of N the batch
-// hooks are called once for N steps: OnTrainBatchBegin() with the first of
-// them, OnTrainBatchEnd() with the last.
+// If several workers train, steps end in any order. `step` is the number of
+// steps that have ended, from 0 in each epoch. With steps_per_execution of N
+// the batch hooks are called once for N steps: OnTrainBatchBegin() with the
+// first of them, OnTrainBatchEnd() with the last.
 //
-// Replicas that train in sync each have their callbacks, and see the same logs.
-// One that writes files does so only where model.strategy()->is_chief().
+// Each of several workers that train in sync has its own callbacks, which get
+// the same logs. A callback must write files only if
+// model.strategy()->is_chief().
 //
 // Equivalent to: keras.callbacks.Callback.
 class Callback {
@@ -47,22 +48,22 @@ class Callback {
   virtual absl::Status OnEpochBegin(Model&, int /*epoch*/) {
     return absl::OkStatus();
   }
-  // Adds values of its own to those of an epoch that has ended, before any
-  // callback and History get them.
+  // Adds values to the logs of an epoch that has ended, before callbacks and
+  // History get them.
   virtual absl::Status AddEpochLogs(Model&, Logs* /*logs*/) {
     return absl::OkStatus();
   }
-  // `logs` has the values of the epoch, those of validation among them.
+  // `logs` has the values of the epoch, including those of validation.
   virtual absl::Status OnEpochEnd(Model&, int /*epoch*/, const Logs&) {
     return absl::OkStatus();
   }
 
-  // Before and after each step; `logs` has the values of the epoch so far. What
-  // is changed before a step, the learning rate for example, holds in it. On
-  // parameter servers workers run ahead: steps that are under way when
-  // something is changed may have ended before. Where it was unknown how much
-  // data there is, the end of the data is found after one OnTrainBatchBegin()
-  // more.
+  // Called before and after each step. `logs` has the values of the epoch so
+  // far. A change made before a step, for example of the learning rate, takes
+  // effect in that step. With parameter servers, workers run ahead, so a change
+  // may not affect steps that are already running. If the amount of data is
+  // unknown, the end of the data is found only after one additional
+  // OnTrainBatchBegin().
   virtual absl::Status OnTrainBatchBegin(Model&, int64_t /*step*/) {
     return absl::OkStatus();
   }
@@ -70,47 +71,52 @@ class Callback {
     return absl::OkStatus();
   }
 
-  // False if the two hooks above neither read nor change the model. If that is
-  // so of all callbacks, a device begins a step before the last one has ended.
+  // False if the two hooks above neither read nor change the model. If it is
+  // false for all callbacks, a device begins a step before the previous one has
+  // ended.
   virtual bool watches_steps() const { return true; }
 
-  // Everything that the hooks read and that earlier hooks have changed: epochs
-  // without improvement, for example. It is saved in checkpoints, for training
-  // that continues from there with a callback of the same kind in the same
-  // place. Empty: the callback has no state. RestoreState() is called after
-  // OnTrainBegin(), and, within an epoch, after OnEpochBegin(). It replaces all
-  // of the state, also during training if training is rolled back.
+  // Returns all state that hooks change and later hooks read, for example the
+  // number of epochs without improvement. Checkpoints contain it. Training that
+  // resumes from a checkpoint restores it to the callback at the same position,
+  // which must be of the same kind. Empty if the callback has no state.
+  // RestoreState() is called after OnTrainBegin(), and, within an epoch, after
+  // OnEpochBegin(). It replaces the whole state. It is also called during
+  // training if training is rolled back.
   virtual CallbackState SaveState() const { return {}; }
   virtual absl::Status RestoreState(Model&, const CallbackState& /*state*/) {
     return absl::OkStatus();
   }
 
-  // Callbacks of a later turn are called after all those of earlier ones, so
-  // that what one saves of the others is of the same moment: 1 for those that
-  // save training, 2 for the one that saves those too.
+  // Callbacks with a higher turn are called after all those with a lower one,
+  // so that a callback that saves the state of others saves it at the same
+  // point of training. 1: callbacks that save training. 2: the callback that
+  // also saves the state of those.
   virtual int turn() const { return 0; }
 
-  // The folders that it writes to. Fit() makes them, and does not begin while
-  // one of them cannot be written to. Asked on the chief alone.
+  // The folders to which the callback writes. Fit() creates them, and fails
+  // before training if one is not writable. Called on the chief only.
   virtual std::vector<std::string> output_folders() const { return {}; }
 
-  // The prefixes or files that it has saved and that are still there, newest
-  // first. Asked on the chief alone.
+  // The prefixes or files that the callback has saved and that still exist,
+  // newest first. Called on the chief only.
   virtual std::vector<std::string> saved() { return {}; }
 
-  // The process, or another that trains in sync with it, was told to end.
-  // Called between two steps, the same on all of them, where one of the
-  // callbacks watches for it; Fit() ends afterwards, with kCancelled. Also
-  // called when a parameter server was told to end, after which Fit()
-  // continues, and when an operator ends training, after which the epoch ends
-  // as after StopTraining(); the hooks of its end see
-  // TrainingProgress::is_interrupted() then.
+  // Called after this process, or another one that trains in sync with it,
+  // received a request to end. If watches_preemption() of any callback is true,
+  // OnPreemption() is called between the same two steps on all processes, and
+  // Fit() then returns kCancelled. Also called when a parameter server is
+  // requested to end, after which Fit() continues. Also called when an operator
+  // ends training, after which the epoch ends as after StopTraining();
+  // TrainingProgress::is_interrupted() is then true in the hooks of the epoch's
+  // end.
   virtual bool watches_preemption() const { return false; }
   virtual absl::Status OnPreemption(Model&) { return absl::OkStatus(); }
 
-  // Of Evaluate(), and of the validation in Fit().
+  // Called by Evaluate(), and by Fit() for validation.
   virtual absl::Status OnTestBegin(Model&) { return absl::OkStatus(); }
-  // `logs` has the values of the evaluation, by the metrics' own names.
+  // `logs` has the values of the evaluation, by the metrics' names without
+  // "val_".
   virtual absl::Status OnTestEnd(Model&, const Logs&) {
     return absl::OkStatus();
   }

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// They size a table.
+// Limits the size of the table of weights.
 constexpr int64_t kClassMax = int64_t{1} << 20;
 
 Value ClassNumbers(Value labels) {
@@ -47,7 +47,7 @@ Value WeightsOfLabels(Value labels, const ClassWeights& weights) {
   if (!labels.ok()) return labels;
   Value classes = ClassNumbers(labels);
   if (!classes.ok()) return classes;
-  // The last entry is that of all other labels.
+  // The last entry is the weight of all other labels.
   const int64_t others = weights.empty() ? 0 : weights.rbegin()->first + 1;
   Tensor table(DType::kFloat32, {others + 1});
   for (float& weight : table.mutable_flat<float>()) weight = 1;

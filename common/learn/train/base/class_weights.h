@@ -9,16 +9,16 @@
 
 namespace muster {
 
-// How much examples of a class count; 1 for classes that are not named.
+// The weight of examples of each class; 1 for classes without an entry.
 // Equivalent to: Keras' `class_weight`.
 using ClassWeights = std::map<int64_t, double>;
 
-//   kInvalidArgument  a class is negative or above 2^20, or a weight is no
-//                     finite number of at least 0
+//   kInvalidArgument  a class is negative or above 2^20, or a weight is
+//                     negative or not finite
 absl::Status CheckClassWeights(const ClassWeights& weights);
 
-// The weight of each label, float32 [batch...]: labels are class numbers
-// [batch...] or [batch..., 1], or one-hot [batch..., classes].
+// Returns the weight of each label, float32 [batch...]. Labels are class
+// numbers [batch...] or [batch..., 1], or one-hot [batch..., classes].
 Value WeightsOfLabels(Value labels, const ClassWeights& weights);
 
 }  // namespace muster

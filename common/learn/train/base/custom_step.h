@@ -15,13 +15,13 @@
 
 namespace muster {
 
-// A number for the logs that a custom step computes.
+// A value that a custom step computes for the logs.
 struct StepMetric {
   std::string name;
-  // float32 of a fixed shape, added up over batches, replicas and workers...
+  // float32 of a fixed shape. Summed over batches, replicas and workers.
   Value statistics;
-  // ...and what the log's value is made of. Without another: a mean, of what
-  // MeanStatistics() gives.
+  // Computes the value in the logs from the sum. By default a mean, for
+  // statistics of MeanStatistics().
   Metric::Result result = MeanResult;
 };
 
@@ -30,24 +30,24 @@ struct StepTrace {
   GraphBuilder* builder;  // Borrowed.
   LayerPtr layer;
   // The components of an element of the dataset; the first axis is the batch's.
-  // Components with names come in the order of InOrderOfModel().
+  // Named components are in the order of InOrderOfModel().
   absl::Span<const Value> element;
   CallContext context;
-  ClippingOfWeight clipping_of;  // As the optimizer of the weight has it.
+  ClippingOfWeight clipping_of;  // The clipping of each weight's optimizer.
   // The variable with the scale of the loss, if the optimizer has one.
   std::optional<VariableHandle> loss_scale = std::nullopt;
 
   // Calls the model.
   Value Call(Value x) const { return (*layer)(x, context); }
   // Applies the gradient of `loss` to the trainable weights, each through its
-  // optimizer. Where replicas train in sync gradients are summed, unless
-  // SetLossDenominator() says before that the loss is a mean, and over how
-  // much. Scales the loss if the optimizer does.
+  // optimizer. If replicas train in sync, gradients are summed, unless
+  // SetLossDenominator() was called before to declare that the loss is a mean,
+  // and over what count. Scales the loss if the optimizer does.
   void Minimize(Value loss) const;
 };
 
-// Traces a step, in place of what Fit() (or Evaluate()) does with losses and
-// metrics, and says what goes to the logs:
+// Traces a step that replaces the losses and metrics of Fit() or Evaluate().
+// Returns the values for the logs:
 //
 //   options.train_step = [](const StepTrace& step) -> std::vector<StepMetric> {
 //     const Value x = step.element[0];
@@ -57,7 +57,7 @@ struct StepTrace {
 //     return {{"loss", MeanStatistics(errors)}};
 //   };
 //
-// Mistakes are reported to the builder and come out of Fit().
+// Errors are reported to the builder, and Fit() returns them.
 //
 // Equivalent to: overriding keras.Model.train_step() and test_step().
 using CustomStep =

@@ -7,11 +7,11 @@
 
 namespace muster {
 
-// Of Model::Export(); the name is Keras'.
+// The options of Model::Export(). The name is Keras'.
 struct ExportOptions {
-  // The types of the inputs, batch first. Each run chooses the batch, and the
-  // extents that are Shape::kUnknown. Empty: the types that the model was built
-  // for.
+  // The types of the inputs, batch first. The batch size, and extents that are
+  // Shape::kUnknown, may differ in each run of the exported model. Empty: the
+  // types that the model was built for.
   std::vector<TensorType> input_signature = {};
 };
 

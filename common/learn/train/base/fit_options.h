@@ -28,63 +28,66 @@
 namespace muster {
 
 struct CompileOptions {
-  Optimizer optimizer = {};  // Adam({...}); needed for Fit().
-  // In place of it for the weights of some layers, by their paths:
+  Optimizer optimizer = {};  // Adam({...}). Required for Fit().
+  // Optimizers that replace `optimizer` for the weights of some layers, by
+  // path:
   //
   //   .optimizer = Adam(),
   //   .layer_optimizers = {{"backbone", Sgd({.learning_rate = 1e-5})}}
   //
-  // Of several prefixes of a weight's name the longest counts; one that no
-  // trainable weight has is refused. Each optimizer has its own schedule,
-  // weight decay, clipping (a global norm is that of its weights' gradients),
-  // gradient accumulation and averages. `iterations()`, `learning_rate()` and
-  // SetLearningRate() of a model are those of `optimizer`, so the callbacks
-  // LearningRateScheduler and ReduceLROnPlateau change its rate alone, and logs
-  // have its rate. Keras has no equivalent: files of Keras are written without
-  // compile settings and optimizer state. Checkpoints have all of it.
+  // If several entries are prefixes of a weight's name, the longest one is
+  // used. A prefix that matches no trainable weight is an error. Each optimizer
+  // has its own schedule, weight decay, clipping (a global norm is that of its
+  // weights' gradients), gradient accumulation and averages. `iterations()`,
+  // `learning_rate()` and SetLearningRate() of a model refer to `optimizer`, so
+  // the callbacks LearningRateScheduler and ReduceLROnPlateau change only its
+  // rate, and logs contain its rate. Keras has no equivalent: files of Keras
+  // are written without compile settings and optimizer state. Checkpoints
+  // contain the state of all optimizers.
   std::vector<LayerOptimizer> layer_optimizers = {};
-  // Needed for Fit() and Evaluate(). Of a model with several outputs: the loss
-  // of each. What an output's mask calls padding (Embedding's mask_zero) counts
-  // in no loss and, whatever the sample weights, in no metric but Auc().
+  // Required for Fit() and Evaluate(). If the model has several outputs, this
+  // is the loss of each. Positions that an output's mask marks as padding
+  // (Embedding's mask_zero) are ignored in all losses and, whatever the sample
+  // weights are, in all metrics except Auc().
   Loss loss = {};
   std::vector<Metric> metrics = {};
-  // Metrics that sample weights count for.
+  // Metrics to which sample weights are applied.
   std::vector<Metric> weighted_metrics = {};
   // Scales the loss if the policy of the model is kMixedFloat16Policy: replaces
-  // `optimizer` by LossScaleOptimizer(optimizer), unless it is one. The scale
-  // is one for the model, also with layer_optimizers.
+  // `optimizer` by LossScaleOptimizer(optimizer), unless it already is one. The
+  // model has a single scale, also with layer_optimizers.
   bool auto_scale_loss = true;
-  // Of weights, dropout and the order of arrays. The same seed in one process
-  // gives the same bits. Where several workers train in sync on arrays, all
-  // have the same. Unset: RandomSeed(), which --seed sets.
+  // Seed of weights, dropout and the order of arrays. In one process, the same
+  // seed gives the same bits. Several workers that train in sync on arrays must
+  // have the same seed. Unset: RandomSeed(), which --seed sets.
   std::optional<uint64_t> seed = std::nullopt;
 
   // For models with several outputs: one entry for each, in their order. An
   // output whose entry is Loss() is not trained. Logs have "loss", which is the
-  // weighted sum, and "<output>_loss" and "<output>_<metric>"; all of them
-  // count each example once, though the last batch be smaller.
+  // weighted sum, "<output>_loss" and "<output>_<metric>". All of them weight
+  // each example equally, even if the last batch is smaller.
   std::vector<Loss> losses = {};
   std::vector<std::vector<Metric>> output_metrics = {};
   std::vector<std::vector<Metric>> weighted_output_metrics = {};
-  // How much each loss counts; 1 when empty. Also for a single output.
+  // The weight of each loss; all 1 if empty. Also for a single output.
   std::vector<double> loss_weights = {};
 
-  // Steps between two calls of the batch hooks of callbacks and two updates of
-  // the progress bar. On parameter servers a worker gets so many steps at once,
-  // which then cost the coordinator as much as one, and are tried again
-  // together when their worker is lost.
+  // Steps between two calls of the batch hooks of callbacks and between two
+  // updates of the progress bar. With parameter servers, a worker gets this
+  // many steps at once. They cost the coordinator as much as one step, and are
+  // retried together if their worker is lost.
   int steps_per_execution = 1;
 
-  // Custom steps. With one in place of Fit()'s steps, losses, metrics,
-  // loss and class weights are not used there.
+  // Custom steps of Fit() and of Evaluate(). If one is set, losses, metrics,
+  // loss weights and class weights are not used in its steps.
   CustomStep train_step = nullptr;
   CustomStep test_step = nullptr;
 };
 
-// After which epochs Fit() validates.
+// Selects the epochs after which Fit() validates.
 class ValidationFrequency {
  public:
-  // After epoch `every`, twice that, and so on.
+  // After every `every`-th epoch.
   ValidationFrequency(int every) : every_(every) {}  // NOLINT: 2 or {1, 5}.
   // After these epochs, counted from 1.
   ValidationFrequency(std::initializer_list<int> epochs) : epochs_(epochs) {}
@@ -103,61 +106,63 @@ class ValidationFrequency {
   }
 
  private:
-  int every_ = 0;  // 0: by epochs_.
+  int every_ = 0;  // 0: epochs_ is used.
   std::vector<int> epochs_;
 };
 
-// Batches, or arrays: all examples in memory, as Fit() itself takes them.
+// A dataset of batches, or arrays with all examples in memory, as for Fit().
 using ValidationData = std::variant<Dataset, Element>;
 
 struct FitOptions {
-  // Of arrays; a Dataset has batches already. Unset: 32, or with
-  // steps_per_epoch what gives so many batches.
+  // For arrays only; a Dataset is already batched. Unset: 32 or, if
+  // steps_per_epoch is set, the size that gives this number of batches.
   std::optional<int64_t> batch_size = std::nullopt;
-  // The number of the last epoch; training starts after `initial_epoch`.
+  // The number of the last epoch, counted from 1. Training starts after epoch
+  // `initial_epoch`.
   int epochs = 1;
-  // An epoch continues where the one before has ended, and ends where the data
-  // end; the next one begins with the first batch then, as in Keras 3. Unset:
-  // as many batches as the data have. Data that never end, or that several
-  // processes draw from indefinitely, need a number.
+  // An epoch continues in the data where the previous one ended. It also ends
+  // at the end of the data, and then the next epoch begins with the first
+  // batch, as in Keras 3. Unset: the number of batches in the data. Required
+  // for infinite data, and for data that several processes read indefinitely.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
-  // Of arrays: another order in each epoch, which follows from
-  // CompileOptions.seed and from the calls of Fit() before. Unset: true.
+  // For arrays only: uses a different order in each epoch, determined by
+  // CompileOptions.seed and the previous calls of Fit(). Unset: true.
   std::optional<bool> shuffle = std::nullopt;
-  // Of arrays: this share of the examples, the last ones, is not trained on but
-  // validated on. At least 0 and below 1; not together with validation_data.
+  // For arrays only: this fraction of the examples, taken from the end, is used
+  // for validation and not for training. At least 0 and below 1. Not together
+  // with validation_data.
   double validation_split = 0;
   std::optional<ValidationData> validation_data = std::nullopt;
-  // Of arrays that are validated on. Unset: batch_size; without that 32, or
-  // with validation_steps what gives so many batches.
+  // For arrays of validation. Unset: batch_size. If that is unset, too: 32 or,
+  // if validation_steps is set, the size that gives this number of batches.
   std::optional<int64_t> validation_batch_size = std::nullopt;
   std::optional<int64_t> validation_steps = std::nullopt;
   ValidationFrequency validation_freq = 1;
   Verbosity verbose = Verbosity::kAuto;
   int initial_epoch = 0;
   std::vector<Callback*> callbacks = {};  // Borrowed.
-  // Called as Callback::OnPreemption(), after the callbacks, with the weights
-  // that Fit() would end with: the averages, if the optimizer uses them.
-  // Watches for the end of this process only, not for that of a parameter
-  // server.
+  // Called like Callback::OnPreemption(), after the callbacks, with the weights
+  // that Fit() would return: the averages, if the optimizer keeps them. Called
+  // only if this process is requested to end, not for a parameter server.
   std::function<absl::Status(Model&)> on_preemption = nullptr;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
   Clock* clock = Clock::Real();    // Borrowed.
-  // Multiply the sample weights of training, those of validation not. For
-  // models with one output, whose labels are class numbers or one-hot.
+  // Multiplied with the sample weights in training, but not in validation. For
+  // models with one output whose labels are class numbers or one-hot.
   ClassWeights class_weight = {};
-  // The first loss that is NaN or infinite ends Fit() with NonFiniteError(),
-  // before any callback sees it: no callback saves such weights, and
-  // OnTrainEnd() is not called. If false, it is warned of, and training
-  // continues, as it does after such a metric.
+  // If true, Fit() returns NonFiniteError() at the first loss that is NaN or
+  // infinite. No callback is called with it, so none saves such weights, and
+  // OnTrainEnd() is not called. If false, a warning is logged and training
+  // continues. A metric that is NaN or infinite never ends training.
   bool fail_on_non_finite = true;
-  // Borrowed; null: none. Receives what Fit() has recorded if it fails.
+  // Receives the history up to the failure if Fit() fails. Borrowed; null:
+  // none.
   History* history_of_failure = nullptr;
 };
 
 struct EvaluateOptions {
-  // Of arrays; a Dataset has batches already. Unset: 32, or with steps what
-  // gives so many batches.
+  // For arrays only; a Dataset is already batched. Unset: 32 or, if steps is
+  // set, the size that gives this number of batches.
   std::optional<int64_t> batch_size = std::nullopt;
   // Unset: all of the data.
   std::optional<int64_t> steps = std::nullopt;
@@ -167,7 +172,7 @@ struct EvaluateOptions {
   Clock* clock = Clock::Real();           // Borrowed.
 };
 
-// For arrays.
+// Options of predictions for arrays.
 struct PredictOptions {
   int64_t batch_size = 32;
 };

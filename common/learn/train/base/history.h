@@ -12,8 +12,9 @@
 
 namespace muster {
 
-// Values of a moment, by name: {"loss", 0.31}, {"val_loss", 0.42}. A metric
-// that is a list of numbers has one entry for each: {"f1_score[0]", 0.9}.
+// Values at one point of training, by name: {"loss", 0.31}, {"val_loss", 0.42}.
+// A metric that is a list of numbers has one entry for each number:
+// {"f1_score[0]", 0.9}.
 using Logs = std::map<std::string, double>;
 
 // The record of a call of Fit(). Equivalent to: keras.callbacks.History.
@@ -26,21 +27,21 @@ struct History {
   // The first loss or metric that was NaN or infinite.
   std::optional<NonFiniteValue> first_non_finite;
 
-  // An operator has ended training before its end.
+  // True if an operator ended training early.
   bool is_stopped = false;
 
   int64_t step_count = 0;
   int64_t example_count = 0;
-  // Spent training, without validation; by earlier processes too if training
-  // was resumed.
+  // Time spent training, without validation. Includes the time of earlier
+  // processes if training was resumed.
   double train_seconds = 0;
   // The part of train_seconds that earlier processes spent.
   double earlier_train_seconds = 0;
-  // How long steps took. Where they run in this process, the time from one
-  // finished step to the next, without the first of all; otherwise the time
-  // that they took on the workers.
+  // Durations of steps. If steps run in this process, each is the time from the
+  // end of one step to the end of the next, without the first step. Otherwise
+  // it is the time that the step took on its worker.
   DurationHistogram step_durations;
-  // As StepLoop::DeviceIdleShare() of training.
+  // StepLoop::DeviceIdleShare() of training.
   std::optional<double> device_idle_share;
 };
 

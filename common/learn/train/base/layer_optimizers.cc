@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// Of the layers that there are, so many are named.
+// The maximal number of layers that an error lists.
 constexpr size_t kNamedCountMax = 10;
 
 bool HasPrefix(absl::string_view weight, absl::string_view prefix) {
@@ -29,7 +29,7 @@ absl::Status InvalidPrefix(absl::string_view prefix, absl::string_view why) {
       absl::StrCat("layer_optimizers: prefix \"", prefix, "\" ", why));
 }
 
-// All that a prefix of these weights could be: "a", "a/b", "a/b/kernel".
+// Returns all valid prefixes of these weights: "a", "a/b", "a/b/kernel".
 std::set<absl::string_view> PathsTo(absl::Span<const Weight> weights) {
   std::set<absl::string_view> paths;
   for (const Weight& weight : weights) {
@@ -43,7 +43,8 @@ std::set<absl::string_view> PathsTo(absl::Span<const Weight> weights) {
   return paths;
 }
 
-// What a prefix that is that of no trainable weight could have been.
+// Returns a clause that suggests valid prefixes in place of `prefix`, which
+// matches no trainable weight.
 std::string Candidates(absl::string_view prefix,
                        absl::Span<const Weight> trainable) {
   const std::set<absl::string_view> paths = PathsTo(trainable);

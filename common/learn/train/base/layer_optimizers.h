@@ -16,7 +16,7 @@ namespace muster {
 
 // The optimizer of some of a model's layers.
 struct LayerOptimizer {
-  // The path of a layer or of a model in the model, such as "backbone" or
+  // The path of a layer or a nested model, such as "backbone" or
   // "backbone/conv1", or the name of a weight, such as "head/bias".
   std::string prefix;
   Optimizer optimizer;
@@ -26,39 +26,40 @@ struct LayerOptimizer {
 class ModelOptimizers {
  public:
   ModelOptimizers() = default;
-  // `by_layer`: of the weights whose names begin with a prefix, or are it; of
-  // several, the longest counts. The others have `optimizer`.
+  // Each entry of `by_layer` is used for the weights whose names are its prefix
+  // or begin with it as a path. If several prefixes match, the longest is used.
+  // `optimizer` is used for the other weights.
   ModelOptimizers(Optimizer optimizer, std::vector<LayerOptimizer> by_layer);
 
-  //   kInvalidArgument  there are optimizers of layers and none for the other
-  //                     weights; a prefix is empty, ends with "/", or occurs
-  //                     twice; or an optimizer of layers has no rule
-  //                     or a loss scale
+  //   kInvalidArgument  there are optimizers of layers but none for the other
+  //                     weights; a prefix is empty, begins or ends with "/", or
+  //                     occurs twice; or an optimizer of layers has no rule, or
+  //                     has a loss scale
   absl::Status Check() const;
 
-  // `weights`: all of the model's.
-  //   kInvalidArgument  a prefix is that of no trainable weight; says why, and
-  //                     names the weights or layers that there are
+  // `weights` are all weights of the model.
+  //   kInvalidArgument  a prefix matches no trainable weight; says why, and
+  //                     names existing weights or layers
   absl::Status CheckMatch(absl::Span<const Weight> weights) const;
 
   const Optimizer& Of(absl::string_view weight) const;
 
-  // How a gradient is clipped: with global_clipnorm, all those that have the
-  // same optimizer together.
+  // Returns how gradients are clipped. With global_clipnorm, the gradients of
+  // all weights with the same optimizer are clipped together.
   ClippingOfWeight clipping() const;
 
-  // True if any of them keeps moving averages.
+  // True if any of the optimizers keeps moving averages.
   bool use_ema() const;
 
-  // Sets the optimizers of these weights, whether they exist or not. Also
-  // checks that the store can use those that none of them has. If it fails,
-  // weights of some of the optimizers may have theirs.
-  //   as VariableStore::SetOptimizerOf()
+  // Sets the optimizers of these weights, which need not exist. Also checks
+  // that the store supports optimizers that no weight uses. After a failure,
+  // the optimizers of some weights may have been set.
+  //   errors  of VariableStore::SetOptimizerOf()
   absl::Status SetIn(VariableStore& variables,
                      absl::Span<const std::string> weights) const;
 
  private:
-  // Of by_layer_; -1 if it has the default.
+  // Returns the index in by_layer_, or -1 if the weight uses the default.
   int IndexOf(absl::string_view weight) const;
 
   Optimizer default_;

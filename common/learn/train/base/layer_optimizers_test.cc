@@ -1,4 +1,4 @@
-// Several optimizers for the layers of one model.
+// Tests several optimizers for the layers of one model.
 
 #include "common/learn/train/base/layer_optimizers.h"
 
@@ -89,7 +89,8 @@ absl::Status Fit(Model& model, int epochs) {
 
 using Weights = std::vector<std::vector<float>>;
 
-// Of the kernel and the bias that begin at `first`.
+// Returns the distance between a layer's weights in `a` and `b`: the kernel, at
+// index `first`, and the bias after it.
 double DistanceOfLayer(const Weights& a, const Weights& b, size_t first) {
   double sum = 0;
   for (size_t i = first; i < first + 2; ++i) {
@@ -110,7 +111,7 @@ class LayerOptimizersTest : public ::testing::TestWithParam<LocalStrategy> {
     return std::move(made).value();
   }
 
-  // The weights of a model that trains on a strategy of its own.
+  // Trains a model with its own strategy and returns its weights.
   static Weights Train(const CompileOptions& options, int epochs,
                        bool trains_backbone = true) {
     const std::unique_ptr<Strategy> strategy = MakeStrategy();
@@ -174,7 +175,8 @@ class ByHand {
   }
 
  private:
-  // Of the mean of squares over the batch that starts at `begin`.
+  // Returns the gradients of the mean squared error over the batch that starts
+  // at `begin`.
   std::vector<std::vector<double>> Gradients(int64_t begin) const {
     std::vector<std::vector<double>> sums;
     for (const std::vector<double>& weight : weights_) {
@@ -227,7 +229,7 @@ TEST_P(LayerOptimizersTest, EachLayerIsUpdatedAsByHand) {
   }
 }
 
-// A rate of 0 has the effect of a frozen layer.
+// A learning rate of 0 has the same effect as freezing the layer.
 TEST_P(LayerOptimizersTest, ALayerTrainsAsIfItHadTheOnlyOptimizer) {
   const Optimizer optimizers[] = {
       Adam({.learning_rate = 0.05}),
@@ -293,7 +295,8 @@ TEST_P(LayerOptimizersTest, ACheckpointOfAnotherRuleIsRestoredWithAWarning) {
       *strategy_, with_backbone(Sgd({.learning_rate = 0.1, .momentum = 0.9}))));
   ASSERT_OK(Fit(model, 1));
   ASSERT_OK(model.SaveCheckpoint(prefix));
-  // What is restored of a rule of the same name takes other arguments.
+  // The state of a rule with the same name is restored even if its arguments
+  // differ.
   const std::pair<Optimizer, bool> cases[] = {
       {Sgd({.learning_rate = 0.2, .momentum = 0.5}), false},
       {RmsProp({.learning_rate = 0.1}), true}};
@@ -348,7 +351,7 @@ TEST_P(LayerOptimizersTest, AFailedChangeLeavesTheOptimizersAsTheyAre) {
   ASSERT_OK(model.Compile(*strategy_, options));
   ASSERT_OK(unchanged.Compile(*other, options));
   const Element batch = Examples();
-  // Compiles the step, which looks optimizers up no more.
+  // Compiles the step, which does not look up optimizers afterwards.
   ASSERT_OK(model.TrainOnBatch(batch).status());
   ASSERT_OK(unchanged.TrainOnBatch(batch).status());
   EXPECT_THAT(model.Compile(*strategy_, Options(Sgd({.learning_rate = 7}))),
@@ -449,7 +452,7 @@ TEST_F(LayerOptimizerPaths, FilesOfKerasHaveNoOptimizer) {
                        HasSubstr("without an optimizer")));
 }
 
-// A custom step clips as the optimizers say, too.
+// A custom step also clips as the optimizers specify.
 TEST_F(LayerOptimizerPaths, CustomStepsUseAllOptimizers) {
   CompileOptions options =
       Options(Sgd({.learning_rate = 1}, {.global_clipnorm = 0.01}),

@@ -3,14 +3,14 @@
 
 namespace muster {
 
-// Of Model::LoadWeights(), for files of Keras; the names are Keras'.
+// The options of Model::LoadWeights() for Keras files. The names are Keras'.
 struct LoadWeightsOptions {
-  // Loads the layers whose names are in the file, and leaves the others as they
-  // are. For files of Keras 2 (*.h5), whose layers are otherwise those of the
-  // model in their order.
+  // Loads the layers whose names are in the file and leaves the others
+  // unchanged. For files of Keras 2 (*.h5). If false, the layers of such a file
+  // must be those of the model, in the same order.
   bool by_name = false;
-  // Leaves a layer as it is, with a warning, if the file has other weights for
-  // it: as for a new head.
+  // Leaves a layer unchanged, with a warning, if its weights in the file do not
+  // fit, for example a new head.
   bool skip_mismatch = false;
 };
 

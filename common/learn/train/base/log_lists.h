@@ -12,8 +12,8 @@
 
 // Metrics whose value is a list of numbers, such as F1Score() with a score for
 // each class. Logs have one entry for each number: "f1_score[0]",
-// "f1_score[1]", ... What is written for people and other programs has the
-// list under the metric's name.
+// "f1_score[1]", ... Output for users and other programs has the list under the
+// metric's name.
 namespace muster {
 
 // "f1_score[2]".
@@ -23,8 +23,8 @@ struct LogEntry {
   std::string metric;
   size_t index = 0;
 };
-// Returns what LogEntryName() made the name of; unset if it is the name of one
-// number.
+// Returns the arguments with which LogEntryName() made `name`; unset if `name`
+// is that of a metric with a single number.
 std::optional<LogEntry> ParseLogEntryName(absl::string_view name);
 
 // One metric of Logs.
@@ -39,8 +39,8 @@ struct LoggedMetric {
 // Returns the metrics of `logs`, sorted by name.
 std::vector<LoggedMetric> MetricsOf(const Logs& logs);
 
-// Returns the names and values that a line of progress shows: of a list its
-// mean, as in Keras.
+// Returns the names and values that a progress line shows. A list is shown as
+// its mean, as in Keras.
 std::vector<std::pair<std::string, double>> ShownValues(const Logs& logs);
 
 }  // namespace muster

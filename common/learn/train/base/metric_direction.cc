@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// By Metric::kind(). As the classes of Keras say.
+// Values of Metric::kind(), with the directions of Keras' classes.
 constexpr absl::string_view kUp[] = {
     "accuracy",
     "auc",
@@ -41,7 +41,7 @@ constexpr absl::string_view kUp[] = {
     "top_k_categorical_accuracy",
 };
 
-// Those that are no losses.
+// Metrics that are not in kLossKinds.
 constexpr absl::string_view kDown[] = {
     "logcosh",
     "root_mean_squared_error",

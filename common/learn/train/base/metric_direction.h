@@ -12,14 +12,15 @@ namespace muster {
 // The direction in which a metric improves.
 enum class MetricDirection { kUp, kDown };
 
-// By the kind of the metric, whatever its name. Unset for kinds that have none,
-// such as counts and sums, and for those that are not Keras'.
+// Returns the direction of the metric's kind, whatever its name. Unset for
+// kinds that have none, such as counts and sums, and for kinds that Keras does
+// not have.
 //
 // Equivalent to: keras.metrics.Metric._direction.
 std::optional<MetricDirection> DirectionOf(const Metric& metric);
 
-// Of the value that the logs of such a step have under `name`. Losses decrease,
-// and so does "loss", whatever it is.
+// Returns the direction of the value `name` in the logs of a step with these
+// results. The direction of losses, and of "loss" in any case, is kDown.
 std::optional<MetricDirection> DirectionOf(const StepResults& results,
                                            absl::string_view name);
 

@@ -116,7 +116,7 @@ TEST(MetricDirectionTest, OfLogsIsThatOfTheMetricWhateverItsName) {
   EXPECT_EQ(DirectionOf(results, "true_positives"), std::nullopt);
   EXPECT_EQ(DirectionOf(results, "accuracy"), std::nullopt);
   EXPECT_EQ(DirectionOf(StepResults(), "loss"), kDown);
-  // One number of a list.
+  // One entry of a list.
   EXPECT_EQ(DirectionOf(results, "error_free[1]"), kUp);
 }
 

@@ -11,18 +11,18 @@ namespace muster {
 
 // A loss or a metric that became NaN or infinite.
 struct NonFiniteValue {
-  std::string name;  // As logs call it: "loss", "val_accuracy".
+  std::string name;  // The name in logs: "loss", "val_accuracy".
   double value = 0;
   int epoch = 0;     // From 0.
-  int64_t step = 0;  // Steps of that epoch that were done.
+  int64_t step = 0;  // Number of finished steps in that epoch.
 };
 
 // "loss is nan after step 3 of epoch 1"
 std::string ToString(const NonFiniteValue& found);
 
-// The error of a run that has found `found`: kInternal, with what to look
-// for and how to let such a run succeed. `resumption` says what training can be
-// resumed from, as a clause; empty: unknown.
+// Returns the error of a run that has found `found`: kInternal, with advice on
+// the cause and on how to let such a run succeed. `resumption` is a clause
+// about the checkpoint from which training can resume; empty: unknown.
 absl::Status NonFiniteError(const NonFiniteValue& found,
                             absl::string_view resumption = "");
 

@@ -32,13 +32,13 @@ constexpr absl::string_view kGreen = "\x1b[32m";
 constexpr absl::string_view kGrey = "\x1b[37m";
 constexpr absl::string_view kPlain = "\x1b[0m";
 
-// An empty NO_COLOR counts as none.
+// An empty NO_COLOR counts as unset.
 bool ColorIsWelcome() {
   const char* const no_color = std::getenv("NO_COLOR");
   return no_color == nullptr || *no_color == '\0';
 }
 
-// Time as Keras rounds it: to the even second when halfway.
+// Rounds as Keras does: half to even.
 std::string Rounded(double value) { return absl::StrFormat("%.0f", value); }
 
 std::string TimePerUnit(double seconds, absl::string_view unit) {
@@ -67,8 +67,8 @@ std::string Count(int64_t current, int64_t target) {
   return absl::StrFormat("%*d/%d", width, current, target);
 }
 
-// Characters on the screen: escapes take no room, a bar character takes one
-// place though it has three bytes.
+// Returns the number of columns on the screen. Escape sequences take none; a
+// bar character takes one, although it has three bytes.
 int64_t VisibleWidth(absl::string_view text) {
   int64_t width = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -160,7 +160,8 @@ void ProgressBar::DrawBar(int64_t current, double seconds_per_step,
         std::min<int64_t>(kBarWidth * current / target, kBarWidth);
     absl::StrAppend(&line, Styled(kBold, Count(current, target)), " ");
     if (done > 0) absl::StrAppend(&line, Styled(kGreen, Repeat("━", done)));
-    // Without colours only the part that is done can be told from the rest.
+    // Without colours, the remaining part must be blank to differ from the
+    // finished part.
     absl::StrAppend(&line, has_color_
                                ? Styled(kGrey, Repeat("━", kBarWidth - done))
                                : Repeat(" ", kBarWidth - done));
@@ -198,7 +199,7 @@ void ProgressBar::DrawLine(int64_t current, double seconds_per_step) {
       absl::StrCat(Count(current, *target_), " - ", Rounded(elapsed), "s -",
                    TimePerUnit(seconds_per_step, options_.unit_name));
   for (const auto& [name, value] : values_) {
-    // Without abs(), unlike the bar: Keras' lines are like that.
+    // Without abs(), unlike in the bar, as in Keras.
     absl::StrAppend(&line, " - ", name, ": ",
                     value > kTiny ? absl::StrFormat("%.4f", value)
                                   : absl::StrFormat("%.4e", value));

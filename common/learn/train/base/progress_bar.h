@@ -14,23 +14,23 @@
 
 namespace muster {
 
-// How much a run says about itself. Equivalent to: Keras' `verbose`.
+// How much progress a run prints. Equivalent to: Keras' `verbose`.
 enum class Verbosity {
   kAuto,    // On the chief: a bar on a terminal, a line for each epoch
             // elsewhere. Nothing on the other workers.
   kSilent,  // Keras' 0.
-  kBar,     // Keras' 1: one line, drawn again and again.
-  kLines,   // Keras' 2: one line when an epoch is done.
+  kBar,     // Keras' 1: one line, which is redrawn.
+  kLines,   // Keras' 2: one line at the end of each epoch.
 };
 
-// Returns what kAuto stands for on this process: kSilent unless it is the
-// chief, or else kBar or kLines, by what standard output is.
+// Resolves kAuto for this process: kSilent if it is not the chief, kBar if
+// standard output is a terminal, else kLines. Returns other values unchanged.
 Verbosity ResolveVerbosity(Verbosity verbosity, bool is_chief);
 
-// The values shown behind the bar, in order.
+// The values shown after the bar, in order.
 using ProgressValues = std::vector<std::pair<std::string, double>>;
 
-// How far an epoch has come, in the words of Keras 3:
+// Shows the progress of an epoch in the format of Keras 3:
 //
 //   391/391 ━━━━━━━━━━━━━━━━━━━━ 1s 2ms/step - loss: 0.2238
 //
@@ -38,18 +38,18 @@ using ProgressValues = std::vector<std::pair<std::string, double>>;
 class ProgressBar {
  public:
   struct Options {
-    // Steps to come in all; unset when not known.
+    // Total number of steps; unset if unknown.
     std::optional<int64_t> target = std::nullopt;
     Verbosity verbosity = Verbosity::kBar;
     std::string unit_name = "step";
-    // Time per step leaves out the first step, which compiles. False where
-    // other processes run the steps: their ends are reported several at a time,
-    // so that nothing is known of the first alone.
+    // True if the time per step excludes the first step, which compiles. False
+    // if other processes run the steps: they report several steps at a time, so
+    // the time of the first one is unknown.
     bool first_step_is_apart = true;
-    // Colours and bold type. Unset: unless the environment has NO_COLOR
-    // (https://no-color.org).
+    // Uses colours and bold type. Unset: true unless the environment variable
+    // NO_COLOR is set (https://no-color.org).
     std::optional<bool> color = std::nullopt;
-    // The bar is drawn no more often than this.
+    // The minimal time between two updates of the bar.
     absl::Duration interval = absl::Milliseconds(50);
     Clock* clock = Clock::Real();    // Borrowed.
     std::ostream* output = nullptr;  // Borrowed; null for standard output.
@@ -60,11 +60,11 @@ class ProgressBar {
   // True if Update() would draw now. Saves computing values that are not shown.
   bool IsDue() const;
 
-  // `current` steps are done. Values seen before and absent now keep their
-  // place and number.
+  // `current` steps have finished. Values of earlier calls that are missing in
+  // `values` are still shown.
   void Update(int64_t current, const ProgressValues& values);
 
-  // The last line of the epoch; always drawn unless silent. `current` becomes
+  // Draws the last line of the epoch, always unless silent. `current` becomes
   // the target if there was none.
   void Finish(int64_t current, const ProgressValues& values);
 
@@ -74,7 +74,7 @@ class ProgressBar {
   void DrawBar(int64_t current, double seconds_per_step, bool is_last);
   void DrawLine(int64_t current, double seconds_per_step);
   void Write(absl::string_view text);
-  // `text` within `escape`, or as it is without colours.
+  // Returns `text` with the style `escape`, or unchanged without colours.
   std::string Styled(absl::string_view escape, absl::string_view text) const;
 
   const Options options_;

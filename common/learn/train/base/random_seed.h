@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// Sets the seed of models that are compiled from now on and name none in
-// CompileOptions. RunTask() sets what --seed says. Thread-safe.
+// Sets the seed of models that are compiled afterwards without a seed in
+// CompileOptions. RunTask() sets the value of --seed. Thread-safe.
 //
 // Equivalent to: keras.utils.set_random_seed().
 void SetRandomSeed(uint64_t seed);

@@ -31,17 +31,17 @@
 namespace muster {
 namespace {
 
-// What an example weighs of which nothing counts: penalties are added in a
-// batch of such examples too. Beside one that counts it is less than a
-// rounding.
+// The weight of an example of which all positions are masked or ignored. It
+// keeps penalties effective in a batch of only such examples. Next to other
+// examples it is smaller than a rounding error.
 constexpr double kWeightOfNothing = 1e-9;
 
 bool IsMean(const Loss::Counted& counted) {
   return counted.example_count.builder() != nullptr;
 }
 
-// What is probably wrong with labels that should have the shape of the
-// predictions; empty if unknown.
+// Returns a hint about labels that should have the shape of the predictions;
+// empty if none applies.
 std::string LabelHint(const Shape& labels, const Shape& predictions) {
   if (predictions.rank() == 0 || predictions.dims().back() < 2) return "";
   const int64_t units = predictions.dims().back();
@@ -63,9 +63,9 @@ std::string LabelHint(const Shape& labels, const Shape& predictions) {
   return "";
 }
 
-// Gives both types the same number of examples where it is unknown.
+// Replaces an unknown number of examples by the same number in both types.
 void SetExampleCount(TensorType* a, TensorType* b) {
-  // Not the extent of any other axis.
+  // Unlikely to be the extent of another axis.
   constexpr int64_t kCount = 999983;
   const auto count_of = [](const TensorType& type) {
     return type.shape.rank() == 0 ? Shape::kUnknown : type.shape.dim(0);
@@ -81,7 +81,7 @@ void SetExampleCount(TensorType* a, TensorType* b) {
   }
 }
 
-// A loss as StepResults says.
+// Returns the result of a loss in the format of StepResults::losses.
 Value LossResult(Value loss, Value mean_over, Value example_count) {
   const Value value = Cast(loss, DType::kFloat32);
   return mean_over.builder() == nullptr
@@ -89,7 +89,7 @@ Value LossResult(Value loss, Value mean_over, Value example_count) {
              : Stack({value * mean_over, mean_over, example_count}, 0);
 }
 
-// The pieces of an element.
+// Access to the inputs, labels and weights of an element.
 class StepElement {
  public:
   StepElement(const ElementLayout& layout, absl::Span<const Value> element)
@@ -101,7 +101,7 @@ class StepElement {
   Value labels(size_t output) const {
     return element_[layout_.input_count + output];
   }
-  // Of no graph where there are none.
+  // Returns a Value without a graph if there are no weights.
   Value weights(size_t output) const {
     if (layout_.weight_count == 0) return Value();
     const size_t first = layout_.input_count + layout_.output_count;
@@ -157,10 +157,10 @@ class Forward {
                : absl::StrCat(parts_.outputs[output].name, "_loss");
   }
 
-  // Reports labels that do not fit the predictions in terms of the model, since
-  // what the loss reports names operations, and an unknown number of examples
-  // may hide it until the step is compiled. Only for losses of Muster's: one of
-  // the program's may use values of the step.
+  // Reports labels that do not fit the predictions, in terms of the model. The
+  // loss's own error names operations, and may occur only when the step is
+  // compiled if the number of examples is unknown. Checks Muster's own losses
+  // only: a loss of the program may use values of the step.
   void CheckLabels(size_t output) {
     const Loss& loss = parts_.outputs[output].loss;
     const Value labels = element_.labels(output);
@@ -182,7 +182,7 @@ class Forward {
     };
     const absl::Status status = computed_of(label_type);
     if (status.ok()) return;
-    // Others want the indices of classes.
+    // Other losses expect class indices.
     const bool wants_equal_shapes =
         computed_of({label_type.dtype, prediction_type.shape}).ok();
     const std::string hint =
@@ -204,14 +204,14 @@ class Forward {
       const GraphBuilder::NameScope scope(&builder_, LossName(i));
       Loss::Counted& counted = losses_[i].emplace(loss.WithCount(
           element_.labels(i), predictions_[i], weights_[i], masks_[i]));
-      // Losses that are not reduced train like their mean.
+      // For training, losses that are not reduced are replaced by their mean.
       if (counted.loss.ok() && counted.loss.shape().rank() > 0) {
         counted.loss = Mean(counted.loss);
       }
     }
   }
 
-  // True if the losses are means; reports where some are and some are not.
+  // Returns true if the losses are means. Reports an error if only some are.
   bool AreMeans() {
     int mean_count = 0;
     int sum_count = 0;
@@ -241,13 +241,13 @@ class Forward {
       sum = sum.builder() == nullptr ? penalty : sum + penalty;
     }
     if (sum.builder() == nullptr || is_mean) return sum;
-    // Sums of losses are added up over the replicas that have examples, so each
-    // brings a part of the penalties.
+    // Sums of losses are summed over the replicas, so each replica adds a
+    // fraction of the penalties in proportion to its examples.
     const Value all = AllReduce(example_count, "sum");
     return sum * (example_count / Maximum(all, 1.0));
   }
 
-  // The outputs with a loss.
+  // Returns the indices of the outputs that have a loss.
   std::vector<size_t> TrainedOutputs() const {
     std::vector<size_t> outputs;
     for (size_t i = 0; i < losses_.size(); ++i) {
@@ -256,9 +256,10 @@ class Forward {
     return outputs;
   }
 
-  // Makes means over something else such that are to be weighted by examples
-  // over the replicas: of n examples here and N in all, and a mean over c and C
-  // things, the factor is (c / n) / (C / N).
+  // Scales losses that are means over something other than examples, so that
+  // they can be weighted by examples across replicas. If this replica has n of
+  // N examples and its mean is over c of C items, the factor is (c / n) / (C /
+  // N).
   void BalanceMeans(const std::vector<size_t>& outputs, Value example_count,
                     std::vector<Value>* losses) {
     std::vector<size_t> uneven;
@@ -275,7 +276,7 @@ class Forward {
                 static_cast<int64_t>(counts.size()), 0);
     for (size_t j = 1; j < counts.size(); ++j) {
       Value& loss = (*losses)[uneven[j - 1]];
-      // Both products are the same where one replica has all the examples.
+      // The factor is exactly 1 if one replica has all examples.
       const Value factor =
           counts[j] * all[0] / Maximum(example_count * all[j], 1.0);
       loss = loss * Cast(factor, loss.dtype());
@@ -341,8 +342,9 @@ class Forward {
     }
   }
 
-  // Returns Keras' name for it: with the output's if there are several, and
-  // "weighted_" or a number where others have the name.
+  // Returns the metric's name in Keras: prefixed with the output's name if
+  // there are several outputs, and with "weighted_" or a number if the name is
+  // already used.
   std::string MetricName(size_t output, const Metric& metric,
                          bool is_weighted) {
     const std::string prefix =
@@ -371,8 +373,8 @@ class Forward {
   const StepParts& parts_;
   const StepElement& element_;
   std::vector<Value> predictions_;
-  std::vector<Value> added_losses_;  // By layers.
-  // Of each output; of no graph where there are none.
+  std::vector<Value> added_losses_;  // Added by layers.
+  // By output. Values without a graph if there are none.
   std::vector<Value> masks_;
   std::vector<Value> weights_;
   std::vector<std::optional<Loss::Counted>> losses_;

@@ -13,7 +13,8 @@
 
 namespace muster {
 
-// How many components of an element go into the layer: at least 1.
+// Returns the number of components of an element that are inputs of the layer:
+// at least 1.
 size_t InputCount(const Layer& layer);
 
 // The kinds of the components of an element: inputs, labels of each output,
@@ -24,8 +25,7 @@ struct ElementLayout {
   size_t weight_count = 0;
 };
 
-//   kInvalidArgument  elements of these types are nothing of the kind, or not
-//                     batched
+//   kInvalidArgument  the types do not match such a layout, or are not batched
 absl::StatusOr<ElementLayout> LayoutOf(const Layer& layer,
                                        absl::Span<const TensorType> types);
 
@@ -33,35 +33,36 @@ struct StepForward {
   // The scalar that training minimizes: the weighted losses of the outputs and
   // the penalties of the weights.
   Value loss;
-  // The number of examples that it is a mean over, a float32 scalar; of no
-  // graph where it is a sum over examples.
+  // The number of examples over which the loss is a mean, a float32 scalar. A
+  // Value without a graph if the loss is a sum over examples.
   Value mean_over;
   StepResults results;
 
   bool is_mean() const { return mean_over.builder() != nullptr; }
 };
 
-// Adds predictions, losses and statistics to the graph, and makes those the
-// graph's results that `results` describes.
+// Adds predictions, losses and statistics to the graph. The losses and
+// statistics become the graph's results, which StepForward::results describes.
 //
-// Where the model says that positions of an output are padding (Masks), they
-// lose nothing, the mean of a loss is one over the others, and metrics leave
-// them out, those without sample weights too. The loss of a step still counts
-// by its examples among those of other steps, as in Keras.
+// If the model marks positions of an output as padding (Masks), losses and
+// metrics ignore them, including metrics without sample weights. The mean of a
+// loss is over the other positions. Losses of several steps are still averaged
+// by their numbers of examples, as in Keras.
 //
 // The losses of several outputs are all means or all sums over the examples.
-// Replicas that train in sync compute what one computes on their global batch:
-// a mean is weighted by the positions it is over, and of several losses each
-// one by its own. Where those differ, as labels are ignored or padding is left
-// out, the replicas count them together while the step runs, which is one
-// collective more. Sums are taken over the examples of all replicas, and
-// penalties once. Of replicas that do not train in sync, as the workers of
-// parameter servers, each has the means of its own batch.
+// Replicas that train in sync compute the same loss as one replica on the
+// global batch: each mean is weighted by the number of its positions. If this
+// number differs from the number of examples, because labels are ignored or
+// positions are padding, and there are several losses, the replicas add the
+// numbers up while the step runs, which takes one additional collective. Sums
+// are over the examples of all replicas. Penalties are added once. Replicas
+// that do not train in sync, such as workers of parameter servers, use the
+// means of their own batches.
 StepForward TraceStepForward(GraphBuilder& builder, const StepParts& parts,
                              const ElementLayout& layout,
                              absl::Span<const Value> element, bool training);
 
-// The same for a custom step.
+// As TraceStepForward(), for a custom step.
 StepResults TraceCustomStep(GraphBuilder& builder, const StepParts& parts,
                             absl::Span<const Value> element, bool training);
 

@@ -27,7 +27,7 @@
 namespace muster {
 namespace {
 
-// "x", "y", "sample_weight"; with a number where there are several.
+// "x", "y" or "sample_weight", with a number if there are several of the kind.
 std::string ComponentName(size_t index, const ElementLayout& layout) {
   const auto name = [](absl::string_view what, size_t i, size_t count) {
     return count == 1 ? std::string(what) : absl::StrCat(what, "_", i);
@@ -39,7 +39,7 @@ std::string ComponentName(size_t index, const ElementLayout& layout) {
   return name("sample_weight", index, std::max<size_t>(1, layout.weight_count));
 }
 
-// The parameters of a step, one for each component of an element.
+// Adds the parameters of a step, one for each component of an element.
 std::vector<Value> AddParameters(GraphBuilder& builder,
                                  const ElementLayout& layout,
                                  absl::Span<const TensorType> types) {
@@ -52,15 +52,16 @@ std::vector<Value> AddParameters(GraphBuilder& builder,
   return parameters;
 }
 
-// For elements of which only the inputs are of interest, or that mean whatever
-// they mean.
+// Returns the layout of elements of which only the inputs are used, or whose
+// other components have no known meaning.
 ElementLayout LayoutOfInputs(const Layer& layer, size_t component_count) {
   ElementLayout layout{.input_count = InputCount(layer)};
   layout.weight_count = component_count;
   return layout;
 }
 
-// The result that StepResults::has_loss_scale announces, if there is a scale.
+// Adds the result that StepResults::has_loss_scale declares, if there is a
+// scale.
 void AddLossScale(GraphBuilder& builder, const StepParts& parts,
                   StepResults* results) {
   if (!parts.loss_scale.has_value()) return;
@@ -102,7 +103,7 @@ absl::StatusOr<TracedStep> TraceStep(absl::string_view name,
       TraceStepForward(builder, parts, layout, element, training);
   if (training && forward.loss.ok()) {
     const GraphBuilder::NameScope scope(&builder, "gradients");
-    // Sums add up over replicas as they are.
+    // Sums are added up over replicas without a denominator.
     if (forward.is_mean()) SetLossDenominator(forward.mean_over);
     Minimize(forward.loss, TrainableOf(parts.layer->weights()),
              parts.clipping_of, parts.loss_scale);

@@ -11,34 +11,34 @@
 
 namespace muster {
 
-// A graph, and what its results say.
+// A graph and the description of its results.
 struct TracedStep {
   Graph graph;
   StepResults results;
 };
 
-// The parameters of each graph are the components of an element, batched: as
-// LayoutOf() says, or whatever a custom step takes. Their batch extent is
-// unknown, so that replicas may run parts of a batch. Tracing builds the layers
+// The parameters of each graph are the batched components of an element, in the
+// layout of LayoutOf() or as a custom step requires. Their batch extent is
+// unknown, so that replicas may run parts of a batch. Tracing builds layers
 // that are not built yet.
 //   kInvalidArgument  the elements do not fit the layers, the losses or the
 //                     metrics; the message names the node
 
-// Applies one gradient to each trainable weight that a loss depends on,
-// weighted by what the loss is a mean over.
+// Traces a training step. It applies one gradient to each trainable weight on
+// which a loss depends, weighted by the count over which the loss is a mean.
 absl::StatusOr<TracedStep> TraceTrainStep(
     const StepParts& parts, absl::Span<const TensorType> element_types);
 
-// The same results. Changes nothing.
+// Traces an evaluation step. It has the same results and changes no variable.
 absl::StatusOr<TracedStep> TraceEvaluateStep(
     const StepParts& parts, absl::Span<const TensorType> element_types);
 
-// The first components are the layer's inputs; others are ignored. Results: the
-// predictions, one for each output.
+// Traces a prediction step. The first components are the layer's inputs; others
+// are ignored. The results are the predictions, one for each output.
 absl::StatusOr<Graph> TracePredictStep(
     const LayerPtr& layer, absl::Span<const TensorType> element_types);
 
-// Inputs -> predictions: builds the layers.
+// Traces the graph from inputs to predictions, which builds the layers.
 absl::StatusOr<Graph> TraceForward(const LayerPtr& layer,
                                    absl::Span<const TensorType> inputs);
 

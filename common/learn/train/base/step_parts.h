@@ -18,8 +18,8 @@ namespace muster {
 
 // The loss and metrics of one output of a model.
 struct OutputParts {
-  std::string name;  // For logs, where there are several.
-  Loss loss;         // None: the output is not trained.
+  std::string name;  // Used in logs if there are several outputs.
+  Loss loss;         // An empty Loss: the output is not trained.
   double loss_weight = 1;
   std::vector<Metric> metrics;
   std::vector<Metric> weighted_metrics;
@@ -28,15 +28,15 @@ struct OutputParts {
 // The parts of a step of Fit() or Evaluate().
 struct StepParts {
   LayerPtr layer;
-  std::vector<OutputParts> outputs;  // One for each of the layer.
+  std::vector<OutputParts> outputs;  // One for each output of the layer.
   uint64_t seed = 0;
-  // As the optimizer of the weight has it.
+  // The clipping of each weight's optimizer.
   ClippingOfWeight clipping_of;
-  // The variable with the scale of the loss, for training alone.
+  // The variable with the scale of the loss, for training only.
   std::optional<VariableHandle> loss_scale = std::nullopt;
-  // Of the one output; for training alone.
+  // For models with one output, in training only.
   ClassWeights class_weights = {};
-  // In place of all that; null: none.
+  // Replaces the outputs' losses and metrics. Null: none.
   CustomStep custom_step = nullptr;
 };
 

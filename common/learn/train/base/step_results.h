@@ -8,17 +8,18 @@
 
 namespace muster {
 
-// The results of a step. They add up over replicas.
+// Describes the results of a step. The results are summed over replicas.
 struct StepResults {
-  // The first results are losses, by the names that logs have for them; an
-  // empty name: for no log. Each is float32[3]: {loss times what it is a mean
-  // over, that (0: the loss is no mean, and stands for itself), the number of
-  // examples}.
+  // The first results are losses. These are their names in logs; a loss with an
+  // empty name is not logged. Each result is float32[3]: {loss x denominator,
+  // denominator, number of examples}. The denominator is the count over which
+  // the loss is a mean. If the loss is not a mean, the first value is the loss
+  // itself and the denominator is 0.
   std::vector<std::string> losses;
-  // Of the results behind them, which are the statistics of these.
+  // The metrics whose statistics are the results after the losses.
   std::vector<Metric> metrics;
-  // True if there is one more result behind them, float32[2]: {the scale of the
-  // loss in this step, 1}.
+  // True if a last result follows, float32[2]: {the scale of the loss in this
+  // step, 1}.
   bool has_loss_scale = false;
 };
 
