@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// Bytes that one message carries.
+// Maximal number of bytes in one message.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 absl::StatusOr<std::string> EncodedType(const absl::StatusOr<Tensor>& tensor) {

@@ -21,17 +21,18 @@ class TrainingState;
 // training: {"callbacks", "0", "2"} is the third one of the first callback.
 ObjectPath CallbackTensorPath(size_t callback, size_t tensor);
 
-// Those of each callback.
+// The tensors of each callback.
 using CallbackTensors = std::vector<std::vector<Tensor>>;
 
-// Reads those that `state`, of the same checkpoint, counts.
-//   kDataLoss  one is missing, or is damaged
+// Reads the tensors whose numbers are in `state`, which is of the same
+// checkpoint.
+//   kDataLoss  a tensor is missing or damaged
 absl::StatusOr<CallbackTensors> ReadCallbackTensors(
     const TensorBundleReader& reader, const proto::TrainingState& state);
 
-// Returns the chief's `tensor` on all processes of `agreement`; those of others
-// are ignored. Of any size; not on a device.
-//   as ResultFromChief()
+// Returns the chief's `tensor` on all processes of `agreement`. The `tensor` of
+// other processes is ignored. It may have any size, and must not be on a
+// device. Errors are those of ResultFromChief().
 absl::StatusOr<Tensor> TensorFromChief(const WorkerAgreement& agreement,
                                        absl::string_view what,
                                        const absl::StatusOr<Tensor>& tensor);

@@ -21,8 +21,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the chief sends, in order: the chief's end adds to it, and the other end
-// takes from it.
+// The chief's messages, in order. The chief's instance adds them, and the other
+// instance reads them.
 class Messages final : public WorkerAgreement {
  public:
   Messages(bool is_chief, std::vector<std::string>* sent)

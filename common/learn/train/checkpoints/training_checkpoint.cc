@@ -31,7 +31,7 @@
 namespace muster {
 namespace {
 
-// Names tensors for the object graph as they are written.
+// Writes tensors and adds them to the object graph.
 class StateWriter {
  public:
   explicit StateWriter(TensorBundleWriter* writer) : writer_(writer) {}
@@ -42,7 +42,8 @@ class StateWriter {
     return writer_->Add(key, tensor);
   }
 
-  // What other shards hold.
+  // Adds the tensors of a variable, which are in other shards, to the object
+  // graph.
   absl::Status Name(const VariableSnapshot::Entry& entry) {
     const ObjectPath path = VariablePath(entry.variable);
     RETURN_IF_ERROR(graph_.AddVariable(path, entry.variable).status());
@@ -77,7 +78,7 @@ class StateWriter {
   ObjectGraphBuilder graph_;
 };
 
-// 7 for "run/ckpt-7", and 1 for a name without a number.
+// Returns 7 for "run/ckpt-7", and 1 for a name without a number.
 int64_t NumberIn(absl::string_view prefix) {
   const size_t dash = prefix.rfind('-');
   int64_t number = 0;
@@ -86,7 +87,8 @@ int64_t NumberIn(absl::string_view prefix) {
   return is_there ? number : 1;
 }
 
-// What the file at `path` is by its first bytes, if no checkpoint.
+// Returns an error if the file at `path` is a Keras file, judging by its first
+// bytes.
 absl::Status CheckNoOtherFormat(Disk* disk, const std::string& path) {
   constexpr absl::string_view kHdf5 = "\x89HDF";
   constexpr absl::string_view kZip = "PK\x03\x04";
@@ -105,7 +107,8 @@ absl::Status CheckNoOtherFormat(Disk* disk, const std::string& path) {
       ". Expected the prefix of a TensorFlow checkpoint"));
 }
 
-// Where the learning rate is a number, that; a schedule is in TrainingState.
+// Adds the learning rate if it is a number. A schedule is part of
+// TrainingState.
 absl::Status AddLearningRate(const proto::Optimizer& optimizer,
                              StateWriter* writer) {
   const std::optional<double> number = ConstantLearningRate(optimizer);
@@ -136,15 +139,15 @@ absl::Status AddCallbackTensors(const CallbackTensors& tensors,
   return absl::OkStatus();
 }
 
-// What Keras' LossScaleOptimizer keeps around the optimizer, whose own
-// iterations and learning rate stay 0. `counter` is that of the variable.
+// Adds the state of Keras' LossScaleOptimizer, which wraps the optimizer. Its
+// own iterations and learning rate stay 0. `counter` is the slot of `variable`.
 absl::Status AddLossScale(const std::string& variable,
                           std::optional<double> counter, StateWriter* writer) {
   const auto below = [](ObjectPath path, absl::string_view name) {
     path.emplace_back(name);
     return path;
   };
-  // In the order of Keras.
+  // In Keras' order.
   const ObjectPath iterations = below(OptimizerPath(), "_iterations");
   const ObjectPath learning_rate = below(OptimizerPath(), "_learning_rate");
   const ObjectPath step_counter = below(OptimizerPath(), kLossScaleCounterSlot);
@@ -228,7 +231,7 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
     if (optimizer_state_.contains(entry.variable)) continue;
     iterations = std::max(iterations, entry.update_count);
   }
-  // tf.train.Checkpoint is not content without it.
+  // tf.train.Checkpoint requires the save counter.
   RETURN_IF_ERROR(
       named.Add(SaveCounterPath(), Tensor::Scalar<int64_t>(NumberIn(prefix))));
   if (has_state_) {

@@ -77,7 +77,7 @@ class TrainingSnapshot {
   const TrainingState state_;
   const bool has_state_;
   const std::vector<ObjectReference> references_;
-  // The variables that are no weights: their counts are no iterations.
+  // The variables that are not weights. Their update counts are not iterations.
   absl::flat_hash_set<std::string> optimizer_state_;
   std::string loss_scale_;
   std::optional<double> loss_scale_counter_;

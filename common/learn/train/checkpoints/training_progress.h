@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Access to a call of Fit(), for its callbacks. Those that save and restore
-// training use its progress.
+// Access of callbacks to the running Fit(). Callbacks that save and restore
+// training use its state.
 class TrainingProgress {
  public:
   virtual ~TrainingProgress() = default;
@@ -26,13 +26,13 @@ class TrainingProgress {
   //   kFailedPrecondition  a step has already been run
   virtual absl::Status GoOnFrom(const TrainingState& state) = 0;
 
-  // True if an operator ends training before its end. State() is that of the
-  // last step only until the hooks of the epoch's end are called.
+  // True if an operator ends training early. In that case State() is the state
+  // after the last step only until the hooks of the epoch's end are called.
   virtual bool is_interrupted() const = 0;
 
-  // The direction in which a value of the logs improves, those of validation
-  // among them. Unset for values that are neither losses nor metrics, and for
-  // metrics that have none, such as counts.
+  // Returns the direction in which a value of the logs improves, including
+  // values of validation. Unset for values that are neither losses nor metrics,
+  // and for metrics without a direction, such as counts.
   virtual std::optional<MetricDirection> DirectionOf(
       absl::string_view name) const = 0;
 };

@@ -18,11 +18,12 @@ class TrainingState;
 // A value, cheap to copy. Thread-safe: immutable.
 class TrainingState {
  public:
-  // The beginning of training.
+  // The state at the beginning of training.
   TrainingState();
   // Implicit, because the message is the form of the state in checkpoints.
   TrainingState(proto::TrainingState message);
-  // `callback_tensors`: those of each callback, as the message counts them.
+  // `callback_tensors` are the tensors of each callback. Their numbers are
+  // those in the message.
   TrainingState(proto::TrainingState message,
                 std::vector<std::vector<Tensor>> callback_tensors);
 

@@ -43,8 +43,8 @@ std::optional<int64_t> NumberOf(absl::string_view file,
   return is_one ? std::optional<int64_t>(number) : std::nullopt;
 }
 
-// The error of reading a checkpoint that is being removed, or that was
-// truncated short: it does not end the evaluator.
+// Returns true if `status` is the error of reading a checkpoint that is being
+// removed, or is damaged. Such an error does not end the evaluator.
 bool IsPassing(const absl::Status& status, Disk* disk,
                const std::string& prefix) {
   if (absl::IsDataLoss(status)) return true;
@@ -102,7 +102,8 @@ absl::StatusOr<std::vector<ScoredCheckpoint>> CheckpointEvaluator::Run() {
   absl::Time waiting_since = options_.clock->Now();
   pace_ = ReportPace(waiting_since, options_.report_interval);
   for (;;) {
-    // Asked before looking: what was written before the end is found then.
+    // Checked before looking for checkpoints, so that ScoreNew() finds all that
+    // were written before the end.
     ASSIGN_OR_RETURN(const bool has_ended, HasEnded());
     ASSIGN_OR_RETURN(const int count, ScoreNew());
     if (has_ended) break;
@@ -189,7 +190,7 @@ CheckpointEvaluator::FindNew() const {
   if (absl::IsNotFound(names.status())) return found;
   RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {
-    // The index is the last file that a checkpoint gets.
+    // The index file is written last.
     const std::optional<int64_t> number =
         NumberOf(name, options_.checkpoint_name);
     if (!number.has_value() || scored_.count(*number) > 0) continue;
@@ -214,7 +215,7 @@ absl::StatusOr<bool> CheckpointEvaluator::Score(const Found& found) {
     if (!IsPassing(iterations.status(), disk_, found.prefix)) {
       return iterations.status();
     }
-    // Not tried again: what is damaged stays so.
+    // Not tried again, because a damaged checkpoint stays damaged.
     LOG(WARNING) << "Checkpoint " << found.prefix
                  << " is not scored: " << iterations.status().message();
     scored_.insert(found.number);
@@ -248,7 +249,7 @@ absl::StatusOr<int64_t> CheckpointEvaluator::ReadIterations(
                    TensorBundleReader::Open(disk_, found.prefix));
   const std::string key = VariableKey(IterationsPath());
   const StoredTensor* const stored = reader->Find(key);
-  // Weights alone do not say how they came about.
+  // A checkpoint with weights only has no number of iterations.
   if (stored == nullptr || stored->dtype != DType::kInt64 ||
       stored->shape.rank() != 0) {
     return found.number;
@@ -296,7 +297,7 @@ absl::Status CheckpointEvaluator::ExportFinal() {
     if (exporter.when() != ExportWhen::kFinal) continue;
     const bool is_loaded =
         !results_.empty() && results_.back().number == number;
-    // Scored before a restart.
+    // The checkpoint was scored before a restart.
     const absl::Status status = is_loaded ? absl::OkStatus() : Load(number);
     if (!status.ok()) {
       LOG(WARNING) << "Exporter " << exporter.name() << ": "

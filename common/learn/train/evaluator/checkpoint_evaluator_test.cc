@@ -52,7 +52,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// {1, 0}: with the weight w the loss is w * w.
+// One example {1, 0}. With the weight w, the loss is w * w.
 Dataset OneExample() {
   return Dataset::FromTensorSlices({Tensor::FromValues<float>({1, 1}, {1}),
                                     Tensor::Zeros(DType::kFloat32, {1, 1})})
@@ -67,7 +67,7 @@ absl::Status WriteWeight(TensorBundleWriter* writer, float weight,
                      Tensor::FromValues<int64_t>({}, {iterations}));
 }
 
-// Keeps the weight at the number of the epoch and saves it.
+// Saves the number of the epoch as the weight.
 class SaveEpochs final : public Callback {
  public:
   explicit SaveEpochs(CheckpointManager* manager) : manager_(manager) {}
@@ -150,7 +150,7 @@ TEST_F(CheckpointEvaluatorTest, ScoresEveryCheckpointInOrder) {
 
 TEST_F(CheckpointEvaluatorTest, TellsWhenTrainingIsOverAndScoresTheLastFirst) {
   options_.on_scored = [&](const ScoredCheckpoint& scored) {
-    // The last one is there before its end is.
+    // The last checkpoint is written before the end of training.
     if (scored.number == 1) {
       Save(2, 20);
       EXPECT_OK(EndTraining("a"));

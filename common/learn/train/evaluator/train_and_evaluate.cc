@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// A model with the weights of a checkpoint, beside the one that trains.
+// A second model, for evaluating checkpoints while the first one trains.
 struct Evaluation {
   std::unique_ptr<Strategy> strategy;
   std::unique_ptr<Model> model;
@@ -43,7 +43,7 @@ absl::StatusOr<Evaluation> MakeEvaluation(const Task& task,
   return evaluation;
 }
 
-// Scores after each epoch what was written before.
+// Evaluates new checkpoints after each epoch.
 class ScoreAfterEpochs final : public Callback {
  public:
   explicit ScoreAfterEpochs(CheckpointEvaluator* evaluator)

@@ -11,7 +11,8 @@
 namespace muster {
 namespace {
 
-// Devices are settings of the process, which cannot change once they are used.
+// Devices are settings of the process, which cannot change after their first
+// use.
 class TwoGpus : public ::testing::Environment {
  public:
   void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }

@@ -13,18 +13,18 @@
 
 namespace muster {
 
-// A strategy of one process, for INSTANTIATE_TEST_SUITE_P.
+// A strategy within one process, for INSTANTIATE_TEST_SUITE_P.
 struct LocalStrategy {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Strategy>>()> make;
 };
 std::ostream& operator<<(std::ostream& out, const LocalStrategy& strategy);
 
-// One of each kind, on processors and on the first two GPUs under test, which
-// it makes ready before any test of the process.
+// Returns one strategy of each kind, on CPUs and on the first two GPUs under
+// test. Registers an environment that sets up the GPUs before the first test.
 std::vector<LocalStrategy> LocalStrategies();
 
-// The elements of each weight. A failure to read them fails the test.
+// Returns the elements of each weight. A failure to read them fails the test.
 std::vector<std::vector<float>> WeightsOf(const Model& model);
 
 }  // namespace muster

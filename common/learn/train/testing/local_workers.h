@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Runs `work` as several workers that train in sync would, each on a thread
-// with a strategy of its own. Returns when all have ended.
+// Runs `work` as several workers that train in sync, each on a thread with its
+// own strategy. Returns when all have ended.
 void RunLocalWorkers(
     int worker_count, int replicas_per_worker,
     SynchronousStrategy::Options options,
