@@ -35,7 +35,8 @@
 namespace muster {
 namespace {
 
-// What `before` makes of the first components of an element.
+// Traces the output of the layers `before` for the first components of an
+// element.
 absl::StatusOr<Graph> TraceLayer(const LayerPtr& before,
                                  absl::Span<const TensorType> inputs) {
   GraphBuilder builder(&BuiltinOps(), "adapt");
@@ -99,8 +100,8 @@ AdaptableLayer* Adaptable(const LayerPtr& layer) {
   return dynamic_cast<AdaptableLayer*>(layer.get());
 }
 
-// Those of the model, in the order in which it calls them. A layer that is
-// called several times occurs once.
+// Returns the adaptable layers of the model in the order of their calls. A
+// layer that is called several times occurs once.
 std::vector<AdaptableLayer*> AdaptableLayersOf(const LayerPtr& model) {
   std::vector<AdaptableLayer*> found;
   for (const LayerPtr& layer : model->layers()) {
@@ -122,7 +123,7 @@ absl::Status AdaptFunctional(const FunctionalLayer& model,
   return absl::OkStatus();
 }
 
-// A list of serialized tensors for each layer, in one tensor.
+// Serializes the states of all layers into one string.
 std::string EncodeStates(const std::vector<AdaptableLayer*>& layers) {
   std::vector<std::string> parts;
   for (const AdaptableLayer* const layer : layers) {

@@ -8,21 +8,22 @@
 
 namespace muster {
 
-// Computes the state of each AdaptableLayer of a sequential or functional model
-// that has none: vocabularies, bin boundaries, means. Goes through `elements`
-// once for each of these layers, in this process, and shows it what the layers
-// before it make of the inputs. Weights cannot stand before such a
-// layer. To adapt one layer to tensors, pass Sequential({layer}).
+// Computes the missing state of each AdaptableLayer of a sequential or
+// functional model: vocabularies, bin boundaries, means. For each layer without
+// a state, reads `elements` once, in this process, and passes the layer the
+// outputs of the layers before it. Layers before an adaptable layer must have
+// no weights. To adapt one layer to tensors, pass Sequential({layer}).
 //
 // Equivalent to: adapt() of Keras' layers.
-//   kInvalidArgument  the elements never end, are none, or do not fit;
-//                     components with names as InOrderOfModel()
+//   kInvalidArgument  the elements never end, are none, or do not fit. Named
+//                     components are matched as in InOrderOfModel()
 absl::Status Adapt(const LayerPtr& model, const Dataset& elements);
 
-// The same for processes that train in sync: the chief computes, and all others
-// receive its states, so that what a category means is the same everywhere.
-// Layers with a state receive the chief's too. All processes call it.
-//   as Adapt() on the chief, and as WorkerAgreement::FromChief()
+// The same for processes that train in sync: the chief computes the states and
+// all others receive them, so that categories have the same meaning in all
+// processes. Layers that already have a state also receive the chief's. All
+// processes call it.
+//   errors  of Adapt() on the chief, and of WorkerAgreement::FromChief()
 absl::Status AdaptOnChief(const LayerPtr& model, const Dataset& data,
                           const WorkerAgreement& agreement);
 

@@ -86,7 +86,7 @@ TEST(AdaptTest, SaysWhatDoesNotFit) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("stands behind")));
 }
 
-// Hands the chief's bytes to another process.
+// Passes the chief's bytes to another process.
 class Handover final : public WorkerAgreement {
  public:
   Handover(bool is_chief, std::string* bytes)
@@ -118,7 +118,7 @@ TEST(AdaptTest, OthersReceiveTheStatesOfTheChief) {
   std::string bytes;
   Layers chief;
   ASSERT_OK(AdaptOnChief(chief.model, Words(), Handover(true, &bytes)));
-  // The other one cannot even read the data.
+  // The other process has no data.
   Layers other;
   ASSERT_OK(
       AdaptOnChief(other.model, Words().Take(0), Handover(false, &bytes)));

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Keras'.
+// Keras' default.
 constexpr int64_t kBatchSize = 32;
 
 absl::StatusOr<int64_t> ExampleCountOf(absl::string_view call,
@@ -50,7 +50,7 @@ absl::StatusOr<int64_t> BatchSizeFor(absl::string_view call,
     return absl::InvalidArgumentError(absl::StrCat(
         call, ": batch_size must be at least 1, got ", *batch_size));
   }
-  // An invalid number of steps is refused where it is looked at.
+  // An invalid number of steps is rejected elsewhere.
   if (!steps.has_value() || *steps < 1) return kBatchSize;
   return (example_count - 1) / *steps + 1;
 }
@@ -101,8 +101,7 @@ absl::StatusOr<FitCall> FitCallOfArrays(const Element& arrays,
                                 options.steps_per_epoch));
   call.data = Dataset::FromTensorSlices(std::move(train));
   if (options.shuffle.value_or(true)) {
-    // Workers that all go through the same examples on their own do so each in
-    // another order.
+    // Workers that each read all examples read them in different orders.
     call.data = call.data.Shuffle(example_count,
                                   {.seed = shuffle_seed, .decorrelate = true});
   }

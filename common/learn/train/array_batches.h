@@ -12,15 +12,15 @@
 
 namespace muster {
 
-// Arrays, as Keras calls them: an Element that has all examples in memory, its
-// components x, y and sample weights stacked along the first axis. Before
-// anything is done with them they are made batches, and the options that speak
-// of arrays are used up: training, evaluation and prediction know Datasets
-// alone. Memory is shared, not copied.
+// Arrays, in Keras' terms: an Element with all examples in memory. Its
+// components x, y and sample weights are stacked along the first axis. The
+// functions below convert arrays to batches and apply the options for arrays,
+// so that training, evaluation and prediction handle only Datasets. Memory is
+// shared, not copied.
 
-// The batches of `arrays` in their order, of `batch_size` examples; when unset,
-// so many that they are `steps` batches, and 32 without both. `call` begins
-// errors: "Fit".
+// Returns batches of `arrays`, in order, of `batch_size` examples. If it is
+// unset, the size is chosen to give `steps` batches; if both are unset, it is
+// 32. Errors begin with `call`, such as "Fit".
 //   kInvalidArgument  there are no examples, components have different numbers
 //                     of them, or batch_size is out of range
 absl::StatusOr<Dataset> BatchArrays(absl::string_view call,
@@ -34,23 +34,26 @@ struct FitCall {
   FitOptions options;
 };
 
-// Fit() of arrays as Fit() of batches: split, shuffled again in each epoch as
-// `shuffle_seed` says, batched. Validation data may still be arrays.
-//   kInvalidArgument  as BatchArrays(); validation_split is out of range or
-//                     leaves one side without examples, or there is
-//                     validation_data besides
+// Converts a Fit() of arrays to a Fit() of batches: splits off validation data,
+// shuffles in each epoch, as `shuffle_seed` determines, and batches. Validation
+// data may still be arrays.
+//   kInvalidArgument  as for BatchArrays(); or validation_split is out of
+//                     range, leaves one side without examples, or is given
+//                     together with validation_data
 absl::StatusOr<FitCall> FitCallOfArrays(const Element& arrays,
                                         const FitOptions& options,
                                         uint64_t shuffle_seed);
 
-// That `option`, "batch_size", came with a Dataset, and what to do `instead`.
+// Returns the error that `option`, such as "batch_size", was given with a
+// Dataset. `instead` says what to do instead.
 absl::Status OptionForArraysError(absl::string_view call,
                                   absl::string_view option,
                                   absl::string_view instead);
 
-// The options of Fit() of batches, with validation data that are batches.
-//   kInvalidArgument  an option is for arrays, which there are none of; names
-//                     it. As BatchArrays() for those that validate
+// Returns the options of a Fit() of batches, with validation data converted to
+// batches.
+//   kInvalidArgument  an option is for arrays only; names it. Or as for
+//                     BatchArrays(), for validation data
 absl::StatusOr<FitOptions> OptionsOfBatches(const FitOptions& options);
 
 }  // namespace muster

@@ -27,7 +27,7 @@ using ::testing::IsSupersetOf;
 
 const auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// x is ten times the number of the example, y that number.
+// x is ten times the index of the example; y is the index.
 Element Counting(int64_t count) {
   Tensor x(DType::kFloat32, {count, 2});
   Tensor y(DType::kInt64, {count});
@@ -41,7 +41,8 @@ Element Counting(int64_t count) {
 
 using Batches = std::vector<std::vector<int64_t>>;
 
-// The y of each batch in one pass, whose x have to belong to them.
+// Returns the y values of each batch in one pass. Checks that the x values
+// match.
 Batches Read(const Dataset& data, int64_t epoch = 0, int pipeline = 0) {
   Batches batches;
   auto iterator = data.MakeIterator(

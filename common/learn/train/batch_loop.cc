@@ -29,14 +29,15 @@ absl::StatusOr<std::unique_ptr<BatchLoop>> BatchLoop::Create(
         "expected a batch, got a scalar among its components");
   }
   auto feed = std::make_shared<Feed>();
-  // A pass through the data is one batch, whichever lies there when it begins.
+  // Each pass through the data is one batch: the one in `feed` when the pass
+  // begins.
   const Dataset data = Dataset::Range(1).MapElements(
       [feed](Element) -> absl::StatusOr<Element> { return feed->batch; },
       types);
   absl::StatusOr<std::unique_ptr<StepLoop>> loop =
       strategy.CreateLoop(step, data, kind);
   if (absl::IsInvalidArgument(loop.status())) {
-    // Replicas divide what they know the size of.
+    // Replicas can only divide batches of known size.
     const int64_t size = batch.front().shape().dim(0);
     for (TensorType& type : types) type.shape.set_dim(0, size);
     loop = strategy.CreateLoop(step, data.Unbatch().Batch(size), kind);
@@ -79,7 +80,7 @@ absl::StatusOr<std::vector<Tensor>> BatchLoop::Run(Element batch) {
     for (const Tensor& result : results) kept.push_back(result.Clone());
     return absl::OkStatus();
   };
-  // To the end of the data, so that the next pass starts at its beginning.
+  // Runs to the end of the data, so that the next pass starts at the beginning.
   const absl::Status status =
       loop_->Run(std::numeric_limits<int64_t>::max(), keep).status();
   feed_->batch.clear();

@@ -14,28 +14,28 @@
 
 namespace muster {
 
-// A step that is run on batches that are handed to it one by one. It is
-// compiled once.
+// A step that runs on batches that are passed one by one. It is compiled once.
 //
 // Not thread-safe.
 class BatchLoop {
  public:
-  // The parameters of `step` are the components of batches like `batch`, but
-  // for the batch's extent. `strategy` outlives the loop.
+  // The parameters of `step` are the components of batches with the types of
+  // `batch`; the number of examples may differ. `strategy` must outlive the
+  // loop.
   static absl::StatusOr<std::unique_ptr<BatchLoop>> Create(Strategy& strategy,
                                                            const Graph& step,
                                                            const Element& batch,
                                                            LoopKind kind);
 
-  // The types of batches like `batch`, of unknown extent.
+  // Returns the types of `batch` with an unknown number of examples.
   static std::vector<TensorType> TypesOf(const Element& batch);
 
-  // True if the loop is for batches like this one. Where replicas divide the
-  // batch, it is for one size only.
+  // True if the loop accepts `batch`. If replicas divide the batch, the loop
+  // accepts only one batch size.
   bool Fits(const Element& batch) const;
 
-  // Runs the step on `batch`, which Fits(); replicas divide it among them. Good
-  // until the next call.
+  // Runs the step on `batch`, which must fit (Fits()). Replicas divide the
+  // batch. The results are valid until the next call.
   absl::StatusOr<std::vector<Tensor>> Run(Element batch);
 
  private:
@@ -46,7 +46,7 @@ class BatchLoop {
   BatchLoop(std::shared_ptr<Feed> feed, std::vector<TensorType> types,
             std::unique_ptr<StepLoop> loop);
 
-  // Read by the thread that draws from the dataset, in the course of Run().
+  // Read, during Run(), by the thread that reads the dataset.
   const std::shared_ptr<Feed> feed_;
   const std::vector<TensorType> types_;
   const std::unique_ptr<StepLoop> loop_;

@@ -31,7 +31,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Statistics of batches that are spread over replicas.
+// Tests statistics of batches that are divided among replicas.
 namespace muster {
 namespace {
 
@@ -56,7 +56,7 @@ std::unique_ptr<Strategy> Replicas(int count) {
 
 std::unique_ptr<Strategy> TwoReplicas() { return Replicas(2); }
 
-// The weights after two epochs: dense/kernel, dense/bias, gamma, beta,
+// Returns the weights after two epochs: dense/kernel, dense/bias, gamma, beta,
 // moving_mean, moving_variance, ...
 absl::StatusOr<std::vector<Tensor>> Train(Strategy& strategy, bool synchronized,
                                           int64_t example_count,
@@ -109,7 +109,8 @@ TEST(BatchNormalizationTrainingTest, SynchronizedReplicasNormalizeAsOne) {
   EXPECT_GT(Distance(alone, wanted), 1e-3);
 }
 
-// 3 + 2 examples, 4 + 3 + 3, and 3 + 3 of the last batch.
+// Two replicas get 3 + 2 examples. Three get 4 + 3 + 3, and 3 + 3 of the last
+// batch.
 TEST(BatchNormalizationTrainingTest, UnevenSynchronizedReplicasTrainAsOne) {
   for (const auto& [batch_size, replica_count] :
        std::vector<std::pair<int, int>>{{5, 2}, {10, 3}}) {
@@ -125,8 +126,9 @@ TEST(BatchNormalizationTrainingTest, UnevenSynchronizedReplicasTrainAsOne) {
   }
 }
 
-// A loss over pairs of examples, of which those of all replicas are gathered.
-// It is a mean over the examples, so each replica's counts by its own.
+// A loss over pairs of examples, for which the examples of all replicas are
+// gathered. It is a mean over the examples, so each replica's loss is weighted
+// by its own number of examples.
 TEST(BatchNormalizationTrainingTest, UnevenReplicasGatherForALossAsOne) {
   const auto train =
       [](Strategy& strategy) -> absl::StatusOr<std::vector<Tensor>> {
@@ -150,7 +152,7 @@ TEST(BatchNormalizationTrainingTest, UnevenReplicasGatherForALossAsOne) {
   EXPECT_LT(Distance(together, wanted), 1e-5);
 }
 
-// The last batch has one example, for one of the replicas.
+// The only batch has one example, so one of the replicas has none.
 TEST(BatchNormalizationTrainingTest, AReplicaWithoutExamplesMovesNothing) {
   for (const bool synchronized : {false, true}) {
     const auto one = OneDeviceStrategy::Create({.thread_count = 1}).value();
@@ -172,9 +174,9 @@ std::unique_ptr<Strategy> Deterministic(int replica_count) {
   return MirroredStrategy::Create(options).value();
 }
 
-// Each micro-batch has statistics of its own, on whichever replica it lies, or
+// Each micro-batch has its own statistics, whichever replica computes it, or
 // those of the global batch if they are synchronized. The last batch has two
-// examples, for four micro-batches.
+// examples for four micro-batches.
 TEST(BatchNormalizationTrainingTest, DeterministicModeGivesTheSameBits) {
   for (const bool synchronized : {false, true}) {
     const auto one = OneDeviceStrategy::Create(

@@ -17,7 +17,7 @@ absl::StatusOr<Logs> BatchSteps::Train(const Element& batch,
                                        const ClassWeights& class_weight) {
   RETURN_IF_ERROR(model_->CheckHasOptimizer());
   RETURN_IF_ERROR(CheckClassWeights(class_weight));
-  // They are constants of the step.
+  // Class weights are constants of the compiled step.
   if (train_.class_weight != class_weight) {
     train_ = {.class_weight = class_weight};
   }

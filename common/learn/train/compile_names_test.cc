@@ -1,4 +1,4 @@
-// Losses and metrics that Compile() is given by name.
+// Tests losses and metrics that are passed to Compile() by name.
 
 #include <cstdint>
 #include <memory>
@@ -39,7 +39,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kExamples = 12;
 
-// A price, a class of three, and whether it was sold.
+// Three outputs: a price, one of three classes, and whether it was sold.
 Model ThreeHeads() {
   const LayerOutput x = Input({3}, {.name = "x"});
   const auto head = [&](int64_t units, Activation activation,

@@ -33,7 +33,7 @@ namespace {
 
 constexpr char kLossScaleName[] = "loss_scale";
 
-// What auto_scale_loss asks for. As keras.Model.compile().
+// Applies auto_scale_loss, as keras.Model.compile() does.
 void ScaleLoss(const Layer& layer, CompileOptions* options) {
   const bool scales = options->auto_scale_loss &&
                       layer.dtype_policy() == kMixedFloat16Policy &&
@@ -42,8 +42,9 @@ void ScaleLoss(const Layer& layer, CompileOptions* options) {
   if (scales) options->optimizer = LossScaleOptimizer(options->optimizer);
 }
 
-// Replicas have parts of a batch, and asynchronous workers have batches of
-// their own: none has the examples that continue those of its batch before.
+// Replicas get parts of a batch, and asynchronous workers get different
+// batches. In neither case do the examples of a batch continue those of the
+// batch before.
 absl::Status CheckStates(const std::vector<Weight>& states,
                          const Strategy& strategy) {
   const bool has_one_replica =
@@ -64,13 +65,14 @@ absl::Status CheckStates(const std::vector<Weight>& states,
 }  // namespace
 
 CompiledModel::CompiledModel(LayerPtr layer) : layer_(std::move(layer)) {
-  // A whole model's weights are named by its layers: "dense/kernel". A single
-  // layer names its own.
+  // Weights of a model with layers are named after the layers: "dense/kernel".
+  // If the model is a single layer, the layer's name is the path.
   const bool has_layers = !layer_->layers().empty();
   layer_->SetPath(has_layers               ? ""
                   : layer_->name().empty() ? ToSnakeCase(layer_->kind())
                                            : layer_->name());
-  // So that a summary has shapes. Mistakes are found again by Build().
+  // Traces the layers so that a summary has shapes. Build() reports the errors
+  // that are ignored here.
   const std::vector<TensorType> inputs = layer_->input_types();
   if (!inputs.empty()) TraceForward(layer_, inputs).IgnoreError();
 }
@@ -113,7 +115,7 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
   const std::vector<TensorType> inputs = layer_->input_types();
   if (inputs.empty()) return absl::OkStatus();
   const absl::Status built = Build(inputs);
-  // Some layers have to see data first (Normalization).
+  // Some layers must be adapted to data first (Normalization).
   return absl::IsFailedPrecondition(built) ? absl::OkStatus() : built;
 }
 
@@ -121,7 +123,7 @@ absl::Status CompiledModel::ChangeOptimizers(const ModelOptimizers& optimizers,
                                              Strategy& strategy) {
   absl::Status status = optimizers.SetIn(strategy.variables(), optimized_);
   if (!status.ok() && options_.optimizer.has_rule()) {
-    // What failed says enough.
+    // Restores the optimizers. Only the first error is reported.
     optimizers_.SetIn(strategy.variables(), optimized_).IgnoreError();
   }
   return status;
@@ -133,7 +135,7 @@ absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
   ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
   RETURN_IF_ERROR(optimizers_.CheckMatch(weights()));
   RETURN_IF_ERROR(CheckStates(layer_->states(), *strategy_));
-  // Not when they are saved, after training.
+  // Checks names here, rather than when the weights are saved after training.
   for (const Weight& weight : weights()) {
     RETURN_IF_ERROR(CheckVariableName(weight.name()));
   }
@@ -156,7 +158,7 @@ absl::Status CompiledModel::Create(const Weight& weight) {
   if (claim == VariableOwners::Claim::kInherited) {
     RETURN_IF_ERROR(strategy()->variables().StartOver(spec));
   }
-  // Weights of a model that shares layers with this one keep their optimizer
+  // Weights that this model shares with another model keep their optimizer
   // unless this model trains them.
   if (claim != VariableOwners::Claim::kRepeated) {
     optimized_.push_back(weight.name());
@@ -199,8 +201,8 @@ absl::Status CompiledModel::CreateLossScale() {
   spec.mutable_initializer()->mutable_constant()->set_value(
       complete.initial_scale());
   spec.set_is_optimizer_state(true);
-  // Each model has a scale of its own, and they are compiled in one order in
-  // all processes.
+  // Each model has its own scale. Names are consistent because all processes
+  // compile models in the same order.
   absl::StatusOr<VariableOwners::Claim> claim =
       strategy()->owners().Take(spec.name(), identity_);
   for (int i = 1; absl::IsAlreadyExists(claim.status()); ++i) {
@@ -332,8 +334,8 @@ absl::StatusOr<int64_t> CompiledModel::iterations() const {
 absl::StatusOr<int64_t> CompiledModel::gradient_count() const {
   RETURN_IF_ERROR(CheckCompiled());
   if (!built_) return 0;
-  // Not every step has a gradient for every weight. One that has taken all of
-  // them has taken the most.
+  // Not every step has a gradient for every weight. The weight with the highest
+  // count has taken part in most steps.
   std::vector<std::string> names;
   for (const Weight& weight : weights()) names.push_back(weight.name());
   ASSIGN_OR_RETURN(const std::vector<int64_t> counts,

@@ -23,11 +23,10 @@
 
 namespace muster {
 
-// The layers of a Model, with the strategy that holds their weights and the
-// options of training: all that the loops and the checkpoints of a Model need
-// to know of it.
+// The layers of a Model, the strategy that stores their weights, and the
+// options of training: the part of a Model that its loops and checkpoints use.
 //
-// Methods that Model has, too, do what it documents. Not thread-safe.
+// Methods that Model also has are documented there. Not thread-safe.
 class CompiledModel {
  public:
   explicit CompiledModel(LayerPtr layer);
@@ -38,20 +37,23 @@ class CompiledModel {
   // `strategy` is borrowed.
   absl::Status Compile(Strategy& strategy, CompileOptions options);
   absl::Status Build(absl::Span<const TensorType> inputs);
-  // Builds for elements of these types, of which the first are the inputs.
+  // Builds for elements of these types. The first components are the inputs.
   //   kInvalidArgument  there are fewer components than inputs
   absl::Status BuildFor(absl::Span<const TensorType> types);
   absl::Status BuildFor(const Dataset& data);
 
-  //   kFailedPrecondition  not compiled; or the strategy is destroyed, and
-  //                        names both
+  //   kFailedPrecondition  not compiled; or the strategy has been destroyed, in
+  //                        which case the error names the model and the
+  //                        strategy
   absl::Status CheckCompiled() const;
-  //   kFailedPrecondition  not compiled, or not built; `what` needs it
+  //   kFailedPrecondition  not compiled or not built; `what` is the operation
+  //                        in the error
   absl::Status CheckBuilt(absl::string_view what) const;
   //   kFailedPrecondition  not compiled, or without an optimizer
   absl::Status CheckHasOptimizer() const;
-  // Gives the weights that are trainable now their optimizers, before they are
-  // trained: layers may have been frozen, or trained by another model, since.
+  // Sets the optimizers of the weights that are trainable now. Called before
+  // training, because layers may have been frozen or trained by another model
+  // since the last call.
   //   kFailedPrecondition  not compiled, without an optimizer, or a weight has
   //                        been trained with another rule
   absl::Status UseOptimizer();
@@ -64,10 +66,10 @@ class CompiledModel {
   absl::StatusOr<std::vector<Tensor>> GetWeights() const;
   absl::Status SetWeights(absl::Span<const Tensor> values);
   absl::Status ResetStates();
-  // As `optimizer` of the options counts them.
+  // Updates of CompileOptions::optimizer.
   absl::StatusOr<int64_t> iterations() const;
-  // The number of gradients taken: iterations() times those of an update, and
-  // those that have not been applied.
+  // The number of gradients: iterations() times the gradients per update, plus
+  // those that have not been applied yet.
   absl::StatusOr<int64_t> gradient_count() const;
   absl::StatusOr<double> learning_rate() const;
   absl::Status SetLearningRate(double learning_rate);
@@ -81,12 +83,13 @@ class CompiledModel {
   std::string loss_scale() const;
   // The types of the inputs that the model was built for; empty until then.
   const std::vector<TensorType>& input_types() const { return input_types_; }
-  // Null until compiled, and when it is destroyed.
+  // Null until the model is compiled, and after the strategy has been
+  // destroyed.
   Strategy* strategy() const { return strategy_.get(); }
   const CompileOptions& options() const { return options_; }
-  // Those of the options.
+  // The optimizers of options().
   const ModelOptimizers& optimizers() const { return optimizers_; }
-  // That of the options, or RandomSeed() at the time of Compile().
+  // The seed of the options, or RandomSeed() at the time of Compile().
   uint64_t seed() const { return seed_; }
 
  private:
@@ -95,7 +98,8 @@ class CompiledModel {
   // is none yet.
   absl::Status UseLossScale();
   absl::Status CreateLossScale();
-  // Gives the weights other optimizers, or leaves them those they have.
+  // Replaces the optimizers of the weights. If this fails, the weights keep the
+  // previous ones.
   absl::Status ChangeOptimizers(const ModelOptimizers& optimizers,
                                 Strategy& strategy);
 
@@ -109,7 +113,8 @@ class CompiledModel {
   std::vector<std::string> optimized_;
   std::vector<TensorType> input_types_;
   std::string loss_scale_;
-  // Of that variable, as long as the model lives.
+  // Owner identity of the loss scale variable; valid as long as the model
+  // exists.
   const std::shared_ptr<const void> identity_ = std::make_shared<char>();
 };
 

@@ -1,6 +1,6 @@
-// Constraints under the strategies of one process, on CPUs and on simulated
-// GPUs. tests/golden compares one replica with Keras, and ps/client compares
-// parameter servers with one process.
+// Tests constraints with the strategies of one process, on CPUs and on
+// simulated GPUs. tests/golden compares one replica with Keras, and ps/client
+// compares parameter servers with one process.
 
 #include <cmath>
 #include <cstdint>
@@ -97,7 +97,7 @@ absl::StatusOr<Weights> Train(Strategy& strategy,
   return values;
 }
 
-// Before the first strategy asks for a device.
+// Runs before the first strategy uses a device.
 class SimulatedGpus : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -164,7 +164,7 @@ TEST_P(ConstrainedTrainingTest, ReplicasTrainAsOne) {
   }
 }
 
-// Also of the words that occur in no batch.
+// This includes embeddings of words that occur in no batch.
 TEST(ConstrainedTraining, WeightsFulfillTheirConstraints) {
   ASSERT_OK_AND_ASSIGN(
       const Weights weights,

@@ -1,4 +1,4 @@
-// The CrossDeviceOps of a MirroredStrategy reduce its gradients.
+// Tests that the CrossDeviceOps of a MirroredStrategy reduce its gradients.
 
 #include <cstdint>
 #include <memory>
@@ -40,8 +40,9 @@ std::unique_ptr<MirroredStrategy> FourReplicas(
       .value();
 }
 
-// The weight of a model, whose gradient on each of four replicas is an example,
-// after one step: minus the sum of the examples, in the order of the ops.
+// Returns the weight of a model after one step. The gradient on each of four
+// replicas is one example, so the weight is minus the sum of the examples,
+// added in the order of the ops.
 float WeightAfterOneStep(std::shared_ptr<const CrossDeviceOps> ops) {
   const auto strategy = FourReplicas(std::move(ops));
   Model model = Sequential(

@@ -1,5 +1,5 @@
-// The code of docs/custom_layers.md: tests/tidy/declared_names_test.py compares
-// them.
+// The code of docs/custom_layers.md. tests/tidy/declared_names_test.py compares
+// the two.
 #include <memory>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Objects of a program that use each other, destroyed in every order.
+// Tests objects that use each other and are destroyed in various orders.
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -59,7 +59,7 @@ absl::Status Train(Model& model) {
   RETURN_IF_ERROR(
       model.Fit(Examples(), {.batch_size = 2, .verbose = Verbosity::kSilent})
           .status());
-  // These keep what they have compiled.
+  // These calls keep the steps that they compile.
   RETURN_IF_ERROR(model.TrainOnBatch(Examples()).status());
   RETURN_IF_ERROR(model.TestOnBatch(Examples()).status());
   return model.PredictOnBatch({Examples()[0]}).status();
@@ -116,7 +116,7 @@ class Objects {
     }
   }
 
-  // Uses what is left.
+  // Uses the remaining objects.
   void Use() {
     if (model_.has_value()) UseModel();
     if (variable_.has_value()) {
@@ -167,7 +167,8 @@ class Objects {
     ExpectUse(model.Compile(*other, Options()), name);
   }
 
-  // `user` needs the strategy.
+  // Checks the result of a call that needs the strategy. `user` is the object
+  // that needs it.
   void ExpectUse(const absl::Status& status, const std::string& user) {
     if (strategy_ != nullptr) {
       EXPECT_OK(status);
@@ -195,8 +196,8 @@ std::vector<LocalStrategy> AllLocalStrategies() {
 
 class DestructionOrderTest : public ::testing::TestWithParam<LocalStrategy> {};
 
-// Each object is the first, and each other one is before it or behind it, in
-// one of these orders and their reverses.
+// In these orders and their reverses, each object is destroyed first once, and
+// each pair of objects is destroyed in both orders.
 TEST_P(DestructionOrderTest, WhatIsLeftWorksOrNamesWhatIsGone) {
   for (int first = 0; first < Objects::kCount; ++first) {
     for (const int step : {1, Objects::kCount - 1}) {

@@ -1,5 +1,5 @@
-// Training whose steps are captured as CUDA graphs gives the bits of training
-// without graphs. MUSTER_TEST_GPU=real takes the GPU of the machine.
+// Tests that training with steps captured as CUDA graphs gives the same bits as
+// training without graphs. MUSTER_TEST_GPU=real uses the GPU of the machine.
 
 #include <cstdint>
 #include <cstring>
@@ -51,7 +51,7 @@ namespace {
 constexpr int64_t kFeatures = 36;
 constexpr int64_t kWords = 12;
 constexpr int64_t kBatch = 8;
-// Full batches and one of three: two plans.
+// Full batches and one of three examples, which require two plans.
 constexpr int64_t kExamples = 9 * kBatch + 3;
 constexpr int kEpochs = 3;
 
@@ -191,7 +191,7 @@ absl::StatusOr<Trained> Train(const Case& wanted, bool with_graphs) {
   return trained;
 }
 
-// Settings of the process: before any test.
+// Settings of the process, made before any test.
 class TwoGpus : public ::testing::Environment {
  public:
   void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }
@@ -207,7 +207,7 @@ TEST_P(DeviceGraphsTest, GraphsGiveTheBitsOfTrainingWithoutThem) {
   ASSERT_OK_AND_ASSIGN(const Trained eager, Train(GetParam(), false));
   ASSERT_OK_AND_ASSIGN(const Trained captured, Train(GetParam(), true));
   EXPECT_EQ(eager.graph_launches, 0);
-  // At least one for each step of a full batch behind the first.
+  // At least one launch for each step with a full batch after the first.
   EXPECT_GE(captured.graph_launches, GetParam().gpu_count * (kEpochs * 9 - 3));
   EXPECT_EQ(captured.losses, eager.losses);
   ASSERT_EQ(captured.weights.size(), eager.weights.size());

@@ -1,5 +1,5 @@
-// Training on a GPU is training on the CPU, within float32 rounding.
-// MUSTER_TEST_GPU=real takes the GPU of the machine.
+// Tests that training on a GPU equals training on the CPU within float32
+// rounding. MUSTER_TEST_GPU=real uses the GPU of the machine.
 
 #include <algorithm>
 #include <cmath>
@@ -59,14 +59,14 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 constexpr int64_t kFeatures = 36;
-constexpr int64_t kWords = 12;  // Of the embedding.
+constexpr int64_t kWords = 12;  // Vocabulary size of the embedding.
 constexpr int64_t kClasses = 3;
 constexpr int64_t kBatch = 16;
-// Four full batches and one of five: two plans.
+// Four full batches and one of five examples, which require two plans.
 constexpr int64_t kExamples = 4 * kBatch + 5;
 constexpr int kEpochs = 20;  // 100 steps.
 
-// Settings of the process: before any test.
+// Settings of the process, made before any test.
 class FourGpus : public ::testing::Environment {
  public:
   void SetUp() override { ASSERT_OK(UseGpusUnderTest(4)); }
@@ -241,8 +241,8 @@ TEST(DeviceTrainingTest, EachCrossDeviceOpTrainsFourGpusAsTheCpu) {
   }
 }
 
-// Adam would follow the rounding of gradients that are nearly zero: those of a
-// bias before a batch normalization.
+// Not Adam, which amplifies rounding errors of gradients that are nearly zero,
+// such as those of a bias before a batch normalization.
 Optimizer MomentumSgd() {
   return Sgd({.learning_rate = 0.02, .momentum = 0.9});
 }
@@ -357,7 +357,7 @@ TEST(DeviceTrainingTest, StrategiesOfReplicasUseAllGpusUnlessSomeAreNamed) {
   EXPECT_EQ(named->num_replicas_in_sync(), 1);
 }
 
-// Takes down one weight at the end of each step and of each epoch.
+// Records one weight at the end of each step and of each epoch.
 class WeightsSeen : public Callback {
  public:
   explicit WeightsSeen(bool watches_steps) : watches_steps_(watches_steps) {}
@@ -395,7 +395,7 @@ TEST(DeviceTrainingTest, StepsOverlapUnlessACallbackWatchesThem) {
   ASSERT_OK(TrainOn("gpu:0", {.epochs = 2, .callbacks = {&overlapped}}));
   EXPECT_THAT(overlapped.of_epochs,
               Pointwise(DoubleNear(1e-5), on_cpu.of_epochs));
-  // At the end of the first step the second one has begun.
+  // When the first step ends, the second one has already begun.
   EXPECT_THAT(overlapped.of_steps[0], DoubleNear(on_cpu.of_steps[1], 1e-5));
 }
 

@@ -13,14 +13,14 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
   EpochPlan plan{.data = data, .steps_max = steps, .steps_expected = steps};
 
   if (draws_from_copies) {
-    // Each process goes through its own copy; an epoch is a number of steps of
-    // all of them together.
+    // Each process reads its own copy. An epoch is a number of steps of all
+    // processes together.
     if (!steps.has_value() && cardinality == Dataset::kInfinite) {
       return absl::InvalidArgumentError(
           "steps_per_epoch is needed: workers draw from data that never ends");
     }
     if (!steps.has_value()) {
-      // A file does not say how long it is.
+      // Counts the elements, because the length of a file is unknown.
       ASSIGN_OR_RETURN(const int64_t length, data.CountElements());
       plan.steps_max = plan.steps_expected = length;
     }

@@ -12,14 +12,14 @@ namespace muster {
 // How the training data is divided into epochs.
 struct EpochPlan {
   Dataset data;
-  // Steps that an epoch runs at most; unset: until the data ends.
+  // Maximal number of steps of an epoch; unset: until the data ends.
   std::optional<int64_t> steps_max;
-  // Steps that an epoch should have; unset when unknown.
+  // Expected number of steps of an epoch; unset if unknown.
   std::optional<int64_t> steps_expected;
 };
 
-// `draws_from_copies` is what the strategy says. Where it does and the length
-// of the data is unknown, that is found by going through the data once.
+// `draws_from_copies` is Strategy::draws_from_copies(). If it is true and the
+// length of the data is unknown, the data is read once to count its elements.
 //   kInvalidArgument  the data never ends, and `steps` is not given
 absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
                                      std::optional<int64_t> steps,

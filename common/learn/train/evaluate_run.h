@@ -20,27 +20,27 @@
 
 namespace muster {
 
-// Evaluates a model on one dataset, any number of times: Fit() does it once for
-// each epoch. Not thread-safe.
+// Evaluates a model on one dataset, any number of times. Fit() uses one for
+// validation. Not thread-safe.
 class EvaluateRun {
  public:
   // `model` is borrowed, for callbacks. `compiled` is its compiled model, which
-  // is built.
+  // must be built.
   static absl::StatusOr<std::unique_ptr<EvaluateRun>> Create(
       Model* model, const CompiledModel& compiled, const Dataset& data,
       const EvaluateOptions& options);
 
-  // Sets what Run() does once `is_due` returns true, which is called before
-  // each step: it finishes the step and calls `serve`, whose error ends Run().
-  // Synchronous workers call `serve` after the same step, whichever of them
-  // asked for it; set it on all of them or on none. No effect on loops that
-  // cannot stop.
+  // Lets Run() serve requests. Run() calls `is_due` before each step. If it
+  // returns true, Run() finishes the step and calls `serve`; an error of
+  // `serve` ends Run(). Synchronous workers call `serve` after the same step,
+  // whichever worker's `is_due` returned true. Must be called on all of them or
+  // on none. Has no effect on loops that cannot stop.
   void ServeWhen(std::function<bool()> is_due,
                  std::function<absl::Status()> serve);
 
   const StepResults& results() const { return sums_.results(); }
 
-  // Goes through the data once.
+  // Evaluates the data once.
   absl::StatusOr<Logs> Run();
 
  private:
@@ -49,16 +49,16 @@ class EvaluateRun {
               const EvaluateOptions& options);
 
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
-  // As FitRun's.
+  // As FitRun::AnnounceStep().
   absl::Status AnnounceStep();
   ProgressValues Values() const;
 
   Model* const model_;
   const std::unique_ptr<StepLoop> loop_;
   MetricSums sums_;
-  const std::optional<int64_t> step_count_;  // When known.
+  const std::optional<int64_t> step_count_;  // Unset if unknown.
   const EvaluateOptions options_;
-  int64_t done_ = 0;                     // Steps of this run.
+  int64_t done_ = 0;                     // Finished steps of this run.
   std::function<absl::Status()> serve_;  // May be empty.
 };
 

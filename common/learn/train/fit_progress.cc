@@ -24,7 +24,7 @@
 #include "proto/optimizer.pb.h"
 #include "proto/training_state.pb.h"
 
-// The progress of FitRun: what of it is saved, resumed and rolled back.
+// The progress of FitRun: how it is saved, resumed and rolled back.
 namespace muster {
 
 TrainingState FitRun::State() const {
@@ -39,7 +39,8 @@ TrainingState FitRun::State() const {
                                                         sums.end());
     }
     if (is_validating_) {
-      // They are counted when the steps of the epoch end, which happens again.
+      // Training that resumes adds the examples of the epoch again when its
+      // steps end.
       example_count -= sums_.example_count();
     } else if (epoch_steps_ > 0) {
       seconds += absl::ToDoubleSeconds(options_.clock->Now() - epoch_start_);
@@ -48,8 +49,8 @@ TrainingState FitRun::State() const {
   StepPosition position;
   if (const SeekableLoop* const seekable = loop_->seekable();
       seekable != nullptr) {
-    // The loop may be at the next pass through the data already, of which the
-    // epoch would train on.
+    // The loop may already be at the next pass through the data, from which a
+    // resumed epoch would continue training.
     position = is_validating_ ? last_step_ : seekable->position();
   }
   state.mutable_position()->set_pass(position.pass);
@@ -121,7 +122,7 @@ absl::Status FitRun::GoOn() {
   history_.example_count = state.example_count();
   history_.train_seconds = state.train_seconds();
   history_.earlier_train_seconds = state.train_seconds();
-  // Workers that draw from copies of the data have no common position in it.
+  // Workers that read their own copies of the data have no common position.
   if (SeekableLoop* const seekable = loop_->seekable(); seekable != nullptr) {
     const proto::TrainingState::Position& position = state.position();
     last_step_ = {.pass = position.pass(),
@@ -149,7 +150,8 @@ absl::Status FitRun::BeginSteps() {
   }
   RETURN_IF_ERROR(sums_.Restore(std::move(sums)));
   epoch_steps_ = state.step_in_epoch();
-  // Groups begin with the epoch, wherever it was interrupted.
+  // Groups are counted from the beginning of the epoch, wherever it was
+  // interrupted.
   if (loop_->grouping() == nullptr) {
     group_steps_ = epoch_steps_ % steps_per_execution_;
   }
@@ -195,7 +197,8 @@ absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
 }
 
 absl::Status FitRun::RestoreCallbacks() const {
-  // What an epoch's beginning has changed was changed before the save already.
+  // Changes at the beginning of the epoch were made before the state was saved,
+  // so the saved state replaces them.
   const proto::TrainingState& state = go_on_from_->message();
   const std::optional<double> rate = ConstantLearningRate(state.optimizer());
   if (rate.has_value()) RETURN_IF_ERROR(model_->SetLearningRate(*rate));

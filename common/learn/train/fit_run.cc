@@ -179,7 +179,7 @@ absl::Status FitRun::Train() {
 
 void FitRun::WatchRequests(bool is_watched) {
   const auto is_due = [this, is_watched] {
-    // An operator's stop is served once.
+    // A stop by an operator is served once.
     const bool is_asked =
         !control_->is_interrupted && JobControl::OfProcess().has_request();
     return is_asked || (is_watched && PreemptionNotice::OfProcess().has_come());
@@ -212,7 +212,7 @@ absl::Status FitRun::Start() {
   sums_ = MetricSums(step.results);
   ASSIGN_OR_RETURN(
       loop_, strategy_.CreateLoop(step.graph, plan_.data, LoopKind::kTrain));
-  // Other loops start steps at no cost.
+  // Other loops start steps without overhead, so they need no groups.
   if (GroupingLoop* const grouping = loop_->grouping(); grouping != nullptr) {
     grouping->GroupSteps(steps_per_execution_);
   }
@@ -261,7 +261,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
                    .clock = options_.clock,
                    .output = options_.output});
   RETURN_IF_ERROR(TrainSteps(&bar));
-  // The epoch before used the last batch.
+  // The data ended exactly with the previous epoch, so start the next pass.
   if (epoch_steps_ == 0 && !control_->stops) RETURN_IF_ERROR(TrainSteps(&bar));
   if (epoch_steps_ == 0 && epoch == options_.initial_epoch) {
     return absl::InvalidArgumentError(
@@ -269,7 +269,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   }
   if (!control_->stops) WarnOfShortEpoch();
   if (epoch_steps_ == 0) return false;
-  // From the next epoch on the length is known.
+  // From the next epoch on, the number of steps is known.
   if (!plan_.steps_expected.has_value()) plan_.steps_expected = epoch_steps_;
 
   logs_ = sums_.Values();
@@ -309,11 +309,12 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   monitor_.BeginEpoch(epoch_, plan_.steps_expected);
   last_step_end_ = start;
   trace_step_start_ns_ = IsTracing() ? TraceClockNanos() : 0;
-  if (control_->stops) {  // Before the epoch was interrupted.
+  if (control_->stops) {  // Training was stopped before the epoch was
+                          // interrupted.
     history_.example_count += sums_.example_count();
     return absl::OkStatus();
   }
-  // An interrupted execution has been announced.
+  // A resumed group of steps has already been announced.
   if (group_steps_ == 0) RETURN_IF_ERROR(AnnounceStep());
   const absl::StatusOr<StepLoop::Outcome> outcome = RunLoop(bar);
   history_.train_seconds +=
@@ -321,10 +322,10 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   history_.example_count += sums_.example_count();
   if (outcome.ok()) {
     if (outcome->was_stopped) control_->stops = true;
-    // The data ended within a group.
+    // Ends the last group, in which the data ended.
     return group_steps_ > 0 ? EndGroup(bar) : absl::OkStatus();
   }
-  // A callback that stops training cancels the loop, which is no error.
+  // A callback that stops training cancels the loop. This is not an error.
   const bool was_stopped =
       control_->stops && absl::IsCancelled(outcome.status());
   return was_stopped ? absl::OkStatus() : outcome.status();
@@ -384,8 +385,8 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   return AnnounceStep();
 }
 
-// Callbacks see the variables of the step after which they are called, which is
-// the last of its group or of its epoch.
+// A callback must see the variables as they are after the step for which it is
+// called, which is the last step of a group or of an epoch.
 bool FitRun::MayOverlap(int64_t unfinished_count) const {
   if (options_.callbacks.empty()) return true;
   const bool ends_group =
@@ -396,7 +397,7 @@ bool FitRun::MayOverlap(int64_t unfinished_count) const {
 
 absl::Status FitRun::EndGroup(ProgressBar* bar) {
   const absl::Time now = options_.clock->Now();
-  // The first step of all also compiles.
+  // The first step of training also compiles, so its group is not counted.
   if (history_.step_count > group_steps_) {
     for (int64_t i = 0; i < group_steps_; ++i) {
       history_.step_durations.Add((now - last_step_end_) / group_steps_);

@@ -35,9 +35,9 @@ namespace muster {
 // One call of Model::Fit(). Used once.
 class FitRun final : public TrainingProgress {
  public:
-  // All are borrowed; the validation data is batched. `compiled` is the
-  // compiled model of `model`, which callbacks get. Is the progress of
-  // `control` as long as it lives.
+  // All are borrowed. The validation data must be batched. `compiled` is the
+  // compiled model of `model`, which is passed to callbacks. Until it is
+  // destroyed, this object is the `progress` of `control`.
   FitRun(Model* model, const CompiledModel& compiled, TrainingControl* control,
          const Dataset& data, const FitOptions& options);
   ~FitRun() override;
@@ -52,47 +52,52 @@ class FitRun final : public TrainingProgress {
 
  private:
   absl::Status Start();
-  // Trains to the end.
+  // Trains until the end of the last epoch.
   absl::Status Train();
-  // Where GoOnFrom() says, once callbacks know that training begins.
+  // Resumes from the state of GoOnFrom(), after the OnTrainBegin() of the
+  // callbacks.
   absl::Status GoOn();
-  // Lets requests pause the steps, those of validations too; with `is_watched`
-  // also preemptions.
+  // Lets requests pause training and validation steps. If `is_watched`,
+  // preemptions do, too.
   void WatchRequests(bool is_watched);
-  // Between two steps.
+  // Serves a request between two steps.
   absl::Status ServeRequest();
   absl::Status RestoreCallbacks() const;
-  // Warns that a callback had ended what is continued.
+  // Warns that a callback had already ended the training that is being resumed.
   void SayStopped() const;
-  // Lets callbacks and FitOptions::on_preemption save.
+  // Calls the callbacks and FitOptions::on_preemption before the process ends.
   absl::Status SaveBeforeEnd();
-  // Lets callbacks save before an operator's stop.
+  // Lets callbacks save before a stop by an operator.
   void SaveBeforeStop();
-  // After `failure`: back to where the variables are, if they were taken back;
-  // `failure` otherwise.
+  // Called after `failure`. If the variables were rolled back, resumes from the
+  // same state. Otherwise returns `failure`.
   absl::Status GoBackAfter(const absl::Status& failure);
-  // Returns whether training continues.
+  // Returns true if training continues.
   absl::StatusOr<bool> RunEpoch(int epoch);
-  // At the epoch's first step, or where training continues.
+  // Begins at the first step of the epoch, or at the step from which training
+  // resumes.
   absl::Status BeginSteps();
-  // Until the epoch ends or a callback stops training.
+  // Trains until the epoch ends or a callback stops training.
   absl::Status TrainSteps(ProgressBar* bar);
-  // The steps of TrainSteps(). Serves requests between two of them.
+  // Runs the steps of TrainSteps(), and serves requests between them.
   absl::StatusOr<StepLoop::Outcome> RunLoop(ProgressBar* bar);
-  // Once, if the epoch had fewer steps than it should have.
+  // Warns, once, if the epoch had fewer steps than expected.
   void WarnOfShortEpoch();
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
-  // True if a step may begin behind so many whose results are not there yet.
+  // True if a step may begin while the results of `unfinished_count` steps are
+  // not available yet.
   bool MayOverlap(int64_t unfinished_count) const;
-  // Ends a group of steps: progress and callbacks.
+  // Ends a group of steps: updates progress and calls callbacks.
   absl::Status EndGroup(ProgressBar* bar);
-  // Keeps the first value that is not finite. Returns NonFiniteError() if it is
-  // a loss, and warns of it otherwise.
+  // Records the first value that is not finite. Returns NonFiniteError() if it
+  // is a loss and fail_on_non_finite is set; otherwise logs a warning for the
+  // first.
   absl::Status CheckFinite(const std::string& name, double value);
   bool IsLoss(absl::string_view name) const;
-  // Warns of a scale of the loss that does not settle.
+  // Warns if the scale of the loss does not settle.
   void CheckLossScale();
-  // Tells the callbacks that a step begins, unless the epoch has none left.
+  // Calls OnTrainBatchBegin() of the callbacks, unless the epoch has no steps
+  // left.
   absl::Status AnnounceStep();
   absl::StatusOr<Logs> Validate(int epoch);
 
@@ -109,24 +114,27 @@ class FitRun final : public TrainingProgress {
   std::unique_ptr<StepLoop> loop_;
   std::unique_ptr<EvaluateRun> validation_;  // Null without validation data.
   History history_;
-  Logs logs_;                // Of the last epoch.
-  int64_t epoch_steps_ = 0;  // Done in this epoch.
+  Logs logs_;                // Values of the last epoch.
+  int64_t epoch_steps_ = 0;  // Finished steps of this epoch.
   bool has_warned_of_short_epoch_ = false;
-  int64_t group_steps_ = 0;  // Of those, since the batch hooks were called.
+  int64_t group_steps_ = 0;  // Finished steps since the batch hooks were last
+                             // called.
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
-  // The steps of the epoch are done, and its validation is not.
+  // True while the epoch is validated, after its last step.
   bool is_validating_ = false;
   bool callbacks_watch_steps_ = false;
   bool has_diverged_ = false;  // fail_on_non_finite has ended training.
-  StepPosition last_step_;     // Where the last step has left the loop.
+  StepPosition last_step_;     // The position of the loop after the last step.
   absl::Time epoch_start_;
-  // Set until the epoch in which training continues has begun.
+  // The state from which training resumes. Unset after the epoch in which it
+  // resumes has begun.
   std::optional<TrainingState> go_on_from_;
-  // Where this call has begun, after OnTrainBegin() of the callbacks.
+  // The state at the beginning of this call, after OnTrainBegin() of the
+  // callbacks.
   TrainingState beginning_;
   absl::Time last_step_end_;
-  int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
+  int64_t trace_step_start_ns_ = 0;  // 0 if no trace is recorded.
   TrainingRequests requests_;
   TrainingMonitor monitor_;
   LossScaleMonitor loss_scale_monitor_;

@@ -1,4 +1,4 @@
-// Model::iterations() counts steps, whichever weights they train.
+// Tests that Model::iterations() counts steps, whichever weights they train.
 
 #include <cstdint>
 #include <memory>
@@ -40,7 +40,8 @@ class IterationsTest : public ::testing::TestWithParam<bool> {
     }
   }
 
-  // kSteps batches of two inputs of width 3 and labels of width 1.
+  // Returns kSteps batches of two examples, with inputs of width 3 and
+  // `label_count` labels of width 1.
   static Dataset Data(int label_count) {
     Element element = {Tensor::Full(DType::kFloat32, {2 * kSteps, 3}, 1)};
     for (int i = 0; i < label_count; ++i) {

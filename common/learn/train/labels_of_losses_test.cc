@@ -1,5 +1,5 @@
-// Labels that a loss cannot compare with the predictions are explained in terms
-// of the model.
+// Tests that errors about labels that do not fit the predictions are expressed
+// in terms of the model.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Layers that add to the loss, replace a weight or loop over time train the
-// same under every strategy of one process.
+// Tests that layers that add to the loss, replace a weight or loop over time
+// train equally with every strategy of one process.
 
 #include <cmath>
 #include <cstdint>
@@ -41,7 +41,7 @@ using ::testing::Pointwise;
 
 constexpr int64_t kTime = 3;
 constexpr int64_t kFeatures = 4;
-// The last batch is smaller, and gives the replicas different numbers of rows.
+// The last batch is smaller, so replicas get different numbers of rows.
 constexpr int64_t kExamples = 2 * 8 + 3;
 
 Tensor Numbers(const Shape& shape, uint64_t seed) {
@@ -89,7 +89,7 @@ absl::StatusOr<Trained> TrainAlone(const MakeLayers& layers) {
   return Train(*strategy, layers);
 }
 
-// Adds up its inputs, weighted.
+// A cell that accumulates its weighted inputs.
 class Adder : public Layer, public RNNCell {
  public:
   int input_count() const override { return 2; }

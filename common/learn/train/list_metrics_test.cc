@@ -1,4 +1,5 @@
-// Metrics whose value is a list of numbers: in logs, files and progress.
+// Tests how metrics with lists of numbers appear in logs, files and progress
+// lines.
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -37,7 +38,8 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Predictions are the input. Of the second example they are wrong.
+// The predictions are the inputs. The prediction of the second example is
+// wrong.
 Element Examples() {
   return {Tensor::FromValues<float>({4, 2}, {0.9f, 0.1f, 0.8f, 0.2f,  //
                                              0.1f, 0.9f, 0.4f, 0.6f}),
@@ -48,7 +50,7 @@ Model Untrained() {
   return Sequential({Input({2}), Dense(2, {.use_bias = false})});
 }
 
-// The model predicts its input.
+// Compiles the model and makes it predict its input.
 absl::Status Prepare(Model& model, Strategy& strategy) {
   RETURN_IF_ERROR(model.Compile(
       strategy,

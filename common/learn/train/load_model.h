@@ -11,29 +11,31 @@
 namespace muster {
 
 struct LoadModelOptions {
-  // Compiles the model as it was when it was saved, if it was, and restores the
-  // optimizer's state: Fit() then continues where training stopped. Otherwise
-  // the model is for Predict() until it is compiled again.
+  // If true and the model was compiled when it was saved, compiles it with the
+  // same options and restores the optimizer's state, so that Fit() continues
+  // where training stopped. Otherwise the model supports only Predict() until
+  // it is compiled.
   bool compile = true;
 };
 
 // Loads a model that Keras 3 or Model::Save() wrote to a .keras file: its
-// layers, its weights, and what it was compiled with. Of a model of Keras 2, or
-// one that Keras 3 saved as "model.h5", it loads the layers and the weights.
+// layers, its weights, and its compile options. For a model of Keras 2, or one
+// that Keras 3 saved as "model.h5", loads only the layers and the weights.
 //
 //   ASSIGN_OR_RETURN(Model model, LoadModel("model.keras"));
 //   ASSIGN_OR_RETURN(Tensor y, model.Predict({x}));
 //
-// The weights are made with the strategy in whose scope this thread is, or else
-// with a default strategy of the model's own. Where replicas train in sync, all
-// processes load the same file. docs/keras.md lists what is supported.
+// The weights are created with the strategy in whose scope this thread is, or
+// else with a default strategy that the model owns. If replicas train in sync,
+// all processes must load the same file. docs/keras.md lists what is supported.
 //
 // The file is not trusted; see common/io/keras/keras_archive.h.
-//   kNotFound         no such file, or it lacks a weight
-//   kInvalidArgument  a layer, an argument, an optimizer, a loss or a metric
-//                     that Muster does not have; names it and its place
-//   kDataLoss         damaged, or neither a .keras file nor an .h5 file
-//   others            of the disk and of the strategy
+//   kNotFound         the file does not exist, or lacks a weight
+//   kInvalidArgument  Muster does not have a layer, an argument, an optimizer,
+//                     a loss or a metric; names it and its place in the file
+//   kDataLoss         the file is damaged, or neither a .keras file nor an .h5
+//                     file
+//   others            errors of the disk and of the strategy
 //
 // Equivalent to: keras.models.load_model.
 absl::StatusOr<Model> LoadModel(const std::string& path,

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The warnings of an epoch, with these scales of its steps.
+// Returns the warnings in an epoch whose steps have these scales.
 std::vector<std::string> WarningsOf(const std::vector<double>& scales) {
   LossScaleMonitor monitor;
   std::vector<std::string> warnings;
@@ -40,7 +40,7 @@ std::vector<double> Halved(double first, int count) {
 TEST(LossScaleMonitorTest, SaysNothingWhileTheScaleFindsItsValue) {
   std::vector<double> scales = Halved(32768, 9);
   EXPECT_THAT(WarningsOf(scales), IsEmpty());
-  // A finite step interrupts the row.
+  // A step with finite gradients resets the count.
   scales.push_back(scales.back());
   for (const double scale : Halved(64, 5)) scales.push_back(scale);
   EXPECT_THAT(WarningsOf(scales), IsEmpty());

@@ -1,6 +1,6 @@
-// Loss scaling under the strategies of one process, on CPUs and on simulated
-// GPUs, and under workers that train in sync. tests/golden compares one replica
-// with Keras.
+// Tests loss scaling with the strategies of one process, on CPUs and on
+// simulated GPUs, and with workers that train in sync. tests/golden compares
+// one replica with Keras.
 
 #include <cstdint>
 #include <limits>
@@ -59,7 +59,7 @@ constexpr int64_t kBatch = 8;
 constexpr int64_t kBatchCount = 7;
 constexpr int64_t kWords = 9;
 
-// Batches 1 and 4 have a label that is infinite, and so have gradients.
+// Batches 1 and 4 have an infinite label, so their gradients are infinite.
 Dataset Sentences(bool has_infinity = true) {
   constexpr int64_t kExamples = kBatchCount * kBatch;
   Tensor ids(DType::kInt64, {kExamples, 2});
@@ -78,7 +78,7 @@ Dataset Sentences(bool has_infinity = true) {
   return Dataset::FromTensorSlices({ids, y}).Batch(kBatch);
 }
 
-// A gradient of rows, and dense ones.
+// A model with sparse gradients (of rows) and dense ones.
 Model Reader(const DTypePolicy& policy) {
   const DTypePolicyScope scope(policy);
   return Sequential({Embedding(kWords, 3), Flatten(), Dense(4), Dense(1)});
@@ -181,7 +181,7 @@ TEST_P(LossScaleTest, ReplicasSkipStepsAsOneProcessDoes) {
     const auto alone = Alone();
     ASSERT_OK_AND_ASSIGN(const Trained wanted,
                          Train(*alone, kFloat32Policy, optimizer));
-    // {f, skip, f, f, skip, f, f} twice.
+    // The steps are {f, skip, f, f, skip, f, f} twice, where f is finite.
     EXPECT_EQ(wanted.scale, 1024);
     EXPECT_EQ(wanted.iterations,
               stages.gradient_accumulation_steps == 2 ? 5 : 10);
@@ -210,7 +210,7 @@ TEST_P(LossScaleTest, MixedFloat16TrainsAsOneProcessDoes) {
   ExpectNear(got, wanted, 5e-3);
 }
 
-// Where the next doubling is one step away.
+// The checkpoint is saved one step before the scale doubles.
 TEST_P(LossScaleTest, CheckpointsResumeInTheMiddleOfGrowth) {
   const Optimizer optimizer = Scaled(Momentum(), 3);
   const auto alone = Alone();
@@ -260,7 +260,7 @@ TEST(LossScale, ASkippedStepChangesNothingButTheScale) {
   }
 }
 
-// The same bits for any number of replicas and workers.
+// Any number of replicas and workers gives the same bits.
 TEST(LossScale, DeterministicReplicasAgreeInEveryBit) {
   SynchronousStrategy::Options options;
   options.intra_op_thread_count = 1;
@@ -375,7 +375,8 @@ TEST(LossScale, CustomStepsHaveIt) {
   EXPECT_EQ(WeightsOf(model)[1], std::vector<float>{-2});
 }
 
-// That of a model without a scale, too.
+// Loading weights also keeps the scale if the file is of a model without a
+// scale.
 TEST(LossScale, WeightsAloneLeaveItAsItIs) {
   const std::string folder = testing::TempDir();
   const auto plain = Alone();

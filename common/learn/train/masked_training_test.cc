@@ -1,5 +1,5 @@
-// What is padding of an output counts the same however many replicas train in
-// sync.
+// Tests that padding of an output is ignored in the same way by any number of
+// replicas that train in sync.
 
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +59,8 @@ using ::testing::FloatNear;
 using ::testing::Pointwise;
 
 constexpr int64_t kBatch = 8;
-constexpr int64_t kExamples = 3 * kBatch + 1;  // Replicas go without.
+constexpr int64_t kExamples = 3 * kBatch + 1;  // The last batch has 1, so some
+                                               // replicas have none.
 constexpr int64_t kTimes = 4;
 constexpr int64_t kWords = 9;
 constexpr int64_t kTags = 3;
@@ -68,8 +69,8 @@ int64_t Drawn(uint64_t stream, int64_t i, int64_t limit) {
   return static_cast<int64_t>(FoldIn(stream, i) % limit);
 }
 
-// The further behind in its batch an example stands, the longer it is; the
-// first ones are nothing but padding, and so is the second batch.
+// Later examples of a batch are longer. The first ones consist of padding only,
+// and so does the whole second batch.
 Tensor Ids() {
   Tensor ids(DType::kInt64, {kExamples, kTimes});
   for (int64_t i = 0; i < ids.element_count(); ++i) {
@@ -125,7 +126,7 @@ Dataset TaggerData() {
       .Batch(kBatch);
 }
 
-// The tags of words, and a number for each sentence.
+// Two outputs: a tag for each word and a number for each sentence.
 Model TwoOutputs() {
   const LayerOutput ids =
       Input({kTimes}, {.dtype = DType::kInt64, .name = "ids"});
@@ -279,7 +280,7 @@ TEST_P(MaskedTrainingTest, AnOutputAloneNeedsNothingOfTheOthers) {
   ExpectSame(got, wanted);
 }
 
-// Padding and ignored labels are much the same.
+// Ignored labels have the same effect as padding.
 TEST_P(MaskedTrainingTest, IgnoredLabelsOfTwoOutputsAreThoseOfOneReplica) {
   const auto train = [](Strategy& strategy) {
     const LayerOutput ids =
@@ -299,7 +300,7 @@ TEST_P(MaskedTrainingTest, IgnoredLabelsOfTwoOutputsAreThoseOfOneReplica) {
   ExpectSame(got, wanted);
 }
 
-// Nothing is to be learned through the statistics, as the words are frozen.
+// The words are frozen, so no gradient passes through the statistics.
 TEST_P(MaskedTrainingTest, StatisticsOfAllReplicasLeavePaddingOut) {
   const auto train = [](Strategy& strategy, bool synchronized) {
     const LayerPtr words = Words();
@@ -336,7 +337,7 @@ TEST_P(MaskedTrainingTest, ABatchByHandIsThatOfOneReplica) {
   }
 }
 
-// As masks.h shows it.
+// The custom step of the example in masks.h.
 std::vector<StepMetric> TagByHand(const StepTrace& step) {
   Masks masks;
   CallContext context = step.context;
@@ -395,8 +396,9 @@ TEST_P(MaskedTrainingTest, LabelsAndWeightsOfPaddingAreNotLookedAt) {
   ExpectSame(got, wanted);
 }
 
-// Everything that leaves exchange while a step runs: the statistics of a batch,
-// the positions of two outputs that count, and penalties beside sums.
+// A model whose step has all kinds of collectives: the statistics of a batch,
+// the number of unmasked positions of two outputs, and penalties with summed
+// losses.
 Model NormalizedTwoOutputs() {
   const LayerOutput ids =
       Input({kTimes}, {.dtype = DType::kInt64, .name = "ids"});
@@ -449,7 +451,8 @@ TEST(DeterministicMaskedTrainingTest, EveryCountOfReplicasGivesTheSameBits) {
   }
 }
 
-// Packs travel on threads of their own beside the step's own collective.
+// Packs of gradients are all-reduced on other threads, concurrently with the
+// step's own collective.
 TEST(MaskedWorkersTest, TwoOutputsTrainAsInOneProcess) {
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(

@@ -66,7 +66,7 @@ absl::Status MetricSums::TakeLossScale(const Tensor& scale) {
                                             scale.type().ToString(),
                                             ", expected float32[2]"));
   }
-  // A sum over the replicas that had data.
+  // The result is a sum over the replicas that had data.
   const absl::Span<const float> fields = scale.flat<float>();
   if (fields[1] > 0) loss_scale_ = fields[0] / fields[1];
   return absl::OkStatus();
@@ -83,7 +83,7 @@ absl::Status MetricSums::AddLoss(const Tensor& loss,
   const double mean_over = fields[1];
   const double example_count = fields[2];
   const double value = mean_over > 0 ? fields[0] / mean_over : fields[0];
-  // As Keras' loss tracker: each step counts by its examples.
+  // As in Keras' loss tracker, each step is weighted by its number of examples.
   sums->resize(2);
   (*sums)[0] += value * example_count;
   (*sums)[1] += example_count;

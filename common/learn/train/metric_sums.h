@@ -15,33 +15,33 @@
 
 namespace muster {
 
-// Adds up what steps say about the loss and the metrics. Not thread-safe.
+// Accumulates the losses and metric statistics of steps. Not thread-safe.
 class MetricSums {
  public:
   explicit MetricSums(StepResults results);
 
   const StepResults& results() const { return results_; }
 
-  // Forgets everything: a new epoch begins.
+  // Clears the sums at the beginning of an epoch.
   void Reset();
 
-  // Takes in the results of one step.
-  //   kInternal  these are not the results of such a step
+  // Adds the results of one step.
+  //   kInternal  the results do not match StepResults
   absl::Status Add(absl::Span<const Tensor> results);
 
-  // The losses and the metrics, of all steps since Reset().
+  // Returns the losses and metrics of all steps since Reset().
   Logs Values() const;
 
-  // The name and the value of a loss or metric whose sums are no longer finite;
-  // unset where all are.
+  // Returns the name and value of a loss or metric whose sums are not finite;
+  // unset if all are finite.
   std::optional<std::pair<std::string, double>> NonFinite() const;
 
   // The scale of the loss in the last step; unset if losses are not scaled.
   std::optional<double> loss_scale() const { return loss_scale_; }
 
-  // The sums so far, to continue from.
+  // The sums so far, for Restore().
   const std::vector<std::vector<double>>& sums() const { return sums_; }
-  //   kInvalidArgument  these are of other metrics
+  //   kInvalidArgument  the sums are those of other metrics
   absl::Status Restore(std::vector<std::vector<double>> sums);
 
   int64_t example_count() const {
@@ -54,7 +54,7 @@ class MetricSums {
   absl::Status TakeLossScale(const Tensor& scale);
 
   StepResults results_;
-  // Of each loss, then of each metric.
+  // The sums of each loss, then of each metric.
   std::vector<std::vector<double>> sums_;
   std::optional<double> loss_scale_;
 };

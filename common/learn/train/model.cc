@@ -234,8 +234,8 @@ Strategy* Model::strategy() const { return compiled_->strategy(); }
 
 absl::StatusOr<History> Model::Fit(const Element& arrays,
                                    const FitOptions& options) {
-  // A call that is made again after an error goes through the same order, so
-  // that callbacks can continue in it.
+  // A call that is repeated after an error uses the same order of examples, so
+  // that callbacks can resume in it.
   const uint64_t seed =
       FoldIn(FoldIn(compiled_->seed(), "shuffle"), array_fit_count_);
   ASSIGN_OR_RETURN(const FitCall call, FitCallOfArrays(arrays, options, seed));

@@ -1,5 +1,5 @@
-// Training on examples in memory is training on the batches that they make,
-// under every strategy of this process.
+// Tests that training on arrays equals training on the batches made of them,
+// with every strategy of one process.
 
 #include <cstdint>
 #include <functional>
@@ -176,7 +176,7 @@ Tensor Widened(const Tensor& narrow) {
   return wide;
 }
 
-// NumPy's arrays are float64 unless they are told otherwise.
+// NumPy's arrays are float64 by default.
 TEST_P(ModelOnArraysTest, Float64FeaturesAreNormalizedAsFloat32) {
   const Tensor narrow = Arrays()[0];
   std::vector<Tensor> predicted;
@@ -248,7 +248,8 @@ TEST_P(ModelOnArraysTest, EvaluatesAndPredictsEveryExampleInOrder) {
 }
 
 TEST(ModelOnArrays, TheSameSeedShufflesAlikeAndAnotherDoesNot) {
-  // No momentum and the same weights to begin with: what differs is the order.
+  // Without momentum and with the same initial weights, only the order of
+  // examples can differ.
   const auto train = [](uint64_t seed) {
     const auto strategy = Alone();
     Model model = Classifier();
@@ -273,8 +274,7 @@ TEST(ModelOnArrays, TheSameSeedShufflesAlikeAndAnotherDoesNot) {
   EXPECT_NE(train(4)[0], kernels[0]);
 }
 
-// A call that failed is made again with the same order, in which a callback may
-// have training continue.
+// A callback may resume training in the order of the failed call.
 TEST(ModelOnArrays, ACallThatFailedIsMadeAgainInTheSameOrder) {
   class Failing final : public Callback {
     absl::Status OnTrainEnd(Model&, const Logs&) override {
@@ -324,7 +324,7 @@ TEST(ModelOnArrays, BracesAreArrays) {
                        model.Fit({x, y}, {.validation_data = Element{x, y},
                                           .validation_batch_size = 5,
                                           .verbose = Verbosity::kSilent}));
-  // 32 at a time, and there are fewer.
+  // The default batch size, 32, is more than the number of examples.
   EXPECT_EQ(history.step_count, 1);
   ASSERT_OK_AND_ASSIGN(const Logs logs,
                        model.Evaluate({x, y}, {.verbose = Verbosity::kSilent}));

@@ -1,5 +1,5 @@
-// What TrainOnBatch() can be told. That it trains as Fit() is shown with
-// Fit()'s options.
+// Tests the arguments of TrainOnBatch(). Other tests show that it trains like
+// Fit().
 
 #include <cstdint>
 #include <memory>
@@ -46,8 +46,8 @@ Element Batch() {
   return {x, y};
 }
 
-// The weight of each example as class weights of 0.2 and 3 for classes 0 and 2
-// have it.
+// Returns the weights of the examples for class weights of 0.2 and 3 for
+// classes 0 and 2.
 Tensor WeightsOfExamples() {
   Tensor weights(DType::kFloat32, {kExamples});
   for (int64_t i = 0; i < kExamples; ++i) {
@@ -88,7 +88,8 @@ TEST(ModelOnBatchTest, ClassWeightsAreThoseOfTheCall) {
     const auto alone = DefaultStrategy::Create({.thread_count = 1}).value();
     ASSERT_OK(by_hand.Compile(*alone, Options()));
     ASSERT_OK(model.Compile(*strategy, Options()));
-    // With, without and with: none of the three is taken for another.
+    // With, without and again with class weights: no compiled step is used with
+    // the wrong weights.
     for (const bool has_weights : {true, false, true}) {
       ASSERT_OK_AND_ASSIGN(
           const Logs wanted,
@@ -101,7 +102,7 @@ TEST(ModelOnBatchTest, ClassWeightsAreThoseOfTheCall) {
       EXPECT_THAT(KernelOf(model),
                   Pointwise(FloatNear(1e-5), KernelOf(by_hand)));
     }
-    // Tests do not know of them.
+    // TestOnBatch() does not use class weights.
     ASSERT_OK_AND_ASSIGN(const Logs wanted, by_hand.TestOnBatch(Batch()));
     ASSERT_OK_AND_ASSIGN(const Logs got, model.TestOnBatch(Batch()));
     EXPECT_NEAR(got.at("loss"), wanted.at("loss"), 1e-5);
@@ -125,7 +126,7 @@ TEST(ModelOnBatchTest, RefusesClassWeightsThatMakeNoSense) {
   EXPECT_THAT(two.TrainOnBatch(batch, {{0, 2.0}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("class_weight is for models with one")));
-  // The mistake is not kept.
+  // The error has no effect on later calls.
   EXPECT_OK(two.TrainOnBatch(batch).status());
 }
 

@@ -55,7 +55,7 @@
 namespace muster {
 namespace {
 
-// As Model::FindCheckpoint()'s.
+// The default of Model::FindCheckpoint().
 constexpr char kDefaultCheckpointName[] = "ckpt";
 
 std::string FingerprintOf(const std::vector<Weight>& weights) {
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> Serialized(
   return state->message().SerializeAsString();
 }
 
-// False if both are known and differ.
+// Returns false if both rules are known and differ.
 bool HaveOneRule(const proto::Optimizer& a, const proto::Optimizer& b) {
   const OptimizerKind* const kind = FindOptimizerKind(a);
   const OptimizerKind* const other = FindOptimizerKind(b);
@@ -92,7 +92,7 @@ bool HaveOneRule(const proto::Optimizer& a, const proto::Optimizer& b) {
          kind->rule_name == other->rule_name;
 }
 
-// The weights whose optimizers had another rule when they were saved.
+// Returns the weights whose optimizers had another rule when they were saved.
 std::vector<std::string> OthersSaved(const proto::TrainingState& state,
                                      const CompiledModel& model) {
   std::vector<LayerOptimizer> by_layer;
@@ -110,8 +110,8 @@ std::vector<std::string> OthersSaved(const proto::TrainingState& state,
   return others;
 }
 
-// For a folder that cannot be written to. Parameter servers find it on this
-// machine only.
+// Returns a path for use if the folder of `path` is not writable. Parameter
+// servers on other machines cannot access it.
 std::string InTemporaryFolder(const std::string& path) {
   std::error_code error;
   const std::string folder = std::filesystem::temp_directory_path(error);
@@ -423,7 +423,7 @@ absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
   }
   if (HaveOneRule(state.optimizer(), optimizer) && rate.has_value() &&
       ConstantLearningRate(optimizer).has_value()) {
-    // Callbacks may have lowered it.
+    // Restores a rate that callbacks may have lowered.
     RETURN_IF_ERROR(model_->SetLearningRate(*rate));
   }
   if (state.model_fingerprint() != FingerprintOf(model_->weights())) {

@@ -20,8 +20,8 @@
 
 namespace muster {
 
-// Saves and restores a model and its training. Methods do what Model documents
-// for those of the same names. Not thread-safe.
+// Saves and restores a model and its training. Model documents the methods of
+// the same names. Not thread-safe.
 class ModelPersistence {
  public:
   // Both are borrowed.
@@ -45,14 +45,15 @@ class ModelPersistence {
  private:
   TrainingState State() const;
   absl::StatusOr<TrainingState> ReadState(const std::string& prefix);
-  // Returns the prefix of the checkpoint that `convert` makes of a file of
-  // Keras. The chief converts; `converted` has the checkpoint while it lives.
+  // Returns the prefix of the checkpoint to which `convert` converts a Keras
+  // file, on the chief. `converted` owns the checkpoint, which exists as long
+  // as it does.
   absl::StatusOr<std::string> ConvertOnChief(
       const std::string& path,
       absl::FunctionRef<absl::Status(const std::string& prefix)> convert,
       std::optional<IntermediateCheckpoint>* converted);
-  // Restores what `read` returns for the file of Keras at `path`. Only the
-  // chief reads.
+  // Restores the state that `read` returns for the Keras file at `path`. Unless
+  // each replica has its own variables, only the chief reads.
   absl::Status RestoreOnAll(
       const std::string& path, bool values_only,
       absl::FunctionRef<absl::StatusOr<ConvertedState>()> read);

@@ -25,11 +25,11 @@ using Row = std::vector<std::string>;
 
 struct Column {
   absl::string_view title;
-  size_t width;  // In characters, without what stands around the text.
+  size_t width;  // In characters, without padding and borders.
   bool is_number = false;
 };
 
-// As Keras prints them on a terminal of 80 columns.
+// Returns the columns that Keras prints on a terminal of 80 columns.
 std::vector<Column> ColumnsOf(bool has_connections) {
   if (!has_connections) {
     return {{"Layer (type)", 31},
@@ -103,7 +103,8 @@ std::string OutputShapesText(const Layer& layer) {
   return absl::StrCat("[", absl::StrJoin(texts, ", "), "]");
 }
 
-// Where the layer's inputs come from: "layer[its call][its output]" for each.
+// Returns the sources of the layer's inputs: "layer[index of call][index of
+// output]" for each.
 std::string ConnectionsText(const FunctionalLayer& model, const Layer& layer) {
   std::vector<std::string> texts;
   for (const auto& call : model.calls()) {
@@ -117,7 +118,7 @@ std::string ConnectionsText(const FunctionalLayer& model, const Layer& layer) {
   return texts.empty() ? "-" : absl::StrJoin(texts, ", ");
 }
 
-// True if each layer is called once, on what the one before it gives.
+// True if each layer is called once, on the output of the previous one.
 bool IsChain(const FunctionalLayer& model) {
   absl::flat_hash_set<const Layer*> seen;
   const LayerCall* previous = nullptr;
@@ -133,7 +134,7 @@ bool IsChain(const FunctionalLayer& model) {
   return true;
 }
 
-// `model` is null where the table has no connections.
+// `model` is null if the table has no connections.
 Row RowOf(const Layer& layer, const FunctionalLayer* model) {
   const int64_t count = CountParameters(layer.weights(), true).count +
                         CountParameters(layer.weights(), false).count;
@@ -144,7 +145,8 @@ Row RowOf(const Layer& layer, const FunctionalLayer* model) {
   return row;
 }
 
-// Words in lines of at most `width`; what is longer ends in an ellipsis.
+// Splits `text` at spaces into lines of at most `width` characters. A longer
+// word is a line of its own, which Aligned() truncates.
 std::vector<std::string> Wrap(const std::string& text, size_t width) {
   std::vector<std::string> lines = {""};
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
@@ -160,7 +162,7 @@ std::vector<std::string> Wrap(const std::string& text, size_t width) {
   return lines;
 }
 
-// `text` and the spaces that fill the column.
+// Returns `text` padded with spaces to the width of the column, or truncated.
 std::string Aligned(const std::string& text, const Column& column) {
   if (text.size() > column.width) {
     return absl::StrCat(text.substr(0, column.width - 1), "…");

@@ -7,9 +7,10 @@
 
 namespace muster {
 
-// The layers inside `model` (or itself, when it has none), their output shapes
-// and parameters, and where their inputs come from unless each follows the one
-// before it: the table that Keras prints on a terminal of 80 columns.
+// Returns the table that Keras prints on a terminal of 80 columns: the layers
+// of `model` (or the model itself if it has none), their output shapes and
+// numbers of parameters and, unless the layers form a chain, the sources of
+// their inputs.
 std::string SummarizeModel(const Layer& model);
 
 }  // namespace muster

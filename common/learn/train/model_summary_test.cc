@@ -33,7 +33,7 @@ void Build(const LayerPtr& model) {
   EXPECT_OK(builder.status());
 }
 
-// The text is what Keras prints for the same model.
+// The text is the output of Keras for the same model.
 TEST(ModelSummaryTest, SaysWhereInputsComeFrom) {
   const LayerOutput a = Input({4}, {.name = "a"});
   const LayerOutput b = Input({4});

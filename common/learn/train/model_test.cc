@@ -78,7 +78,7 @@ FitOptions Quiet(int epochs = 1) {
   return {.epochs = epochs, .verbose = Verbosity::kSilent};
 }
 
-// Steps end in the opposite order of that in which they began.
+// A strategy whose steps end in the reverse of the order in which they began.
 class BackwardsStrategy final : public Strategy {
  public:
   absl::string_view name() const override { return "backwards"; }
@@ -90,7 +90,7 @@ class BackwardsStrategy final : public Strategy {
                                                        LoopKind kind) override {
     ASSIGN_OR_RETURN(std::unique_ptr<StepLoop> inner,
                      inner_->CreateLoop(step, dataset, kind));
-    // Predictions have to come in order.
+    // Predictions must be in order.
     if (kind == LoopKind::kPredict) return inner;
     return std::make_unique<Loop>(std::move(inner));
   }
@@ -134,7 +134,8 @@ class BackwardsStrategy final : public Strategy {
 TEST(ModelTest, LossIsTheMeanOverExamplesThoughTheLastBatchIsSmaller) {
   Model model = Echo();
   ASSERT_OK(model.Compile(Frozen()));
-  // Squares of 0 to 4: a mean of means of {0, 1, 2, 3} and {4} would be 9.75.
+  // The mean of the squares of 0 to 4. A mean of the means of {0, 1, 2, 3} and
+  // {4} would be 9.75.
   ASSERT_OK_AND_ASSIGN(const History history,
                        model.Fit(Counting(5).Batch(4), Quiet()));
   EXPECT_THAT(history.history.at("loss"), ElementsAre(30.0 / 5));
@@ -174,7 +175,7 @@ TEST(ModelTest, DataGoOnAcrossEpochsAndBeginAgainAtTheirEnd) {
   ASSERT_OK(model.Compile(Frozen()));
   FitOptions options = Quiet(5);
   options.steps_per_epoch = 2;
-  // What Keras 3 gives for these data.
+  // The results of Keras 3 for the same data.
   ASSERT_OK_AND_ASSIGN(const History even,
                        model.Fit(Counting(6).Batch(1), options));
   EXPECT_THAT(even.history.at("mean"), ElementsAre(0.5, 2.5, 4.5, 0.5, 2.5));
@@ -278,7 +279,8 @@ TEST(ModelTest, MetricsDoNotDependOnTheOrderOfSteps) {
   EXPECT_THAT(history.history.at("loss"), ElementsAre(6.0));
 }
 
-// The weights after two epochs with everything that draws numbers.
+// Returns the weights after two epochs of training that uses every kind of
+// random number.
 std::vector<Tensor> TrainedWeights(uint64_t seed) {
   Model model = Sequential({
       Dense(8, {.activation = Activation::kRelu}),
@@ -356,8 +358,7 @@ TEST(ModelTest, ACallbackStopsTrainingAfterTheStepAtHand) {
   EXPECT_EQ(history.step_count, 4);
 }
 
-// Writes down what it is told.
-// Not after training, when they are saved.
+// Names are checked before training, not when the weights are saved.
 TEST(ModelTest, NamesThatCannotBeSavedAreRefusedBeforeTheFirstStep) {
   for (const std::string name : {"/x", "a//b", "a/"}) {
     const absl::Status status = [&] {
@@ -366,7 +367,7 @@ TEST(ModelTest, NamesThatCannotBeSavedAreRefusedBeforeTheFirstStep) {
     }();
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
                                  HasSubstr(absl::StrCat("\"", name))));
-    // Without an input layer, the data are the first that has the shapes.
+    // Without an input layer, shapes are unknown until the model gets data.
     Model model = Sequential({Dense(1, {.name = name})});
     ASSERT_OK(model.Compile(Frozen()));
     Stopper stopper;

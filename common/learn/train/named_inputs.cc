@@ -25,9 +25,9 @@ std::string Quoted(Names names) {
   return ComponentNamesToString(names, names.size());
 }
 
-// Components by what they are for.
+// Components sorted by their purpose.
 struct Sorted {
-  std::vector<int> indices;  // Of inputs, then of labels.
+  std::vector<int> indices;  // Indices of inputs, then of labels.
   std::vector<std::string> missing_inputs;
   std::vector<std::string> labels;
   std::vector<std::string> missing_labels;

@@ -11,28 +11,29 @@
 
 namespace muster {
 
-// Feeds a model by the names of components. Afterwards a dataset is
-// positional: inputs, labels, sample weights, whichever process reads it.
+// Orders the components of a dataset by name for a model. The resulting dataset
+// is positional: inputs, labels, sample weights, in whichever process reads it.
 
 // Returns the layers that Input() made for the model, in the order of its
 // inputs. Empty if the model does not begin with such layers.
 std::vector<const Layer*> InputLayersOf(const Layer& model);
 
-// Returns `data` with the components in the order in which the model takes
-// them: those with the names of inputs, those with the names of outputs, which
-// are labels, and then those without a name, in their order: labels if no
-// output is named, and sample weights. Data without names, and data for a model
-// whose inputs have no names, stay as they are.
+// Returns `data` with its components in the order that the model requires:
+// components with the names of inputs, then labels, which have the names of
+// outputs, then components without a name, in their order. The latter are
+// labels, if no component is named after an output, and sample weights. Data
+// without names, and data for a model whose inputs have no names, are returned
+// unchanged.
 //   kInvalidArgument  an input has no component, a name is neither that of an
-//                     input nor of an output, or some outputs have a label by
-//                     name and some have none; lists the expected names and
-//                     those there are
+//                     input nor of an output, or only some outputs have a label
+//                     by name; lists the expected and the existing names
 //
-// Differs from Keras, which ignores components that no input has the name of.
+// Differs from Keras, which ignores components that are not named after an
+// input.
 absl::StatusOr<Dataset> InOrderOfModel(const Layer& model, const Dataset& data);
 
-// The same for inputs and outputs of these names. Without `inputs` the data
-// stay as they are.
+// The same for inputs and outputs with these names. If `inputs` is empty,
+// returns `data` unchanged.
 absl::StatusOr<Dataset> InOrderOfNames(absl::Span<const std::string> inputs,
                                        absl::Span<const std::string> outputs,
                                        const Dataset& data);

@@ -54,7 +54,7 @@ Tensor Label() {
   return y;
 }
 
-// {"b", label, "a"}: neither the order of the model nor that of positions.
+// {"b", label, "a"}: not in the order of the model.
 Dataset Table() {
   return Dataset::FromTensorSlices(
       {{"b", Column(0.5, 3)}, {"", Label()}, {"a", Column(0.25, 4)}});
@@ -109,7 +109,7 @@ TEST(NamedInputsTest, PositionsCountWithoutNames) {
   const Dataset table = Table().WithNames({});
   ASSERT_OK_AND_ASSIGN(const Dataset ordered, InOrderOfModel(*layer, table));
   EXPECT_EQ(ordered.node(), table.node());
-  // So they do for a model that does not name its inputs.
+  // The same holds for a model whose inputs have no names.
   const LayerPtr unnamed = Sequential({Dense(1)});
   ASSERT_OK_AND_ASSIGN(const Dataset same, InOrderOfModel(*unnamed, Table()));
   EXPECT_THAT(same.component_names(), ElementsAre("b", "", "a"));
@@ -138,7 +138,7 @@ TEST(NamedInputsTest, MissingAndUnknownComponentsAreNamed) {
   EXPECT_THAT(model.Fit(Table().Batch(4),
                         {.validation_data = batches, .verbose = kSilent}),
               is_refused);
-  // One that is left over is a mistake, too.
+  // An additional component is an error, too.
   const Dataset more =
       Dataset::Zip({Table(), Dataset::Range(kCount).WithNames({"id"})});
   EXPECT_THAT(model.Fit(more.Batch(4), {.verbose = kSilent}),

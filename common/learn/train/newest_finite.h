@@ -8,10 +8,11 @@
 
 namespace muster {
 
-// Says which is the newest of the checkpoints and files that the callbacks have
-// saved (Callback::saved()) in which all numbers are finite: a clause of an
-// error message. Those of later turns come first: a backup can be resumed from.
-// Reads them, and passes over those that cannot be read.
+// Returns a clause of an error message that names the newest checkpoint or
+// file, of those that the callbacks have saved (Callback::saved()), in which
+// all numbers are finite. Callbacks of later turns come first, because training
+// can resume from a backup. Reads the files and skips those that cannot be
+// read.
 std::string DescribeNewestFinite(const std::vector<Callback*>& callbacks);
 
 }  // namespace muster

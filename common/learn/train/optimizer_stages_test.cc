@@ -1,6 +1,6 @@
-// Gradient accumulation, moving averages and rules of whole variables under the
-// strategies of one process, on CPUs and on simulated GPUs. tests/golden
-// compares one replica with Keras.
+// Tests gradient accumulation, moving averages and rules that need whole
+// variables, with the strategies of one process, on CPUs and on simulated GPUs.
+// tests/golden compares one replica with Keras.
 
 #include <cstdint>
 #include <functional>
@@ -99,7 +99,7 @@ absl::StatusOr<Weights> Train(Strategy& strategy, const Optimizer& optimizer) {
 
 constexpr int kGpuCount = 2;
 
-// Before the first strategy asks for a device.
+// Runs before the first strategy uses a device.
 class SimulatedGpus : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                            .thread_count = 1})
                    .value();
              }},
-        // gpu:0, which works ahead of the host.
+        // Uses gpu:0, which runs asynchronously to the host.
         Case{"DefaultOnGpu",
              [] {
                return DefaultStrategy::Create({.thread_count = 1}).value();
@@ -187,7 +187,7 @@ TEST_P(OptimizerStagesTest, ReplicasTrainAsOne) {
   }
 }
 
-// Validation has the averages, and training continues without them.
+// Validation uses the averages, and training continues without them.
 TEST_P(OptimizerStagesTest, SwapEmaWeightsEvaluatesWithAverages) {
   const Optimizer optimizer =
       Sgd({.learning_rate = 0.1}, {.use_ema = true, .ema_momentum = 0.5});
@@ -269,8 +269,8 @@ TEST(OptimizerStages, IterationsCountUpdatesAndSchedulesGradients) {
   EXPECT_FLOAT_EQ(rate, 1.0 / (1 + 2 * kBatchCount));
 }
 
-// In the middle of an update, with sums and averages, and with slots that have
-// shapes of their own.
+// Checkpoints are saved in the middle of an update, with sums, averages, and
+// slots whose shapes differ from those of their variables.
 TEST_P(OptimizerStagesTest, CheckpointsHoldSumsAndAverages) {
   const OptimizerOptions stages = {.clipnorm = 0.05,
                                    .gradient_accumulation_steps = 3,

@@ -37,7 +37,7 @@ absl::Status Refuse(absl::string_view folder, absl::string_view what,
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
-// The store names the URL and the way out.
+// The error of the store names the URL and says what to do.
 absl::Status EnsureObjectsWritable(const std::string& folder) {
   Disk* const disk = Disk::Real();
   const std::string probe =
@@ -52,7 +52,7 @@ absl::Status EnsureObjectsWritable(const std::string& folder) {
       ExitCode::kUsage);
 }
 
-// Creates and removes a file in it.
+// Creates and removes a file in the folder.
 absl::Status ProbeFolder(const std::string& folder) {
   std::string probe =
       (std::filesystem::path(folder) / ".writable-XXXXXX").string();
@@ -70,7 +70,7 @@ absl::Status EnsureWritable(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Refuse(folder, "make", error);
-  // create_directories() is content with a file in the folder's place.
+  // create_directories() succeeds if a file exists in place of the folder.
   if (!std::filesystem::is_directory(folder, error)) {
     return Refuse(folder, "make",
                   std::make_error_code(std::errc::not_a_directory));

@@ -9,25 +9,26 @@
 
 namespace muster {
 
-// Makes each of the folders that is missing, and creates and removes a file in
-// it, so that training does not end with results that cannot be written. The
-// folders can be URLs of object stores.
+// Creates missing folders, and creates and removes a file in each folder, so
+// that training does not end with results that cannot be written. Folders may
+// be URLs of object stores.
 //
-//   kInvalidArgument  one of them cannot be made or written to; names it and
+//   kInvalidArgument  a folder cannot be created or written to; names it and
 //                     the system's reason, and carries ExitCode::kUsage
 absl::Status EnsureWritable(const std::vector<std::string>& folders);
 
-// Checks as EnsureWritable() that the folders can be made and written to, and
-// makes none. Of a folder that is missing, the nearest one above it is probed.
-//   as EnsureWritable()
+// Checks, as EnsureWritable(), that the folders can be created and written to,
+// but creates none. If a folder is missing, tests its nearest existing parent.
+// Errors are those of EnsureWritable().
 absl::Status CheckWritable(const std::vector<std::string>& folders);
 
-// Where `callbacks` write (Callback::output_folders()).
+// Returns the folders to which `callbacks` write (Callback::output_folders()).
 std::vector<std::string> OutputFoldersOf(
     const std::vector<Callback*>& callbacks);
 
-// The folder of a file, "." for one without; of a pattern like
-// "run/{epoch}/weights" what does not depend on the values: "run".
+// Returns the folder of a file; "." if the path has none. For a pattern such as
+// "run/{epoch}/weights", returns the part that does not depend on values:
+// "run".
 std::string FolderOfFile(const std::string& path);
 
 }  // namespace muster

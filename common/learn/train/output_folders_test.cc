@@ -27,7 +27,7 @@ TEST(OutputFoldersTest, MakesWhatIsMissingAndLeavesNothingInIt) {
 TEST(OutputFoldersTest, WhatCannotBeWrittenToIsAUsageError) {
   const std::string file = absl::StrCat(::testing::TempDir(), "/in_the_way");
   std::ofstream(file) << "x";
-  // The last exists and is not writable.
+  // The last folder exists but is not writable.
   for (const std::string& folder :
        {file, file + "/results", std::string("/proc/results"),
         std::string("/proc")}) {

@@ -12,13 +12,13 @@
 namespace muster {
 
 // Joins the predictions for batches along their rows.
-//   kInvalidArgument  there are none
+//   kInvalidArgument  there are no batches
 absl::StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> batches);
 
-// Returns each output of `model`, which is built, for all of `data`, in its
+// Returns each output of `model`, which must be built, for all of `data`, in
 // order. Labels are ignored.
 //   kInvalidArgument  the data has no batches, or never ends
-//   others            of data and strategy
+//   others            errors of data and strategy
 absl::StatusOr<std::vector<Tensor>> PredictAll(const CompiledModel& model,
                                                const Dataset& data);
 

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Of(
                    CopyWeights(model));
   auto predictor = absl::WrapUnique(
       new Predictor(std::move(graph), inputs, std::move(variables), options));
-  // Mistakes are found here, and the first call finds it compiled.
+  // Compiles now, so that errors are reported here and the first call is fast.
   ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable, predictor->Take());
   predictor->Keep(std::move(executable));
   return predictor;

@@ -22,8 +22,9 @@ struct PredictorOptions {
   // Threads of one call. A service that predicts for many requests at the same
   // time is faster with 1.
   int thread_count = 1;
-  // Calls beyond this number at the same time compile the model for themselves.
-  // Each that is kept has memory for the values inside the model.
+  // The number of compiled models that are kept. Concurrent calls beyond this
+  // number compile the model again. Each kept one has memory for the model's
+  // intermediate values.
   int kept_count = 8;
 };
 
@@ -37,17 +38,17 @@ struct PredictorOptions {
 // the weights.
 class Predictor {
  public:
-  // Loads a file as LoadModel() does; it need not be compiled.
-  //   kInvalidArgument  as Of()
-  //   others            as LoadModel()
+  // Loads a file as LoadModel() does. The model need not be compiled.
+  //   kInvalidArgument  as for Of()
+  //   others            errors of LoadModel()
   static absl::StatusOr<std::unique_ptr<Predictor>> Load(
       const std::string& path, const PredictorOptions& options = {});
 
   // Copies the weights of a built model that begins with Input(). Later
   // training of the model does not change them.
   //   kInvalidArgument    an option is below 1, the model does not begin with
-  //                       Input(), or it carries states from batch to batch,
-  //                       for which calls would need an order
+  //                       Input(), or it has states that are kept from batch to
+  //                       batch, which require an order of calls
   //   kFailedPrecondition the model is not built
   static absl::StatusOr<std::unique_ptr<Predictor>> Of(
       const Model& model, const PredictorOptions& options = {});
@@ -59,9 +60,10 @@ class Predictor {
   // The types of the inputs, with the batch as the first axis.
   const std::vector<TensorType>& input_types() const { return input_types_; }
 
-  // The outputs for a batch, one for each output of the model.
-  //   kInvalidArgument    the inputs are not those of input_types(), or the
-  //                       data does not fit an operation
+  // Returns the predictions for a batch, one tensor for each output of the
+  // model.
+  //   kInvalidArgument    the inputs do not match input_types(), or the data
+  //                       does not fit an operation
   //   kResourceExhausted  not enough memory
   absl::StatusOr<std::vector<Tensor>> Predict(const Element& inputs) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -71,7 +73,7 @@ class Predictor {
             std::unique_ptr<LocalVariableStore> variables,
             const PredictorOptions& options);
 
-  // One that no call uses, or a new one.
+  // Returns an idle executable, or compiles a new one.
   absl::StatusOr<std::unique_ptr<Executable>> Take() const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Keep(std::unique_ptr<Executable> executable) const

@@ -97,7 +97,7 @@ TEST(PredictorTest, LoadsFilesOfKeras) {
   ExpectSame(got, expected);
 }
 
-// More threads than executables that are kept, with batches of several sizes.
+// Uses more threads than executables are kept, and batches of several sizes.
 TEST(PredictorTest, ThreadsPredictAtTheSameTime) {
   constexpr int kThreadCount = 6;
   Model model = TwoOutputs();
@@ -139,7 +139,7 @@ TEST(PredictorTest, MistakesAreErrors) {
       StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(predictor->Predict({}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  // It is of use afterwards.
+  // It can still be used after an error.
   EXPECT_OK(predictor->Predict(Batch(2, 0)).status());
 
   Model without_input = Sequential({Dense(2)});

@@ -1,5 +1,6 @@
-// Penalties of weights beside a loss that is a sum, in sync: each replica adds
-// its part of them, and the bits do not depend on the number of replicas.
+// Tests penalties of weights with a loss that is a sum, in synchronous
+// training: each replica adds a part of them, and the bits do not depend on the
+// number of replicas.
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +40,8 @@ constexpr int64_t kClasses = 3;
 constexpr int64_t kBatch = 16;
 constexpr int kMicroBatches = 4;
 
-// Two full batches and one of three: a replica of four goes without.
+// Two full batches and one of three examples, for which one of four replicas
+// has none.
 Dataset Batches() {
   constexpr int64_t kExamples = 2 * kBatch + 3;
   Tensor x(DType::kFloat32, {kExamples, kFeatures});
@@ -110,7 +112,7 @@ TEST_P(RegularizedTrainingTest, ASumHasTheBitsOfOneReplica) {
 INSTANTIATE_TEST_SUITE_P(Replicas, RegularizedTrainingTest,
                          ::testing::Values(2, 4));
 
-// The penalties count once, and not once for each micro-batch.
+// The penalties are added once, not once for each micro-batch.
 TEST(RegularizedSumTest, MicroBatchesTrainLikeOneBatch) {
   ASSERT_OK_AND_ASSIGN(const Trained got, TrainOnOne());
   const auto whole = DefaultStrategy::Create({.thread_count = 1}).value();

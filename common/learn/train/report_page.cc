@@ -52,7 +52,7 @@ std::string Escaped(absl::string_view text) {
 
 std::string Number(double value) { return absl::StrFormat("%.5g", value); }
 
-// The values of one metric: one curve, or two where the run validated.
+// The values of one metric: one curve, or two if the run has validated.
 struct Chart {
   std::string name;
   const std::vector<double>* train = nullptr;
@@ -71,7 +71,7 @@ std::vector<Chart> ChartsOf(const History& history) {
   }
   std::vector<Chart> sorted;
   for (auto& [name, chart] : charts) sorted.push_back(std::move(chart));
-  // The loss is what people look for first.
+  // The loss comes first, because readers look for it first.
   std::stable_partition(sorted.begin(), sorted.end(), [](const Chart& chart) {
     return chart.name == "loss";
   });
@@ -110,7 +110,7 @@ class Axes {
                                          static_cast<double>(epoch_count_ - 1));
   }
   double Y(double value) const {
-    // Of values that differ by more than a double holds, the halves do not.
+    // Halves the values, because their difference may overflow.
     const double extent = high_ / 2 - low_ / 2;
     return extent > 0
                ? kBottom - (kBottom - kTop) * ((value / 2 - low_ / 2) / extent)
@@ -127,7 +127,7 @@ class Axes {
   double high_ = 0;
 };
 
-// A line through the finite values, interrupted where one is not.
+// Draws a line through the finite values, which is interrupted at other values.
 std::string Curve(const Axes& axes, const std::vector<double>& values,
                   absl::string_view css_class) {
   std::string path;
@@ -141,7 +141,7 @@ std::string Curve(const Axes& axes, const std::vector<double>& values,
   }
   std::string svg =
       absl::StrCat("<path class=\"series ", css_class, "\" d=\"", path, "\"/>");
-  // A single point has no line.
+  // A single point has no line, so mark the last value.
   if (!values.empty() && std::isfinite(values.back())) {
     absl::StrAppendFormat(
         &svg, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>",

@@ -10,8 +10,8 @@ namespace muster {
 // Returns `summary` as one HTML page: the final values, a chart of each loss
 // and metric over the epochs (the validation data's in the same chart),
 // throughput and step times, retries, recoveries, and the tasks of the cluster.
-// Contains no scripts and loads nothing, so it can be read without a network.
-// Follows the reader's light or dark colour scheme, and fits a phone.
+// The page contains no scripts and loads nothing, so it can be read without a
+// network. Follows the reader's light or dark colour scheme, and fits a phone.
 std::string ToHtml(const RunSummary& summary);
 
 }  // namespace muster

@@ -30,7 +30,7 @@ Json StepTimes(const History& history) {
           {"max", milliseconds(100)}};
 }
 
-// The value is a string: JSON has no words for it.
+// The value is a string, because JSON has no NaN and no infinities.
 Json FirstNonFinite(const History& history) {
   if (!history.first_non_finite.has_value()) return nullptr;
   const NonFiniteValue& found = *history.first_non_finite;
@@ -96,7 +96,7 @@ std::string ToJson(const RunSummary& summary) {
       {"steps", history.step_count},
       {"examples", history.example_count},
       {"train_seconds", history.train_seconds},
-      // Of earlier runs only the time spent training is known.
+      // For earlier runs, only the time spent training is known.
       {"total_seconds", history.earlier_train_seconds + summary.run_seconds},
       {"examples_per_second",
        PerSecond(history.example_count, history.train_seconds)},
@@ -112,7 +112,7 @@ std::string ToJson(const RunSummary& summary) {
                             : Json(summary.final_weights)},
       {"versions", Versions(summary)},
   };
-  // Names come from files and peers: bytes that are no UTF-8 are replaced.
+  // Names come from files and peers, so bytes that are not UTF-8 are replaced.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -20,13 +20,13 @@ struct RunSummary {
   // The values of the last epoch, and "test_..." of the final evaluation.
   Logs final = {};
   std::string weights_sha256 = "";
-  // The prefix of the checkpoint that holds these weights; empty for none.
+  // The prefix of the checkpoint with these weights; empty if there is none.
   std::string final_weights = "";
-  // From the start of this process' run to its end.
+  // Duration of this process's run.
   double run_seconds = 0;
 };
 
-// As JSON, indented. Numbers that JSON has no words for are null.
+// Returns `summary` as indented JSON. NaN and infinities are null.
 std::string ToJson(const RunSummary& summary);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Several models on one strategy: each has weights and an optimizer of its own.
+// Tests several models on one strategy. Each has its own weights and optimizer.
 
 #include <cstdint>
 #include <cstdlib>
@@ -80,7 +80,7 @@ class SeveralModelsTest : public ::testing::TestWithParam<LocalStrategy> {
     return std::move(made).value();
   }
 
-  // The weights of a model that trains on a strategy of its own.
+  // Trains a model with its own strategy and returns its weights.
   Weights Alone(const std::string& name, const Optimizer& optimizer,
                 int epochs) {
     const std::unique_ptr<Strategy> strategy = MakeStrategy();
@@ -164,7 +164,7 @@ TEST_P(SeveralModelsTest, ModelsThatShareALayerShareItsWeights) {
   EXPECT_EQ(of_body[1], trained[1]);
 }
 
-// Saves both kinds of model, and restores what was saved.
+// Saves a model, trains it, and restores the saved weights.
 void SaveTrainAndRestore(Model& model, const Dataset& data) {
   const std::string prefix = std::string(std::getenv("TEST_TMPDIR")) + "/saved";
   ASSERT_OK(model.SaveCheckpoint(prefix));

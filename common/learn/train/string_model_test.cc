@@ -26,7 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Models whose inputs or outputs are strings.
+// Tests models whose inputs or outputs are strings.
 namespace muster {
 namespace {
 

@@ -1,5 +1,5 @@
-// Training under strategies whose replicas work in sync is training with one
-// replica on the same batches.
+// Tests that training with strategies whose replicas work in sync equals
+// training with one replica on the same batches.
 
 #include <algorithm>
 #include <cmath>
@@ -55,7 +55,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kFeatures = 6;
 constexpr int64_t kClasses = 3;
 constexpr int64_t kBatch = 16;
-// Nine full batches and one of five: some replicas go without.
+// Nine full batches and one of five. Some replicas may have none of the five.
 constexpr int64_t kExamples = 9 * kBatch + 5;
 constexpr int kEpochs = 10;
 
@@ -145,7 +145,7 @@ void ExpectNear(const Trained& got, const Trained& wanted, double tolerance) {
     for (int64_t j = 0; j < got.weights[i].element_count(); ++j) {
       const double difference = got.weights[i].ElementAsDouble(j) -
                                 wanted.weights[i].ElementAsDouble(j);
-      // Not a number is as far as can be.
+      // NaN is the largest difference.
       worst = std::isfinite(difference) ? std::max(worst, std::abs(difference))
                                         : HUGE_VAL;
     }
@@ -276,7 +276,7 @@ TEST_P(ReplicaCountTest, EvaluatesAndPredictsEveryExampleOnce) {
   }
 }
 
-// With a last batch that does not fill the micro-batches.
+// The last batch does not fill the micro-batches.
 TEST_P(ReplicaCountTest, EvaluationsHaveTheSameBitsInDeterministicMode) {
   const auto evaluate = [](Strategy& strategy) -> absl::StatusOr<Logs> {
     Model model = Classifier();
@@ -293,7 +293,7 @@ TEST_P(ReplicaCountTest, EvaluationsHaveTheSameBitsInDeterministicMode) {
   EXPECT_EQ(got, wanted);
 }
 
-// Means over the labels that count, which lie unevenly.
+// Means ignore some labels, and replicas have different numbers of those.
 TEST_P(ReplicaCountTest, IgnoredLabelsLeaveTheMeanAMean) {
   const auto train = [](Strategy& strategy) {
     return Train(strategy, Sequential({Dense(kClasses)}),
@@ -354,7 +354,7 @@ TEST(MirroredTest, RefusesDevicesThatMakeNoSense) {
 TEST(MirroredTest, AnErrorOfOneReplicaIsTheErrorOfAllAndNotTheEnd) {
   const auto strategy = Mirrored(3);
   Tensor x = Tensor::Zeros(DType::kInt64, {12, 1});
-  x.mutable_flat<int64_t>()[7] = 1000;  // No such row; for the second replica.
+  x.mutable_flat<int64_t>()[7] = 1000;  // No such row; second replica.
   const Tensor y = Tensor::Zeros(DType::kInt64, {12});
   const auto train = [&](const Tensor& rows) {
     return Train(*strategy,
@@ -369,8 +369,7 @@ TEST(MirroredTest, AnErrorOfOneReplicaIsTheErrorOfAllAndNotTheEnd) {
   EXPECT_OK(train(x).status());
 }
 
-// The micro-batches of the other replica, and those of the same one, wait for
-// the one with the error.
+// The other micro-batches, of both replicas, wait for the one with the error.
 TEST(MirroredTest, AnErrorOfOneMicroBatchIsTheErrorOfAllAndNotTheEnd) {
   const auto strategy = Mirrored(2, {.deterministic_micro_batches = 4});
   Tensor x = Tensor::Zeros(DType::kInt64, {12, 1});
@@ -417,7 +416,7 @@ TEST_P(WorkersTest, TrainLikeOneReplicaWhateverTheirSeeds) {
       [&](int worker, SynchronousStrategy& strategy) {
         CompileOptions options = ClassifierOptions();
         Model model = Classifier();
-        // Rank 0 gives its weights to the others.
+        // Rank 0 broadcasts its weights.
         ASSERT_OK(model.Compile(strategy, options));
         const TensorType input{DType::kFloat32, {Shape::kUnknown, kFeatures}};
         if (worker != 0) {
@@ -481,7 +480,7 @@ TEST_P(WorkersTest, GoOnUntilNobodyHasData) {
   std::vector<Trained> trained(GetParam().count);
   Run(
       [&](int worker, SynchronousStrategy& strategy) {
-        // Two batches here, three there, ...
+        // Two batches on the first worker, three on the second, ...
         const Dataset data = Examples(kBatch * (2 + worker) - 3).Batch(kBatch);
         ASSERT_OK_AND_ASSIGN(trained[worker],
                              Train(strategy, Classifier(), ClassifierOptions(),
@@ -519,7 +518,7 @@ class StopsAtStep final : public Callback {
 };
 
 TEST_P(WorkersTest, OneThatStopsStopsAllAfterTheSameStep) {
-  // The last one is also the last step of the data.
+  // 9 is also the last step of the data.
   for (const int64_t last_step : {2, 9}) {
     std::vector<Trained> trained(GetParam().count);
     Run(
@@ -534,7 +533,7 @@ TEST_P(WorkersTest, OneThatStopsStopsAllAfterTheSameStep) {
         },
         Options());
     for (const Trained& other : trained) ExpectSameBits(other, trained[0]);
-    // The step in which the others learned of it changed nothing.
+    // The step in which others receive the request changes no weights.
     const auto local = DefaultStrategy::Create({.thread_count = 1}).value();
     StopsAtStep stops(last_step);
     ASSERT_OK_AND_ASSIGN(const Trained wanted,

@@ -5,12 +5,12 @@
 
 namespace muster {
 
-// The requests that a call of Fit() and its callbacks make of each other
-// through their model. Not thread-safe.
+// State through which a call of Fit() and its callbacks communicate, owned by
+// their model. Not thread-safe.
 struct TrainingControl {
-  // A callback requests that training stops after the current step.
+  // Set by a callback to stop training after the current step.
   bool stops = false;
-  // An operator has ended training, which is to be continued later.
+  // True if an operator has ended training, which is to be resumed later.
   bool is_interrupted = false;
   TrainingProgress* progress = nullptr;  // Borrowed; null unless Fit() runs.
 };

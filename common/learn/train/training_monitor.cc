@@ -108,7 +108,8 @@ void TrainingMonitor::AddPoint(absl::Time now, const Logs& values,
       .step = step_count_.load(std::memory_order_relaxed),
       .values = {},
       .is_epoch_end = is_epoch_end};
-  // Values of validation come at the end of an epoch, just after others.
+  // Values of validation arrive at the end of an epoch, shortly after other
+  // values, so the interval is checked for each name.
   for (const auto& [name, value] : values) {
     const auto [it, is_first] = newest_points_.try_emplace(name);
     Newest& newest = it->second;
@@ -184,7 +185,7 @@ void TrainingMonitor::AddStatus(StatusReport* report) const {
   const int64_t steps = steps_per_epoch_.load(std::memory_order_relaxed);
   if (steps >= 0) status.steps_per_epoch = steps;
   status.time_left = TimeLeft(clock_->Now());
-  // Up to now, so that training that stands still is seen to.
+  // The rate covers the time up to now, so that it falls if training stalls.
   const double seconds =
       marks_.empty()
           ? 0

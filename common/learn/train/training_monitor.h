@@ -24,10 +24,10 @@ namespace muster {
 // Between samples, which are half a second or more apart, a step costs a few
 // relaxed atomic operations.
 //
-// Not thread-safe, except that pages can be read at any time.
+// Not thread-safe, except that the pages can be read at any time.
 class TrainingMonitor {
  public:
-  // Of earlier times a sample is kept: at most this many points.
+  // Maximal number of points in the series. Earlier points are thinned out.
   static constexpr size_t kPointsMax = 240;
 
   // `clock` is borrowed.
@@ -40,26 +40,26 @@ class TrainingMonitor {
   // Steps that ended together.
   struct Steps {
     int64_t count = 1;
-    absl::Duration duration;  // Of one step.
+    absl::Duration duration;  // Duration of one step.
     absl::Time end;
-    int64_t step_in_epoch = 0;  // After them.
+    int64_t step_in_epoch = 0;  // Step of the epoch after them.
   };
   // `sums` has the results of the epoch so far.
   void OnSteps(const Steps& steps, const MetricSums& sums)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `logs` has the values of the epoch, those of validation among them.
+  // `logs` has the values of the epoch, including those of validation.
   void EndEpoch(const Logs& logs) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The progress at one moment, from which rates are computed.
+  // The progress at one time, from which rates are computed.
   struct Mark {
     absl::Time time;
     int64_t step_count = 0;
     int64_t example_count = 0;
   };
 
-  // The newest point that has a value.
+  // The newest point that has a given value.
   struct Newest {
     absl::Time time;
     bool is_epoch_end = false;
@@ -67,16 +67,17 @@ class TrainingMonitor {
 
   void Sample(absl::Time now, const Logs& values, bool is_epoch_end)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the values whose newest points are old enough. The value of a whole
-  // epoch replaces a newer one of its part.
+  // Adds the values whose newest points are old enough. A value at the end of
+  // an epoch replaces a recent one from within the epoch.
   void AddPoint(absl::Time now, const Logs& values, bool is_epoch_end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveNewest(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<absl::Duration> TimeLeft(absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Keeps one of two values of each name, so that the whole course of training
-  // is kept, and doubles the interval. Prefers values of whole epochs.
+  // Keeps one of every two values of each name and doubles the interval, so
+  // that the points still cover all of training. Prefers values of whole
+  // epochs.
   void HalvePoints() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -85,7 +86,8 @@ class TrainingMonitor {
   Counter* const examples_;
   DurationMetric* const step_seconds_;
   Gauge* const epoch_gauge_;
-  int64_t epoch_example_count_ = 0;  // Counted of this epoch.
+  int64_t epoch_example_count_ = 0;  // Examples of this epoch that have been
+                                     // counted.
   absl::Time next_sample_ = absl::InfinitePast();
 
   mutable absl::Mutex mutex_;
@@ -98,7 +100,7 @@ class TrainingMonitor {
   std::optional<absl::Time> start_ ABSL_GUARDED_BY(mutex_);
   int first_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   int ended_epoch_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time epoch_end_ ABSL_GUARDED_BY(mutex_);  // The newest.
+  absl::Time epoch_end_ ABSL_GUARDED_BY(mutex_);  // End of the newest epoch.
 
   // Of this Fit(). Written by the thread that trains.
   std::atomic<int> epoch_{0};

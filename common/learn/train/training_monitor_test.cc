@@ -23,7 +23,8 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-// Sums of an epoch in which `example_count` examples had a loss of 0.5.
+// Returns the sums of an epoch in which `example_count` examples have a loss of
+// 0.5.
 MetricSums Sums(double example_count) {
   MetricSums sums({.losses = {"loss"}, .metrics = {}});
   EXPECT_OK(sums.Restore({{0.5 * example_count, example_count}}));
@@ -55,7 +56,7 @@ TEST_F(TrainingMonitorTest, CountsStepsAndExamples) {
   TrainingMonitor monitor(5, &clock_);
   monitor.BeginEpoch(0, 3);
   for (int i = 0; i < 3; ++i) Step(&monitor, absl::Milliseconds(10));
-  // The sums begin again with an epoch.
+  // The sums start from zero in each epoch.
   step_ = 0;
   monitor.BeginEpoch(1, 3);
   Step(&monitor, absl::Milliseconds(10));
@@ -80,7 +81,7 @@ TEST_F(TrainingMonitorTest, ReportsProgress) {
   EXPECT_NEAR(training.steps_per_second, 10, 0.01);
   EXPECT_NEAR(training.examples_per_second, 320, 0.5);
   EXPECT_THAT(training.values, ElementsAre(Pair("loss", 0.5)));
-  // The rate of training that stands still falls.
+  // The rate falls if training stalls.
   clock_.Advance(absl::Seconds(60));
   EXPECT_LT(ReadStatus().training->steps_per_second, 1);
 
@@ -94,7 +95,7 @@ TEST_F(TrainingMonitorTest, ReportsProgress) {
   EXPECT_FALSE(ReadStatus().training.has_value());
 }
 
-// How many points have a value of this name.
+// Returns the number of points that have a value of this name.
 int64_t PointsWith(absl::string_view name) {
   int64_t count = 0;
   const StatusReport report = ReadStatus();
@@ -104,7 +105,7 @@ int64_t PointsWith(absl::string_view name) {
   return count;
 }
 
-// The losses of the series, in order.
+// Returns the losses of the series, in order.
 std::vector<double> Losses() {
   std::vector<double> losses;
   const StatusReport report = ReadStatus();
@@ -127,7 +128,7 @@ TEST_F(TrainingMonitorTest, AnEpochHasItsEndInTheSeries) {
   EXPECT_THAT(Losses(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
 }
 
-// When points become fewer, those within epochs go first.
+// When points are thinned out, those within epochs are removed first.
 TEST_F(TrainingMonitorTest, EndsOfEpochsAreKeptLongest) {
   TrainingMonitor monitor(100, &clock_);
   std::vector<double> ends;

@@ -1,5 +1,5 @@
-// What can be asked of Compile() and Fit() holds under every strategy of this
-// process: it is what one replica does by hand.
+// Tests that the options of Compile() and Fit() have the same effect with every
+// strategy of one process as with one replica.
 
 #include <cmath>
 #include <cstdint>
@@ -57,7 +57,8 @@ using ::testing::Pointwise;
 using ::testing::UnorderedElementsAre;
 
 constexpr int64_t kBatch = 8;
-constexpr int64_t kExamples = 3 * kBatch + 3;  // Replicas go without.
+constexpr int64_t kExamples = 3 * kBatch + 3;  // Some replicas have none in the
+                                               // last batch.
 constexpr int64_t kFeatures = 3;
 
 float Drawn(uint64_t stream, int64_t i) {
@@ -163,7 +164,7 @@ void ExpectSame(const Trained& got, const Trained& wanted) {
   }
 }
 
-// Two towers of weights from two inputs, and two outputs.
+// A model with two inputs, each connected to one of two outputs.
 Model TwoHeads() {
   const LayerOutput a = Input({kFeatures}, {.name = "a"});
   const LayerOutput b = Input({2}, {.name = "b"});
@@ -190,7 +191,8 @@ CompileOptions TwoHeadsOptions() {
       .loss_weights = {2.0, 0.5}};
 }
 
-// A model of one input and output with the weights of one of the heads.
+// Trains a model with one input and one output that corresponds to one of the
+// heads.
 absl::StatusOr<Trained> TrainHead(const Tensor& x, const Tensor& y,
                                   int64_t size, const Loss& loss,
                                   const Metric& metric, double weight) {
@@ -459,7 +461,7 @@ TEST_P(TrainingOptionsTest, BatchesOneByOneTrainLikeFit) {
   EXPECT_EQ(predictions[0].shape(), Shape({kExamples, 3}));
 }
 
-// Mean squared errors by hand.
+// A custom step with the mean squared error.
 std::vector<StepMetric> SquaresStep(const StepTrace& step) {
   const Value x = step.element[0];
   const Value errors = Square(step.Call(x) - step.element[1]);
@@ -500,7 +502,7 @@ TEST_P(TrainingOptionsTest, AStepOfOnesOwnTakesTheirPlace) {
   EXPECT_NEAR(logs.at("half"), logs.at("loss") / 2, 1e-9);
 }
 
-// Writes down which steps end.
+// Records which steps begin and end.
 class StepRecorder final : public Callback {
  public:
   absl::Status OnTrainBatchBegin(Model&, int64_t step) override {

@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// What the chief tells the others of JobControl::Action.
+// The chief's messages to the other workers for JobControl::Action.
 constexpr char kCheckpointRequest[] = "checkpoint";
 constexpr char kStopRequest[] = "stop";
 
@@ -102,7 +102,7 @@ absl::Status TrainingRequests::WriteCheckpoint(Position position) {
 
 absl::Status TrainingRequests::EndBeforePreemption(Position position) {
   const absl::Status saved = save_();
-  // No task leaves while the chief still writes.
+  // Waits for all workers, so that no task leaves while the chief still writes.
   RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
   RETURN_IF_ERROR(saved);
   PreemptionNotice::OfProcess().Obey();

@@ -12,30 +12,33 @@ namespace muster {
 
 class Model;
 
-// Serves the requests of operators (JobControl) and of preemptions
-// (PreemptionNotice) while Fit() runs: a checkpoint, or the end.
+// Serves requests of operators (JobControl) and preemptions (PreemptionNotice)
+// while Fit() runs. A request is for a checkpoint or for the end of training.
 class TrainingRequests {
  public:
-  // A place between two steps.
+  // A position between two steps.
   struct Position {
     int epoch = 0;            // From 0.
-    int64_t epoch_steps = 0;  // Done in this epoch.
+    int64_t epoch_steps = 0;  // Finished steps of this epoch.
   };
 
-  // Pointers are borrowed. `save` saves before a preemption ends training.
+  // Pointers are borrowed. `save` is called before a preemption ends training.
   TrainingRequests(Model* model, Strategy* strategy, TrainingControl* control,
                    std::function<absl::Status()> save);
 
-  // Serves the request for which the step loop has paused: that of an operator,
-  // as the chief knows it, or otherwise a preemption. Collective. Sets
-  // TrainingControl::stops and is_interrupted if an operator ends training.
-  //   kCancelled  a preemption: `save` is done. ExitCode::kTerminated
+  // Serves the request for which the step loop has paused: the operator's
+  // request that the chief has received, or otherwise a preemption. Collective.
+  // Sets TrainingControl::stops and is_interrupted if an operator ends
+  // training.
+  //   kCancelled  a preemption ends training, after `save`; carries
+  //               ExitCode::kTerminated
   absl::Status Serve(Position position);
 
  private:
-  // Collective. An error of the disk is the operator's, and training continues.
+  // Collective. An error of the disk is reported to the operator, and training
+  // continues.
   absl::Status WriteCheckpoint(Position position);
-  // Saves; an error in any case.
+  // Saves, and always returns an error.
   absl::Status EndBeforePreemption(Position position);
 
   Model& model_;

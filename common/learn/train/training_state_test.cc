@@ -28,7 +28,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-// Resumes from `begin` if it has an epoch, and keeps the state of each epoch.
+// Resumes from `begin` if its epoch is not 0, and records the state after each
+// epoch.
 class StateKeeper final : public Callback {
  public:
   explicit StateKeeper(proto::TrainingState begin = {})
@@ -61,7 +62,8 @@ absl::StatusOr<History> Train(int epochs, Callback* callback) {
                     .callbacks = {callback}});
 }
 
-// A coordinator takes the state with each checkpoint, also after weeks.
+// A coordinator saves the state with each checkpoint, so it must stay small
+// even after weeks.
 TEST(TrainingStateTest, AnEpochAddsItsNumberAndItsLoss) {
   StateKeeper keeper;
   ASSERT_OK(Train(120, &keeper).status());

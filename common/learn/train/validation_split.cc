@@ -9,7 +9,7 @@
 namespace muster {
 
 absl::Status CheckValidationSplit(double validation_split) {
-  // What is not a number compares false.
+  // Comparisons with NaN are false.
   if (validation_split >= 0 && validation_split < 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("validation_split is ", validation_split,

@@ -8,15 +8,15 @@
 
 namespace muster {
 
-// The share of the examples that validate.
-//   kInvalidArgument  not at least 0 and below 1
+// Checks the fraction of the examples that is used for validation.
+//   kInvalidArgument  it is not at least 0 and below 1
 absl::Status CheckValidationSplit(double validation_split);
 
-// Of so many examples the number that is trained on, which are the first ones;
-// the last `validation_split` of them validate. Keras' rule, to the rounding:
-// floor(example_count * (1 - validation_split)).
-//   kInvalidArgument  as CheckValidationSplit(), or one of the two would have
-//                     no examples
+// Returns how many of `example_count` examples are used for training: the first
+// ones. The last `validation_split` of them are used for validation. Rounds as
+// Keras does: floor(example_count * (1 - validation_split)).
+//   kInvalidArgument  as for CheckValidationSplit(), or training or validation
+//                     would have no examples
 absl::StatusOr<int64_t> TrainingExampleCount(int64_t example_count,
                                              double validation_split);
 

@@ -1,5 +1,5 @@
-// Batches whose number of time steps differs train as those that are padded to
-// one length, because padding is masked.
+// Tests that batches with different numbers of time steps train like batches
+// padded to one length, because padding is masked.
 
 #include <cstdint>
 #include <memory>
@@ -46,8 +46,8 @@ constexpr int64_t kBatch = 4;
 constexpr int64_t kWords = 9;
 constexpr int64_t kLongest = 12;
 
-// A sentence of 1 to kLongest words, and a label for each word or for the
-// sentence.
+// Returns a sentence of 1 to kLongest words, with a label for each word or for
+// the sentence.
 absl::StatusOr<Element> Sentence(int64_t number, bool is_tagged) {
   const auto draw = [&](uint64_t stream, int64_t i, int64_t limit) {
     return static_cast<int64_t>(FoldIn(FoldIn(stream, number), i) % limit);
@@ -123,8 +123,8 @@ void ExpectSame(const Trained& got, const Trained& wanted) {
   }
 }
 
-// A strategy holds the variables of what it trains, so each training has its
-// own.
+// A strategy stores the variables of its models, so each training uses a
+// separate strategy.
 std::unique_ptr<Strategy> MakeStrategy(bool is_mirrored) {
   if (!is_mirrored) return DefaultStrategy::Create({.thread_count = 1}).value();
   return MirroredStrategy::Create(

@@ -8,9 +8,10 @@
 
 namespace muster {
 
-// SHA-256, in hexadecimal, of all tensors in the order of their names: of
-// "name|dtype|shape|" ("dense/kernel|float32|[64,10]|") and then the bytes of
-// each. Equal for two runs that ended with the same bits.
+// Returns the SHA-256 hash, in hexadecimal, of all tensors in the order of
+// their names. Of each tensor it hashes "name|dtype|shape|"
+// ("dense/kernel|float32|[64,10]|") and then the bytes. Equal for two runs that
+// ended with the same bits.
 std::string HashWeights(const std::map<std::string, Tensor>& weights);
 
 }  // namespace muster

@@ -12,7 +12,7 @@ TEST(WeightsHashTest, IsSha256OfNamesTypesAndBytes) {
   // printf 'b|float32|[1]|\0\0\200?' | sha256sum
   EXPECT_EQ(HashWeights({{"b", Tensor::FromValues<float>({1}, {1})}}),
             "9d8097734e7f65e466104475d14b899fa22f5247b8bf549a930e61ec663c9821");
-  // Of nothing.
+  // The hash of an empty input.
   EXPECT_EQ(HashWeights({}),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
