@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// training_job.proto and what it imports, comments included: a serialized
-// google.protobuf.FileDescriptorSet.
+// A serialized google.protobuf.FileDescriptorSet of training_job.proto and its
+// imports, with comments.
 extern const unsigned char kTrainingJobSchema[];
 extern const size_t kTrainingJobSchemaSize;
 
