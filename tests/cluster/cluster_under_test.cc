@@ -62,7 +62,7 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   arguments.push_back(ExecutableOf(task.type));
   arguments.push_back(absl::StrCat("--run_dir=", run_dir_));
   arguments.push_back("--threads=1");
-  // Its network exists for the test only.
+  // The network exists only for this test, so encryption is not needed.
   if (is_placed_) {
     arguments.insert(arguments.end(), {"--insecure", "--data_root=/"});
   }
@@ -104,7 +104,7 @@ bool ClusterUnderTest::Trains(TaskId task) const {
 
 absl::Status ClusterUnderTest::StartAll(const std::vector<std::string>& flags) {
   std::vector<TaskId> tasks = cluster_.Members();
-  // The order of the map begins with the chief.
+  // In the reverse of the order of the map, which begins with the chief.
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (processes_.contains(*task)) continue;
     RETURN_IF_ERROR(Start(*task, flags).status());

@@ -26,8 +26,9 @@ class ClusterUnderTest {
  public:
   static constexpr TaskId kChief = {TaskType::kChief, 0};
 
-  // Starts no process. `name` becomes part of the run directory. With parameter
-  // servers the cluster has a chief; without, the workers train in sync.
+  // Creates the cluster without starting processes. `name` becomes part of the
+  // run directory. With parameter servers the cluster has a chief; without
+  // them, the workers train in sync.
   static absl::StatusOr<std::unique_ptr<ClusterUnderTest>> Create(
       const std::string& name, int worker_count, int ps_count);
 
@@ -39,12 +40,13 @@ class ClusterUnderTest {
       TaskId task, std::vector<std::string> flags = {},
       ProcessUnderTest::Environment environment = {});
 
-  // Starts all tasks that have not been started: servers, workers, and the
-  // chief last.
+  // Starts all tasks that have not been started: servers, workers, and then the
+  // chief.
   absl::Status StartAll(const std::vector<std::string>& flags = {});
 
   ProcessUnderTest& process(TaskId task) { return *processes_.at(task); }
-  // Hands over the process of `task`, so that Start() does not end it.
+  // Returns the process of `task` and forgets it, so that Start() does not end
+  // it.
   std::unique_ptr<ProcessUnderTest> Release(TaskId task) {
     return std::move(processes_.extract(task).mapped());
   }
@@ -53,16 +55,16 @@ class ClusterUnderTest {
   const ClusterSpec& cluster() const { return cluster_; }
   std::string TfConfig(TaskId task) const;
 
-  // Inserts a link in front of `task`, to which the others then connect. Must
-  // be called before any task is started. The result is owned by this object.
+  // Inserts a link in front of `task`, to which the other tasks then connect.
+  // Call it before any task is started. The result is owned by this object.
   absl::StatusOr<FaultyLink*> Link(TaskId task);
 
   struct Host {
-    std::string address;              // Where the others reach the task.
-    std::vector<std::string> prefix;  // The beginning of a command on the host.
+    std::string address;              // Where other tasks reach it.
+    std::vector<std::string> prefix;  // Start of a command on the host.
   };
-  // Runs each task on the host at its place among cluster().Members(). Before
-  // anything is started.
+  // Runs each task on the host with the same position as in
+  // cluster().Members(). Call it before any task is started.
   absl::Status Place(const std::vector<Host>& hosts);
 
   // Puts these words before the command of `task`.
@@ -73,7 +75,7 @@ class ClusterUnderTest {
   // Runs this program in every task. It must be in the data of the test.
   void set_program(std::string program) { program_ = std::move(program); }
 
-  // Runs this executable in the workers in place of Muster's.
+  // Runs this executable in the workers instead of Muster's.
   void set_worker(std::string executable) { worker_ = std::move(executable); }
 
   // The job of a cluster of workers, relative to the root of the source tree.
@@ -95,7 +97,7 @@ class ClusterUnderTest {
   std::string ExecutableOf(TaskType type) const;
 
   std::string run_dir_;
-  std::string program_;  // Empty: Muster's executables.
+  std::string program_;  // If empty, Muster's executables.
   std::string worker_ = "worker/worker";
   std::string job_ = "examples/digits/digits.job";
   int epochs_ = 30;
@@ -103,13 +105,13 @@ class ClusterUnderTest {
   std::map<TaskType, std::vector<std::string>> addresses_;
   ClusterSpec cluster_;
   std::map<TaskId, std::string> bind_addresses_;  // Of tasks behind a link.
-  bool is_placed_ = false;  // On hosts of a network of the test.
+  bool is_placed_ = false;                        // True after Place().
   std::map<TaskId, std::vector<std::string>> prefixes_;
   std::vector<std::unique_ptr<FaultyLink>> links_;
   std::map<TaskId, std::unique_ptr<ProcessUnderTest>> processes_;
 };
 
-// TF_CONFIG for `task` in `cluster`.
+// Returns TF_CONFIG for `task` in `cluster`.
 std::string MakeTfConfig(const ClusterSpec& cluster, TaskId task);
 
 }  // namespace muster

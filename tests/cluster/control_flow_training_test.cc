@@ -1,5 +1,5 @@
-// Layers of a program's own, which contain loops and branches, train under all
-// strategies as the layers of Keras that compute the same.
+// Custom layers with loops and branches train under all strategies like the
+// Keras layers that compute the same function.
 
 #include <cstdint>
 #include <memory>
@@ -41,8 +41,8 @@ constexpr int64_t kSteps = 5;
 constexpr int64_t kFeatures = 3;
 constexpr int64_t kUnits = 4;
 
-// h = tanh(x kernel + h recurrent_kernel + bias), one row of time at a time.
-// With `by_while`, the loop counts the steps itself.
+// h = tanh(x kernel + h recurrent_kernel + bias), one time step at a time. If
+// `by_while`, a While() loop counts the steps itself; otherwise Scan() does.
 class HandwrittenRnn : public Layer {
  public:
   explicit HandwrittenRnn(bool by_while)
@@ -79,7 +79,7 @@ class HandwrittenRnn : public Layer {
         .carry[0];
   }
 
-  // Its last iterations do nothing, in a branch.
+  // In its last iterations a branch keeps the state unchanged.
   Value ByWhile(Value rows, Value start) const {
     using Values = std::vector<Value>;
     return While(
@@ -116,7 +116,7 @@ Dataset Sequences() {
   return Dataset::FromTensorSlices({x, y});
 }
 
-// Those of the layer and of the Dense layer after it.
+// Returns the initial weights of the layer and of the Dense layer after it.
 std::vector<Tensor> InitialWeights() {
   std::vector<Tensor> weights;
   for (const Shape& shape :
@@ -154,7 +154,7 @@ absl::StatusOr<Weights> Train(Strategy& strategy, const LayerPtr& layer) {
   return values;
 }
 
-// Before the first strategy asks for a device.
+// Runs before the first strategy asks for a device.
 class SimulatedGpus : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -195,7 +195,7 @@ TEST(ControlFlowTrainingTest, ReplicasTrainAsKeras) {
   ExpectTrainsAsKeras(*strategy);
 }
 
-// Loops run on the host, the rest of the step on the device.
+// Loops run on the host, and the rest of the step on the device.
 TEST(ControlFlowTrainingTest, AGpuTrainsAsKeras) {
   ASSERT_OK_AND_ASSIGN(
       const auto strategy,

@@ -46,8 +46,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
-// Adds the counter to each element and returns many copies of it: more than fit
-// inline in a result.
+// Adds the counter to each element and returns many copies of the sum: too many
+// for an inline result.
 constexpr int64_t kCopies = 4096;
 Graph ReadingStep() {
   GraphBuilder builder(&BuiltinOps(), "read");
@@ -153,8 +153,9 @@ TEST_F(DispatchedStepLoopTest, ContinuesWhereItStopped) {
 }
 
 TEST_F(DispatchedStepLoopTest, StopsBetweenStepsAndUsesEachBatchOnce) {
-  // So large that at most four are sent before the result of the first one is
-  // taken, however fast the workers are: a pass has two stops at least.
+  // Each batch is so large that at most four are sent before the first result
+  // is taken, regardless of the speed of the workers. A pass therefore has at
+  // least two stops.
   constexpr int64_t kBatches = 12;
   const int64_t batch_rows =
       static_cast<int64_t>(DispatchedStepLoop::Options().bytes_ahead_max / 4) /
@@ -251,7 +252,8 @@ TEST_F(DispatchedStepLoopTest, BatchesGoThroughMemoryThatWorkersShare) {
     EXPECT_EQ(sums, wanted);
   }
   EXPECT_LT(sent->value() - sent_before, kBatches * kElements);
-  // A worker that was started again has not been offered the memory.
+  // The memory was offered before worker 0 was restarted, so that worker has
+  // not mapped it.
   cluster_.worker(0).Kill();
   cluster_.worker(0).Start();
   cluster_.worker(1).Kill();
@@ -308,7 +310,7 @@ TEST_F(DispatchedStepLoopTest, TrainsOnEachBatchOnceWhileWorkersDie) {
   EXPECT_EQ(Counter(), kBatches);
 }
 
-// Loops that only read have nothing to undo.
+// Loops that only read variables have nothing to undo.
 TEST_F(DispatchedStepLoopTest, ARollbackUndoesOnlyTraining) {
   const auto ignore = [](absl::Span<const Tensor>) { return absl::OkStatus(); };
   const auto train = Loop(CountingStep(), Dataset::Range(30).Batch(1),

@@ -64,7 +64,8 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhileWorkersDie) {
       ASSERT_OK(coordinator.Schedule(step, {}));
       ++scheduled_count;
     }
-    // Waits for some progress, so that workers die while closures are running.
+    // Waits for some progress, so that workers are lost while closures are
+    // running.
     const ClosureDispatcher& dispatcher = strategy_->connection()->dispatcher();
     const int64_t goal = dispatcher.counters().finished_count +
                          static_cast<int64_t>(random.Below(100));

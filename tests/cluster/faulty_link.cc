@@ -177,7 +177,7 @@ void FaultyLink::RunLoop() {
   }
 }
 
-// Waits until there is something to do.
+// Blocks until a descriptor is ready, data is due or the object is stopped.
 void FaultyLink::Await(const Fault& fault) {
   std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0}, {listener_, POLLIN, 0}};
   const absl::Time now = absl::Now();
@@ -202,8 +202,8 @@ void FaultyLink::Await(const Fault& fault) {
                              fault.holds_to_server, c.to_server),
                       0});
   }
-  // A connection whose data is held may be broken, which poll() would report
-  // again and again.
+  // A connection whose data is held may be broken. poll() would report that
+  // error repeatedly.
   for (pollfd& p : polled) {
     if (p.events == 0) p.fd = -1;
   }
@@ -301,7 +301,7 @@ void FaultyLink::Receive(const Settings& settings, Connection* connection) {
 }
 
 void FaultyLink::NoteCallers(Connection* connection) {
-  // A name may be split between two reads.
+  // The name of a task may be split between two reads.
   std::string& text = connection->sent_last;
   text += connection->to_server.bytes;
   for (const char* caller : {"chief 0", "worker 0", "worker 1"}) {

@@ -51,22 +51,24 @@ class FaultyLink {
   // The methods below are not undone by Heal().
 
   // Delivers everything that clients send twice: also on a second connection to
-  // the server, whose answers are dropped. Of new connections only.
+  // the server, whose responses are dropped. Applies to new connections only.
   void Duplicate() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends once more what the clients of all open connections have sent so far,
-  // of each the first 16 MiB, on new connections, whose answers are dropped.
+  // Sends again what the clients of all open connections have sent so far, up
+  // to 16 MiB for each connection, on new connections. The responses to it are
+  // dropped.
   void Replay() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Replaces a text in what clients send by another one of the same length,
-  // beside those of earlier calls. Finds it only if it arrives in one piece.
+  // Replaces a text that clients send by another one of the same length.
+  // Earlier replacements remain. A text that is split between two reads is not
+  // found.
   void Rewrite(absl::string_view text, absl::string_view replacement)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Delivers what is read at least this much later, and up to twice as late at
-  // random. Zero ends it.
+  // Delays all data by a random time between `delay` and twice `delay`. Zero
+  // ends the delays.
   void Delay(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Resets one connection for each of these numbers, in turn: when it has
-  // carried so many bytes in both directions together.
+  // Resets one connection for each of these numbers, in order: the connection
+  // is reset after that number of bytes, counted in both directions together.
   void CutAfter(std::vector<int64_t> byte_counts) ABSL_LOCKS_EXCLUDED(mutex_);
-  // How many connections CutAfter() has still to reset.
+  // Returns the number of connections that CutAfter() has still to reset.
   int pending_cut_count() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Forwards new connections to another port.
   void Retarget(int target_port) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -74,36 +76,37 @@ class FaultyLink {
  private:
   struct Fault {
     bool resets = false;
-    std::string caller;  // Empty: none.
+    std::string caller;  // Empty if none.
     bool holds_to_server = false;
     bool holds_to_client = false;
   };
   struct Settings {
     int target_port = 0;
     bool duplicates = false;
-    bool replays = false;  // Until it has been done.
+    bool replays = false;  // True until Replay() has run.
     std::vector<std::pair<std::string, std::string>> replacements;
     absl::Duration delay;
-    std::vector<int64_t> cuts;  // Of CutAfter(), the next one last.
+    std::vector<int64_t> cuts;  // From CutAfter(); the next one is last.
   };
   // One direction of a connection.
   struct Pipe {
     std::string bytes;                      // Read and not yet written.
-    absl::Time due = absl::InfinitePast();  // Not written before.
+    absl::Time due = absl::InfinitePast();  // Not written earlier.
     bool has_ended = false;
     bool was_shut = false;
   };
   struct Connection {
-    int client = -1;  // -1: a repetition; answers are dropped.
+    int client = -1;  // -1: a repetition.
     int server = -1;
     Pipe to_server;
     Pipe to_client;
     std::string sent_last;            // The last bytes that the client sent.
-    std::set<std::string> callers;    // The tasks that have sent something.
+    std::set<std::string> callers;    // The tasks that have sent data.
     std::string recording;            // The bytes that the client has sent.
     int64_t carried_bytes = 0;        // In both directions.
-    bool is_cut = false;              // Breaks after what is left is sent.
-    Connection* duplicate = nullptr;  // Gets the same.
+    bool is_cut = false;              // Breaks after the remaining data is
+                                      // sent.
+    Connection* duplicate = nullptr;  // Gets the same data.
     bool is_broken = false;
   };
 
@@ -112,15 +115,16 @@ class FaultyLink {
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Await(const Fault& fault);
-  // If the connection is to break within the `count` bytes that it has just
-  // read, takes the cut off the list and returns how many of them are sent.
+  // If the connection must break within the `count` bytes that it has just
+  // read, removes the byte count from the list of CutAfter() and returns how
+  // many of these bytes are sent.
   std::optional<int64_t> TakeCut(const Connection& connection, int64_t count)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Accept() ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a connection to the server; null if it cannot be reached.
   Connection* Connect(int target_port, int client);
   void ReplayRecordings(const Settings& settings);
-  // Moves data where possible.
+  // Reads and writes as much as possible.
   void Advance(const Fault& fault, const Settings& settings,
                Connection* connection);
   // Reads from the client.

@@ -60,7 +60,7 @@ double ScaleOf(Strategy& strategy) {
   return scale.ok() ? scale->ElementAsDouble(0) : 0;
 }
 
-// Batches of 4, of which the third has a label that is infinite.
+// Batches of 4. The third batch has an infinite label.
 Dataset Data() {
   constexpr int64_t kExamples = 24;
   Tensor x(DType::kFloat32, {kExamples, 3});
@@ -145,7 +145,8 @@ TEST(LossScaleOnServers, OneWorkerTrainsAsOneProcess) {
   }
 }
 
-// Continues from a checkpoint, and from a file of Keras, of the other strategy.
+// Each strategy resumes from a checkpoint, and from a Keras file, of the other
+// strategy.
 TEST(LossScaleOnServers, ItsStateIsSavedAndRestored) {
   const std::string folder = testing::TempDir();
   TestCluster cluster(1, 2);
@@ -157,7 +158,8 @@ TEST(LossScaleOnServers, ItsStateIsSavedAndRestored) {
         std::pair<Strategy*, Strategy*>(alone.get(), servers.get())}) {
     Model model = MakeModel(kFloat32Policy);
     ASSERT_OK(Compile(model, *before));
-    // {f, f, skip, f, f}: one step before the scale doubles.
+    // {finite, finite, skipped, finite, finite}: the next finite step doubles
+    // the scale.
     ASSERT_OK(model.Fit(Data().Repeat(), Quiet(5)).status());
     EXPECT_EQ(ScaleOf(*before), 512);
     ASSERT_OK(model.SaveCheckpoint(folder + "/loss_scale"));
@@ -184,7 +186,7 @@ TEST(LossScaleOnServers, ItsStateIsSavedAndRestored) {
   }
 }
 
-// Adds 4 to the bias. Its gradient is infinite with scales from 2^126.
+// Adds 4 to the bias. Its gradient is infinite if the scale is at least 2^126.
 std::vector<StepMetric> CountingStep(const StepTrace& step) {
   const Value prediction = step.Call(step.element[0]);
   const Value count = Cast(CountAlong(prediction, {0}), prediction.dtype());
@@ -192,8 +194,8 @@ std::vector<StepMetric> CountingStep(const StepTrace& step) {
   return {{"steps", MeanStatistics(prediction * 0.0 + 1.0)}};
 }
 
-// However many workers skip a step at one scale, and however often a step is
-// tried, the scale is halved once and the step counts once.
+// The scale is halved once and the step counts once, regardless of how many
+// workers skip a step at one scale and how often a step is retried.
 TEST(LossScaleOnServers, StepsCountOnceWhileWorkersDie) {
   constexpr int64_t kSteps = 300;
   TestCluster cluster(3, 2);

@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Removes variables that describe another cluster.
+// Removes variables of the environment that describe another cluster.
 ProcessUnderTest::Environment WithoutClusterVariables(
     ProcessUnderTest::Environment environment) {
   for (char** entry = environ; *entry != nullptr; ++entry) {

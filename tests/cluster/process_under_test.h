@@ -21,7 +21,7 @@
 namespace muster {
 
 // A real process that a test starts, reads from, sends signals to and waits
-// for. All its output is kept. The destructor kills it with its process group.
+// for. Keeps its whole output. The destructor kills it with its process group.
 //
 // Thread-safe.
 class ProcessUnderTest {
@@ -43,13 +43,13 @@ class ProcessUnderTest {
 
   pid_t pid() const { return child_->pid(); }
 
-  // Returns the next line that contains `text`, after the one returned last.
-  // Lines of standard output and standard error are in the order of arrival.
-  //
-  //   kDeadlineExceeded   no such line arrived; the message has the output so
-  //   far kFailedPrecondition the process ended without such a line; the
-  //   message has its
-  //                       output
+  // Returns the next line that contains `text`, after the line that was
+  // returned last. Lines of standard output and standard error are in the order
+  // in which they were read.
+  //   kDeadlineExceeded    no such line was written; the message has the output
+  //                        so far
+  //   kFailedPrecondition  the process ended without such a line; the message
+  //                        has its output
   absl::StatusOr<std::string> AwaitLine(absl::string_view text,
                                         absl::Duration timeout = kPatience)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,13 +57,13 @@ class ProcessUnderTest {
   // Sends the signal to this process only, not to its children.
   void SendSignal(int signal);
 
-  // Waits until the process has ended.
+  // Blocks until the process has ended.
   //   kDeadlineExceeded   it is still running; the message has the output so
   //                       far
   absl::StatusOr<ProcessEnd> AwaitEnd(absl::Duration timeout = kPatience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // All output so far.
+  // Returns the output so far.
   std::string output() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -86,8 +86,8 @@ class ProcessUnderTest {
   std::thread listener_;
 };
 
-// Waits until no process has this id. Returns false on timeout. For children of
-// a process under test.
+// Blocks until no process has this id. Returns false on timeout. For children
+// of a process under test.
 bool AwaitProcessGone(pid_t pid,
                       absl::Duration timeout = ProcessUnderTest::kPatience);
 

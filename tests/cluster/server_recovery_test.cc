@@ -1,5 +1,5 @@
-// Parameter servers that are lost and restarted: every variable equals the
-// number of steps that are not undone.
+// Parameter servers are lost and restarted: every variable equals the number of
+// steps that are not undone.
 
 #include "coordinator/server_recovery.h"
 
@@ -76,7 +76,7 @@ class ServerRecoveryTest : public testing::Test {
     }
   }
 
-  // Valid while no step is running.
+  // Call only while no step is running.
   int64_t applied() const { return scheduled_count_ - undone_count_; }
 
   void ExpectCount(int64_t expected) {
@@ -191,7 +191,7 @@ TEST_F(ServerRecoveryTest, WithoutAHandlerARollbackFailsScheduledClosures) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted,
                                AllOf(HasSubstr("ps 1"), HasSubstr(prefix))));
   ExpectCount(20);
-  // Afterwards the coordinator works as before.
+  // The coordinator works as before after the failure.
   for (int i = 0; i < 5; ++i) {
     ASSERT_OK(coordinator_->Schedule(step_, {}, Soon()));
   }

@@ -39,7 +39,7 @@ using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-// Batches of 8 of 64 examples: 3 features, and one of 3 classes.
+// Batches of 8 from 64 examples, each with 3 features and one of 3 classes.
 Dataset Data() {
   Tensor x(DType::kFloat32, {64, 3});
   Tensor y(DType::kInt64, {64});
@@ -127,7 +127,7 @@ TEST(SeveralModelsOnServers, EachModelTrainsWithItsOwnOptimizer) {
   ExpectNear(of_first, first_alone);
   ExpectNear(of_second, second_alone);
 
-  // The server that takes the place of another has both optimizers.
+  // The replacement of a server has both optimizers.
   for (const int server : {0, 1}) {
     cluster.KillServer(server);
     cluster.StartServer(server);
@@ -182,7 +182,7 @@ TEST(SeveralModelsOnServers, EachLayerTrainsWithItsOwnOptimizer) {
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> after, TrainLine(restored));
   ExpectNear(after, trained_on);
 
-  // The server that takes the place of another has both optimizers.
+  // The replacement of a server has both optimizers.
   for (const int server : {0, 1}) {
     cluster.KillServer(server);
     cluster.StartServer(server);

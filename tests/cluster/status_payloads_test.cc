@@ -1,5 +1,5 @@
-// What an error carries, in addition to its message, arrives wherever the error
-// goes: who failed, how a process ends because of it, and which device is lost.
+// The payloads of an error are delivered wherever the error is sent: the task
+// that failed, the exit code of the process, and the lost device.
 
 #include <functional>
 #include <memory>
@@ -46,7 +46,7 @@ using ::testing::HasSubstr;
 constexpr absl::string_view kForeignUrl = "example.com/Foreign";
 constexpr absl::string_view kLargeUrl = "type.muster/Large";
 
-// An error with every payload of Muster, and two that must not travel.
+// An error with every payload of Muster, and two that must not be sent.
 absl::Status FullError() {
   proto::TaskFailure failure;
   failure.set_task_type("worker");
@@ -76,8 +76,8 @@ void ExpectArrived(const absl::Status& status) {
   EXPECT_FALSE(status.GetPayload(kLargeUrl).has_value());
 }
 
-// Lets the `occurrence`-th pass of a point fail with FullError() while it
-// lives.
+// While it exists, the `occurrence`-th pass of a fault point fails with
+// FullError().
 class FailingPoint {
  public:
   FailingPoint(absl::string_view point, int64_t occurrence) {
@@ -89,7 +89,7 @@ class FailingPoint {
   ~FailingPoint() { SetFaults({}); }
 };
 
-// What a caller gets from a method that fails.
+// Returns the error that a caller receives from a method that fails.
 absl::Status OverACall() {
   Service service;
   service.AddUnary("/test/Fail", [](ReceivedMessage, Responder responder) {
@@ -108,7 +108,8 @@ absl::Status OverACall() {
   return channel->CallAndWait("/test/Fail", {}, {}).status();
 }
 
-// What the coordinator gets from a worker whose step fails.
+// Returns the error that the coordinator receives from a worker whose step
+// fails.
 absl::Status OverAWorkersReport() {
   TestCluster cluster(/*worker_count=*/1, /*server_count=*/1);
   ASSIGN_OR_RETURN(const auto strategy, cluster.Connect());
@@ -119,7 +120,8 @@ absl::Status OverAWorkersReport() {
   return coordinator.Join(absl::Now() + kPatience);
 }
 
-// What the coordinator gets from a server that cannot write a checkpoint.
+// Returns the error that the coordinator receives from a server that cannot
+// write a checkpoint.
 absl::Status OverACheckpoint() {
   TestCluster cluster(/*worker_count=*/1, /*server_count=*/1);
   ASSIGN_OR_RETURN(const auto strategy, cluster.Connect());
@@ -130,7 +132,7 @@ absl::Status OverACheckpoint() {
                           store.checkpoint_shard_count());
 }
 
-// What worker 1 gets if worker 0 broadcasts an error.
+// Returns the error that worker 1 receives if worker 0 broadcasts an error.
 absl::Status OverABroadcast() {
   ASSIGN_OR_RETURN(auto communicators, CreateLocalGroup(2));
   absl::Status results[2];
@@ -184,7 +186,7 @@ TEST_F(GroupPayloadsTest, SurviveTheReplyOfAMemberThatCannotConnect) {
     options.transports.shared_memory = false;
     options.transports.raw_sockets = false;
   }
-  // The leader prepares before it asks the member to.
+  // The first pass is the leader's: it prepares before it asks the member to.
   const FailingPoint failing("peers.prepare", 2);
   const auto results = TryJoinAll(all);
   ExpectArrived(results[0].status());
@@ -203,7 +205,7 @@ TEST_F(GroupPayloadsTest, SurviveTheNoticeOfAMemberThatFails) {
   ExpectArrived(other);
 }
 
-// A sender that does not keep to the limits of EncodeStatus().
+// A sender that exceeds the limits of EncodeStatus().
 TEST(StatusPayloadsTest, OfOthersAreBounded) {
   proto::StatusDetail detail;
   detail.set_code(static_cast<int>(absl::StatusCode::kInternal));

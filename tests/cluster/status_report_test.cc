@@ -1,5 +1,5 @@
-// What a coordinator, its workers and its parameter servers report, in one
-// process.
+// The reports of a coordinator, its workers and its parameter servers, all in
+// one process.
 #include "common/net/status/status_report.h"
 
 #include <cstdint>
@@ -37,8 +37,8 @@ const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(120); }
 
-// What the coordinator reports about `task`; the tasks report about themselves,
-// too, but without an address.
+// Returns the coordinator's report about `task`. Tasks also report about
+// themselves, but without an address.
 TaskStatus Find(absl::string_view task) {
   for (const TaskStatus& status : ReadStatus().tasks) {
     if (status.task == task && !status.address.empty()) return status;
@@ -47,7 +47,7 @@ TaskStatus Find(absl::string_view task) {
   return {};
 }
 
-// The sum of the series of `name`.
+// Returns the sum of the series of `name`.
 double Read(absl::string_view name) {
   double sum = 0;
   for (const MetricFamily& family : ReadMetrics()) {
@@ -133,7 +133,7 @@ TEST_F(StatusReportTest, CountsStepsOnAllTasks) {
             100);
 }
 
-// The coordinator knows it from the heartbeats of the server.
+// The coordinator receives the activity with the heartbeats of the server.
 TEST_F(StatusReportTest, ShowsTheActivityOfServers) {
   Train(50);
   absl::Notification never;
@@ -147,7 +147,7 @@ TEST_F(StatusReportTest, ShowsTheActivityOfServers) {
   EXPECT_EQ(server.variable_bytes, 4);
 }
 
-// A large variable and several small ones, as most models have.
+// Most models have one large variable and several small ones.
 TEST(DefaultPlacementTest, BalancesBytes) {
   EXPECT_EQ(ParameterServerStrategyOptions().placement,
             ClusterConnection::Options().placement);
@@ -198,7 +198,7 @@ TEST_F(StatusReportTest, ShowsALostWorkerAndItsReturn) {
   EXPECT_EQ(Read("muster_peers_returned_total"), 1);
 }
 
-// The coordinator then asks for a new start.
+// The coordinator then exits with kRestartMe.
 TEST_F(StatusReportTest, AFailureIsOfTheTasksThatAreMissing) {
   const auto code_of = [this](const absl::Status& status) {
     return ExitCodeOf(strategy_->connection()->WithLoss(status));

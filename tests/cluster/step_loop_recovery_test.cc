@@ -1,5 +1,5 @@
-// The loop of Fit() on parameter servers that are lost: the steps that it
-// reports are those that the variables count, before and after a rollback.
+// The loop of Fit() while parameter servers are lost: it reports exactly the
+// steps that the variables count, before and after a rollback.
 
 #include <algorithm>
 #include <any>
@@ -57,7 +57,7 @@ class StepLoopRecoveryTest : public testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::remove_all(folder_);
-    // Tests may set it, so that a checkpoint is due.
+    // Tests may set the interval, so that a checkpoint is due.
     ClusterConnection::Options options;
     options.recovery.checkpoint_dir = folder_ + "/recovery";
     options.recovery.checkpoint_interval = save_interval();
@@ -125,7 +125,7 @@ TEST_F(StepLoopRecoveryTest, ResumesAfterTheStepsOfTheCheckpoint) {
   constexpr int64_t kGoal = 2500;
   const auto on_step = [this](absl::Span<const Tensor>) -> absl::Status {
     ++reported_count_;
-    // Hundreds of other steps have been applied or are running by now.
+    // Hundreds of later steps have been applied or are running at this time.
     if (reported_count_ == kSavedAt) return Save();
     if (reported_count_ == 500) {
       cluster_.KillServer(1);
@@ -180,7 +180,7 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
   EXPECT_TRUE(outcome.was_told_to_stop);
   EXPECT_GT(count_during_save, 0);
   ExpectCounted(reported_count_);
-  // The checkpoint can be restored.
+  // Checks that the checkpoint can be restored.
   cluster_.KillServer(1);
   cluster_.StartServer(1);
   absl::StatusOr<StepLoop::Outcome> next = outcome;
@@ -197,7 +197,7 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
   EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
 }
 
-// Each has the history of training, which grows with the epochs.
+// Each rollback point has the history of training, which grows with the epochs.
 TEST_F(SavingStepLoopTest, KeepsNoMoreStatesThanCheckpoints) {
   constexpr int kCheckpoints = 30;
   std::set<std::string> seen;
@@ -213,13 +213,13 @@ TEST_F(SavingStepLoopTest, KeepsNoMoreStatesThanCheckpoints) {
         count_max, strategy_->connection()->recovery().rollback_point_count());
     return absl::OkStatus();
   }));
-  // The first values, two published checkpoints, the one that is written, and
-  // one that was just deleted.
+  // The initial values, two published checkpoints, one that is being written,
+  // and one that was just deleted.
   EXPECT_LE(count_max, 5u);
 }
 
-// The steps of the checkpoint have been undone. Restoring it would apply them a
-// second time.
+// The rollback has undone the steps in the checkpoint. Restoring it would apply
+// them a second time.
 TEST_F(SavingStepLoopTest, DiscardsACheckpointThatWasWrittenDuringARollback) {
   SetFaults({{.point = "coordinator.after_save",
               .occurrence = 1,

@@ -20,7 +20,7 @@ class TestCluster {
  public:
   TestCluster(int worker_count, int server_count);
 
-  // Connects a coordinator. The cluster in `options` is filled in.
+  // Connects a coordinator. Sets the cluster in `options`.
   absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Connect(
       ClusterConnection::Options options = {});
 

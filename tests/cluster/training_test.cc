@@ -172,7 +172,7 @@ TEST_F(TrainingTest, StepDurationsAreThoseOnTheWorkers) {
   SetFaults({});
   ASSERT_OK(history.status());
   const DurationHistogram& durations = history->step_durations;
-  // The first step counts too: its worker knows when it began.
+  // The first step counts too: the worker measures its duration.
   EXPECT_EQ(durations.count(), 8);
   EXPECT_GT(durations.Percentile(1), absl::Microseconds(1));
   EXPECT_LT(durations.Percentile(50), kDelay);
@@ -267,7 +267,7 @@ TEST_F(TrainingTest, EvaluatesEachExampleOnceWhileWorkersDie) {
             wanted.at("sparse_categorical_accuracy"));
 }
 
-// The results of several steps arrive together, the first step's among them.
+// The results of several steps are received together, including the first one.
 TEST_F(TrainingTest, AnEvaluationShowsTheMeanTimeOfAllSteps) {
   TestCluster cluster(2, 1);
   const auto strategy = Connect(cluster);
@@ -347,7 +347,7 @@ TEST_F(TrainingTest, RejectsArraysThatAreTooLargeToSend) {
   const auto strategy = Connect(cluster);
   Model model = Classifier();
   ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
-  // More than 1 GiB of virtual memory, none of which is accessed.
+  // More than 1 GiB of virtual memory, which is never accessed.
   const Tensor x(DType::kFloat32, {1 << 20, 257});
   const Tensor y(DType::kInt64, {1 << 20});
   EXPECT_THAT(
@@ -358,7 +358,7 @@ TEST_F(TrainingTest, RejectsArraysThatAreTooLargeToSend) {
                      HasSubstr("read a file in each process instead"))));
 }
 
-// One worker processes its batches in order, so the result is that of one
+// One worker processes its batches in order, so the result equals that of one
 // process.
 TEST_F(TrainingTest, OneWorkerTrainsLikeOneProcessWithTheSameOptions) {
   const auto train =

@@ -1,4 +1,4 @@
-// The executables started separately, without a launcher.
+// Starts the executables separately, without a launcher.
 #include <signal.h>
 
 #include <filesystem>
@@ -45,8 +45,8 @@ class ByHandTest : public testing::Test {
                                            << cluster_->process(task).output();
   }
 
-  // Returns when all tasks but the chief serve: a chief that gives up at its
-  // start tells those that are there within 10 s.
+  // Returns when all tasks except the chief listen. A chief whose start fails
+  // tells the connected tasks within 10 s.
   void StartOthersThanChief() {
     const std::vector<TaskId> tasks = cluster_->cluster().Members();
     for (const TaskId& task : tasks) {
@@ -122,7 +122,7 @@ TEST_F(ByHandTest, StartsInAnyOrderAndNamesMissingTasks) {
   }
 }
 
-// script(1) gives the coordinator a terminal.
+// Runs the coordinator with script(1), which gives it a terminal.
 TEST_F(ByHandTest, OnATerminalTheNewestLineOfAWaitReplacesTheOneBefore) {
   for (const TaskId& task : {kPs0, kPs1, kWorker0}) {
     ASSERT_OK(cluster_->Start(task));
@@ -293,7 +293,7 @@ TEST_F(ByHandTest, AChiefThatCannotSaveInTimeStillTellsTheOthers) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->StartAll({"--grace_period=8s"}));
   ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
-  // No step ends while both workers stand still.
+  // No step ends while both workers are suspended.
   for (const TaskId& task : {kWorker0, kWorker1}) {
     cluster_->process(task).SendSignal(SIGSTOP);
   }
@@ -353,7 +353,8 @@ TEST_F(ByHandTest, WorkersAndServersTimeOutWaitingForTheCoordinator) {
 
 TEST_F(ByHandTest, AllExecutablesEndOnSigterm) {
   cluster_->set_epochs(100000);
-  // The chief has nowhere to save what was on the server, and waits for it.
+  // The server has ended when the chief gets SIGTERM, so the chief cannot save
+  // and waits for the server to return.
   ASSERT_OK(
       cluster_->StartAll({"--coordinator_timeout=60s", "--grace_period=4s"}));
   ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
@@ -373,7 +374,7 @@ TEST_F(ByHandTest, CheckConfigPrintsTheClusterAndStartsNothing) {
   }
 }
 
-// Runs the coordinator alone in an empty folder of this name.
+// Runs the coordinator without a cluster in an empty folder with this name.
 struct AloneIn {
   std::filesystem::path folder;
   std::string output;
@@ -452,7 +453,7 @@ TEST_F(ByHandTest, AnInvalidJobLeavesNoFolder) {
               HasSubstr("use the loss sparse_categorical_crossentropy"));
   EXPECT_TRUE(std::filesystem::is_empty(unnamed.folder / "runs"))
       << unnamed.output;
-  // What --run_dir names is kept, with its log.
+  // A folder that --run_dir names is kept, with its log.
   const AloneIn named("named", job, {"--run_dir=run"});
   EXPECT_TRUE(
       std::filesystem::exists(named.folder / "run/logs/coordinator.log"));

@@ -1,5 +1,5 @@
-// A job with columns of strings: trained by parameter servers, in sync and in
-// one process, and used to predict.
+// A job with string columns is trained with parameter servers, in sync and in
+// one process, and then used to predict.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -40,7 +40,7 @@ constexpr std::array<Category, 4> kRemarks = {{{"Works nights.", 1},
                                                {"", 0},
                                                {"Team LEAD!", 2}}};
 
-// Writes a table in which all columns together decide on the label.
+// Writes a table whose label depends on all columns.
 void WriteTable(const std::string& path, uint64_t key, int row_count) {
   std::ofstream file(path);
   file << "id,age,hours,education,occupation,remark,high_income\n";
@@ -76,7 +76,7 @@ class CensusTest : public ::testing::Test {
     return absl::StrCat(folder_, "/", name);
   }
 
-  // Runs a command with the job to its end.
+  // Runs a command with the job until it ends.
   std::string Run(std::vector<std::string> command,
                   const std::string& run_dir) {
     for (const std::string& flag :
@@ -115,8 +115,8 @@ TEST_F(CensusTest, TrainsInSync) {
   EXPECT_GE(TestAccuracy(RunDir("sync")), 0.93);
 }
 
-// The vocabularies of the prediction are those of the training, so that its
-// weights mean the same.
+// The prediction uses the vocabularies of the training; otherwise its weights
+// would have another meaning.
 TEST_F(CensusTest, PredictsAsWellAsItWasEvaluated) {
   const std::string run_dir = RunDir("alone");
   Run({"coordinator/coordinator", "--threads=1"}, run_dir);

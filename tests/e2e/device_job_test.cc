@@ -1,5 +1,5 @@
-// A job on simulated GPUs, run by the coordinator's executable, gives the
-// summary that it gives on the CPU.
+// The coordinator's executable runs a job on simulated GPUs. The summary equals
+// that on the CPU.
 
 #include <cstdint>
 #include <fstream>
@@ -24,7 +24,7 @@
 namespace muster {
 namespace {
 
-// With dropout.
+// A model with dropout.
 constexpr absl::string_view kDense = R"(
   model { sequential {
     layers { dense { units: 16 activation: RELU } }
@@ -33,7 +33,7 @@ constexpr absl::string_view kDense = R"(
   } }
 )";
 
-// Sequences of 3 time steps, through each recurrent cell.
+// Sequences of 3 time steps, for each recurrent cell.
 constexpr absl::string_view kRecurrent = R"(
   model { sequential {
     layers { reshape { target_shape: 3 target_shape: 2 } }
@@ -45,7 +45,7 @@ constexpr absl::string_view kRecurrent = R"(
   } }
 )";
 
-// With a last batch of 7 rows.
+// The last batch has 7 rows.
 constexpr absl::string_view kTraining = R"(
   train { synthetic { example_count: 135 feature_count: 6 class_count: 3
                       seed: 4 } }
@@ -62,11 +62,11 @@ constexpr absl::string_view kTraining = R"(
 struct Trained {
   std::string folder;
   nlohmann::json summary;
-  std::string output;  // Of the coordinator.
+  std::string output;  // The coordinator's output.
 };
 
-// Trains where there are two simulated GPUs, of which `strategy` uses what it
-// names.
+// Trains on a machine with two simulated GPUs. `strategy` names the devices to
+// use.
 absl::StatusOr<Trained> Train(const std::string& name,
                               const std::string& strategy,
                               absl::string_view model = kDense) {
@@ -84,7 +84,7 @@ absl::StatusOr<Trained> Train(const std::string& name,
   return Trained{folder, nlohmann::json::parse(file), coordinator->output()};
 }
 
-// The line of placement.cc.
+// Matches the log line of placement.cc.
 testing::Matcher<const std::string&> RunsAStepOn(absl::string_view device) {
   return testing::ContainsRegex(
       absl::StrCat("graph \"[^\"]+\": [1-9][0-9]* nodes on ", device, ","));
@@ -132,7 +132,8 @@ void ExpectSameWeights(const std::string& got_folder,
     }
     ++compared_count;
   }
-  EXPECT_GE(compared_count, 14);  // 3 for each recurrent layer, 2 of the last.
+  EXPECT_GE(compared_count, 14);  // 3 for each recurrent layer, 2 for the last
+                                  // layer.
 }
 
 TEST(DeviceJobTest, RecurrentLayersTrainToTheWeightsOfTheCpu) {
@@ -141,7 +142,7 @@ TEST(DeviceJobTest, RecurrentLayersTrainToTheWeightsOfTheCpu) {
       Train("rnn_cpu", R"(strategy { one_device { device: "cpu:0" } })",
             kRecurrent));
   EXPECT_GE(cpu.summary["final"]["test_sparse_categorical_accuracy"], 0.7);
-  // Without a strategy, gpu:0 computes.
+  // Without a strategy, gpu:0 is used.
   ASSERT_OK_AND_ASSIGN(const Trained gpu, Train("rnn_gpu", "", kRecurrent));
   EXPECT_THAT(gpu.output, RunsAStepOn("gpu:0"));
   EXPECT_THAT(gpu.output, testing::Not(testing::HasSubstr("has no kernel")));

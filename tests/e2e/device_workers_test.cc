@@ -1,7 +1,8 @@
-// Workers on simulated GPUs train as workers on CPUs do. Synchronous ones,
-// which exchange gradients over the transports of the host, yield the same bits
-// for any number of them in deterministic mode, and survivors of a lost one ask
-// to be restarted. Workers of parameter servers run their closures on gpu:0.
+// Workers on simulated GPUs train like workers on CPUs. Synchronous workers
+// exchange gradients over the transports of the host. In deterministic mode
+// they compute the same bits for any number of workers, and the survivors of a
+// lost worker exit with a request to be restarted. Workers of parameter servers
+// run their closures on gpu:0.
 #include <signal.h>
 
 #include <fstream>
@@ -31,7 +32,7 @@ using testing::HasSubstr;
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
 constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
-// A hundred steps of four epochs, with dropout and a last batch of 7 rows.
+// A hundred steps in four epochs, with dropout and a last batch of 7 rows.
 constexpr absl::string_view kJob = R"(
   model { sequential {
     layers { dense { units: 12 activation: RELU } }
@@ -78,7 +79,7 @@ void ExpectSameResults(const nlohmann::json& gpu, const nlohmann::json& cpu) {
 
 class DeviceWorkersTest : public testing::Test {
  protected:
-  // Starts that many workers, each with a simulated GPU.
+  // Starts `worker_count` workers, each with a simulated GPU.
   absl::StatusOr<std::unique_ptr<ClusterUnderTest>> Start(
       int worker_count, const std::string& device, int micro_batches,
       int epochs, absl::string_view optimizer = kAdam) {
@@ -117,8 +118,8 @@ class DeviceWorkersTest : public testing::Test {
     return nlohmann::json::parse(file);
   }
 
-  // Returns the summary of `worker_count` workers of two parameter servers.
-  // Without dropout, whose seeds come from the closures.
+  // Returns the summary of `worker_count` workers with two parameter servers.
+  // The model has no dropout, because its seeds depend on the closures.
   absl::StatusOr<nlohmann::json> TrainOnServers(int worker_count, int gpu_count,
                                                 int example_count, int epochs) {
     const std::string name = absl::StrCat(
@@ -181,7 +182,8 @@ TEST_F(DeviceWorkersTest, StagesOfOptimizersTrainAsOnCpus) {
 }
 
 TEST_F(DeviceWorkersTest, ClosuresOnAGpuTrainAsOnACpu) {
-  // One step: several overlap, and read what others have not updated yet.
+  // Only one step: several steps would overlap and read variables before the
+  // others have updated them.
   ASSERT_OK_AND_ASSIGN(const nlohmann::json cpu, TrainOnServers(1, 0, 16, 1));
   ASSERT_OK_AND_ASSIGN(const nlohmann::json gpu, TrainOnServers(1, 1, 16, 1));
   ExpectSameResults(gpu, cpu);

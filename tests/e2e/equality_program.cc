@@ -1,8 +1,9 @@
-// Trains a model whose replicas exchange values while a step runs, on workers
-// in sync and in deterministic mode: synchronized batch normalization, two
-// outputs whose losses leave out different positions, and penalties of weights
-// beside losses that are means, and beside sums. Prints the result in the last
-// line: "ended with <SHA-256 of the weights>", for means and for sums.
+// Trains a model whose replicas exchange values during a step, on synchronous
+// workers in deterministic mode. The model has synchronized batch
+// normalization, two outputs whose losses mask different positions, and weight
+// penalties. It is trained once with losses that are means and once with losses
+// that are sums. Prints the result in the last line: "ended with <SHA-256 of
+// the weights>", with the hashes for means and for sums.
 
 #include <cstdint>
 #include <iostream>
@@ -19,13 +20,13 @@ namespace muster {
 namespace {
 
 constexpr int64_t kBatch = 8;
-constexpr int64_t kExampleCount = 6 * kBatch + 2;  // Some parts have no rows.
+constexpr int64_t kExampleCount = 6 * kBatch + 2;  // Some replicas get no rows.
 constexpr int64_t kTimes = 5;
 constexpr int64_t kWords = 11;
 constexpr int64_t kTags = 3;
 
-// Sentences of different lengths, padded with zeros; a tag for each word and a
-// number for each sentence.
+// Sentences of different lengths, padded with zeros, with a tag for each word
+// and a number for each sentence.
 Dataset Sentences() {
   Tensor ids(DType::kInt64, {kExampleCount, kTimes});
   Tensor tags(DType::kInt64, {kExampleCount, kTimes});

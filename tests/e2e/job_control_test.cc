@@ -54,12 +54,12 @@ class JobControlTest : public testing::Test {
         testing::UnitTest::GetInstance()->current_test_info()->name();
     ASSERT_OK_AND_ASSIGN(
         cluster_, ClusterUnderTest::Create(name, worker_count, ps_count));
-    // More than any test lets it finish.
+    // More epochs than any test needs.
     cluster_->set_epochs(1'000'000);
     folder_ = absl::StrCat(testing::TempDir(), "/", name, "_certificates");
   }
 
-  // Waits until `leader` trains, and has musterctl talk to it.
+  // Waits until `leader` trains, and sends the requests of musterctl to it.
   void AwaitTraining(TaskId leader) {
     ASSERT_OK_AND_ASSIGN(const std::string line,
                          cluster_->process(leader).AwaitLine("status page: "));
@@ -67,7 +67,7 @@ class JobControlTest : public testing::Test {
     ASSERT_OK(cluster_->process(leader).AwaitLine("Epoch 2/"));
   }
 
-  // Runs musterctl to its end.
+  // Runs musterctl until it ends.
   Answer Control(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "deploy/musterctl/musterctl");
     arguments.push_back(absl::StrCat("--status=", address_));
@@ -86,7 +86,7 @@ class JobControlTest : public testing::Test {
     EXPECT_THAT(answer.text, text);
   }
 
-  // Asks for a checkpoint and reads it.
+  // Requests a checkpoint and reads it.
   void ExpectCheckpoint() {
     const Answer answer = Control({"checkpoint"});
     ASSERT_EQ(answer.exit_code, 0) << answer.text;
@@ -132,7 +132,7 @@ class JobControlTest : public testing::Test {
     return Json::parse(file, nullptr, /*allow_exceptions=*/false);
   }
 
-  // Stops the job, which ends as one that has run all epochs.
+  // Stops the job. All tasks exit as after the last epoch.
   void ExpectStops() {
     const Answer answer = Control({"stop"});
     EXPECT_EQ(answer.exit_code, 0) << answer.text;
@@ -216,7 +216,7 @@ TEST_F(JobControlTest, ControlsParameterServerTraining) {
   EXPECT_THAT(cluster_->process(kWorker1).output(),
               AllOf(HasSubstr("has been drained and leaves the job"),
                     testing::Not(HasSubstr("the job has ended"))));
-  // An orderly end is no loss.
+  // A drained worker is not reported as lost.
   EXPECT_THAT(cluster_->process(kChief).output(),
               testing::Not(HasSubstr("is lost")));
   ASSERT_NO_FATAL_FAILURE(ExpectCheckpoint());
@@ -242,7 +242,7 @@ TEST_F(JobControlTest, ControlsSynchronousTraining) {
   ExpectStops();
 }
 
-// Ends with the bits of a job that was not stopped.
+// The resumed job ends with the same bits as a job that was not stopped.
 TEST_F(JobControlTest, AStoppedJobIsContinuedAtTheStepWhereItStopped) {
   ASSERT_NO_FATAL_FAILURE(Create(2, 0));
   const std::string& run_dir = cluster_->run_dir();
@@ -266,7 +266,7 @@ TEST_F(JobControlTest, AStoppedJobIsContinuedAtTheStepWhereItStopped) {
 
   std::vector<std::string> hashes;
   for (const bool resumes : {true, false}) {
-    // A run that is over refuses another one in its folder.
+    // The folder of a finished run is rejected by another run.
     if (!resumes) std::filesystem::remove(run_dir + "/summary.json");
     cluster_->set_epochs(static_cast<int>(epochs) + 2);
     for (const TaskId task : cluster_->cluster().Members()) {

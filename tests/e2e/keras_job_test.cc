@@ -1,4 +1,4 @@
-// Jobs whose model is a file of Keras, on clusters.
+// Jobs whose model is a Keras file, on clusters.
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Compiled with Adam and sparse_categorical_crossentropy; has trained.
+// A trained model, compiled with Adam and sparse_categorical_crossentropy.
 constexpr char kMlp[] = "tests/golden/keras_files/mlp.keras";
 
 constexpr char kJob[] = R"(
@@ -46,7 +46,7 @@ class KerasJobTest : public ::testing::Test {
     std::filesystem::copy_file(kMlp, folder_ / "model.keras");
   }
 
-  // Runs the job on a cluster. Returns the model that it trained.
+  // Runs the job on a cluster. Returns the trained model.
   absl::StatusOr<Model> Train(int workers, int servers,
                               const std::string& settings) {
     const std::string job = (folder_ / "keras.job").string();

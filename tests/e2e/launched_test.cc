@@ -45,7 +45,7 @@ TEST_P(LaunchedTest, LearnsTheDigits) {
   const nlohmann::json times = summary["worker_step_milliseconds"];
   EXPECT_GT(times["p50"], 0);
   EXPECT_GE(times["max"], times["p50"]);
-  // Written by launch alone, not by the task as well.
+  // Only launch writes the log, not the task as well.
   std::ifstream log(run_dir + "/logs/ps-0.log");
   int start_lines = 0;
   for (std::string line; std::getline(log, line);) {
@@ -56,7 +56,8 @@ TEST_P(LaunchedTest, LearnsTheDigits) {
   EXPECT_EQ(start_lines, 1);
 }
 
-// Returns what `launch --check_config` says of a job, and how it ends.
+// Returns the output of `launch --check_config` for a job. Checks its exit
+// code.
 absl::StatusOr<std::string> Check(const std::vector<std::string>& flags,
                                   int expected_code) {
   std::vector<std::string> arguments = {"deploy/launch/launch",
@@ -94,7 +95,7 @@ TEST(LaunchTest, ChecksAJobWithoutStartingIt) {
               IsOkAndHolds(testing::HasSubstr("--check_config")));
 }
 
-// Also with one worker, whose copy of the data repeats indefinitely as well.
+// Includes one worker, whose copy of the data also repeats indefinitely.
 INSTANTIATE_TEST_SUITE_P(Clusters, LaunchedTest,
                          testing::Values(Size{2, 2}, Size{1, 1}, Size{3, 1}));
 

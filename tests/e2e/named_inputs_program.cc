@@ -1,7 +1,7 @@
-// Trains a model of two inputs on a dataset whose components have names, in
-// another order than the model's inputs, and which a registered function and a
-// traced one make by name. Prints "<strategy> learned <weight of a> <weight of
-// b>"; the data were made with 2 and -1.
+// Trains a model with two inputs on a dataset whose components have names.
+// Their order differs from that of the model's inputs. A registered function
+// and a traced function produce them by name. Prints "<strategy> learned
+// <weight of a> <weight of b>"; the data were made with weights 2 and -1.
 
 #include <cstdint>
 #include <iostream>
@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kCount = 240;
 
-// Multiplies the component that the argument names by 2, and leaves the others
-// and all names as they are.
+// Multiplies the component with the name `name` by 2. Other components and all
+// names stay unchanged.
 absl::StatusOr<RegisteredFunction> MakeTwice(absl::string_view name,
                                              const ElementSpec& elements) {
   ASSIGN_OR_RETURN(const int component, elements.Find(name));
@@ -34,7 +34,7 @@ absl::StatusOr<RegisteredFunction> MakeTwice(absl::string_view name,
 }
 const bool kHasTwice = RegisterElementFunction("twice", MakeTwice);
 
-// {"b", label, "a"}, of which the functions make {"b", label, "a"} again.
+// The components are {"b", label, "a"} before and after the functions.
 Dataset Table() {
   Tensor half_a(DType::kFloat32, {kCount, 1});
   Tensor b(DType::kFloat32, {kCount, 1});
@@ -53,7 +53,7 @@ Dataset Table() {
       });
 }
 
-// That of the cluster.
+// Returns the strategy for the cluster of the task.
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(Task& task) {
   if (task.options().config.cluster.Has(TaskType::kPs)) {
     return ParameterServerStrategy::Create(task);

@@ -1,4 +1,4 @@
-// A dataset whose components have names trains a model of several inputs on
+// A dataset whose components have names trains a model with several inputs on
 // clusters of processes.
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Trains with the coordinator's executable, and predicts with the weights that
-// are left.
+// Trains with the coordinator's executable, and predicts with the final
+// weights.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 
 constexpr char kTestData[] = "examples/data/digits/test.csv";
 
-// The cells of a column, without its name.
+// Returns the cells of a column, without the column's name.
 std::vector<std::string> Column(const std::string& path,
                                 const std::string& name) {
   std::ifstream file(path);
@@ -45,7 +45,7 @@ std::vector<std::string> Column(const std::string& path,
 
 class PredictTest : public ::testing::Test {
  protected:
-  // Runs the coordinator to its end; returns what it wrote.
+  // Runs the coordinator until it ends. Returns its output.
   std::string Run(std::vector<std::string> flags, int exit_code,
                   const ProcessUnderTest::Environment& environment = {}) {
     flags.insert(flags.begin(), {"coordinator/coordinator",

@@ -1,6 +1,6 @@
-// Jobs that train random models of Keras with real processes compute the
-// weights that Keras has. tests/golden/random_models/record.py describes the
-// models; random_models_test.cc there has more of them, in one process.
+// Jobs train random Keras models in real processes and must compute the weights
+// of Keras. tests/golden/random_models/record.py describes the models;
+// random_models_test.cc in that folder trains more of them in one process.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -26,11 +26,11 @@
 namespace muster {
 namespace {
 
-// Names of cases whose inputs are numbers, which .npy files can hold.
+// Names of cases with numeric inputs, which .npy files can hold.
 constexpr const char* kModels[] = {"random_003", "random_004", "random_014",
                                    "random_023", "random_028"};
 
-// A file of NumPy's format, version 1.0.
+// Writes a file in NumPy's format, version 1.0.
 void WriteNpy(const std::string& path, const Tensor& tensor) {
   MUSTER_CHECK(tensor.dtype() == DType::kFloat32 ||
                tensor.dtype() == DType::kInt32);
@@ -72,7 +72,8 @@ class RandomModelsJobTest : public ::testing::TestWithParam<const char*> {
               input { auto_shard_policy: DATA })";
   }
 
-  // Writes the arrays of one kind. Returns the settings that name them.
+  // Writes the arrays of one kind to files. Returns the settings that name the
+  // files.
   std::string Files(const std::string& prefix, const char* first,
                     const char* others) {
     std::string settings;

@@ -1,5 +1,5 @@
-// Trains on workers in sync, with a backup every few steps. Prints the result
-// in the last line: "ended with <SHA-256 of the weights> loss <loss>".
+// Trains on synchronous workers, with a backup every few steps. Prints the
+// result in the last line: "ended with <SHA-256 of the weights> loss <loss>".
 
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Synchronous workers are killed or terminated and restarted. They resume, and
+// Synchronous workers are killed or terminated, and restarted. They resume, and
 // the result is bit-identical to that of an uninterrupted run.
 
 #include <signal.h>
@@ -27,7 +27,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
 class ResumeTest : public ::testing::Test {
  protected:
-  // Clusters of the same name share a run directory, and with it the backup.
+  // Clusters with the same name share a run directory and the backup in it.
   static std::unique_ptr<ClusterUnderTest> Workers(const std::string& name,
                                                    int count) {
     auto cluster = ClusterUnderTest::Create(name, count, 0);
@@ -75,9 +75,9 @@ TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
   constexpr int kLivesMax = 12;
   int resumed_count = 0;
   bool has_ended = false;
-  // Lives are measured in epochs, so that they are independent of the speed of
-  // the machine. Each ends shortly after the line is printed, between two
-  // saves.
+  // The lifetime of the processes is measured in epochs, so that it does not
+  // depend on the speed of the machine. The processes end shortly after the
+  // line is printed, between two saves.
   for (int life = 0, epoch = 2; life < kLivesMax && !has_ended; ++life) {
     ASSERT_OK(cluster->Start(kWorker1));
     ASSERT_OK(cluster->Start(kWorker0));

@@ -54,7 +54,7 @@ bool Await(const std::function<bool()>& condition) {
   return true;
 }
 
-// The sum of all series of `name` ("muster_steps_total") in /metrics.
+// Returns the sum of all series of `name` ("muster_steps_total") in /metrics.
 double ValueOf(const std::string& metrics, const std::string& name) {
   double sum = 0;
   for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
@@ -93,7 +93,7 @@ class StatusTest : public testing::Test {
     cluster_->set_epochs(1'000'000);
   }
 
-  // Waits for the task's line with the URL of its pages.
+  // Waits for the log line with the URL of the task's pages.
   void FindPages(TaskId task) {
     const absl::StatusOr<std::string> line =
         cluster_->process(task).AwaitLine("status page: ");
@@ -106,8 +106,8 @@ class StatusTest : public testing::Test {
     return answer.ok() && answer->status_code == 200 ? answer->body : "";
   }
 
-  // Waits until `condition` holds for the task's /status.json. Returns whether
-  // it did.
+  // Waits until `holds` returns true for the task's /status.json. Returns false
+  // on timeout.
   bool AwaitStatus(TaskId task, const std::function<bool(const Json&)>& holds) {
     return Await([&] {
       const Json json = Json::parse(Get(task, "/status.json"), nullptr,
@@ -138,7 +138,8 @@ Json TaskIn(const Json& status, const std::string& name) {
   return Json::object();
 }
 
-// The names that dashboards and alerts use, without the suffixes of histograms.
+// Returns the names that dashboards and alerts use, without the suffixes of
+// histograms.
 std::set<std::string> NamesUsedBy(const std::string& path) {
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)),
@@ -187,7 +188,7 @@ TEST_F(StatusTest, ShowsAClusterWithParameterServers) {
     EXPECT_THAT(metrics, HasSubstr("muster_job=\"digits\""));
     exported.merge(NamesOf(metrics));
   }
-  // Synchronous training exports these: see below.
+  // Only synchronous training exports these metrics; another test checks them.
   exported.insert({"muster_collective_seconds", "muster_collective_bytes_total",
                    "muster_straggler_seconds_total"});
   for (const char* const file : {"dashboard.json", "alerts.yml"}) {
@@ -229,7 +230,8 @@ TEST_F(StatusTest, ShowsALostWorkerAndItsReturn) {
   EXPECT_EQ(ValueOf(Get(kChief, "/metrics"), "muster_peers_returned_total"), 1);
 }
 
-// What a browser shows of `url` once its scripts have run for a while.
+// Returns the page at `url` as a browser shows it after its scripts have run
+// for a while.
 std::string PageIn(const std::string& browser, const std::string& url) {
   const std::string command = absl::StrCat(
       browser,
@@ -264,7 +266,7 @@ TEST_F(StatusTest, ShowsThePageInABrowser) {
   EXPECT_THAT(page, HasSubstr("connected for"));
   EXPECT_THAT(page, HasSubstr(">worker 1<"));
   EXPECT_THAT(page, HasSubstr(">ps 0<"));
-  // The lines of the charts.
+  // Checks for the curves of the charts.
   EXPECT_THAT(page,
               ContainsRegex("class=\"curve trained\" d=\"M[0-9.,]+L[0-9.,]+"));
 }

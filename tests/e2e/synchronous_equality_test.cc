@@ -1,5 +1,5 @@
-// The same global batches and seed result in the same weights for any number of
-// workers: within rounding, and bit-identical in deterministic mode.
+// The same global batches and seed give the same weights for any number of
+// workers: up to rounding, and bit-identical in deterministic mode.
 
 #include <signal.h>
 
@@ -74,7 +74,8 @@ using ::testing::HasSubstr;
 
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
 
-// Workers whose replicas exchange values while a step runs: equality_program.
+// Starts no process. Returns workers that run equality_program, whose replicas
+// exchange values during a step.
 std::unique_ptr<ClusterUnderTest> ExchangingWorkers(const std::string& name,
                                                     int count) {
   auto cluster = ClusterUnderTest::Create(name, count, 0);
@@ -83,7 +84,7 @@ std::unique_ptr<ClusterUnderTest> ExchangingWorkers(const std::string& name,
   return *std::move(cluster);
 }
 
-// The hashes of the weights.
+// Returns the line with the hashes of the weights.
 absl::StatusOr<std::string> TrainExchanging(
     int count, const std::vector<std::string>& flags = {}) {
   const auto cluster = ExchangingWorkers(

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
 constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
-// So many epochs that training does not end by itself.
+// So many epochs that training never ends by itself.
 constexpr int kManyEpochs = 1'000'000;
 
 class SynchronousTest : public testing::Test {
@@ -226,7 +226,7 @@ TEST_F(SynchronousTest, RejectsAWorkerWithAnotherJobAndShowsTheDifference) {
   }
 }
 
-// Writes the job of the tests with two more lines at its top.
+// Writes the digits job with two additional lines at the top.
 std::string WriteCommented(
     const std::vector<std::pair<std::string, std::string>>& changes) {
   std::ifstream file("examples/digits/digits.job");
@@ -281,7 +281,7 @@ TEST_F(SynchronousTest, DetectsAStoppedWorker) {
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(kWorker0).AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
-  // When continued, it learns that the group has ended.
+  // After it is continued, worker 1 detects that the group has ended.
   process(kWorker1).SendSignal(SIGCONT);
   ExpectEndsWith(kWorker1, 138);
 }

@@ -1,5 +1,5 @@
-// A job whose examples are lists of strings of varying length: trained in one
-// process, by parameter servers and in sync.
+// A job whose examples are lists of strings of different lengths is trained in
+// one process, with parameter servers and in sync.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kJob[] = "examples/text_classifier/text_classifier.job";
 
-// Words without an opinion around one with an opinion, before which may be a
-// "not".
+// Returns neutral words around one word with an opinion, which "not" may
+// precede.
 std::vector<std::string> Sentence(RandomStream* random, bool* praises) {
   const std::vector<std::string> kOpinions = {"good", "great", "bad", "awful"};
   const auto add_fillers = [&](std::vector<std::string>* words) {
@@ -67,7 +67,7 @@ class TextClassifierTest : public ::testing::Test {
     WriteSentences(folder_ + "/test.tfrecord", 2, 500);
   }
 
-  // Runs the job with a command, and returns the accuracy on the test set.
+  // Runs the job with a command. Returns the accuracy on the test set.
   double AccuracyOf(std::vector<std::string> command) {
     const std::string run_dir = folder_ + "/run";
     for (const std::string& flag :
@@ -94,13 +94,14 @@ class TextClassifierTest : public ::testing::Test {
   const std::string folder_;
 };
 
-// Without the order of words, half of the opinions would be unknown.
+// Without the order of the words, half of the opinions could not be classified.
 TEST_F(TextClassifierTest, TrainsInOneProcess) {
   EXPECT_GE(AccuracyOf({"coordinator/coordinator", "--threads=1"}), 0.95);
 }
 
 TEST_F(TextClassifierTest, TrainsOnParameterServers) {
-  // Gradients of workers that were delayed are of older weights.
+  // Delayed workers compute gradients with older weights, so the accuracy may
+  // be lower.
   EXPECT_GE(AccuracyOf({"deploy/launch/launch", "--workers=2", "--ps=2",
                         "--set", "epochs=20"}),
             0.9);

@@ -24,7 +24,7 @@ using testing::IsSupersetOf;
 using testing::UnorderedElementsAreArray;
 using Json = nlohmann::json;
 
-// Times in microseconds have three digits after the point.
+// Times in microseconds have three decimal places.
 constexpr double kRoundingUs = 0.002;
 
 struct Span {
@@ -36,7 +36,7 @@ struct Span {
 
 class TraceTest : public testing::Test {
  protected:
-  // Runs a job to its end and reads its trace.
+  // Runs a job until it ends and reads its trace.
   void Train(int worker_count, int ps_count) {
     const std::string name =
         testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -93,7 +93,8 @@ class TraceTest : public testing::Test {
     return names;
   }
 
-  // A span that begins within another of its thread also ends within it.
+  // Expects that a span which begins within another span of its thread also
+  // ends within it.
   void ExpectSpansNest() const {
     for (const auto& [row, spans] : rows_) {
       std::vector<double> open_ends;
@@ -114,8 +115,8 @@ class TraceTest : public testing::Test {
     }
   }
 
-  // The tasks of a test share the clock of this machine, so the offsets that
-  // were estimated are 0, give or take the stated error.
+  // The tasks of a test share the clock of the machine, so the estimated
+  // offsets must be 0 within the stated error.
   void ExpectClocksAgree() const {
     const Json& errors = trace_["otherData"]["clock_error_us"];
     EXPECT_EQ(errors.size(), tasks_.size());

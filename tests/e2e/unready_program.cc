@@ -1,4 +1,5 @@
-// Reads its data before it makes a strategy, and ends if they are missing.
+// Reads its data before it creates a strategy, and ends if the data are
+// missing.
 //
 //   --set data=FILE  the file
 

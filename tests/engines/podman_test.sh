@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# A job of four containers of Muster's image, each with a name of its own and
-# nothing but what the manifests for Kubernetes allow it. A worker is killed and
-# comes back at another address. Then no name resolves any longer, and the job ends
-# as if they did.
+# Runs a job in four containers of Muster's image. Each has a separate name and only the permissions
+# in the manifests for Kubernetes. A worker is killed and restarted with another address. Then names
+# no longer resolve, and the job must still end normally.
 #
-# MUSTER_PODMAN must name the command that runs podman, as root or with a network
-# that resolves names. Otherwise the test prints a note and passes.
+# MUSTER_PODMAN must contain the command that runs podman, as root or with a network that resolves
+# names. Without it the test prints a note and passes.
 set -euo pipefail
 
 if [[ -z ${MUSTER_PODMAN-} ]]; then
@@ -30,9 +29,9 @@ clean_up() {
 } >/dev/null 2>&1
 trap clean_up EXIT
 
-# start TASK NUMBER: the pod of a task, at that number of the network: user 65532, a
-# read-only root, no capabilities. Names are in a file: podman's name server asks that of the
-# host for a pod that is gone, which may not answer, and may give its address again.
+# start TASK NUMBER: starts the pod of a task with the address NUMBER in the network, as user 65532,
+# with a read-only root and no capabilities. Names are in a file: for a removed pod, podman's name
+# server asks that of the host, which may not answer, and it may return the old address.
 start() {
   local pod=$name-$1 address=$subnet.$2
   sed "/ $pod\./d" "$hosts" >"$hosts.new"
@@ -54,7 +53,7 @@ await() {
     fail "the chief did not log: $1"
 }
 
-# Prints what each task has logged.
+# Prints the log of each task.
 fail() {
   local task
   for task in "${tasks[@]}"; do

@@ -1,8 +1,8 @@
-"""A real Prometheus with deploy/monitoring scrapes a job, and its alert names the
-worker that is stopped.
+"""A real Prometheus with the configuration in deploy/monitoring scrapes a job. Its alert must name
+the worker that is suspended.
 
-Needs prometheus and promtool of Debian's package prometheus. Without them the test
-prints a note and passes.
+Needs prometheus and promtool of Debian's package prometheus. Without them the test prints a note
+and passes.
 """
 
 import json
@@ -46,7 +46,7 @@ class PrometheusTest(unittest.TestCase):
         os.chmod(self.folder / "token", 0o600)
 
     def start(self, command, log, environment=None):
-        """Starts a process group that ends with the test. Returns its id."""
+        """Starts a process group that is killed at the end of the test. Returns its id."""
         with open(self.folder / log, "w", encoding="utf-8") as file:
             process = subprocess.Popen(command, cwd=self.folder, stdout=file,
                                        stderr=file, start_new_session=True,
@@ -59,7 +59,7 @@ class PrometheusTest(unittest.TestCase):
         return (self.folder / name).read_text(encoding="utf-8", errors="replace")
 
     def await_true(self, condition, what):
-        """Polls what another process does; returns what `condition` returned."""
+        """Polls until `condition` returns a true value, and returns that value."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             found = condition()
@@ -70,9 +70,10 @@ class PrometheusTest(unittest.TestCase):
                   f"{self.log('prometheus.log')[-3000:]}")
 
     def start_job(self):
-        """Returns the host:port of the pages, and the process id, of each task."""
+        """Starts a job. Returns the process id of launch, and the host:port of each task's pages.
+        """
         (self.folder / "prometheus.log").touch()
-        # As environment, it is for all tasks, not only for that which leads.
+        # Set in the environment, so that it applies to all tasks and not only to the leader.
         launched = self.start(
             [LAUNCH, "--workers=2", "--ps=1", f"--job={DIGITS}",
              f"--run_dir={self.folder}/run", "--set", "epochs=1000000", "--set",
@@ -90,7 +91,7 @@ class PrometheusTest(unittest.TestCase):
         return launched, targets
 
     def write_configuration(self, targets):
-        """deploy/monitoring, with the job's tasks and without its patience."""
+        """Writes the files of deploy/monitoring for the job's tasks, with shorter intervals."""
         text = (MONITORING / "prometheus.yml").read_text(encoding="utf-8")
         text = text.replace("_interval: 10s", "_interval: 1s")
         head, _, _ = text.partition("      - targets:\n")
@@ -106,7 +107,7 @@ class PrometheusTest(unittest.TestCase):
                                         timeout=5) as answer:
                 return json.load(answer)["data"]
         except (OSError, urllib.error.URLError):
-            return None  # It does not listen yet.
+            return None  # Prometheus does not listen yet.
 
     def test_files_pass_promtool(self):
         for name in "prometheus.yml", "alerts.yml":

@@ -1,5 +1,5 @@
-// Jobs of `launch --slurm` under a real Slurm with four nodes: their weights
-// are those of `launch` on one machine, and they continue after losses.
+// Jobs of `launch --slurm` in a real Slurm with four nodes. Their weights equal
+// those of `launch` on one machine, and they resume after losses.
 #include <signal.h>
 #include <sys/types.h>
 
@@ -36,7 +36,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Of main().
+// Set by main().
 absl::Status available;
 SlurmUnderTest* slurm = nullptr;
 
@@ -75,8 +75,8 @@ class SlurmTest : public testing::Test {
                   "\nset -euo"}});
   }
 
-  // Submits the script, with its tasks on all nodes, and follows what they
-  // write. Returns the id of the job.
+  // Submits the script, with its tasks on all nodes, and follows its log.
+  // Returns the id of the job.
   absl::StatusOr<std::string> Submit(const std::string& log = "log") {
     const std::string path = absl::StrCat(folder_, "/", log);
     ASSIGN_OR_RETURN(const std::string id,
@@ -90,7 +90,7 @@ class SlurmTest : public testing::Test {
     return std::string(absl::StripAsciiWhitespace(id));
   }
 
-  // Waits for the end of the script. Returns its status.
+  // Waits until the script ends. Returns its exit status.
   int AwaitScript() {
     const absl::StatusOr<std::string> line =
         log_->AwaitLine("the script ended with ");
@@ -107,7 +107,7 @@ class SlurmTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  // Kills the task of this rank as a failing machine would.
+  // Kills the task of this rank, as a failing machine would.
   absl::Status KillTask(int rank) {
     const std::string own_rank = absl::StrCat("SLURM_PROCID=", rank);
     const std::string own_run = "MUSTER_RUN_DIR=" + folder_ + "/run";
@@ -131,7 +131,7 @@ class SlurmTest : public testing::Test {
     return absl::NotFoundError(absl::StrCat("no worker of rank ", rank));
   }
 
-  // The hash of the weights in the summary of a run.
+  // Returns the hash of the weights in the summary of a run.
   std::string Weights(const std::string& run_dir) {
     std::ifstream file(run_dir + "/summary.json");
     const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
@@ -191,7 +191,7 @@ TEST_F(SlurmTest, ServerWeightsEqualThoseOfLaunchAlsoWithTls) {
 }
 
 TEST_F(SlurmTest, AKilledRankComesBackWithAllOthers) {
-  // Long enough that the job still runs when the third epoch is seen.
+  // Long enough that the job still runs when the test reads of the third epoch.
   const std::string epochs = "epochs=200";
   ASSERT_NO_FATAL_FAILURE(
       WriteScript({"--workers=4", "--ps=0", "--job=" + SynchronousJob(),
@@ -233,7 +233,7 @@ TEST_F(SlurmTest, TwoJobsOnTheSameNodesHavePortsOfTheirOwn) {
   ASSERT_NO_FATAL_FAILURE(WriteScript(flags));
   ASSERT_OK(Submit());
   EXPECT_EQ(AwaitScript(), 0) << Log();
-  // The first one has not noticed.
+  // The first job is not affected.
   ASSERT_OK(slurm->Run({"scancel", "--signal=TERM", first}).status());
   ASSERT_OK(first_log->AwaitLine("the script ended with 143"));
   EXPECT_THAT(first_log->output(), Not(HasSubstr("attempt 0")));
@@ -251,7 +251,7 @@ TEST_F(SlurmTest, APreemptedJobSavesIsQueuedAgainAndResumes) {
                 .status());
   ASSERT_OK(log_->AwaitLine("the job is queued again"));
   ASSERT_OK(log_->AwaitLine("Resuming in epoch"));
-  // A signal to the script has the same effect.
+  // A signal to the script must have the same effect.
   ASSERT_OK(slurm->Run({"scancel", "--batch", "--signal=USR1", id}).status());
   ASSERT_OK(log_->AwaitLine("the job is queued again"));
   ASSERT_OK(log_->AwaitLine("Resuming in epoch"));
@@ -294,7 +294,8 @@ TEST_F(SlurmTest, TooFewTasksAreReportedByEveryTask) {
 TEST_F(SlurmTest, CheckConfigPrintsWhatWasDerived) {
   ASSERT_OK_AND_ASSIGN(
       const std::string output,
-      // Other nodes would be given while the jobs before are still ending.
+      // Without this flag, other nodes could be used while earlier jobs are
+      // still ending.
       slurm->Run({"srun", "--nodelist=node[0-1]", "--ntasks=3", "--label",
                   Root() + "/deploy/launch/launch", "--task", "--insecure",
                   "--port_base=8888", "--cluster_tasks=chief=1,ps=1,worker=1",

@@ -15,7 +15,7 @@ namespace muster {
 namespace {
 
 constexpr char kControl[] = "control";
-// Below /run, which is the test's own: slurmd's sockets must have short paths.
+// In /run, which is mounted for this test: slurmd's sockets need short paths.
 constexpr char kFolder[] = "/run/slurm";
 constexpr char kConfigurationFile[] = "/run/slurm/slurm.conf";
 constexpr char kMungeSocket[] = "/run/munge.socket";

@@ -12,15 +12,14 @@
 
 namespace muster {
 
-// A real Slurm that exists for a test only: munged, slurmctld, and a slurmd for
-// each of the hosts node0, node1, ... of a network. The last host of the
-// network is "control", where commands of users run. Its destruction ends its
-// jobs.
+// A real Slurm that exists only for a test: munged, slurmctld, and a slurmd for
+// each of the hosts node0, node1, and so on, of a network. The last host of the
+// network is "control", where user commands run. The destructor ends all jobs.
 //
 // Not thread-safe.
 class SlurmUnderTest {
  public:
-  // True if this machine has Slurm, and this process may run it.
+  // Returns OK if this machine has Slurm and this process may run it.
   //   kUnavailable       a program of Slurm is not installed; the message names
   //                      it and the packages
   //   kPermissionDenied  this process is not root
@@ -40,8 +39,8 @@ class SlurmUnderTest {
       const std::vector<std::string>& command,
       ProcessUnderTest::Environment environment = {});
 
-  // Runs a command on the control host and returns what it wrote.
-  //   kInternal  it failed; the message has its output
+  // Runs a command on the control host and returns its output.
+  //   kInternal  the command failed; the message has its output
   absl::StatusOr<std::string> Run(
       const std::vector<std::string>& command,
       ProcessUnderTest::Environment environment = {});
@@ -50,7 +49,7 @@ class SlurmUnderTest {
   explicit SlurmUnderTest(NetworkNamespaces* network);
 
   absl::Status StartDaemons();
-  // Starts `command` on a host that is called `name`.
+  // Starts `command` on a host with the host name `name`.
   absl::StatusOr<std::unique_ptr<ProcessUnderTest>> StartOn(
       int host, const std::string& name,
       const std::vector<std::string>& command,

@@ -1,6 +1,5 @@
-// Real processes behind links that are slow to deliver, or that break in the
-// middle of messages. The program checks that every step is applied exactly
-// once.
+// Real processes behind links that deliver slowly or that break in the middle
+// of messages. The program checks that every step is applied exactly once.
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -41,7 +40,7 @@ class BrokenLinksTest : public testing::Test {
     return link.value_or(nullptr);
   }
 
-  // Everything goes over the links.
+  // Starts the program with all traffic over the links.
   void StartCounting() {
     cluster_->set_program("tests/faults/counting_program");
     ASSERT_OK(cluster_->StartAll(
@@ -56,7 +55,7 @@ class BrokenLinksTest : public testing::Test {
     }
   }
 
-  // Until CutAfter() is done.
+  // Waits until CutAfter() has reset all its connections.
   void AwaitCuts(const FaultyLink& link) {
     while (link.pending_cut_count() > 0) {
       ASSERT_OK(process(kChief).AwaitLine("through: "));
@@ -92,8 +91,8 @@ TEST_F(BrokenLinksTest, LatencyAndJitterLoseNobody) {
   EXPECT_THAT(process(kChief).output(), Not(HasSubstr("is lost")));
 }
 
-// From the first bytes of a connection to the middle of its traffic, where some
-// cut off an answer to what has been applied.
+// Byte counts from the first bytes of a connection to the middle of its
+// traffic. Some of them drop the response to an update that was applied.
 const std::vector<int64_t>& Cuts() {
   static const auto* const cuts = [] {
     auto* const counts =

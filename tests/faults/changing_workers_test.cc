@@ -1,5 +1,5 @@
-// Real processes: workers of parameter servers that join and leave while steps
-// are counted. The program itself checks that every step counts once.
+// Real processes: workers join and leave parameter-server training. The program
+// itself checks that every step counts once.
 #include <signal.h>
 
 #include <filesystem>
@@ -39,7 +39,7 @@ class ChangingWorkersTest : public testing::Test {
     }
   }
 
-  // Starts a worker, and waits until it has a part in training.
+  // Starts a worker, and waits until it has run steps.
   void Join(int index) {
     ASSERT_OK(cluster_->Start(
         Worker(index), {},
@@ -66,7 +66,7 @@ class ChangingWorkersTest : public testing::Test {
 
   const std::unique_ptr<ClusterUnderTest> cluster_;
   const std::string stop_file_;
-  std::string address_;  // Of the chief's status page.
+  std::string address_;  // URL of the chief's status page.
 };
 
 TEST_F(ChangingWorkersTest, EveryStepCountsOnceFromTwoToFourToOne) {

@@ -34,7 +34,7 @@ constexpr int kRoundsPerCheckpoint = 4;
 // The maximum duration of a round, including recoveries.
 constexpr absl::Duration kRoundTimeout = absl::Seconds(50);
 
-// Trains on steps that are counted.
+// Trains with steps that count themselves.
 class Chaos {
  public:
   Chaos(ParameterServerStrategy* strategy, std::string folder)

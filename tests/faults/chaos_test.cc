@@ -1,7 +1,7 @@
-// Repeatedly kills and restarts tasks that a seed selects, while steps are
+// Kills and restarts tasks that a seed selects, repeatedly, while steps are
 // counted. The program itself checks that every step is applied exactly once
 // and that no rollback undoes a step before a checkpoint. The test checks that
-// it succeeds and leaves no processes and no files.
+// the program succeeds and leaves no processes and no files.
 //
 //   bazel test //tests/faults:chaos_test
 //   bazel test //tests/faults:chaos_test --test_arg=--chaos_seconds=60
@@ -78,7 +78,7 @@ TEST_F(ChaosTest, EveryStepIsAppliedOnce) {
   const absl::Time end = absl::Now() + absl::Seconds(chaos_seconds - 2);
   int server_kills = 0;
   while (absl::Now() < end) {
-    // One or two victims at once.
+    // One or two tasks are killed at a time.
     std::vector<TaskId> victims = {tasks[random.Below(4)]};
     const TaskId other = tasks[random.Below(4)];
     if (random.Below(3) == 0 && other != victims[0]) victims.push_back(other);

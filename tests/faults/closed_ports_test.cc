@@ -1,6 +1,6 @@
-// Synchronous workers on hosts of their own, whose packet filters let only the
-// ports through that a firewall would name. Everything that crosses the network
-// between them is captured.
+// Synchronous workers on separate hosts, whose packet filters allow only the
+// ports that a firewall would have to open. The test captures all packets
+// between the hosts.
 #include <arpa/inet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -41,14 +41,13 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr int kTaskPort = 2222;
 constexpr int kLanePort = 2223;
 
-// Of main().
+// Set by main().
 absl::Status entered;
 NetworkNamespaces* network = nullptr;
 
-// True if the bytes contain the beginning of the header of a lane's frame:
-// "MSL1", four bytes, and two small numbers of eight bytes, the lower half
-// first. Ciphertext of some megabytes contains the first four of these bytes
-// now and then.
+// True if the bytes contain the header of a lane's frame: "MSL1", four bytes,
+// and two small 64-bit numbers, whose lower half comes first. "MSL1" alone does
+// not suffice: some megabytes of ciphertext contain it by chance.
 bool HasFrame(absl::string_view bytes) {
   constexpr absl::string_view kMagic = "MSL1";
   constexpr absl::string_view kUpperHalf("\0\0\0\0", 4);
@@ -69,7 +68,8 @@ class Capture {
   Capture()
       : socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL))),
         stop_(eventfd(0, EFD_CLOEXEC)) {
-    // As much as the system permits; packets may be missed nevertheless.
+    // The buffer is as large as the system permits; packets may be missed
+    // nevertheless.
     const int buffer_bytes = 64 << 20;
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer_bytes,
                sizeof(buffer_bytes));
@@ -92,9 +92,9 @@ class Capture {
     eventfd_write(stop_, 1);
     thread_.join();
   }
-  // After Stop().
+  // Call after Stop().
   size_t byte_count() const { return byte_count_; }
-  // True if the header of a frame of a lane was seen.
+  // True if a frame of a lane was captured.
   bool has_frames() const { return has_frames_; }
 
  private:
@@ -128,7 +128,8 @@ class ClosedPortsTest : public testing::Test {
     std::vector<ClusterUnderTest::Host> hosts;
     for (int host = 0; host < network->host_count(); ++host) {
       std::vector<std::string> prefix = network->Prefix(host);
-      // A host has a name, by which tasks know which others share their memory.
+      // Tasks compare host names to decide which of them share memory, so each
+      // host needs a name.
       for (const char* word :
            {"unshare", "--uts", "sh", "-c", "hostname $0 && exec \"$@\""}) {
         prefix.push_back(word);
@@ -170,7 +171,7 @@ class ClosedPortsTest : public testing::Test {
   std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-// Without encryption the capture finds what it looks for.
+// Without encryption, the capture finds frames.
 TEST_F(ClosedPortsTest, InsecureLanesAreSeenOnTheNetwork) {
   Capture capture;
   ASSERT_OK(StartBoth({"--insecure", absl::StrCat("--lane_port=", kLanePort)}));

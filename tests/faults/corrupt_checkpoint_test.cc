@@ -1,5 +1,5 @@
-// Jobs of real processes that are killed and started again after their backups
-// were damaged. They resume from the newest intact backup and name the damaged
+// Jobs of real processes are killed and restarted after their backups were
+// damaged. They resume from the newest intact backup and name the damaged
 // files, or refuse to train.
 #include <signal.h>
 
@@ -73,10 +73,10 @@ class Backups {
   }
 
   size_t count() const { return prefixes_.size(); }
-  // Of epochs that were trained before the newest backup.
+  // Number of epochs that were trained before the newest backup.
   int epoch_count() const { return -prefixes_.begin()->first; }
   std::string list() const { return folder_ + "/checkpoint"; }
-  // Of the newest backup, or that many before it.
+  // Prefix of the newest backup, or of the one `age` backups before it.
   std::string prefix(int age = 0) const {
     return std::next(prefixes_.begin(), age)->second;
   }
@@ -93,10 +93,10 @@ class Backups {
 
  private:
   const std::string folder_;
-  std::map<int, std::string> prefixes_;  // The newest first.
+  std::map<int, std::string> prefixes_;  // Newest first.
 };
 
-// One way to damage a file, and what becomes of the job.
+// One way to damage a file, and the expected backup.
 struct Damage {
   enum class Outcome { kPrevious, kNewest };
 
@@ -122,7 +122,7 @@ const std::vector<Damage>& Damages() {
         {"EmptyData", data, Empty, kPrevious},
         {"ChangedData", data, FlipBit, kPrevious},
         {"MissingData", data, Remove, kPrevious},
-        // The other files say which backups there are.
+        // The list is not needed: the other files show which backups exist.
         {"TruncatedList", list, Truncate, kNewest},
         {"EmptyList", list, Empty, kNewest},
         {"ChangedList", list, FlipBit, kNewest},
@@ -135,7 +135,7 @@ const std::vector<Damage>& Damages() {
 class CorruptCheckpointTest : public testing::Test {
  protected:
   // Trains a model of `units` until it has backups, and kills all tasks.
-  // Returns the run directory. Each is made once.
+  // Returns the run directory. Each job runs only once.
   static std::string KilledRun(Mode mode, int units = 32,
                                const std::string& seed = "1") {
     static auto* const runs = new std::map<std::string, std::string>;
@@ -171,7 +171,7 @@ class CorruptCheckpointTest : public testing::Test {
                                            : TaskId{TaskType::kWorker, 0};
   }
 
-  // Prepares a job that resumes from a copy of the files of a killed one.
+  // Prepares a job that resumes from a copy of the files of a killed job.
   Backups Copy(Mode mode, const std::string& killed_run) {
     mode_ = mode;
     cluster_ = Cluster(mode, "resumed");
@@ -179,13 +179,13 @@ class CorruptCheckpointTest : public testing::Test {
     fs::copy(killed_run, cluster_->run_dir(), fs::copy_options::recursive);
     Backups backups(cluster_->run_dir() + "/backup");
     EXPECT_EQ(backups.count(), 2);
-    // However late the job was killed.
+    // Independent of the epoch in which the job was killed.
     epochs_ = backups.epoch_count() + 3;
     cluster_->set_epochs(epochs_);
     return backups;
   }
 
-  // Starts the job again and returns what its leader wrote.
+  // Starts the job again. Returns the output of its leader.
   std::string Resume(bool succeeds) {
     EXPECT_OK(cluster_->StartAll());
     for (const TaskId& task : cluster_->cluster().Members()) {
@@ -201,7 +201,7 @@ class CorruptCheckpointTest : public testing::Test {
   }
 
   Mode mode_ = Mode::kSynchronous;
-  int epochs_ = 0;  // Of the job that is started again.
+  int epochs_ = 0;  // Epochs of the restarted job.
   std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
@@ -260,7 +260,7 @@ TEST_P(RefusedBackupsTest, BackupsOfAnotherModelAreRefused) {
   EXPECT_THAT(output, Not(HasSubstr("Epoch 1/")));
 }
 
-// Of the same model, so that every size fits.
+// The data of another run of the same model, so that all sizes match.
 TEST_P(RefusedBackupsTest, DataOfAnotherRunIsNotMixedIn) {
   const std::string other = KilledRun(GetParam(), 32, /*seed=*/"2");
   const Backups backups = Copy(GetParam(), KilledRun(GetParam()));

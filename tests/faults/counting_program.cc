@@ -6,8 +6,8 @@
 //   --set recoveries=0          continues until this many lost workers have
 //                               recovered
 //   --set heartbeat_timeout=5s  a worker that is silent for longer is lost
-//   --set min_workers=0         begins with so many workers; 0: all
-//   --set until=FILE            continues until there is such a file
+//   --set min_workers=0         begins with this many workers; 0: all
+//   --set until=FILE            continues until this file exists
 //
 // Prints a line for each completed round of steps.
 
@@ -70,15 +70,16 @@ absl::Status Count(Task& task) {
                    ParameterServerStrategy::Create(task, options));
   VariableStore& variables = strategy->variables();
   RETURN_IF_ERROR(CreateCounters(variables));
-  // An assignment that arrives again later would undo steps.
+  // If an assignment were delivered again later, it would undo steps.
   RETURN_IF_ERROR(ResetCounters(variables));
 
-  // Before a test gives up, so that the error says what was not done.
+  // Ends before the test times out, so that the error says what has not
+  // finished.
   const absl::Time deadline = absl::Now() + kTestPatience - absl::Seconds(10);
   ClusterCoordinator coordinator(*strategy);
   const Function step = CountingStep();
   int64_t scheduled_count = 0;
-  // The next round is scheduled before the previous one is complete, so that
+  // The next round is scheduled before the previous one has finished, so that
   // workers are never idle.
   RemoteValue last;
   while (

@@ -1,4 +1,4 @@
-// Real processes whose loss stops being a number.
+// Real processes whose loss becomes NaN or infinite.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,7 +16,8 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-// By the number of parameter servers. Without any, workers train in sync.
+// The parameter is the number of parameter servers. Without any, workers train
+// in sync.
 class DivergingTrainingTest : public testing::TestWithParam<int> {
  protected:
   DivergingTrainingTest()
@@ -26,8 +27,8 @@ class DivergingTrainingTest : public testing::TestWithParam<int> {
     cluster_->set_epochs(2);
   }
 
-  // Trains with a learning rate that no weight survives. Returns the output of
-  // the task that writes the results.
+  // Trains with a learning rate that makes the weights non-finite. Returns the
+  // output of the task that writes the results.
   std::string Train(const std::string& fail_on_non_finite, bool succeeds,
                     bool check_numerics = false) {
     EXPECT_OK(

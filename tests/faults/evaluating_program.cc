@@ -1,5 +1,5 @@
-// Evaluates on the workers, and prints how many bytes the coordinator has sent
-// over gRPC meanwhile, divided by those of the batches.
+// Evaluates on the workers. Prints the number of bytes that the coordinator
+// sends over gRPC meanwhile, divided by the size of the batches.
 #include <cstdint>
 #include <iostream>
 
@@ -28,7 +28,7 @@ absl::Status Evaluate(Task& task) {
   Counter* const sent =
       GetCounter({"muster_rpc_bytes_sent_total",
                   "Bytes of messages that were given to gRPC to be sent."});
-  // The first evaluation also sends the function and offers the memory.
+  // The first evaluation also sends the function, and offers the shared memory.
   RETURN_IF_ERROR(model.Evaluate(data).status());
   const int64_t before = sent->value();
   RETURN_IF_ERROR(model.Evaluate(data).status());

@@ -1,5 +1,5 @@
-// Real processes that are killed and stopped with signals while they count
-// their steps. The program itself checks that every step counts once.
+// Real processes are killed and suspended with signals while they count their
+// steps. The program itself checks that every step counts once.
 #include <signal.h>
 
 #include <memory>
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(FaultPoints, KilledWorkerTest,
 class FailedCallTest : public ExactlyOnceProcessesTest,
                        public testing::WithParamInterface<std::string> {};
 
-// The caller retries a call that the server may or may not have applied.
+// The caller retries a call without knowing whether the server has applied it.
 TEST_P(FailedCallTest, EveryClosureCountsOnce) {
   std::vector<std::string> faults;
   for (int i = 0; i < 20; ++i) {
@@ -144,8 +144,8 @@ TEST_F(ExactlyOnceProcessesTest, WorkersDieWhileWaitingForAReply) {
                                     kOccurrence, ":delay=1s"));
   StartCounting(/*recovery_count=*/2);
   ASSERT_OK(process(kPs0).AwaitLine("ps.after_apply_before_ack is injected"));
-  // One of them waits for the reply. Its step is applied on at least one
-  // server.
+  // One of the workers waits for the delayed reply. Its step is applied on at
+  // least one server.
   process(kWorker0).SendSignal(SIGKILL);
   process(kWorker1).SendSignal(SIGKILL);
   Replace(kWorker0);
@@ -174,8 +174,8 @@ TEST_F(ExactlyOnceProcessesTest, EveryClosureCountsOnceWhileWorkersDie) {
 }
 
 TEST_F(ExactlyOnceProcessesTest, IgnoresTheLateStepOfALostWorker) {
-  // The worker is stopped in the middle of a step, which it continues later.
-  // The second fault shows that it did.
+  // The worker is suspended in the middle of a step and continues later. The
+  // second fault shows that it has continued.
   StartWithFault(kWorker0, absl::StrCat("worker.before_step@step=", kOccurrence,
                                         ":delay=1s,worker.after_step@step=",
                                         kOccurrence, ":delay=1ms"));
@@ -183,7 +183,7 @@ TEST_F(ExactlyOnceProcessesTest, IgnoresTheLateStepOfALostWorker) {
   ASSERT_OK(process(kWorker0).AwaitLine("worker.before_step is injected"));
   process(kWorker0).SendSignal(SIGSTOP);
   ASSERT_OK(process(kChief).AwaitLine("is lost: it has been silent"));
-  // By now another worker has completed its steps.
+  // Another worker has completed the steps of the lost worker.
   for (int i = 0; i < 4; ++i) {
     ASSERT_OK(process(kChief).AwaitLine("through: "));
   }

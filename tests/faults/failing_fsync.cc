@@ -1,5 +1,5 @@
-// A library to preload. Once the file exists that FAILING_FSYNC_FILE names, the
-// disk of the process fails whenever it is to write what it has taken.
+// A library to preload. Once the file that FAILING_FSYNC_FILE names exists,
+// every fsync() in the process fails.
 #include <dlfcn.h>
 #include <errno.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Real processes whose checkpoints go to a disk that is too small, that becomes
-// read-only, or that fails.
+// Real processes whose checkpoints are on a disk that is too small, that
+// becomes read-only, or that fails.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 constexpr TaskId kChief = ClusterUnderTest::kChief;
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-// A checkpoint of the job takes about 60 KB: one fits, and a second does not.
+// A checkpoint of the job takes about 60 KB, so only one fits.
 constexpr char kDiskOptions[] = "size=100k";
 
 absl::Status Write(const std::string& path, const std::string& text) {
@@ -38,7 +38,8 @@ absl::Status Write(const std::string& path, const std::string& text) {
              : absl::PermissionDeniedError(absl::StrCat("cannot write ", path));
 }
 
-// Gives this process mounts of its own. Only while it has one thread.
+// Moves this process into a separate mount namespace. Call it while the process
+// has only one thread.
 absl::Status EnterMountNamespace() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -59,7 +60,7 @@ absl::Status EnterMountNamespace() {
   return absl::ErrnoToStatus(errno, "cannot make mounts private");
 }
 
-// Of main().
+// Set by main().
 absl::Status entered;
 
 class FullDiskTest : public testing::Test {
@@ -90,7 +91,7 @@ class FullDiskTest : public testing::Test {
     ASSERT_OK(chief().AwaitLine("Epoch "));
   }
 
-  // The checkpoint before is used.
+  // Expects recovery from the previous checkpoint.
   void ExpectRecoversAServer() {
     cluster_->process(kPs1).SendSignal(SIGKILL);
     ASSERT_OK(cluster_->process(kPs1).AwaitEnd());
@@ -118,7 +119,7 @@ TEST_F(FullDiskTest, TrainingGoesOnWhenTheDiskBecomesReadOnly) {
   if (!entered.ok()) GTEST_SKIP() << entered;
   ASSERT_EQ(mount("none", disk_.c_str(), "tmpfs", 0, nullptr), 0);
   ASSERT_NO_FATAL_FAILURE(StartAll());
-  // While a file is open for writing, it cannot become that.
+  // The disk cannot become read-only while a file is open for writing.
   do {
     ASSERT_OK(chief().AwaitLine("Epoch "));
   } while (!std::filesystem::exists(disk_ + "/checkpoint") ||

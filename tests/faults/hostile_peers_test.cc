@@ -1,7 +1,7 @@
-// Unrelated processes that connect to the ports of a running job and send what
-// no task would: garbage, slow and silent connections, huge messages, many
-// streams, and calls with random content. The job continues, its memory stays
-// bounded, and refusals are logged.
+// Unrelated processes connect to the ports of a running job and send invalid
+// data: garbage, slow and silent connections, huge messages, many streams, and
+// calls with random content. The job continues, its memory stays bounded, and
+// refusals are logged.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -59,7 +59,7 @@ class RawPeer {
   RawPeer(RawPeer&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   RawPeer& operator=(RawPeer&&) = delete;
 
-  // The server may have closed the connection, which is as good.
+  // Sends as much as possible. The server may have closed the connection.
   void Send(absl::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent =
@@ -107,7 +107,7 @@ std::string Preface() {
   return absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(4, 0, 0, ""));
 }
 
-// A literal header that is not indexed, without Huffman codes.
+// Returns a literal header field without indexing and without Huffman codes.
 std::string Header(absl::string_view name, absl::string_view value) {
   return absl::StrCat(std::string(1, '\0'),
                       std::string(1, static_cast<char>(name.size())), name,
@@ -124,7 +124,7 @@ std::string OpenCall(uint32_t stream, absl::string_view method) {
                    Header("content-type", "application/grpc")));
 }
 
-// The beginning of a message of `size_bytes`, of which nothing follows.
+// Returns the beginning of a message of `size_bytes`. The rest is never sent.
 std::string BeginMessage(uint32_t stream, uint32_t size_bytes) {
   std::string prefix(1, '\0');
   for (const int shift : {24, 16, 8, 0}) {
@@ -150,9 +150,9 @@ int64_t MemoryBytes(ProcessUnderTest& process) {
 struct Target {
   std::string name;
   TaskId task;
-  int ps_count;  // 0: workers that train in sync.
+  int ps_count;  // 0: synchronous workers.
   std::string method;
-  std::string refused_method;  // Before its handler is called.
+  std::string refused_method;  // Refused before a handler is called.
 };
 
 class HostilePeersTest : public testing::TestWithParam<Target> {
@@ -190,7 +190,7 @@ class HostilePeersTest : public testing::TestWithParam<Target> {
     EXPECT_THAT(leader().output(), testing::Not(HasSubstr("is lost")));
   }
 
-  // Speaks the protocol of tasks, except for what the messages contain.
+  // Sends calls with a valid identity and random content.
   void SendRandomCalls(const std::string& job_id) {
     ChannelOptions options;
     options.address = address();
@@ -207,7 +207,7 @@ class HostilePeersTest : public testing::TestWithParam<Target> {
           "/muster.Task/Trace", "/muster.Worker/FetchResult",
           "/muster.PeerGroup/Identify"}) {
       for (int i = 0; i < 20; ++i) {
-        // No message begins with this byte.
+        // No valid message begins with this byte.
         const std::string body =
             absl::StrCat("\xff", RandomBytes(&random_, random_.Below(60)));
         const absl::Status status =
@@ -251,7 +251,7 @@ TEST_P(HostilePeersTest, GarbageIsIgnored) {
   StartTraining();
   for (int i = 0; i < 200; ++i) {
     const std::string bytes = RandomBytes(&random_, 1 + random_.Below(5000));
-    // Half of it is read as frames.
+    // Half of the garbage follows a valid preface and is parsed as frames.
     RawPeer(port()).Send(i % 2 == 0 ? bytes : Preface() + bytes);
   }
   ExpectTrainsOnInBoundedMemory();
@@ -285,7 +285,7 @@ TEST_P(HostilePeersTest, RefusedCallsAreLoggedWithTheirMethod) {
   ExpectTrainsOnInBoundedMemory();
 }
 
-// Before the job begins any process may call; then only its tasks.
+// Before the job begins any process may call; afterwards only its tasks.
 TEST_P(HostilePeersTest, CallsWithRandomContentChangeNothing) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->Start(GetParam().task));

@@ -34,8 +34,8 @@ absl::Status WriteTo(const std::string& path, int64_t number) {
       absl::ErrnoToStatus(error, path).message());
 }
 
-// The folder of this process' group in the hierarchy of "memory" (version 1) or
-// of "" (version 2); empty if there is none.
+// Returns the folder of this process's group in the hierarchy of "memory"
+// (version 1) or of "" (version 2); empty if there is none.
 std::string OwnFolder(const std::string& controller) {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -56,8 +56,8 @@ absl::StatusOr<std::unique_ptr<LimitedMemory>> LimitedMemory::Create(
   std::string own_folder = OwnFolder("memory");
   const bool is_version_two = own_folder.empty();
   if (is_version_two) own_folder = OwnFolder("");
-  // In version 2, a group that has processes cannot limit groups below it, but
-  // there may be groups beside it.
+  // In version 2, a group that has processes cannot limit groups below it.
+  // Therefore the new group is a sibling of the group of this process.
   const std::string parent =
       is_version_two ? own_folder.substr(0, own_folder.rfind('/')) : own_folder;
   const std::string folder =
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<LimitedMemory>> LimitedMemory::Create(
   RETURN_IF_ERROR(WriteTo(
       folder + (is_version_two ? "/memory.max" : "/memory.limit_in_bytes"),
       mebibytes << 20));
-  // Where there is no swap there is no such file.
+  // Without swap the file does not exist.
   WriteTo(folder + (is_version_two ? "/memory.swap.max" : "/memory.swappiness"),
           0)
       .IgnoreError();
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<LimitedMemory>> LimitedMemory::Create(
 }
 
 LimitedMemory::~LimitedMemory() {
-  // A process that has ended leaves its group a moment later.
+  // An ended process leaves its group shortly afterwards.
   const bool is_gone = AwaitTrue(
       [this] { return rmdir(folder_.c_str()) == 0 || errno != EBUSY; });
   if (!is_gone) LOG(WARNING) << folder_ << " still has processes";

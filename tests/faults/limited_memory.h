@@ -11,12 +11,12 @@
 
 namespace muster {
 
-// A control group (version 1 or 2) below that of this process, in which the
-// kernel kills processes that exceed its memory limit. It ends with this
-// object, which its processes must not outlive.
+// A control group (version 1 or 2) in which the kernel kills processes that
+// exceed its memory limit. The destructor removes the group; its processes must
+// end before.
 class LimitedMemory {
  public:
-  //   kPermissionDenied  this process may not make such a group
+  //   kPermissionDenied  this process may not create such a group
   static absl::StatusOr<std::unique_ptr<LimitedMemory>> Create(
       const std::string& name, int64_t mebibytes);
 
@@ -25,14 +25,14 @@ class LimitedMemory {
   LimitedMemory(const LimitedMemory&) = delete;
   LimitedMemory& operator=(const LimitedMemory&) = delete;
 
-  // The beginning of a command that is to run in the group.
+  // Returns the beginning of a command that runs in the group.
   std::vector<std::string> Prefix() const;
 
-  // The path of the file to which a process writes its id to leave for the
-  // group of this process.
+  // Returns the path of the file to which a process writes its id to move to
+  // the group of this process.
   std::string OutsideFile() const;
 
-  // How many processes the kernel has killed.
+  // Returns the number of processes that the kernel has killed.
   int64_t KillCount() const;
 
  private:
@@ -41,7 +41,7 @@ class LimitedMemory {
         folder_(std::move(folder)),
         is_version_two_(is_version_two) {}
 
-  const std::string own_folder_;  // Of the group of this process.
+  const std::string own_folder_;  // Folder of the group of this process.
   const std::string folder_;
   const bool is_version_two_;
 };

@@ -1,5 +1,5 @@
-// Real processes that start with too few resources. They end with a line that
-// says what is missing.
+// Real processes that start with too few resources. They end with a log line
+// that names the missing resource.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,12 +23,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// One executable in one role.
+// An executable in one role.
 struct Role {
   std::string name;
   std::string executable;
   TaskId task;
-  int ps_count;  // 0: it trains in sync with another worker.
+  int ps_count;  // 0: trains in sync with another worker.
   bool has_job;
 };
 
@@ -42,7 +42,7 @@ const Role kSynchronousWorker = {
 
 class LimitsTest : public testing::Test {
  protected:
-  // Starts the task alone, under the shell's `limit` ("ulimit -n 16").
+  // Starts the task alone, after the shell command `limit` ("ulimit -n 16").
   std::unique_ptr<ProcessUnderTest> Start(const Role& role,
                                           const std::string& limit) {
     cluster_ = *ClusterUnderTest::Create(

@@ -1,4 +1,4 @@
-// Real processes whose connections fail, and coordinators that are stopped or
+// Real processes whose connections fail, and coordinators that are suspended or
 // terminated.
 #include <signal.h>
 
@@ -47,8 +47,8 @@ class LostCoordinatorTest : public testing::Test {
   }
 
   // Starts a program that checks that each of its steps is applied once.
-  // `coordinator_timeout` is that of workers: a server that ends takes its
-  // variables with it.
+  // `coordinator_timeout` applies to workers only: the variables of a server
+  // that ends would be lost.
   void StartCounting(int recovery_count, const std::string& heartbeat_timeout,
                      const std::string& coordinator_timeout) {
     cluster_->set_program("tests/faults/counting_program");
@@ -102,7 +102,8 @@ class PartitionTest
     : public LostCoordinatorTest,
       public testing::WithParamInterface<FaultyLink::Direction> {};
 
-// Longer than the heartbeat timeout, shorter than the coordinator timeout.
+// The partition lasts longer than the heartbeat timeout and shorter than the
+// coordinator timeout.
 TEST_P(PartitionTest, AWorkerSurvives) {
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
   StartCounting(/*recovery_count=*/1, "1s", "60s");
@@ -116,8 +117,9 @@ TEST_P(PartitionTest, AWorkerSurvives) {
   ExpectEveryClosureCountedOnce();
 }
 
-// A worker that receives messages from its coordinator keeps running, even if
-// its own are lost.
+// The test does not apply to the other direction: a worker that receives
+// messages from its coordinator keeps running, even if its own messages are
+// lost.
 TEST_P(PartitionTest, AWorkerThatReceivesNothingAsksToBeRestarted) {
   if (GetParam() == FaultyLink::Direction::kToClient) return;
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
@@ -194,7 +196,7 @@ TEST_F(LostCoordinatorTest, TasksOfATerminatedCoordinatorAskToBeRestarted) {
   }
 }
 
-// The connections of a coordinator that stands still stay open.
+// The connections of a suspended coordinator stay open.
 TEST_F(LostCoordinatorTest, TasksOfASilentCoordinatorWaitForItOnce) {
   StartTraining({"--coordinator_timeout=6s"});
   process(kChief).SendSignal(SIGSTOP);

@@ -1,5 +1,5 @@
-// Real processes whose (simulated) GPU is lost by an error of the hardware. The
-// process cannot use it again, so it asks to be restarted.
+// Real processes whose (simulated) GPU is lost because of a hardware error. The
+// process cannot use it again, so it exits with a request to be restarted.
 #include <fstream>
 #include <memory>
 #include <string>
@@ -63,8 +63,8 @@ class LostDeviceTest : public testing::Test {
     EXPECT_THAT(process(task).output(), output);
   }
 
-  // Starts `task`, whose GPU is lost at this launch of a kernel. Without
-  // graphs each kernel is a launch.
+  // Starts `task`, whose GPU is lost at kernel launch number `launch`. Without
+  // CUDA graphs, each kernel is a separate launch.
   void StartWithFault(TaskId task, int launch) {
     ASSERT_OK(cluster_->Start(
         task, {kSimulated, "--gpu_graphs=off"},

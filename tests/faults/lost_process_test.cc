@@ -1,4 +1,4 @@
-// Real processes that are killed and stopped during training.
+// Real processes are killed and suspended during training.
 #include <signal.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-// The maximum time until a job that cannot continue ends.
+// The maximum time until a job that cannot continue has ended.
 constexpr absl::Duration kEndOfRunMax = absl::Seconds(30);
 
 class LostProcessTest : public testing::Test {
@@ -83,7 +83,7 @@ TEST_F(LostProcessTest, AStoppedWorkerDoesNotDelayTraining) {
   cluster_->process(kWorker0).SendSignal(SIGSTOP);
   ExpectEndsWith(kChief, 0);
   ExpectEndsWith(kWorker1, 0);
-  // When continued, it learns that the job has ended.
+  // After it is continued, the worker detects that the job has ended.
   cluster_->process(kWorker0).SendSignal(SIGCONT);
   EXPECT_OK(cluster_->process(kWorker0).AwaitEnd());
 }
@@ -107,7 +107,8 @@ TEST_F(LostProcessTest, ALostCoordinatorLeavesNoProcesses) {
   StartTraining(100000);
   AwaitEpoch(10);
   cluster_->process(kChief).SendSignal(SIGKILL);
-  // They ask to be restarted, to serve the next coordinator.
+  // The tasks exit with a request to be restarted, to serve the next
+  // coordinator.
   for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
     ExpectEndsWith(task, 138);
   }

@@ -1,5 +1,5 @@
-// Real processes: parameter servers that are killed during Fit() and restarted,
-// and a coordinator that resumes training.
+// Real processes: parameter servers are killed during Fit() and restarted, and
+// a coordinator resumes training.
 #include <signal.h>
 
 #include <filesystem>
@@ -28,8 +28,8 @@ constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
 constexpr int kStepsPerEpoch = 45;  // 1,437 examples in batches of 32.
-// So many that a job is still training when a test has read of its 20th epoch,
-// also on a busy machine.
+// So many epochs that a job is still training when the test reads of its 20th
+// epoch, even on a busy machine.
 constexpr int kEpochs = 150;
 
 // Returns the number of undone steps that the coordinator reported; -1 if none.
@@ -57,8 +57,8 @@ class LostServerTest : public testing::Test {
   void Train(int epochs, bool keeps_checkpoints,
              std::vector<std::string> chief_flags = {}) {
     cluster_->set_epochs(epochs);
-    // The test must not pass because a terminated server waits until a regular
-    // save is due.
+    // Long, so that the test cannot pass only because a terminated server waits
+    // until the next regular save.
     std::vector<std::string> flags = {"--coordinator_timeout=30s",
                                       "--grace_period=10m"};
     for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) {
@@ -111,8 +111,8 @@ class LostServerTest : public testing::Test {
     ASSERT_OK(cluster_->Start(kPs1));
   }
 
-  // All steps before the save are kept, and the server ends right after it.
-  // Twenty epochs are not undone.
+  // The save keeps all steps before it, and the server exits right after it, so
+  // far fewer than twenty epochs are undone.
   void ExpectFewStepsUndone() {
     AwaitLine("training was rolled back to checkpoint");
     AwaitLine("training goes back from epoch");

@@ -1,6 +1,6 @@
-// Real processes that the kernel kills because they exceed the memory limit of
-// their control group. That is a SIGKILL as any other: no step is lost or
-// applied twice. Skipped where no control group can be made.
+// The kernel kills real processes because they exceed the memory limit of their
+// control group. The effect is that of any SIGKILL: no step is lost or applied
+// twice. Skipped if no control group can be created.
 #include <signal.h>
 
 #include <filesystem>
@@ -46,7 +46,7 @@ class MemoryLimitTest : public testing::Test {
   }
 
   // Starts `program` in all tasks. `task` exceeds its memory at `point`, is
-  // killed, and is started again.
+  // killed, and is restarted.
   void Run(TaskId task, const std::string& program, const std::string& point,
            const std::vector<std::string>& flags) {
     ASSERT_OK_AND_ASSIGN(cluster_, ClusterUnderTest::Create(name_, 2, 2));
@@ -96,10 +96,11 @@ TEST_F(MemoryLimitTest, TrainingIsRolledBackForAServer) {
 }
 
 // launch and the worker are in one group, as in a container. The other tasks
-// leave it. The kernel may kill a second process before the memory of the first
-// one is free. That is the decoy: with the score of the worker and less memory,
-// it comes after the worker and before launch. A process can always raise its
-// score, but only the privileged can lower that of launch.
+// leave the group. The kernel may kill a second process before the memory of
+// the first one is free. A decoy process ensures that this is not launch: it
+// has the same score as the worker and less memory, so it is killed after the
+// worker and before launch. A process can always raise its own score, but
+// lowering the score of launch needs privileges.
 TEST_F(MemoryLimitTest, LaunchNamesTheLimitAndRestartsTheWorker) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name_);
   std::filesystem::remove_all(folder);

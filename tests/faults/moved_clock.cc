@@ -1,12 +1,10 @@
-// A library to preload. What it does once the file exists that MOVED_CLOCK_FILE
-// names, depends on the first character of the file:
-//   -  every wait of the process until a time of the realtime clock is as if
-//      the clock were set back by an hour during the wait: it takes an hour
-//      longer
-//   +  every such wait is as if the clock were set forward: it ends at once
-//   >  the clock is set forward by an hour: a thread that reads it is told so,
-//   and
-//      waits until a time that has passed now end
+// A library to preload. Once the file that MOVED_CLOCK_FILE names exists, its
+// first character selects the effect:
+//   -  every wait of the process until a time of the realtime clock takes an
+//      hour longer, as if the clock were set back by an hour during the wait
+//   +  every such wait ends at once, as if the clock were set forward
+//   >  the clock is set forward by an hour: threads that read it get the new
+//      time, and waits until a time that has now passed end
 // Abseil makes its futex calls through syscall() of the C library.
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,11 +28,11 @@ using ClockGettime = int (*)(clockid_t, timespec*);
 
 constexpr time_t kHourSeconds = 3600;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
-// How late a wait notices that the clock was set.
+// Maximum time until a wait detects that the clock was set.
 constexpr int64_t kNoticeNanos = 20'000'000;
 
-// No static variable of a function: threads that initialize it at the same time
-// wait through syscall().
+// Not static variables of functions: threads that initialize those at the same
+// time wait through syscall().
 std::atomic<Syscall> next_syscall{nullptr};
 std::atomic<ClockGettime> next_clock_gettime{nullptr};
 std::atomic<bool> is_forward{false};
@@ -60,7 +58,7 @@ int64_t SystemNanos(clockid_t clock) {
   return NanosOf(now);
 }
 
-// The first character of the file; 0 if there is none.
+// Returns the first character of the file; 0 if the file does not exist.
 char Direction() {
   const char* const path = std::getenv("MOVED_CLOCK_FILE");
   const int file = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
@@ -71,8 +69,8 @@ char Direction() {
   return is_read ? direction : 0;
 }
 
-// True if the clock has been set forward. Looks at the file now and then, since
-// programs read clocks all the time.
+// True if the clock has been set forward. Reads the file only at intervals of
+// kNoticeNanos, because programs read clocks very often.
 bool IsForward() {
   if (is_forward.load(std::memory_order_relaxed)) return true;
   const int64_t now = SystemNanos(CLOCK_MONOTONIC);
@@ -85,7 +83,7 @@ bool IsForward() {
   return is_set;
 }
 
-// By how much waits are longer.
+// Returns the time by which waits are longer.
 time_t DelaySeconds() {
   switch (Direction()) {
     case '-':
@@ -98,7 +96,7 @@ time_t DelaySeconds() {
 }
 
 // Waits for a futex until `deadline` of a clock that may be set forward during
-// the wait: in slices, each by the clock of the system.
+// the wait. Waits in slices, each measured with the real clock.
 long WaitInSlices(long (&arguments)[6], const timespec& deadline) {
   while (true) {
     const int64_t offset = IsForward() ? kHourSeconds * kNanosPerSecond : 0;

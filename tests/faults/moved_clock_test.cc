@@ -1,5 +1,5 @@
-// Real processes under a wall clock that is moved by an hour, and on hosts
-// whose monotonic clocks differ.
+// Real processes whose wall clock is moved by an hour, and hosts whose
+// monotonic clocks differ.
 #include <signal.h>
 
 #include <fstream>
@@ -30,10 +30,10 @@ constexpr TaskId kChief = ClusterUnderTest::kChief;
 
 class ClockTest : public testing::Test {
  protected:
-  // Longer than any task may be silent.
+  // Longer than the time for which a task may be silent.
   static constexpr absl::Duration kLonger = absl::Seconds(7);
 
-  // The leader writes lines for so long.
+  // Expects that the leader logs epochs for this time.
   void ExpectTrainsFor(TaskId leader, absl::Duration duration) {
     const absl::Time begin = Clock::Real()->Now();
     while (Clock::Real()->Now() - begin < duration) {
@@ -54,7 +54,7 @@ class ClockTest : public testing::Test {
   std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-// Processes whose clock is moved when SetBack() or SetForward() is called.
+// Processes whose clocks are moved by SetBack() or SetForward().
 class MovedClockTest : public ClockTest {
  protected:
   void Start(int worker_count, int ps_count) {
@@ -110,7 +110,7 @@ TEST_F(MovedClockTest, SynchronousWorkersGoOnAndEndOnASignal) {
   EXPECT_EQ(other.ShellCode(), 143) << process({TaskType::kWorker, 1}).output();
 }
 
-// One task of a cluster with parameter servers sees its wall clock set forward
+// The wall clock of one task in a cluster with parameter servers is set forward
 // by an hour.
 class ForwardClockTest : public MovedClockTest,
                          public testing::WithParamInterface<TaskId> {
@@ -131,7 +131,7 @@ class ForwardClockTest : public MovedClockTest,
 
   void SetAnHourAhead() { std::ofstream(file_).put('>'); }
 
-  // Waits until the task reads the clock that was set.
+  // Waits until the task has read the new time.
   void AwaitIsAnHourAhead() {
     const std::string output = process(GetParam()).output();
     std::string url =
@@ -149,7 +149,7 @@ class ForwardClockTest : public MovedClockTest,
     EXPECT_GT(ahead_seconds, 3500);
   }
 
-  // Those for which the task waits, for a step or an answer.
+  // Returns the tasks for which the task waits, for a step or a response.
   std::vector<TaskId> AwaitedTasks() const {
     switch (GetParam().type) {
       case TaskType::kChief:
@@ -161,7 +161,7 @@ class ForwardClockTest : public MovedClockTest,
     }
   }
 
-  // The task does not take the hour for a time in which nothing came.
+  // Expects that the task does not take the hour for an hour without messages.
   void ExpectNoTimeout() {
     for (const TaskId& task : cluster_->cluster().Members()) {
       for (const char* const timeout :
@@ -173,7 +173,8 @@ class ForwardClockTest : public MovedClockTest,
   }
 };
 
-// Waits of a running job are short: tasks that stand still make one last.
+// Waits of a running job are short; suspending the other tasks makes one wait
+// long.
 TEST_P(ForwardClockTest, EndsNothingAndIsNoTimeout) {
   constexpr absl::Duration kHeldFor = absl::Seconds(1);
   ASSERT_NO_FATAL_FAILURE(StartWithOneForward());
@@ -216,10 +217,10 @@ INSTANTIATE_TEST_SUITE_P(Tasks, ForwardClockTest,
                          testing::Values(kChief, TaskId{TaskType::kWorker, 1},
                                          TaskId{TaskType::kPs, 1}));
 
-// Time namespaces: the monotonic clock of a task is a day ahead.
+// Uses time namespaces: the monotonic clock of some tasks is a day ahead.
 class DifferentClocksTest : public ClockTest {
  protected:
-  // As root, or as root of a user namespace.
+  // Runs as root, or as root of a user namespace.
   void SetUp() override {
     const std::vector<std::vector<std::string>> ways = {
         {"unshare", "--time"},
@@ -249,10 +250,10 @@ class DifferentClocksTest : public ClockTest {
     }
   }
 
-  std::vector<std::string> ahead_;  // Words before a command.
+  std::vector<std::string> ahead_;  // Start of a command whose clock is ahead.
 };
 
-// Of each kind of task that is ahead there is one that is not.
+// One task of each type is ahead, and the other is not.
 TEST_F(DifferentClocksTest, WorkersAndParameterServersTrain) {
   ASSERT_NO_FATAL_FAILURE(Create(2, 2));
   StartWithThoseAhead({{TaskType::kWorker, 1}, {TaskType::kPs, 0}});

@@ -1,4 +1,4 @@
-// Real processes that find each other by name: a DNS server that does not
+// Real processes that find each other by name: with a DNS server that does not
 // answer, an unknown name, names that are removed, and a worker that returns
 // with another address.
 #include <signal.h>
@@ -33,10 +33,10 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kServer = {TaskType::kPs, 0};
 constexpr int kSpareHost = 4;
 constexpr int kNameServer = 5;
-// gRPC resolves a name again after 30 s unless it is told otherwise.
+// By default, gRPC resolves a name again only after 30 s.
 constexpr absl::Duration kReturnTimeMax = absl::Seconds(5);
 
-// Of main().
+// Set by main().
 absl::Status entered;
 NetworkNamespaces* network = nullptr;
 
@@ -67,7 +67,7 @@ class NameResolutionTest : public testing::Test {
     return cluster_->Place(hosts);
   }
 
-  // How long the cluster takes until some closures are through.
+  // Returns the time from starting the cluster until closures have finished.
   absl::StatusOr<absl::Duration> StartUntilFirstClosures(int closure_count) {
     const absl::Time begin = absl::Now();
     RETURN_IF_ERROR(cluster_->StartAll(Flags(closure_count)));

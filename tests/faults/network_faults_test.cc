@@ -1,6 +1,6 @@
-// Real processes on hosts of their own, while the network between them fails:
-// partitions in both directions and in one, slow and lossy links, resets, and a
-// single broken edge.
+// Real processes on separate hosts while the network between them fails:
+// partitions in one or both directions, slow and lossy links, resets, and one
+// broken edge.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -34,10 +34,10 @@ constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 constexpr int kRestartMe = 138;
 
-// Before anything but a short --peer_timeout notices silence.
+// Silence is not detected before this time, except with a short --peer_timeout.
 constexpr absl::Duration kSoonerThanOthers = absl::Seconds(8);
 
-// Of main().
+// Set by main().
 absl::Status entered;
 NetworkNamespaces* network = nullptr;
 
@@ -47,7 +47,7 @@ class NetworkFaultsTest : public testing::Test {
     if (!entered.ok()) GTEST_SKIP() << entered;
   }
 
-  // A test that failed leaves no partition to the next one.
+  // Removes partitions that a failed test has left.
   void TearDown() override {
     for (int from = 0; entered.ok() && from < network->host_count(); ++from) {
       for (int to = 0; to < network->host_count(); ++to) {
@@ -56,7 +56,8 @@ class NetworkFaultsTest : public testing::Test {
     }
   }
 
-  // Each task on a host of its own, in the order of ClusterSpec::Members().
+  // Creates a cluster with each task on a separate host, in the order of
+  // ClusterSpec::Members().
   void CreateCluster(int worker_count, int ps_count) {
     ASSERT_OK_AND_ASSIGN(
         cluster_,
@@ -72,7 +73,7 @@ class NetworkFaultsTest : public testing::Test {
     ASSERT_OK(cluster_->Place(hosts));
   }
 
-  // A program that says whether each of its steps was applied once.
+  // Starts a program that checks that each of its steps was applied once.
   void StartCounting(int recovery_count, const std::string& heartbeat_timeout,
                      int closure_count = 500) {
     ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 2));
@@ -99,7 +100,7 @@ class NetworkFaultsTest : public testing::Test {
     ASSERT_OK(network->Deliver(Host(a), Host(b)));
     ASSERT_OK(network->Deliver(Host(b), Host(a)));
   }
-  // Of a worker and all others.
+  // Drops all packets between a task and all others.
   void CutOff(TaskId task) {
     for (const TaskId& other : members_) {
       if (!(other == task)) Cut(task, other);
@@ -131,7 +132,7 @@ TEST_F(NetworkFaultsTest, APartitionOfAWorkerShorterThanTheTimeoutLosesNobody) {
       StartCounting(/*recovery_count=*/0, "20s", /*closure_count=*/2000));
   const absl::Time begin = absl::Now();
   CutOff(kWorker0);
-  // For two seconds, or until the other worker has run most of the closures.
+  // Waits two seconds, or until the other worker has run most of the closures.
   for (int line = 0; line < 60 && absl::Now() - begin < absl::Seconds(2);
        ++line) {
     ASSERT_OK(process(kChief).AwaitLine("through: "));
@@ -180,7 +181,7 @@ TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
   Cut(kChief, kPs0);
   ExpectEndsWith(kChief, kRestartMe);
   EXPECT_THAT(process(kChief).output(), HasSubstr("ps 0"));
-  // The server ends by itself: no task can tell it that the job is over.
+  // The server ends by itself: no task can tell it that the job has ended.
   ExpectEndsWith(kPs0, kRestartMe);
   for (const TaskId& task : {kWorker0, kWorker1, kPs1}) {
     EXPECT_OK(process(task).AwaitEnd());
@@ -200,7 +201,7 @@ TEST_F(NetworkFaultsTest, AServerThatDoesNotHearAWorkerIsNamedWithTheWorker) {
 }
 
 // Three synchronous workers, of which the last two cannot reach each other. The
-// parameter has the flags that select how they exchange gradients.
+// parameter is the flags that select how they exchange gradients.
 class BrokenEdgeTest
     : public NetworkFaultsTest,
       public testing::WithParamInterface<std::vector<std::string>> {
@@ -250,7 +251,7 @@ class BrokenEdgeTest
   absl::Time cut_time_;
 };
 
-// Gradients, too, go over the network.
+// Gradients are also sent over the network.
 class BrokenEdgeOfNetworkTest : public BrokenEdgeTest {};
 
 TEST_P(BrokenEdgeOfNetworkTest, LastsAsLongAsPeerTimeoutSays) {
@@ -267,8 +268,8 @@ TEST_P(BrokenEdgeTest, EndsSoonerWithAShortTimeout) {
 
 TEST_P(BrokenEdgeOfNetworkTest, ThatHealsInTimeLosesNobody) {
   ASSERT_NO_FATAL_FAILURE(StartAndCut("45s"));
-  // The collective that waits is reported: by an end and by the third worker.
-  // Longer than gRPC bears silence by default.
+  // One end of the edge and the third worker report the collective that waits.
+  // The partition lasts longer than gRPC tolerates silence by default.
   while (absl::Now() - cut_time_ < absl::Seconds(13)) {
     ASSERT_OK(process(kWorker1).AwaitLine("has not heard of worker 2"));
     ASSERT_OK(process(kWorker0).AwaitLine("has not heard of worker "));

@@ -38,7 +38,8 @@ absl::Status WriteFile(const char* path, absl::string_view text,
   return is_written ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
 }
 
-// Adds or removes ("--append", "--delete") the rule that drops packets.
+// Returns the command that adds or removes ("--append", "--delete") the rule
+// that drops packets.
 std::string LossRule(int host, absl::string_view action, int percent) {
   return absl::StrCat("nsenter --net=", kFolder, "/", HostName(host),
                       " /usr/sbin/iptables --wait ", action,
@@ -47,7 +48,7 @@ std::string LossRule(int host, absl::string_view action, int percent) {
                       percent / 100.0, " --jump DROP");
 }
 
-// Runs a command of words separated by spaces.
+// Runs a command, given as words separated by spaces.
 absl::Status Run(absl::string_view command) {
   ASSIGN_OR_RETURN(const auto process, ProcessUnderTest::Start(absl::StrSplit(
                                            command, ' ', absl::SkipEmpty())));
@@ -64,7 +65,7 @@ absl::Status NetworkNamespaces::Enter() {
   const gid_t group = getgid();
   constexpr int kNamespaces = CLONE_NEWNET | CLONE_NEWNS;
   if (unshare(kNamespaces) != 0) {
-    // Not root: root of a user namespace may do the rest.
+    // Without root, a user namespace gives the permissions.
     if (unshare(CLONE_NEWUSER | kNamespaces) != 0) {
       return absl::PermissionDeniedError(
           "this process may not make network namespaces");

@@ -94,7 +94,7 @@ class ObjectStoreTest : public testing::Test {
     EXPECT_EQ(end.ShellCode(), exit_code) << cluster_->process(kChief).output();
   }
 
-  // In all event files below `prefix`.
+  // Returns the events in all event files below `prefix`.
   std::vector<proto::Event> EventsOf(absl::string_view prefix) const {
     const std::string folder =
         absl::StrCat(testing::TempDir(), "/events_of_objects");
@@ -119,7 +119,7 @@ TEST_F(ObjectStoreTest, TrainingGoesOnAfterServersAndCoordinatorAreKilled) {
   AwaitLine("Epoch 10/60");
   Kill(kPs1);
   Start(kPs1);
-  // That for recovery or the backup, whichever is newer.
+  // The checkpoint for recovery or the backup, whichever is newer.
   AwaitLine("training was rolled back to checkpoint s3://bucket/run/");
   AwaitLine("training goes back from epoch");
   AwaitLine("Epoch 25/60");
@@ -193,7 +193,7 @@ TEST_F(ObjectStoreTest, LaunchLeavesItsResultsInTheStore) {
               UnorderedElementsAre("chief.log", "ps-0.log", "worker-0.log"));
 }
 
-// Before the first step.
+// The run ends before the first step.
 TEST_F(ObjectStoreTest, AWrongSecretEndsTheRunAtOnce) {
   environment_["AWS_SECRET_ACCESS_KEY"] = "aWrongSecretKey";
   StartAll();
@@ -236,7 +236,7 @@ TEST_F(ObjectStoreTest, AKillDuringAnUploadLeavesTheCheckpointBefore) {
   EXPECT_EQ(reader->prefix(), absl::StrCat(kStore, "/ckpt-1"));
   ASSERT_OK_AND_ASSIGN(const Tensor weights, reader->Read("weights"));
   EXPECT_EQ(weights.flat<float>().back(), 1.0f);
-  // Whose space a lifecycle rule of the bucket releases.
+  // A lifecycle rule of the bucket releases the space of the unfinished upload.
   EXPECT_EQ(server_->open_upload_count(), 1);
 }
 

@@ -1,5 +1,5 @@
-// Real processes that are told by the others that these run another version of
-// Muster: a link changes the version in what they say.
+// Real processes that receive another version of Muster in the messages of
+// other tasks: a link changes the version.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -25,11 +25,11 @@ using testing::HasSubstr;
 
 constexpr char kOtherVersion[] = "9.9.9";
 
-// The maximum time until a task that has been refused ends. No task waits for
-// others that may not have started.
+// The maximum time until a refused task has ended. Tasks do not wait for others
+// that may not have started.
 constexpr absl::Duration kEndMax = absl::Seconds(6);
 
-// The task that hears of another version.
+// The task that receives another version.
 struct Listener {
   std::string name;
   TaskId task;
@@ -39,7 +39,7 @@ struct Listener {
 
 class OtherVersionTest : public testing::TestWithParam<Listener> {
  protected:
-  // "0.1.0", as the executable says it.
+  // Returns the version of the executable, such as "0.1.0".
   std::string OwnVersion() {
     const auto worker = ProcessUnderTest::Start({"worker/worker", "--version"});
     EXPECT_OK(worker);
@@ -48,7 +48,7 @@ class OtherVersionTest : public testing::TestWithParam<Listener> {
     return std::string(absl::StripPrefix(line.value_or(""), "worker "));
   }
 
-  // The bytes of the fingerprint of a version.
+  // Returns the bytes of the fingerprint of a version.
   static std::string Fingerprint(const std::string& version) {
     JobDigest digest;
     digest.Add("version of Muster", version);

@@ -1,5 +1,5 @@
-// Real processes whose checkpoints go where the parameter servers may not
-// write.
+// Real processes whose checkpoints are in a folder in which the parameter
+// servers may not write.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -29,12 +29,13 @@ class RefusedFolderTest : public testing::Test {
             2)) {
     std::filesystem::remove_all(cluster_->run_dir());
     cluster_->set_job("tests/faults/recovering_digits.job");
-    // Without an end, if it were to train.
+    // Training would not end by itself.
     cluster_->set_epochs(100000);
   }
 
-  // The job ends before its first step, and says which flag would help. Only
-  // the chief has `flags`: a server may write where its own flags say.
+  // The job ends before its first step, with an error that names the flag to
+  // use. Only the chief has `flags`; the flags of a server decide where it may
+  // write.
   void ExpectRefused(const std::vector<std::string>& flags) {
     ASSERT_OK(cluster_->Start(kChief, flags));
     ASSERT_OK(cluster_->StartAll());

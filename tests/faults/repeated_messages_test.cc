@@ -1,4 +1,4 @@
-// Real processes behind links that deliver messages twice, and that send
+// Real processes behind links that deliver messages twice, or that send
 // recorded connections again. The programs check that every step is applied
 // exactly once.
 #include <signal.h>
@@ -60,7 +60,7 @@ class RepeatedMessagesTest : public testing::Test {
     }
   }
 
-  // Waits until the task has refused calls that had arrived before.
+  // Waits until the task has refused repeated calls.
   void AwaitRefusals(TaskId server) {
     ASSERT_OK_AND_ASSIGN(const std::string line,
                          process(server).AwaitLine("status page: "));

@@ -1,5 +1,5 @@
-// Saves the checkpoints of steps 1, 2 and so on in the folder that its argument
-// names, with weights that take several parts of an upload.
+// Saves a checkpoint after step 1, 2 and so on in the folder that its argument
+// names. The weights need several parts of an upload.
 #include <cstdint>
 #include <iostream>
 

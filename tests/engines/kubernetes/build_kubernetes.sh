@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Makes a folder with the programs of Kubernetes 1.20.2, unless it is there:
+# Creates a folder with the programs of Kubernetes 1.20.2, unless it exists:
 #
 #   build_kubernetes.sh DIR
 #
 #   DIR/bin    kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and
 #              kubectl, compiled from Debian's source package
-#   DIR/debian the packages of what they need: containerd, runc, etcd, catatonit and
-#              the network plugins, unpacked and not installed
+#   DIR/debian the packages that these need: containerd, runc, etcd, catatonit and
+#              the network plugins, unpacked but not installed
 #
-# Installs nothing but tools to unpack and to make. Compiling takes about 7 minutes
-# of a processor, and 3 GiB in DIR, of which 0.6 GiB stay.
+# Installs only tools to unpack and compile. Compiling takes about 7 minutes of processor time and 3
+# GiB in DIR, of which 0.6 GiB remain.
 set -euo pipefail
 
 version=1.20.2
@@ -34,7 +34,7 @@ if ((${#missing[@]})); then
     "${missing[@]}" >&2
 fi
 
-# Only one run at a time writes the folder.
+# Only one run at a time may write to the folder.
 mkdir -p "$folder"
 exec {lock}>"$folder/lock"
 flock "$lock"
@@ -43,8 +43,7 @@ work=$folder/work
 rm -rf "$work" "${folder:?}"/{bin,debian}
 mkdir -p "$work"/{sources,lists/partial,archives/partial,tools,go} "$folder"/{bin,debian}
 
-# apt-get with lists of its own, which have sources as well: those of the machine
-# stay as they are.
+# Runs apt-get with separate lists, which also have sources. The lists of the machine do not change.
 for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
   copy=$work/sources/$(basename "$file")
   case $file in
@@ -66,15 +65,15 @@ for package in "${packages[@]}"; do dpkg-deb -x "$work/$package"_*.deb "$folder/
 for package in "${compiler[@]}"; do dpkg-deb -x "$work/$package"_*.deb "$work/go"; done
 dpkg-source --no-check -x "$work"/kubernetes_*.dsc "$work/kubernetes" >/dev/null
 
-# The build copies each program with `rsync -pc FROM TO`.
+# A replacement for rsync: the build copies each program with `rsync -pc FROM TO`.
 cat >"$work/tools/rsync" <<'SCRIPT'
 #!/bin/sh
 exec cp -p "$2" "$3"
 SCRIPT
 chmod +x "$work/tools/rsync"
 
-# kubectl cannot read a version that is missing. Linked differently from the others,
-# kubelet would take all of its packages to be compiled once more.
+# kubectl cannot parse a missing version, so the version is set. kubelet is linked like the others:
+# otherwise all of its packages would be compiled a second time.
 echo "build_kubernetes: compiling Kubernetes $version" >&2
 env -i HOME="$work" PATH="$work/tools:$work/go/usr/lib/go-1.19/bin:/usr/bin:/bin" \
   GO111MODULE=off CGO_ENABLED=0 \

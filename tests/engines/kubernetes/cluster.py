@@ -1,9 +1,9 @@
-"""A Kubernetes of one node that exists as long as this process: etcd, the API server,
+"""A Kubernetes cluster with one node that exists as long as this process: etcd, the API server,
 controllers, scheduler, containerd, kubelet, and cluster DNS.
 
-Must run in namespaces of its own for mounts, network, processes and control groups,
-as run.sh makes them: all state lies in file systems in memory, all ports are those of
-this network, and the kernel ends all processes with the first one.
+Must run in separate namespaces for mounts, network, processes and control groups, which run.sh
+creates: all state is in file systems in memory, all ports belong to the namespace's network, and
+the kernel ends all processes together with the first one.
 """
 
 import json
@@ -15,7 +15,7 @@ import cluster_dns
 
 DOMAIN = "cluster.local"
 NODE = "node"
-NODE_ADDRESS = "10.78.0.1"  # Of the bridge that all pods are on.
+NODE_ADDRESS = "10.78.0.1"  # Address of the bridge to which all pods are connected.
 POD_SUBNET = "10.78.0.0/16"
 API_SERVER = "https://127.0.0.1:6443"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
@@ -23,7 +23,7 @@ STATE = "/var/lib/muster-kubernetes"
 TOKEN = "administrator"
 READY_TIMEOUT_SECONDS = 120
 
-# What kubelet would otherwise write, for the whole machine.
+# Settings that kubelet would otherwise write for the whole machine.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10,
     "kernel/panic_on_oops": 1, "kernel/keys/root_maxkeys": 1000000,
@@ -60,7 +60,7 @@ KUBELET_CONFIG = {
     "failSwapOn": False, "evictionHard": {}, "oomScoreAdj": 0,
     "imageGCHighThresholdPercent": 100, "makeIPTablesUtilChains": False,
     "clusterDNS": [NODE_ADDRESS], "clusterDomain": DOMAIN, "resolvConf": "",
-    # Changes of Secrets reach the pods with the next of these.
+    # Interval in which changes of Secrets are passed to the pods.
     "syncFrequency": "2s", "nodeStatusUpdateFrequency": "2s"}
 
 KUBECONFIG = {
@@ -84,7 +84,7 @@ def run(*command):
 
 
 def wait_until(condition, what, timeout_seconds=READY_TIMEOUT_SECONDS):
-    """Polls until `condition` returns something true, and returns that."""
+    """Polls until `condition` returns a true value, and returns that value."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         result = condition()
@@ -96,12 +96,12 @@ def wait_until(condition, what, timeout_seconds=READY_TIMEOUT_SECONDS):
 
 
 def mount_control_groups():
-    """Mounts the control groups so that those of this process are their root."""
+    """Mounts the control groups so that the group of this process is their root."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         hierarchies = [line.split(":")[1] for line in file]
-    if hierarchies == [""]:  # cgroup v2 alone.
+    if hierarchies == [""]:  # Only cgroup v2 is mounted.
         run("mount", "-t", "cgroup2", "cgroup2", "/sys/fs/cgroup")
-        # Only groups without processes give controllers to those below.
+        # Only a group without processes can enable controllers for the groups below it.
         os.mkdir("/sys/fs/cgroup/cluster")
         write("/sys/fs/cgroup/cluster/cgroup.procs", "0")
         with open("/sys/fs/cgroup/cgroup.controllers", encoding="utf-8") as file:
@@ -122,7 +122,7 @@ def mount_control_groups():
 
 
 def make_surroundings():
-    """Gives this process file systems and a network of its own."""
+    """Gives this process separate file systems and a separate network."""
     run("mount", "-t", "sysfs", "sysfs", "/sys")
     mount_control_groups()
     for folder in ("/run", "/var/lib", "/var/log"):
@@ -138,10 +138,11 @@ def make_surroundings():
 
 
 class Cluster:
-    """Starts in the constructor, which returns when the node is ready."""
+    """Starts the cluster in the constructor, which returns when the node is ready."""
 
     def __init__(self, programs, logs):
-        """`programs` is the folder of build_kubernetes.sh; `logs` gets the daemons'."""
+        """`programs` is the folder of build_kubernetes.sh; `logs` is the folder for the daemons'
+        logs."""
         self._bin = f"{programs}/bin"
         self._debian = f"{programs}/debian"
         self._logs = logs
@@ -216,7 +217,8 @@ class Cluster:
 
     @staticmethod
     def kubectl(*arguments, text=None, check=True):
-        """Returns what kubectl prints. Raises RuntimeError if it fails."""
+        """Returns the output of kubectl. Raises RuntimeError if kubectl fails and `check` is true.
+        """
         done = subprocess.run(["kubectl", *arguments], input=text, text=True,
                               capture_output=True, check=False)
         if check and done.returncode != 0:

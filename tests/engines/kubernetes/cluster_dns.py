@@ -1,5 +1,5 @@
-"""The names that a cluster's DNS gives to pods, from the Endpoints of its Services:
-HOSTNAME.SERVICE.NAMESPACE.svc.DOMAIN. Answers over UDP, with addresses of IPv4 only.
+"""The DNS server of a cluster. Resolves HOSTNAME.SERVICE.NAMESPACE.svc.DOMAIN to the address of a
+pod, from the Endpoints of Services. Answers over UDP, with IPv4 addresses only.
 """
 
 import json
@@ -10,11 +10,11 @@ import threading
 TYPE_A = 1
 CLASS_IN = 1
 NO_ERROR, FORMAT_ERROR, NAME_ERROR = 0, 1, 3
-TTL_SECONDS = 5  # As CoreDNS answers.
+TTL_SECONDS = 5  # As in CoreDNS.
 
 
 def names_of(endpoints, domain):
-    """Returns the addresses of each name that these Endpoints give."""
+    """Returns the addresses of each name in these Endpoints."""
     names = {}
     service = f"{endpoints['metadata']['name']}.{endpoints['metadata']['namespace']}"
     for subset in endpoints.get("subsets") or []:
@@ -27,7 +27,7 @@ def names_of(endpoints, domain):
 
 
 def question_of(query):
-    """Returns the name and the type of the first question, and where it ends."""
+    """Returns the name and the type of the first question, and the offset of its end."""
     labels = []
     at = 12
     while query[at]:
@@ -59,17 +59,17 @@ def answer(query, names):
 
 
 class ClusterDns:
-    """Serves on `address` until the process ends, on threads of its own."""
+    """Serves on `address` until the process ends, on separate threads."""
 
     def __init__(self, address, domain):
         self._domain = domain
-        self._names = {}  # By the Endpoints' (namespace, name).
+        self._names = {}  # By (namespace, name) of the Endpoints.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((address, 53))
         threading.Thread(target=self._serve, daemon=True).start()
 
     def follow(self, events):
-        """Takes the events of `kubectl get endpoints --watch` from this stream."""
+        """Reads the events of `kubectl get endpoints --watch` from a stream."""
         threading.Thread(target=self._follow, args=(events,), daemon=True).start()
 
     def _follow(self, events):
@@ -77,7 +77,7 @@ class ClusterDns:
             event = json.loads(line)
             endpoints = event["object"]
             key = (endpoints["metadata"]["namespace"], endpoints["metadata"]["name"])
-            # Replaced as a whole: the other thread reads it meanwhile.
+            # Replaces the whole dictionary, because the other thread reads it meanwhile.
             others = {k: v for k, v in self._names.items() if k != key}
             if event["type"] != "DELETED":
                 others[key] = names_of(endpoints, self._domain)

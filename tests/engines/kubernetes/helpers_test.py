@@ -1,4 +1,4 @@
-"""Tests the helpers of the scenarios, without a Kubernetes."""
+"""Tests the helpers of the scenarios, without Kubernetes."""
 
 import hashlib
 import io

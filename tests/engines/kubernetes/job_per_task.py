@@ -1,15 +1,15 @@
-"""Rewrites manifests of `launch --kubernetes` for Kubernetes before 1.21, which has
-no Indexed Jobs: each task becomes a Job whose template names the host.
+"""Rewrites manifests of `launch --kubernetes` for Kubernetes before 1.21, which has no Indexed
+Jobs: each task becomes a Job whose template names the host.
 
-All else stays, except for podFailurePolicy, which came with 1.25: a Job of one task
-replaces its pod whatever the exit status is, up to backoffLimit times.
+The rest does not change, except for podFailurePolicy, which exists since 1.25: a Job of one task
+replaces its pod for every exit status, up to backoffLimit times.
 """
 
 import copy
 
 
 def task_job(job, index):
-    """The Job of task `index` of an Indexed Job."""
+    """Returns the Job for task `index` of an Indexed Job."""
     name = f"{job['metadata']['name']}-{index}"
     task = copy.deepcopy(job)
     task["metadata"]["name"] = name
@@ -25,7 +25,7 @@ def task_job(job, index):
 
 
 def rewrite(manifests):
-    """`manifests` with a Job for each task instead of Indexed Jobs."""
+    """Returns `manifests` with a Job for each task instead of Indexed Jobs."""
     rewritten = []
     for manifest in manifests:
         if manifest["kind"] == "Job":

@@ -1,4 +1,4 @@
-"""A job of `launch --kubernetes` in a namespace of its own, its pods and their logs."""
+"""A job of `launch --kubernetes` in a separate namespace, with its pods and their logs."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 120
 
 
 class PodLog:
-    """What a pod writes, line by line, also after its end."""
+    """The lines that a pod writes. They remain available after its end."""
 
     def __init__(self, kubectl, pod):
         self.lines = []
@@ -32,7 +32,7 @@ class PodLog:
 
     def _follow(self, kubectl, pod):
         kubectl("wait", "--for=condition=Initialized", f"pod/{pod}")
-        while not self.lines:  # Refused until the container has begun.
+        while not self.lines:  # Kubernetes refuses the request until the container has started.
             with subprocess.Popen(
                     ["kubectl", "logs", "--follow", pod], env=kubectl.environment,
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as logs:
@@ -42,7 +42,7 @@ class PodLog:
                         self._changed.notify_all()
 
     def await_line(self, pattern, begin=0, timeout_seconds=TIMEOUT_SECONDS):
-        """Returns the first line from number `begin` on that has the pattern."""
+        """Returns the first line, from number `begin` on, that matches the pattern."""
         def found():
             return next((line for line in self.lines[begin:] if re.search(pattern, line)),
                         None)
@@ -56,7 +56,7 @@ class PodLog:
 
 
 class Kubectl:
-    """kubectl for one namespace."""
+    """Runs kubectl in one namespace."""
 
     def __init__(self, namespace, folder):
         self.environment = {**os.environ, "KUBECONFIG": f"{folder}/kubeconfig"}
@@ -75,15 +75,15 @@ class Kubectl:
 
 
 def container_of(pod):
-    """The id of a pod's container in containerd."""
+    """Returns the id of a pod's container in containerd."""
     container = pod["status"]["containerStatuses"][0]["containerID"]
     return container.removeprefix("containerd://")
 
 
 class JobUnderTest:
-    """Makes the namespace, the volumes and the Secrets of a job, but does not start it.
+    """Creates the namespace, the volumes and the Secrets of a job, but does not start it.
 
-    Its run folder is `run_dir` of this machine.
+    The run folder of the job is `run_dir` on this machine.
     """
 
     def __init__(self, name, folder, flags, data=DATA):
@@ -111,7 +111,7 @@ class JobUnderTest:
                 "accessModes": ["ReadOnlyMany"],
                 "resources": {"requests": {"storage": "1Gi"}}}}))
         self._make_secrets()
-        # Pods are refused before.
+        # Pods are refused until the namespace has a service account.
         cluster.wait_until(lambda: self.kubectl.objects("serviceaccounts"),
                            "the namespace has a service account")
 
@@ -127,7 +127,7 @@ class JobUnderTest:
                         "values": [cluster.NODE]}]}]}}}}))
 
     def _make_secrets(self):
-        """Runs the commands that the manifests begin with."""
+        """Runs the commands at the beginning of the manifests."""
         commands = re.findall("^#   (.*)$", self.text.split("---")[0], re.MULTILINE)
         self._run_in_folder("\n".join(commands))
 
@@ -143,13 +143,13 @@ class JobUnderTest:
             job_per_task.rewrite(self.manifests)))
 
     def pods(self, task):
-        """The pods of a task such as "worker-0", the newest last."""
+        """Returns the pods of a task such as "worker-0", the newest last."""
         pods = [pod for pod in self.kubectl.objects("pods")
                 if pod["spec"]["hostname"] == f"digits-{task}"]
         return sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
 
     def pod(self, task, other_than=None):
-        """Returns the newest pod of a task when it has an address."""
+        """Returns the newest pod of a task once it has an address."""
         def found():
             pods = [pod for pod in self.pods(task) if pod["status"].get("podIP")]
             if pods and pods[-1]["metadata"]["name"] != other_than:
@@ -165,14 +165,14 @@ class JobUnderTest:
         return self._logs[name]
 
     def delete(self, pod, *flags):
-        """Tells Kubernetes to delete a pod, and does not wait for its end."""
+        """Tells Kubernetes to delete a pod. Does not wait for its end."""
         self.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false", *flags)
 
     def evict(self, pod):
-        """Has a pod end as for the maintenance of its node. Returns its exit status.
+        """Ends a pod as the maintenance of its node would. Returns its exit status.
 
-        The status is the one that containerd saw: kubelet 1.20 sometimes deletes the
-        pod before it knows, and then writes 137 (ContainerStatusUnknown).
+        The status is the one that containerd reports: kubelet 1.20 sometimes deletes the pod before
+        it has the status, and then writes 137 (ContainerStatusUnknown).
         """
         name = pod["metadata"]["name"]
         container = container_of(pod)
@@ -199,14 +199,14 @@ class JobUnderTest:
             f"--tls_key={files}.key", "--tls_ca=/etc/muster/tls/ca.pem")
 
     def certificate_of(self, pod):
-        """The certificate that a task shows to those who connect."""
+        """Returns the certificate that a task presents to its clients."""
         shown = subprocess.run(
             ["openssl", "s_client", "-connect", f"{pod['status']['podIP']}:8888"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
         return re.search("-----BEGIN.*?-----END", shown, re.DOTALL).group()
 
     def replace_certificates(self):
-        """Makes the certificates again, of the same authority, and their Secret."""
+        """Creates new certificates of the same authority, and replaces their Secret."""
         make_certificates = re.search("^#   (musterctl gen-certs .*)$", self.text,
                                       re.MULTILINE).group(1)
         self._run_in_folder(
@@ -216,21 +216,21 @@ class JobUnderTest:
             " kubectl apply --filename=-")
 
     def add_environment(self, role, *variables):
-        """Adds to the environment of a role's container in the manifests."""
+        """Adds variables to the environment of a role's container in the manifests."""
         for manifest in self.manifests:
             if manifest["metadata"]["name"] == f"digits-{role}":
                 container = manifest["spec"]["template"]["spec"]["containers"][0]
                 container["env"] += variables
 
     def await_end(self):
-        """Waits until all tasks are done, and returns the summary."""
+        """Waits until all tasks have completed. Returns the summary."""
         self.kubectl("wait", "--for=condition=complete", "jobs", "--all",
                      f"--timeout={TIMEOUT_SECONDS}s")
         with open(f"{self.run_dir}/summary.json", encoding="utf-8") as file:
             return json.load(file)
 
     def kill(self, pod):
-        """Kills the process of a pod as the kernel would, and leaves the pod."""
+        """Kills the process of a pod as the kernel would. The pod remains."""
         container = container_of(pod)
         tasks = subprocess.run(["ctr", "--namespace=k8s.io", "tasks", "list"], check=True,
                                stdout=subprocess.PIPE, text=True).stdout
@@ -241,7 +241,7 @@ class JobUnderTest:
         raise RuntimeError(f"no process of {container} in\n{tasks}")
 
     def ends(self, task):
-        """How the containers of a task's pods have ended: exitCode, reason, ..."""
+        """Returns how the containers of a task's pods have ended: exitCode, reason and others."""
         return [status["state"]["terminated"] for pod in self.pods(task)
                 for status in pod["status"].get("containerStatuses", [])
                 if "terminated" in status["state"]]
@@ -250,13 +250,13 @@ class JobUnderTest:
         return [end["exitCode"] for end in self.ends(task)]
 
     def remove(self, logs):
-        """Deletes all of it at once. `logs` is a folder that gets what was logged."""
+        """Deletes all pods and jobs immediately. Writes their logs to the folder `logs`."""
         texts = {name: "\n".join(log.lines) for name, log in self._logs.items()}
         for pod in self.kubectl.objects("pods"):
             name = pod["metadata"]["name"]
             try:
                 texts[name] = self.kubectl("logs", name)
-            except RuntimeError as error:  # Its container has not begun.
+            except RuntimeError as error:  # The container has not started.
                 texts.setdefault(name, str(error))
         texts["events"] = self.kubectl("get", "events")
         for name, text in texts.items():

@@ -1,5 +1,5 @@
-"""Packs a root file system as a container image (an OCI archive), as `podman build`
-would do with a Containerfile that only copies the file system and sets defaults.
+"""Packs a root file system as a container image (an OCI archive), as `podman build` does with a
+Containerfile that only copies the file system and sets defaults.
 
     make_image.py --name=NAME --rootfs=DIR --out=FILE.tar
         [--containerfile=FILE | --entrypoint=LIST]
@@ -16,7 +16,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def config_of(containerfile):
-    """The image's defaults, as the lines of a Containerfile set them."""
+    """Returns the defaults of the image that the lines of a Containerfile set."""
     config = {}
     for line in containerfile.splitlines():
         instruction, _, value = line.strip().partition(" ")
@@ -50,7 +50,7 @@ def layer_of(rootfs):
 
 
 def write_image(name, rootfs, containerfile, out):
-    """Writes the archive `out` of the image `name`, with one layer."""
+    """Writes the image `name`, with one layer, to the archive `out`."""
     with tarfile.open(out, "w") as archive:
 
         def add(path, data):

@@ -45,8 +45,8 @@ groups=()
 clean_up() {
   local status=$?
   set +e
-  # All other processes inside end with the first one, and that with its parent,
-  # which holds off other signals.
+  # The other processes in the namespaces end with the first one, which ends with its parent. The
+  # parent blocks other signals.
   [[ -z $child ]] || kill -KILL "$child" 2>/dev/null || true
   for folder in "${groups[@]}"; do remove_group "$folder"; done
   if ((status == 0)); then
@@ -56,7 +56,7 @@ clean_up() {
     echo "run.sh: logs are in $work" >&2
   fi
 }
-# Processes leave a group a moment after they have ended.
+# Processes leave a group shortly after they have ended.
 remove_group() {
   for _ in {1..100}; do
     if find "$1" -depth -type d -exec rmdir {} + 2>/dev/null; then return; fi
@@ -71,7 +71,7 @@ trap 'exit 143' TERM
 mkdir "$work"/{image,logs,pause}
 bazel run --ui_event_filters=-info --noshow_progress //deploy/image:rootfs -- \
   --out="$work/rootfs" >/dev/null
-# One scenario injects a fault.
+# One scenario needs an executable that injects a fault.
 install "$(bazel info bazel-bin)/deploy/image/muster_with_faults" "$work/rootfs/usr/bin/muster"
 /usr/bin/python3 -B "$here/make_image.py" --name=registry.example.org/muster:1 \
   --rootfs="$work/rootfs" --containerfile=deploy/image/Containerfile \
@@ -81,9 +81,9 @@ install -D "$programs/debian/usr/bin/catatonit" "$work/pause/pause"
 /usr/bin/python3 -B "$here/make_image.py" --name=localhost/pause:1 --rootfs="$work/pause" \
   --entrypoint='["/pause", "-P"]' --out="$work/image/pause.tar"
 
-# A control group for all of it, which the mounts inside take for the root: below the
-# one of this process, or with cgroup v2 below the root, since groups that have
-# processes give no controllers to those below.
+# Creates a control group for the cluster. The mounts in the namespaces use it as their root. Its
+# parent is the group of this process; with cgroup v2 it is the root, because a group that has
+# processes cannot enable controllers for the groups below it.
 make_groups() {
   local controllers path folder
   if [[ -e /sys/fs/cgroup/cgroup.procs ]]; then

@@ -1,8 +1,8 @@
-"""Jobs of `launch --kubernetes` on a real Kubernetes, and what happens to them.
+"""Disturbs jobs of `launch --kubernetes` on a real Kubernetes and checks the result.
 
     scenarios.py PROGRAMS WORK [arguments of unittest]
 
-run.sh starts it as the first process of namespaces of its own.
+run.sh starts it as the first process of separate namespaces.
 """
 
 import os
@@ -14,7 +14,7 @@ from job_under_test import JobUnderTest, Stopwatch
 
 PARAMETER_SERVERS = ["--workers=2", "--ps=1", "--tls=auto", "--task_memory=512Mi",
                      "--job=tests/engines/kubernetes/digits_in_pods.job"]
-# Ends when the test says so.
+# Such a job ends when the test stops it.
 LONG = ["--set", "epochs=1000000"]
 SYNCHRONOUS = ["--workers=3", "--ps=0", "--tls=auto", "--task_memory=512Mi",
                "--job=tests/engines/synchronous.job"]
@@ -25,7 +25,7 @@ logs = ""
 class ScenarioTest(unittest.TestCase):
 
     def new_job(self, flags):
-        """A job that ends with the test, in a namespace with its name."""
+        """Returns a job in a namespace with its name. The job ends with the test."""
         kind = type(self).__name__.removesuffix("Test").lower()
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
         name = f"{kind}-{name}"
@@ -40,14 +40,14 @@ class ScenarioTest(unittest.TestCase):
 class ParameterServersTest(ScenarioTest):
 
     def start(self):
-        """Starts a job that trains until it is told to end. Returns its chief's log."""
+        """Starts a job that trains until it is stopped, and waits until it trains."""
         self.job = self.new_job(PARAMETER_SERVERS + LONG)
         self.job.start()
         self.chief = self.job.log(self.job.pod("chief-0"))
         self.chief.await_line("Epoch 3/")
 
     def stop(self):
-        """Ends training, and checks the end of all tasks."""
+        """Stops training, and checks the end of all tasks."""
         self.job.stop()
         summary = self.job.await_end()
         self.assertGreater(summary["final"]["test_sparse_categorical_accuracy"], 0.9)
@@ -149,7 +149,8 @@ class SynchronousTest(ScenarioTest):
         self.assertGreater(summary["final"]["sparse_categorical_accuracy"], 0.8)
 
     def restart(self, disturb, status):
-        """`disturb` ends worker 1, all others with `status`; they train on."""
+        """Ends worker 1 with `disturb`. All others must end with `status`, and training must
+        resume."""
         job = self.new_job(SYNCHRONOUS + ["--set", "epochs=200"])
         job.start()
         old = job.pod("worker-0")
