@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Sets up the programs with which tests compare Muster: Keras with JAX, TensorBoard and
-# onnxruntime, in pinned versions, Chromium, podman and doxygen, and finds real data for tests,
-# a folder shared/data with mnist/ in it beside the checkout. Prints variables for test.sh:
+# Installs the programs with which tests compare Muster: Keras with JAX, TensorBoard and
+# onnxruntime, in pinned versions, Chromium, podman and doxygen. Also finds real data for tests: a
+# folder shared/data with mnist/ in it beside the checkout. Prints variables for test.sh:
 #
 #   tools=$(tests/setup_tools.sh) && export $tools && ./test.sh
 #
-# Takes some three minutes the first time; later seconds, since all is kept in
-# ~/.cache/muster/tools. Variables that are set already stay as they are. What cannot be had,
-# without a network or without root, is left out, and a line of standard error says why: its
-# tests are skipped. The status is always 0.
+# Takes about three minutes the first time and seconds later, because everything is kept in
+# ~/.cache/muster/tools. Variables that are already set do not change. A tool that cannot be
+# installed, without a network or without root, is skipped, and a line on standard error gives the
+# reason: its tests are skipped. The status is always 0.
 set -uo pipefail
 
-# Of Python 3.11, which Debian 12 has.
+# Versions for Python 3.11, which Debian 12 has.
 packages=(
   tensorflow-cpu==2.21.0 keras==3.15.1 jax==0.10.2 jaxlib==0.10.2 pandas==3.1.1
   h5py==3.14.0 tensorboard==2.21.0 onnxruntime==1.32.0 onnx==1.23.2
@@ -27,7 +27,7 @@ mkdir -p "$cache" || exit 0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# install PROGRAM PACKAGE...: from Debian, unless the program is there. 1: it cannot be had.
+# install PROGRAM PACKAGE...: installs from Debian, unless the program exists. 1: not possible.
 install() {
   local program=$1
   shift
@@ -49,7 +49,7 @@ install() {
   return 1
 }
 
-# Prints the Python that has all packages. 1: it cannot be had.
+# Prints the path of a Python that has all packages. 1: not possible.
 set_up_python() {
   local key folder
   key=$(printf '%s\n' "${packages[@]}" "$(python3 --version)" | sha256sum | cut -c -16)
@@ -76,8 +76,8 @@ set_up_python() {
 set_up_podman() {
   install podman podman netavark aardvark-dns crun || return
   local command=$cache/podman probe=$cache/probe
-  # crun refuses a cgroup v1 with an unused v2 beside it, and limits that this process may not
-  # raise. All calls share a mount namespace, since containers have their mounts there.
+  # crun refuses a cgroup v1 beside an unused v2, and limits that this process may not raise. All
+  # calls share a mount namespace, because containers have their mounts in it.
   cat >"$cache/containers.conf" <<CONFIGURATION
 [containers]
 default_ulimits = ["nofile=$(ulimit -n):$(ulimit -n)", "nproc=1024:1024"]
@@ -101,7 +101,7 @@ fi
 exec nsenter --mount="$namespace" sh -c 'cd "$0" && exec podman "$@"' "$PWD" "$@"
 COMMAND
   chmod +x "$command"
-  # A container of nothing but true(1).
+  # A container with nothing but true(1).
   mkdir -p "$probe" || return
   local file
   for file in /bin/true $(ldd /bin/true | grep -o '/[^ ]*'); do
@@ -127,7 +127,7 @@ if [[ -z ${MUSTER_KERAS_PYTHON-} || -z ${MUSTER_TENSORBOARD_PYTHON-} ||
   echo "MUSTER_TENSORBOARD_PYTHON=${MUSTER_TENSORBOARD_PYTHON:-$python}"
   echo "MUSTER_ONNXRUNTIME_PYTHON=${MUSTER_ONNXRUNTIME_PYTHON:-$python}"
 fi
-# On the PATH, where its test looks for it.
+# The test of doxygen looks for it on the PATH.
 install doxygen doxygen
 if [[ -z ${MUSTER_BROWSER-} ]] && install chromium chromium; then
   echo "MUSTER_BROWSER=chromium"

@@ -8,13 +8,13 @@ import unittest
 
 import rooms
 
-# They use everything, and nothing uses them.
+# These folders may use every room, and no room may use them.
 TOP = ("bench/", "deploy/", "examples/", "tests/")
 PATH = re.compile(r"(?<![\w./])(?:common|proto|ps|worker|coordinator|bazel)/[\w./]*\w")
 
 
 def room_of(path, folders):
-    """The folder of bazel/layers.bzl that a file is in."""
+    """Returns the folder in bazel/layers.bzl that contains a file."""
     return next((folder for folder in folders if path.startswith(folder + "/")), None)
 
 
@@ -23,9 +23,9 @@ def includes_of(text):
 
 
 def protobuf_includes(header, read_header):
-    """Yields how `header` reaches protobuf, generated or its own: chains of includes.
+    """Yields the chains of includes by which `header` reaches a protobuf header, generated or not.
 
-    `read_header` returns the text of a header of the tree, None for others.
+    `read_header` returns the text of a header of the source tree, and None for other headers.
     """
     chains = {header: [header]}
     names = [header]
@@ -41,7 +41,7 @@ def protobuf_includes(header, read_header):
 
 
 def headers_for_others(sources, folders, read_source):
-    """The headers that a source of another room includes. Tests do not count."""
+    """Returns the headers that sources of other rooms include. Tests do not count."""
     used = set()
     for path in sources:
         if path.startswith(TOP) or "/testing/" in path or path.endswith("_test.cc"):

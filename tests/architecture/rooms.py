@@ -44,7 +44,7 @@ tests these, for everything that the room reaches.
 """
 
 _START = re.compile(r"Start with (.*)\.$")
-_BEGIN = re.compile(r"Start with |[\w./-]+\.\w+[,:](?: |$)")  # Of such a line.
+_BEGIN = re.compile(r"Start with |[\w./-]+\.\w+[,:](?: |$)")  # Beginning of such a line.
 _FILES = re.compile(r"((?:[\w./-]+\.\w+)(?:, [\w./-]+\.\w+)*): (.+)$")
 
 
@@ -66,7 +66,7 @@ class Room:
                 self.content = f"{self.content} {line}".strip()
 
     def path_of(self, name, exists):
-        """The path of a file that is named from the folder or from the root."""
+        """Returns the path of a file, given relative to the folder or to the root."""
         for path in (f"{self.folder}/{name}", name):
             if exists(path):
                 return path
@@ -74,7 +74,7 @@ class Room:
 
 
 def paragraphs_of(text):
-    """The first comment of a BUILD file, without `#`, as lines that are joined."""
+    """Returns the first comment of a BUILD file without `#`. Continued lines are joined."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("# "):
@@ -88,7 +88,7 @@ def paragraphs_of(text):
 
 
 def calls_of(text):
-    """The calls of a BUILD file: the name of what is called, and the arguments."""
+    """Yields each call in a BUILD file: the name of the function, and the keyword arguments."""
     for node in ast.parse(text).body:
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
@@ -96,7 +96,7 @@ def calls_of(text):
 
 
 def assertions_of(text):
-    """What each assert_no_dependency of a BUILD file says: (folders, reason)."""
+    """Yields (folders, reason) for each assert_no_dependency of a BUILD file."""
     for kind, arguments in calls_of(text):
         if kind == "assert_no_dependency":
             yield (ast.literal_eval(arguments["folders"]),
@@ -104,7 +104,7 @@ def assertions_of(text):
 
 
 def folders_of_layers(text):
-    """The folders that bazel/layers.bzl names, from the bottom up."""
+    """Returns the folders in bazel/layers.bzl, from the lowest layer to the highest."""
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and node.targets[0].id == "LAYERS":
             return [folder for layer in ast.literal_eval(node.value) for folder in layer]
@@ -117,7 +117,7 @@ def section_of(folder):
 
 
 def in_order(folders, layers):
-    """Folders in the order of the layers, and by name inside of a layer."""
+    """Returns the folders in the order of the layers, and by name within a layer."""
     layers = [name for name in layers if name not in ABOVE_LAYERS] + ABOVE_LAYERS
 
     def rank(folder):
@@ -126,7 +126,7 @@ def in_order(folders, layers):
                 return i
         raise ValueError(f"{folder} is in no layer of bazel/layers.bzl")
 
-    # A section is where the first of its layers is.
+    # A section has the position of its first layer.
     first = {}
     for folder in sorted(folders, key=rank):
         first.setdefault(section_of(folder), rank(folder))
@@ -139,7 +139,7 @@ def links(room, names, exists):
 
 
 def page_of(builds, layers, exists):
-    """The page, from {folder: text of its BUILD file}."""
+    """Returns the page. `builds` is {folder: text of its BUILD file}."""
     page = HEAD
     rooms = [Room(folder, builds[folder]) for folder in in_order(builds, layers)]
     for section in dict.fromkeys(section_of(room.folder) for room in rooms):
@@ -176,7 +176,7 @@ def exists(path):
 
 
 def builds():
-    """All BUILD files below the root but those of libraries of the system."""
+    """Returns all BUILD files below the root, except those of third-party libraries."""
     return {os.path.dirname(path): read(path) for path in tracked("*/BUILD.bazel")
             if not path.startswith("third_party/")}
 

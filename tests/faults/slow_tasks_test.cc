@@ -1,4 +1,4 @@
-// Real processes that are slow, or stand still for a while.
+// Real processes that are slow, or that are suspended for a while.
 #include <signal.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-// Lets a process run for 3% of the time while it lives.
+// While it exists, lets a process run for 3% of the time.
 class Throttle {
  public:
   explicit Throttle(ProcessUnderTest* process)
@@ -77,7 +77,8 @@ class SlowTasksTest : public testing::Test {
     cluster_->set_epochs(100000);
   }
 
-  // With checkpoints for recovery. `faults` are injected into ps 1.
+  // Starts a job with checkpoints for recovery. `faults` are injected into ps
+  // 1.
   void StartRecoverable(const std::string& faults) {
     cluster_->set_job("tests/faults/recovering_digits.job");
     for (const TaskId& task : {kPs0, kWorker0, kWorker1}) {

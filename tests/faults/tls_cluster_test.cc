@@ -1,5 +1,6 @@
-// Real processes that speak TLS: training of both kinds, certificates that are
-// replaced meanwhile, and what tasks refuse.
+// Real processes that communicate over TLS: training with parameter servers and
+// in sync, certificates that are replaced meanwhile, and connections that tasks
+// refuse.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -86,7 +87,7 @@ class TlsClusterTest : public testing::Test {
                                           << process(task).output();
   }
 
-  // Those with parameter servers.
+  // For clusters with parameter servers.
   void ExpectTrainsOnAndEndsOnASignal() {
     for (int epoch = 0; epoch < 3; ++epoch) {
       ASSERT_OK(process(kChief).AwaitLine("Epoch "));
@@ -97,7 +98,7 @@ class TlsClusterTest : public testing::Test {
     }
   }
 
-  // Kills a worker in between.
+  // Kills a worker between two replacements.
   void TrainWhileCertificatesAreReplaced(std::vector<std::string> flags) {
     flags.push_back("--coordinator_timeout=60s");
     ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 2));
@@ -128,7 +129,7 @@ TEST_F(TlsClusterTest, EncryptedServersTrainWhileCertificatesAreReplaced) {
       {"--nolocal_connections", "--noshared_memory"}));
 }
 
-// A handshake has two round trips, half a second together.
+// A handshake has two round trips, which take half a second together.
 TEST_F(TlsClusterTest, HandshakesMayTakeLong) {
   ASSERT_NO_FATAL_FAILURE(CreateCluster(1, 1));
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kPs0));
@@ -147,13 +148,14 @@ TEST_F(TlsClusterTest, SynchronousWorkersTrain) {
   for (const TaskId task : cluster_->cluster().Members()) {
     ExpectEndsWith(task, 0);
   }
-  // Which stay on the host. closed_ports_test has workers of several hosts.
+  // Gradients stay on the host. closed_ports_test has workers on several hosts.
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("RING over raw sockets"));
 }
 
 class TlsEvaluationTest : public TlsClusterTest {
  protected:
-  // Returns what the coordinator sends over gRPC, per byte of the batches.
+  // Returns the number of bytes that the coordinator sends over gRPC, per byte
+  // of the batches.
   absl::StatusOr<double> Evaluate(const std::vector<std::string>& flags) {
     cluster_->set_program("tests/faults/evaluating_program");
     RETURN_IF_ERROR(StartAll(flags));
@@ -219,7 +221,7 @@ TEST_F(TlsClusterTest, AThousandBadHandshakesDisturbNobody) {
   }
   ASSERT_NO_FATAL_FAILURE(ExpectTrainsOnAndEndsOnASignal());
   EXPECT_THAT(process(kChief).output(), Not(HasSubstr("is lost")));
-  // Of 250 refusals at each, a few are logged.
+  // Each server logs only a few of its 250 refusals.
   for (const TaskId task : servers) {
     const std::vector<std::string> lines =
         absl::StrSplit(process(task).output(), '\n');

@@ -1,6 +1,7 @@
-// Real processes of one cluster that is led twice: two coordinators, or two
-// first workers that train in sync, are started together. One of them trains to
-// the end. The other ends soon, and names the process that has the cluster.
+// Real processes of a cluster with two leaders: two coordinators, or two first
+// workers that train in sync, are started at the same time. One of them trains
+// to the end. The other one ends soon, and names the process that leads the
+// cluster.
 #include <signal.h>
 
 #include <array>
@@ -37,7 +38,7 @@ constexpr int kRestartMe = 138;
 // A small part of --startup_timeout, which is ten minutes by default.
 constexpr absl::Duration kSoon = absl::Seconds(20);
 
-// The other tasks that run when the two leaders are started, and those that are
+// The other tasks that are started before the two leaders, and those that are
 // started after them.
 struct Order {
   std::string name;
@@ -55,13 +56,13 @@ class TwoLeadersTest : public testing::TestWithParam<Order> {
         GetParam().name);
   }
 
-  // Servers write the weights of either leader.
+  // Servers write the weights for both leaders.
   static std::vector<std::string> FlagsOf(TaskId task) {
     if (task.type != TaskType::kPs) return {};
     return {"--checkpoint_root=/"};
   }
 
-  // Starts two processes of `task`, which differ in the folder of the results.
+  // Starts two processes of `task` with different folders for the results.
   void StartTwo(const std::string& executable, TaskId task) {
     for (const TaskId& other : GetParam().before) {
       ASSERT_OK(cluster_->Start(other, FlagsOf(other)));
@@ -82,8 +83,8 @@ class TwoLeadersTest : public testing::TestWithParam<Order> {
     start_ = absl::Now();
   }
 
-  // Waits for both. Returns the one that ended with `exit_code`, after the
-  // other has ended with 0.
+  // Waits for both leaders. Returns the one that ended with `exit_code`, after
+  // the other one has ended with 0.
   const ProcessUnderTest* AwaitLoser(int exit_code) {
     const ProcessUnderTest* loser = nullptr;
     for (const auto& leader : leaders_) {
@@ -125,7 +126,8 @@ class TwoCoordinatorsTest : public TwoLeadersTest {};
 TEST_P(TwoCoordinatorsTest, OneTrainsAndTheOtherIsToldWhoHasTheCluster) {
   ASSERT_OK_AND_ASSIGN(cluster_, ClusterUnderTest::Create(TestName(), 2, 2));
   ASSERT_NO_FATAL_FAILURE(StartTwo("coordinator/coordinator", kChief));
-  // It may be started again, when the other has ended.
+  // The exit code lets a cluster manager restart it, for the time after the
+  // other one has ended.
   const ProcessUnderTest* const loser = AwaitLoser(kRestartMe);
   ASSERT_NE(loser, nullptr);
   EXPECT_THAT(
@@ -144,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Order{"AfterTheOtherTasks", {kPs0, kPs1, kWorker0, kWorker1}, {}},
         Order{"BeforeTheOtherTasks", {}, {kPs0, kPs1, kWorker0, kWorker1}},
-        // Each may have one of the workers for a while.
+        // Each coordinator may have one of the workers for a while.
         Order{"BeforeTheFirstWorker", {kPs0, kPs1, kWorker1}, {kWorker0}}),
     OrderName);
 
@@ -215,8 +217,8 @@ INSTANTIATE_TEST_SUITE_P(
       return info.param.name;
     });
 
-// The first coordinator has lost its only worker. The next one to come may be
-// taken by the second one, which has no use for it.
+// The first coordinator has lost its only worker. The next worker that starts
+// may be taken by the second coordinator, which cannot use it.
 TEST(LastWorkerTest, IsLeftToTheFirstCoordinator) {
   ASSERT_OK_AND_ASSIGN(const auto cluster,
                        ClusterUnderTest::Create("LastWorker", 2, 2));
@@ -249,8 +251,8 @@ TEST(LastWorkerTest, IsLeftToTheFirstCoordinator) {
   EXPECT_EQ(first_end.ShellCode(), 0) << first->output();
 }
 
-// A coordinator that waits for the first worker asks the others several times a
-// second.
+// A coordinator that waits for the first worker dials the other workers several
+// times a second.
 TEST(RejectingWorkerTest, SaysSoTwice) {
   ASSERT_OK_AND_ASSIGN(const auto cluster,
                        ClusterUnderTest::Create("RejectingWorker", 2, 2));
@@ -281,7 +283,7 @@ TEST_P(TwoFirstWorkersTest, OneTrainsAndTheOtherIsToldWhoHasTheAddress) {
   ASSERT_NO_FATAL_FAILURE(StartTwo("worker/worker", kWorker0));
   const ProcessUnderTest* const loser = AwaitLoser(/*exit_code=*/2);
   ASSERT_NE(loser, nullptr);
-  // "incarnation 0123456789abcdef", in the first line of each.
+  // Compares "incarnation 0123456789abcdef", from the first line of the winner.
   const std::string winner = OtherThan(loser).output();
   EXPECT_THAT(
       loser->output(),

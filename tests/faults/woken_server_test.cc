@@ -1,6 +1,6 @@
-// A parameter server that is stopped, replaced by a process elsewhere, and
-// continued. Its name leads to the replacement, and old connections still lead
-// to it.
+// A parameter server is suspended, replaced by a process at another address,
+// and continued. Its name resolves to the replacement, but old connections
+// still lead to it.
 #include <signal.h>
 
 #include <filesystem>
@@ -42,7 +42,7 @@ TEST(WokenServerTest, NobodyReadsFromOrWritesToAServerThatWasReplaced) {
   ASSERT_OK(chief.AwaitLine("rolled back: "));
   ASSERT_OK(chief.AwaitLine("through: "));
   stopped->SendSignal(SIGCONT);
-  // It serves no task.
+  // The continued server serves no task.
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, stopped->AwaitEnd());
   EXPECT_EQ(end.ShellCode(), kRestartMe) << stopped->output();
   // Every round checks that all steps so far were applied once.

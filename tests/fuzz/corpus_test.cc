@@ -21,7 +21,8 @@ constexpr size_t kInsertedBytesMax = 16;
 
 class CorpusTest : public testing::TestWithParam<FuzzTarget> {};
 
-// Inputs that once did harm, in the order of their names.
+// Returns the inputs that have caused errors before, in the order of their file
+// names.
 std::vector<std::string> CorpusOf(absl::string_view target) {
   const std::filesystem::path folder =
       absl::StrCat("tests/fuzz/corpus/", target);
@@ -42,7 +43,7 @@ std::vector<std::string> CorpusOf(absl::string_view target) {
 }
 
 // Changes, removes or inserts a few bytes. Values at the limits of integers
-// find the most.
+// find the most errors.
 std::string Mutate(std::string input, std::mt19937_64* random) {
   static constexpr uint8_t kLimits[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
   const int change_count = 1 + static_cast<int>((*random)() % 4);
@@ -71,7 +72,7 @@ std::string Mutate(std::string input, std::mt19937_64* random) {
   return input;
 }
 
-// A target that accepts none of its seeds has lost its parser.
+// A target that accepts none of its seeds does not call its parser.
 TEST_P(CorpusTest, AcceptsItsSeeds) {
   const std::vector<std::string> seeds = GetParam().seeds();
   ASSERT_FALSE(seeds.empty());
@@ -93,7 +94,7 @@ TEST_P(CorpusTest, SurvivesTheCorpusAndMutants) {
     const std::string mutant = Mutate(inputs[i % inputs.size()], &random);
     if (!GetParam().run(mutant)) ++refused_count;
   }
-  // Lines of text are valid whatever they contain.
+  // Every input is a valid list of text lines.
   if (GetParam().name != "text_lines" && GetParam().name != "abort") {
     EXPECT_GT(refused_count, 0);
   }

@@ -1,4 +1,4 @@
-// Files of data, checkpoints and models.
+// Files with data, checkpoints and models.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,20 +40,20 @@
 namespace muster {
 namespace {
 
-// What is drawn of a dataset or read of a file of records.
+// Maximum number of elements that are read from a dataset or a file of records.
 constexpr int kFileElementsMax = 1000;
-// What a mutant may make of a few bytes.
+// Maximum number of elements that a mutant may create from a few bytes.
 constexpr int64_t kElementCountMax = 1 << 20;
 
-// The content of a file of the source tree.
+// Returns the content of a file of the source tree.
 std::string ReadSource(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file),
                      std::istreambuf_iterator<char>());
 }
 
-// A file in memory with this content, for readers that want a path. Each
-// replaces the previous one.
+// Returns the path of a file in memory with this content, for readers that need
+// a path. Each call replaces the previous file.
 std::string FileWith(absl::string_view content) {
   static const int fd = memfd_create("fuzz_input", 0);
   if (ftruncate(fd, 0) != 0 || pwrite(fd, content.data(), content.size(), 0) !=
@@ -76,7 +76,7 @@ bool Draw(const Dataset& dataset) {
   return true;
 }
 
-// Two bytes with the size of the index, the index, the data.
+// The input is two bytes with the size of the index, the index, and the data.
 bool RunBundle(absl::string_view input) {
   if (input.size() < 2) return false;
   const size_t wanted = static_cast<uint8_t>(input[0]) |
@@ -144,7 +144,7 @@ bool RunTfRecord(absl::string_view input) {
 }
 
 std::vector<std::string> TfRecordSeeds() {
-  // As TensorFlow writes the first record of an event file.
+  // The first record of an event file, as TensorFlow writes it.
   return {absl::HexStringToBytes(
       "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32"
       "eced8f9d")};
@@ -162,7 +162,7 @@ bool RunCompressedTfRecord(absl::string_view input) {
 }
 
 std::vector<std::string> CompressedTfRecordSeeds() {
-  // gzip of nothing.
+  // Empty data, compressed with gzip.
   return {absl::HexStringToBytes("1f8b080000000000000303000000000000000000")};
 }
 
@@ -322,7 +322,7 @@ std::vector<std::string> KerasArchiveSeeds() {
   return {ReadSource("tests/golden/keras_files/mlp.keras")};
 }
 
-// What a store answers to the request of a listing.
+// The response of an object store to a listing.
 bool RunObjectListing(absl::string_view input) {
   bool is_valid = false;
   for (const absl::string_view element : XmlElements(input, "Contents")) {

@@ -1,6 +1,7 @@
 // The entry points of libFuzzer (https://llvm.org/docs/LibFuzzer.html).
-// MUSTER_FUZZ_TARGET names the target. MUSTER_FUZZ_SEEDS names a folder that
-// gets its seeds before the run; pass it to libFuzzer as a corpus.
+// MUSTER_FUZZ_TARGET names the target. MUSTER_FUZZ_SEEDS names a folder to
+// which the seeds of the target are written before the run; pass it to
+// libFuzzer as a corpus.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -53,7 +54,7 @@ void WriteSeeds(absl::string_view folder) {
 }  // namespace muster
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  // Parsers warn of what they skip.
+  // Parsers log warnings about parts that they skip.
   muster::SetMinimumLogSeverity(muster::LogSeverity::kError);
   muster::Target();
   const absl::string_view folder = muster::Environment("MUSTER_FUZZ_SEEDS");

@@ -3,9 +3,9 @@
 #
 #   tests/fuzz/run.sh TARGET [SECONDS [CORPUS]]
 #
-# Without a target, prints their names. CORPUS is a folder that keeps what is
-# found, by default a new one. Inputs that crash are written to the working
-# directory as crash-*: add them to tests/fuzz/corpus/TARGET with a fix.
+# Without a target, prints the names of all targets. CORPUS is a folder for the inputs that the run
+# finds; by default a new one. Inputs that crash are written to the working directory as crash-*:
+# add them to tests/fuzz/corpus/TARGET together with the fix.
 set -euo pipefail
 
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../.."

@@ -1,4 +1,4 @@
-// What tasks send each other.
+// Messages between tasks.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -30,7 +30,7 @@
 namespace muster {
 namespace {
 
-// Elements drawn of a dataset.
+// Maximum number of elements that are read from a dataset.
 constexpr int kDrawnElementsMax = 8;
 
 template <typename T>
@@ -38,7 +38,7 @@ bool Parse(absl::string_view input, T* message) {
   return message->ParseFromArray(input.data(), static_cast<int>(input.size()));
 }
 
-// The last byte says where the message is split.
+// The last byte selects the position at which the message is split.
 bool RunMessage(absl::string_view input) {
   const auto bytes = std::make_shared<const std::string>(input);
   const auto* const data = reinterpret_cast<const uint8_t*>(bytes->data());
@@ -68,7 +68,7 @@ bool RunFrame(absl::string_view input) {
   EncodedFrameHeader header = {};
   std::memcpy(header.data(), input.data(),
               std::min(input.size(), header.size()));
-  // Never OK: it decodes an error.
+  // DecodeAbort() always returns an error: the one that it decodes.
   DecodeAbort(input).IgnoreError();
   return DecodeFrameHeader(header).ok();
 }
@@ -105,7 +105,7 @@ std::vector<std::string> GraphSeeds() {
   return {graph.ok() ? EncodeGraph(*graph).SerializeAsString() : ""};
 }
 
-// True if a stage reads or writes files, which are no part of the input.
+// True if a stage reads or writes files, which are not part of the input.
 bool HasFiles(const proto::Dataset& dataset) {
   return absl::StrContains(dataset.ShortDebugString(), "file") ||
          absl::StrContains(dataset.ShortDebugString(), "path");

@@ -61,7 +61,7 @@ Element Images(const GoldenCase& golden) {
                       is_byte ? 127.5 : 0, is_byte ? 127.5 : 1)};
 }
 
-// As _initial() in cases/applications.py.
+// Equivalent to _initial() in cases/applications.py.
 Tensor InitialValue(const Weight& weight, uint32_t key) {
   const std::string& name = weight.name();
   const std::string kind = name.substr(name.rfind('/') + 1);
@@ -162,7 +162,7 @@ TEST(ApplicationsFilesTest, RefusesWeightsThatDoNotFit) {
   }
 }
 
-// Models that Keras saves with random weights, one after the other.
+// Keras saves models with random weights, one after the other.
 TEST(ApplicationsFilesTest, LoadsTheModelsThatKerasSaves) {
   const char* const python = std::getenv("MUSTER_KERAS_PYTHON");
   if (python == nullptr || *python == '\0') {

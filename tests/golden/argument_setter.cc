@@ -31,7 +31,7 @@ Json Object(const std::string& class_name, Json config) {
   return {{"class_name", class_name}, {"config", std::move(config)}};
 }
 
-// A layer as the base has it: its class, and its arguments.
+// Makes a layer from the JSON of the base: its class and its arguments.
 LayerPtr MakeLayer(const Json& json) {
   for (const LayerKind& kind : kLayerKinds) {
     LayerPtr layer = kind.make();
@@ -44,7 +44,7 @@ LayerPtr MakeLayer(const Json& json) {
   return nullptr;
 }
 
-// A value of JSON; one entry may stand for a list of one.
+// Parses a value of JSON. A list with one entry may be written as that entry.
 template <typename T>
 T Parsed(const Json& json) {
   if constexpr (requires(T values) { values.push_back({}); } &&
@@ -54,7 +54,7 @@ T Parsed(const Json& json) {
   return json.get<T>();
 }
 
-// A list of as many entries as `values`, at least 1.
+// Returns a list with as many entries as `values`, but at least one.
 template <typename T>
 std::vector<T> Filled(const std::vector<T>& values, T value) {
   return std::vector<T>(std::max<size_t>(values.size(), 1), value);
@@ -75,7 +75,7 @@ void ArgumentSetter::Choose(Json meant) {
 
 bool ArgumentSetter::IsChosen(ConfigName name, size_t count, size_t* index) {
   if (name.keras.empty()) return false;
-  // IsPresent() has visited it, too.
+  // IsPresent() may have added the name already.
   if (names_.empty() || names_.back() != name.keras) {
     names_.emplace_back(name.keras);
     has_none_ = false;
@@ -126,7 +126,7 @@ void ArgumentSetter::Visit(ConfigName name, uint64_t& seed) {
                 {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
                  0x7fffffffffffffff, 0xffffffffffffffff});
   if (name.keras != argument_ || !is_set_) return;
-  // Keras takes numbers of 64 bits with a sign.
+  // Keras stores signed 64-bit numbers.
   meant_ = seed == 0 ? Json(nullptr) : Json(static_cast<int64_t>(seed));
 }
 

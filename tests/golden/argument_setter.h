@@ -15,20 +15,20 @@
 
 namespace muster {
 
-// What tests/golden/keras_arguments.json says of a class of Keras, by Keras'
-// names of its arguments: values of those without a default, and for arguments
-// that take few values, which.
+// The entry of a Keras class in tests/golden/keras_arguments.json. Keys are
+// Keras' names of arguments: values for arguments without a default, and the
+// allowed values of arguments that take only a few.
 struct ClassArguments {
   nlohmann::ordered_json base = nlohmann::ordered_json::object();
   nlohmann::ordered_json values = nlohmann::ordered_json::object();
 };
 
-// Sets the arguments of an object: those of the base, and one of the others to
-// one of its variants: the ends of its range, None, each choice.
+// Sets the arguments of an object: those of the base, and one other argument to
+// one of its variants: the ends of its range, None, or each choice.
 class ArgumentSetter : public ConfigVisitor {
  public:
-  // `arguments` is borrowed. Sets `argument`, which may be empty, to the
-  // variant with this index.
+  // `arguments` is borrowed. Sets `argument`, which may be empty, to its
+  // variant number `variant`.
   ArgumentSetter(const ClassArguments& arguments, std::string argument,
                  int variant)
       : arguments_(arguments),
@@ -57,30 +57,31 @@ class ArgumentSetter : public ConfigVisitor {
   bool IsPresent(ConfigName name, bool is_set) override;
   void Refuse(ConfigName name, absl::string_view what) override;
 
-  // The arguments that were visited, in their order.
+  // Returns the names of the visited arguments, in order.
   const std::vector<std::string>& names() const { return names_; }
-  // True if the argument had a variant with the index.
+  // True if the argument has a variant with that number.
   bool is_set() const { return is_set_; }
-  // The value that it was set to, as Keras has it.
+  // Returns the value to which it was set, as Keras stores it.
   const nlohmann::ordered_json& meant() const { return meant_; }
-  // Why the object refuses its arguments; empty if it takes them.
+  // Returns the reason why the object refuses its arguments; empty if it
+  // accepts them.
   const std::string& refusal() const { return refusal_; }
 
  private:
   template <typename T>
   void Set(ConfigName name, T& value, const std::vector<T>& variants);
-  // Returns true if `name` is the argument that is set, and it has a variant
-  // with the index; *index is that among the values after None.
+  // Returns true if `name` is the argument to set and has a variant with that
+  // number. Sets *index to the number of the variant, not counting None.
   bool IsChosen(ConfigName name, size_t count, size_t* index);
   void Choose(nlohmann::ordered_json meant);
-  // Null if the base has no value.
+  // Returns null if the base has no value.
   const nlohmann::ordered_json& BaseOf(ConfigName name);
 
   const ClassArguments& arguments_;
   const std::string argument_;
   const int variant_;
   std::vector<std::string> names_;
-  // Those that may be None, which is their variant 0.
+  // True if the current argument may be None, which is its variant 0.
   bool has_none_ = false;
   bool is_set_ = false;
   nlohmann::ordered_json meant_;

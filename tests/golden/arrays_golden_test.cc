@@ -1,4 +1,4 @@
-// Fit(), Evaluate(), Predict() and TrainOnBatch() on examples in memory have
+// Fit(), Evaluate(), Predict() and TrainOnBatch() on examples in memory give
 // the weights, logs and predictions of Keras.
 #include <algorithm>
 #include <cstdint>

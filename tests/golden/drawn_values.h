@@ -8,11 +8,12 @@
 
 namespace muster {
 
-// A pseudorandom number in [-1, 1): drawn() in cases/mobilenet_v2.py. Golden
-// cases draw the weights of large models, which then need not be stored.
+// Returns a pseudorandom number in [-1, 1): drawn() in cases/mobilenet_v2.py.
+// Golden cases draw the weights of large models, so that they need not be
+// stored.
 double Drawn(uint32_t key, int64_t index);
 
-// float32; element i is offset + scale * Drawn(key, i).
+// Returns a float32 tensor with elements offset + scale * Drawn(key, i).
 Tensor DrawnTensor(uint32_t key, const Shape& shape, double offset = 0,
                    double scale = 1);
 

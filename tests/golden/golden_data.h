@@ -25,12 +25,13 @@ struct GoldenCase {
 // Returns the cases of tests/golden/data/<file>, which must be in the data of
 // the test. Aborts if the file is invalid.
 std::vector<GoldenCase> ReadGoldenCases(absl::string_view file);
-// As above, from a file of any path that a program of the test has written.
+// As above, from a file that a program of the test has written to `path`.
 std::vector<GoldenCase> ReadGoldenCasesAt(const std::string& path);
 
-// Compares elementwise: absolute for expected values up to 1, relative above.
-// NaN and infinities equal themselves. Returns "" if all differences are within
-// `tolerance`, otherwise a description of the largest one.
+// Compares elementwise: the absolute difference for expected values up to 1,
+// the relative one above. NaN equals NaN, and equal infinities are equal.
+// Returns "" if all differences are within `tolerance`, otherwise a description
+// of the largest one.
 std::string DescribeDifference(const Tensor& actual, const Tensor& expected,
                                double tolerance);
 

@@ -185,7 +185,7 @@ TEST(ImageFunctionsGoldenTest, MatchKeras) {
   EXPECT_GT(count, 0);
 }
 
-// Each image is sheared in one of two directions, and both occur.
+// Each image is sheared in one of two directions; both must occur.
 TEST(ImageFunctionsGoldenTest, ShearsLikeKerasInEitherDirection) {
   for (const GoldenCase& golden : ReadGoldenCases("image_functions.json")) {
     if (!golden.config.contains("layer")) continue;

@@ -32,15 +32,15 @@ absl::StatusOr<LayerPtr> Build(const std::string& text) {
   return BuildJobLayer(job);
 }
 
-// Returns true for arguments that Keras accepts and does not serialize.
+// Returns true for arguments that Keras accepts but does not serialize.
 bool IsUnwritten(const std::string& kind, const std::string& key) {
   return (kind == "SimpleRNN" && key == "seed") ||
          (kind == "HashedCrossing" && key == "trainable") ||
          (absl::StartsWith(kind, "SpatialDropout") && key == "trainable");
 }
 
-// Returns `value`, the member `key` of a serialized layer; its config without
-// what Keras does not serialize.
+// Returns `value`, the member `key` of a serialized layer. If it is the config,
+// removes the arguments that Keras does not serialize.
 json WithoutUnwritten(const std::string& key, json value, const json& layer) {
   if (key != "config" || !value.is_object()) return value;
   const std::string kind = layer.value("class_name", "");
@@ -59,7 +59,7 @@ bool IsWithin(const json& actual, const json& expected) {
                       expected.end(), IsWithin);
   }
   if (!actual.is_object()) {
-    // One axis for all may be a list for Muster.
+    // Muster may write one axis as a list.
     const bool is_list = actual.is_array() && expected.is_number_integer();
     return is_list ? actual == json(actual.size(), expected)
                    : actual == expected;
@@ -114,7 +114,7 @@ TEST(JobLayersGoldenTest, ConfigsMatchKeras) {
       if (IsUnwritten(kind, key)) continue;
       ASSERT_TRUE(expected.at("config").contains(key)) << key;
       const json& wanted = expected.at("config").at(key);
-      // A dtype policy may be its name.
+      // A dtype policy may be written as its name.
       if (key == "dtype" && value == wanted.at("config").at("name")) continue;
       EXPECT_TRUE(IsWithin(value, expected.at("config").at(key)))
           << key << ": " << value << ", in Keras "

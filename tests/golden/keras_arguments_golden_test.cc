@@ -1,6 +1,6 @@
 // Writes every class of the tables with each of its arguments at its default,
-// at the ends of its range, and at None. read_keras_arguments.py loads all of
-// them in Keras.
+// at the ends of its range, and at None. read_keras_arguments.py loads all
+// cases in Keras.
 
 #include <algorithm>
 #include <cstdint>
@@ -53,8 +53,8 @@ using Json = nlohmann::ordered_json;
 
 // The cases of a class, and the names of its arguments.
 struct ClassCases {
-  std::string section;  // As the module in Keras: "layers".
-  std::string name;     // The class in Keras, or a name that stands for it.
+  std::string section;  // The module in Keras: "layers".
+  std::string name;     // The class in Keras, or another name for it.
   ClassArguments arguments;
 };
 
@@ -64,7 +64,7 @@ ClassArguments ArgumentsOf(const std::string& section,
       std::ifstream("tests/golden/keras_arguments.json"), nullptr, false));
   MUSTER_CHECK(kAll.is_object());
   ClassArguments arguments;
-  // What the class has comes after what "*" has for all of them.
+  // The entries of the class override those of "*", which apply to all classes.
   for (const std::string& entry : {std::string("*"), name}) {
     if (!kAll.contains(section) || !kAll[section].contains(entry)) continue;
     const Json& found = kAll[section][entry];
@@ -77,8 +77,8 @@ ClassArguments ArgumentsOf(const std::string& section,
 // Collects the cases of all classes.
 class CaseWriter {
  public:
-  // Adds what `write` makes of a setter, for each variant of each argument.
-  // `write` returns null for what Muster refuses.
+  // Adds the result of `write` for each variant of each argument. `write`
+  // returns null for arguments that Muster refuses.
   void AddClass(const std::string& section, const std::string& name,
                 const std::function<Json(ArgumentSetter& setter)>& write) {
     const ClassArguments arguments = ArgumentsOf(section, name);
@@ -123,10 +123,11 @@ class CaseWriter {
   Json cases_ = Json::array();
 };
 
-// Muster reads the layer that it wrote as the same.
+// Expects that Muster reads the layer that it has written as the same layer.
 void ExpectReadAgain(const LayerKind& kind, const Json& written) {
   const Json& config = written["config"];
-  // The reader of models reads layers inside, and Normalization without axes.
+  // Inner layers, and Normalization without axes, can be read only as part of a
+  // model.
   if (kind.name == "normalization" && config["axis"].is_null()) return;
   for (const char* const inner : {"layer", "cell", "cells"}) {
     if (config.contains(inner)) return;
@@ -154,7 +155,7 @@ void AddLayers(CaseWriter* writer) {
       if (setter.refusal().empty()) ExpectReadAgain(kind, written);
       return written;
     });
-    // What every layer has.
+    // The arguments that every layer has.
     const ClassArguments arguments = ArgumentsOf("layers", name);
     const auto add = [&](const char* argument, const Json& meant,
                          const std::function<void(Layer&)>& set) {
@@ -167,7 +168,7 @@ void AddLayers(CaseWriter* writer) {
                   KerasLayerConfig(*layer));
     };
     add("trainable", false, [](Layer& layer) { layer.set_trainable(false); });
-    // Some say their dtype themselves.
+    // Some layers visit their dtype themselves.
     ArgumentSetter names(arguments, "", 0);
     kind.make()->VisitConfig(names);
     if (std::find(names.names().begin(), names.names().end(), "dtype") !=
@@ -205,7 +206,7 @@ void AddLossesAndMetrics(CaseWriter* writer) {
   }
 }
 
-// Initializers, regularizers and constraints, as arguments of a layer.
+// Adds initializers, regularizers and constraints, as arguments of a layer.
 void AddParts(CaseWriter* writer) {
   const auto part_of = [](const DenseOptions& options, const char* argument) {
     const LayerPtr layer = Dense(3, options);
@@ -286,7 +287,7 @@ void SetField(const Json& value, const FieldDescriptor* field,
   }
 }
 
-// The values with which a field is tried.
+// Returns the values to try for a field.
 Json VariantsOf(const ClassArguments& arguments, const FieldDescriptor* field) {
   if (const auto given = arguments.values.find(field->name());
       given != arguments.values.end()) {
@@ -303,7 +304,7 @@ Json VariantsOf(const ClassArguments& arguments, const FieldDescriptor* field) {
 }
 
 // Adds the fields of a message, each with each variant. `write` returns null
-// for what Muster refuses.
+// for messages that Muster refuses.
 void AddFields(const std::string& section, const std::string& name,
                const Message& message,
                const std::function<Json(const Message& changed)>& write,
@@ -336,7 +337,7 @@ void AddFields(const std::string& section, const std::string& name,
   }
 }
 
-// Null if the optimizer is refused.
+// Returns null if the optimizer is refused.
 Json OptimizerToJson(const proto::Optimizer& optimizer) {
   if (!UpdateRule::Create(optimizer).ok()) return nullptr;
   return CompileConfigOf({.optimizer = optimizer})["optimizer"];
@@ -346,7 +347,7 @@ void AddOptimizers(CaseWriter* writer) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     const std::string name(kind->keras_class);
     const proto::Optimizer defaults = kind->defaults().message();
-    // What all optimizers have, then what this one has.
+    // The fields that all optimizers have, then those of this one.
     AddFields(
         "optimizers", name, defaults,
         [](const Message& changed) {

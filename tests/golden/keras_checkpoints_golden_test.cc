@@ -277,8 +277,8 @@ TEST(KerasCheckpointsGoldenTest, GoesOnTrainingWhereKerasStopped) {
   }
 }
 
-// Every object of Keras, of the model and of the optimizer, finds its value in
-// what Muster saves.
+// For every object of Keras, of the model and of the optimizer, the checkpoint
+// that Muster saves has the same value.
 void ExpectSavesObjectsOf(const TrainedCase& trained) {
   Model model = Compiled(trained);
   ASSERT_OK(model.RestoreCheckpoint(Training(trained.name)).status());
@@ -303,7 +303,7 @@ void ExpectSavesObjectsOf(const TrainedCase& trained) {
         absl::StrCat(trained.name, ", ", absl::StrJoin(variable.path, "/"),
                      ", ", variable.full_name);
     if (variable.path.back() == "_u_product") {
-      // Computed in another precision.
+      // Keras computes this value in another precision.
       EXPECT_FLOAT_EQ(saved.scalar<float>(), expected.scalar<float>()) << where;
       continue;
     }
@@ -355,7 +355,7 @@ TEST(KerasCheckpointsGoldenTest, RejectsTheStateOfAnotherOptimizer) {
   ASSERT_OK(model.LoadWeights(Training("small_momentum")));
 }
 
-// Keras has one optimizer for all weights.
+// Keras has only one optimizer for all weights.
 TEST(KerasCheckpointsGoldenTest, RejectsItsOptimizerBesideLayerOptimizers) {
   Model model = SmallModel();
   ASSERT_OK(model.Compile({.optimizer = Adam(),

@@ -15,9 +15,9 @@
 
 namespace muster {
 
-// Sets hyperparameters to what Keras' config has for them, by Keras' names. One
-// that is absent or null changes nothing. Crashes where a value has another
-// type, or a choice is none of the names.
+// Sets hyperparameters from Keras' config, by Keras' names. An absent or null
+// entry changes nothing. Crashes if a value has another type, or if a choice
+// has an unknown name.
 class KerasConfigReader : public ConfigVisitor {
  public:
   // `config` is borrowed.

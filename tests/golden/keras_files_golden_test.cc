@@ -31,7 +31,8 @@ std::string SavedByKeras(const GoldenCase& golden) {
   return absl::StrCat("tests/golden/keras_files/", golden.name, ".keras");
 }
 
-// Those whose names begin with `prefix`, in the order of their numbers.
+// Returns the tensors whose names begin with `prefix`, in the order of their
+// numbers.
 std::vector<Tensor> Numbered(const std::map<std::string, Tensor>& tensors,
                              const std::string& prefix) {
   std::vector<Tensor> found;
@@ -96,7 +97,7 @@ TEST_P(KerasFilesTest, TrainsOnAsKerasDoes) {
   ExpectKerasWeights(model, golden);
 }
 
-// Save() in the middle changes nothing.
+// Saving and loading during training changes nothing.
 TEST_P(KerasFilesTest, TrainsOnFromItsOwnFile) {
   const GoldenCase& golden = GetParam();
   if (!golden.config["trains"].get<bool>()) GTEST_SKIP() << "is not compiled";
@@ -144,8 +145,8 @@ TEST(KerasFilesGoldenTest, WeightsGoThroughFilesOfTheirOwn) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("dense_2")));
 }
 
-// Trains a step more in Muster, then compares with Keras what Keras makes of
-// the file, and what both make of further steps.
+// Muster trains one more step and saves. Compares the file as Keras loads it,
+// and the results of further steps in both.
 TEST(KerasFilesGoldenTest, KerasReadsWhatMusterWrites) {
   const char* const python = std::getenv("MUSTER_KERAS_PYTHON");
   if (python == nullptr || *python == '\0') {

@@ -1,4 +1,4 @@
-// Models that several versions of Keras saved: write_keras_versions.py.
+// Models that several versions of Keras saved; see write_keras_versions.py.
 
 #include <cstddef>
 #include <map>
@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kStepCount = 3;
 
-// Those whose names begin with `prefix`, in the order of their numbers.
+// Returns the tensors whose names begin with `prefix`, in the order of their
+// numbers.
 std::vector<Tensor> Numbered(const std::map<std::string, Tensor>& tensors,
                              const std::string& prefix) {
   std::vector<Tensor> found;
@@ -80,7 +81,7 @@ TEST_P(KerasVersionsTest, PredictsAndTrainsAsTheVersionThatSavedIt) {
   ExpectClose(weights, Numbered(golden.outputs, "weight_"), "weight");
 }
 
-// What Muster writes of it means the same.
+// The file that Muster writes for the model has the same predictions.
 TEST_P(KerasVersionsTest, PredictsTheSameWhenItIsSavedAgain) {
   const GoldenCase& golden = GetParam().golden;
   ASSERT_OK_AND_ASSIGN(Model model, LoadModel(GetParam().path));

@@ -22,7 +22,8 @@
 namespace muster {
 namespace {
 
-// Returns "x", or "x0", "x1", ...: the names of a group that the case has.
+// Returns "x", or "x0", "x1", and so on: the names of a group of tensors in the
+// case.
 std::vector<std::string> Family(const std::map<std::string, Tensor>& tensors,
                                 const std::string& name) {
   if (tensors.contains(name)) return {name};

@@ -55,7 +55,7 @@ LayerPtr MakeNormalization(const GoldenCase& golden) {
     return Normalization(options);
   }
   const auto layer = MakeLayer<NormalizationLayer>(options);
-  // In two calls, as with batches.
+  // Observes the data in two calls, as in batches.
   EXPECT_OK(layer->Observe(data->second.SliceRows(0, 5)));
   EXPECT_OK(
       layer->Observe(data->second.SliceRows(5, data->second.shape().dim(0))));
@@ -111,7 +111,7 @@ TEST(LayersGoldenTest, MatchKerasWithTheirGradients) {
     const LayerPtr layer = MakeLayer(golden);
     layer->SetPath("layer");
     std::map<std::string, Tensor> variables = Variables(golden);
-    // In Keras they have the rank of the input.
+    // Keras stores them with the rank of the input.
     for (const char* name : {"layer/mean", "layer/variance"}) {
       const auto found = variables.find(name);
       if (found == variables.end()) continue;

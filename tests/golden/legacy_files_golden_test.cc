@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::ValuesIn(ReadGoldenCases("legacy_files.json")),
     [](const auto& test) { return test.param.name; });
 
-// "sequence" of cases/legacy_files.py with another head.
+// Returns the model "sequence" of cases/legacy_files.py with another head.
 Model WithHead(int64_t class_count, const std::string& name) {
   const SequenceOptions all = {.return_sequences = true};
   return Sequential(
@@ -108,7 +108,7 @@ TEST(LegacyFilesGoldenTest, OtherLayersAreRefused) {
                        HasSubstr("has weights only")));
 }
 
-// The others have the weights of the file, and the head has its own.
+// Expects that all layers except the head have the weights of the file.
 void ExpectBackboneOfFile(Model& model, const std::vector<Tensor>& before) {
   ASSERT_OK_AND_ASSIGN(Model saved,
                        LoadModel(absl::StrCat(kFolder, "sequence_2.h5")));
@@ -138,7 +138,7 @@ TEST(LegacyFilesGoldenTest, LayersAreFoundByName) {
   ExpectBackboneOfFile(model, before);
 }
 
-// The same for files of Keras 3.
+// The same holds for files of Keras 3.
 TEST(LegacyFilesGoldenTest, MismatchesOfKeras3AreSkipped) {
   const std::string path = testing::TempDir() + "narrow.weights.h5";
   Model narrow = Sequential({Input({4}), Dense(5), Dense(3)});

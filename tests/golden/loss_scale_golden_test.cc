@@ -1,5 +1,5 @@
-// Trains models of the policy mixed_float16 as Keras does, with loss scales
-// that overflow at first. cases/loss_scale.py describes the data.
+// Trains models with the policy mixed_float16 like Keras, with loss scales that
+// overflow at first. cases/loss_scale.py describes the data.
 
 #include <cstdint>
 #include <memory>
@@ -31,8 +31,8 @@
 namespace muster {
 namespace {
 
-// Sums are rounded to float16 in another order than Keras has. A gradient is
-// off by parts in a thousand then.
+// Sums are rounded to float16 in another order than in Keras, which changes a
+// gradient by up to some thousandths.
 constexpr double kTolerance = 2e-3;
 
 class LossScaleGoldenTest : public ::testing::TestWithParam<GoldenCase> {
@@ -58,7 +58,7 @@ class LossScaleGoldenTest : public ::testing::TestWithParam<GoldenCase> {
     return GetParam().outputs.at("loss").element_count();
   }
 
-  // Takes steps [begin, end) and compares each.
+  // Takes steps [begin, end) and compares the results of each.
   void TakeSteps(Model& model, int64_t begin, int64_t end) {
     const auto& outputs = GetParam().outputs;
     const Element batch = {GetParam().inputs.at("x"),

@@ -188,7 +188,7 @@ def mobilenet():
         (32, 32, 3), alpha=0.01, weights=None, classes=2, classifier_activation=None)
 
 
-# The optimizers have the same arguments in keras_checkpoints_golden_test.cc.
+# keras_checkpoints_golden_test.cc creates the optimizers with the same arguments.
 OPTIMIZERS = {
     "adam": lambda: keras.optimizers.Adam(0.01),
     "amsgrad": lambda: keras.optimizers.Adam(0.01, amsgrad=True),
@@ -210,7 +210,7 @@ OPTIMIZERS = {
     "schedule_free": lambda: keras.optimizers.ScheduleFreeAdamW(0.01),
 }
 
-# How each model is made, with which optimizer.
+# The function that makes each model, and its optimizer.
 TRAINED = {f"small_{name}": (small, name) for name in OPTIMIZERS}
 TRAINED["functional"] = (functional, "momentum")
 TRAINED["subclassed"] = (small_subclassed, "adam")
@@ -259,7 +259,7 @@ def training():
         if name == "mobilenet_v2":
             continue
         take_steps(model, STEPS_AFTER)
-        # Of names alone, in the order of the weights.
+        # A checkpoint that contains only names, in the order of the weights.
         save(folder / f"{name}_later",
              {f"{i}": weight for i, weight in enumerate(model.get_weights())})
 

@@ -1,4 +1,4 @@
-// Losses and metrics mask padding in the outputs as Keras does.
+// Losses and metrics mask padding in the outputs like Keras.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -156,7 +156,8 @@ Element ExamplesOf(const GoldenCase& golden) {
   return element;
 }
 
-// Compares `logs` with the golden outputs under `prefix`, and their number.
+// Compares `logs` with the golden outputs under `prefix`. Neither may have
+// further entries.
 void ExpectLogs(const GoldenCase& golden, absl::string_view prefix,
                 const Logs& logs) {
   size_t count = 0;

@@ -23,7 +23,7 @@ namespace muster {
 namespace {
 
 Metric MakeMetric(const nlohmann::json& config) {
-  // Takes no labels, so that no file can name it.
+  // Mean() and Sum() take no labels, so no file can name them.
   if (config.at("class_name") == "Mean") return MeanOfPredictions();
   if (config.at("class_name") == "Sum") return SumOfPredictions();
   const MetricKind* const kind = FindKerasKind(kMetricKinds, config);
@@ -65,7 +65,7 @@ TEST(MetricsGoldenTest, MatchKerasAfterEveryBatch) {
     compared.insert(metric.name());
     const Tensor& expected = golden.outputs.at("result");
     std::vector<double> sums;
-    // One number, or a list of them.
+    // One number or a list of numbers per batch.
     const int64_t batch_count = expected.shape().dim(0);
     const int64_t value_count = expected.element_count() / batch_count;
     EXPECT_EQ(metric.is_list(), expected.shape().rank() == 2);

@@ -35,7 +35,7 @@ class LossRecorder final : public Callback {
   std::vector<double> means;
 };
 
-// Paths of Keras begin with the name of the model.
+// Paths in Keras begin with the name of the model.
 std::string KerasPath(const Weight& weight) {
   return "sequential/" + weight.name();
 }

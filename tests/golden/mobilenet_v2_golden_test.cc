@@ -125,9 +125,9 @@ TEST_F(MobileNetV2GoldenTest, ATrainingStepMatchesKeras) {
         sums[j] += change * Drawn(key, i);
       }
     }
-    // Relative to the norm of the change. The difference between Keras and its
-    // own gradients in float64 is of this order: 1.4e-3 where most changes
-    // cancel out, otherwise 2e-4.
+    // Relative to the norm of the change. The difference between Keras in
+    // float32 and in float64 is of this order: 1.4e-3 where most changes cancel
+    // out, otherwise 2e-4.
     const double tolerance = 3e-3 * norms[k] + 1e-5;
     SCOPED_TRACE(model_.weights()[k].name());
     EXPECT_NEAR(std::sqrt(square), norms[k], tolerance);

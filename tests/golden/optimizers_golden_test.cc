@@ -31,8 +31,8 @@ using Json = nlohmann::json;
 constexpr int64_t kStepCount = 20;
 constexpr double kTolerance = 1e-6;
 
-// Configs in golden files have the arguments next to class_name; Keras has them
-// in "config".
+// Configs in golden files have the arguments next to class_name; Keras stores
+// them in "config".
 Json Nested(Json flat) {
   if (!flat.is_object()) return flat;
   const Json class_name = flat.at("class_name");
@@ -151,7 +151,7 @@ GradientClipping ClippingOf(const Json& config) {
           .global_clipnorm = NumberOr0(config.at("global_clipnorm"))};
 }
 
-// The gradient as one of all rows, the last first.
+// A gradient as sparse rows: all rows, the last one first.
 struct Rows {
   explicit Rows(const Tensor& gradient)
       : values(gradient.Clone()),
@@ -227,7 +227,8 @@ void RunStore(const GoldenCase& golden, bool by_rows) {
   }
 }
 
-// With clipping, accumulation and averages, and what fit() ends with.
+// Includes clipping, accumulation and averages, and the values at the end of
+// fit().
 TEST(OptimizersGolden, VariablesMatchKerasOverTwentySteps) {
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     for (const bool by_rows : {false, true}) RunStore(golden, by_rows);
@@ -254,7 +255,7 @@ TEST(OptimizersGolden, ConfigsOfKerasRoundTrip) {
   }
 }
 
-// The case named like the optimizer has the defaults of Keras.
+// The case with the name of the optimizer has the defaults of Keras.
 TEST(OptimizersGolden, DefaultsMatchKeras) {
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     for (const OptimizerKind* const kind : kOptimizerKinds) {

@@ -28,7 +28,8 @@ Tensor ListOf(absl::Span<const T> values) {
   return Tensor::FromSpan<T>({static_cast<int64_t>(values.size())}, values);
 }
 
-// The tokens or boundaries that a layer has; invalid if it has none.
+// Returns the tokens or boundaries of a layer; an invalid tensor if it has
+// none.
 Tensor StateOf(const Layer& layer) {
   if (const auto* strings = dynamic_cast<const StringLookupLayer*>(&layer)) {
     return ListOf(strings->vocabulary().tokens());

@@ -1,6 +1,6 @@
-// Models that were drawn at random and saved by Keras: in one process, with two
-// workers in sync, and with parameter servers, they predict and learn what
-// Keras does. random_models/record.py describes the cases.
+// Models that were drawn at random and saved by Keras. In one process, with two
+// synchronous workers, and with parameter servers they must predict and learn
+// what Keras does. random_models/record.py describes the cases.
 
 #include <algorithm>
 #include <cmath>
@@ -39,10 +39,10 @@ namespace muster {
 namespace {
 
 constexpr int kStepCount = 3;
-// Of the largest value of a tensor, or of 1 if that is larger: an element that
-// is small beside the others is a difference of large numbers. Models whose
-// results rounding decides are not drawn, so this is well above what rounding
-// in another order does.
+// Relative to the largest value of a tensor, or to 1 if that is larger: an
+// element that is small compared with the others is a difference of large
+// numbers. Models whose results depend on rounding are not drawn, so this
+// tolerance is well above the effect of another order of rounding.
 constexpr double kTolerance = 1e-5;
 
 void ExpectClose(const Tensor& actual, const Tensor& expected,
@@ -59,8 +59,8 @@ void ExpectClose(const Tensor& actual, const Tensor& expected,
   }
 }
 
-// Those whose names begin with `prefix`, in the order of their numbers: the
-// examples of a batch, or, if it is negative, all.
+// Returns the tensors whose names begin with `prefix`, in the order of their
+// numbers: the examples of one batch or, if `batch` is negative, all examples.
 std::vector<Tensor> Numbered(const std::map<std::string, Tensor>& tensors,
                              const std::string& prefix, int batch = -1) {
   std::vector<Tensor> found;
@@ -124,7 +124,7 @@ void ExpectPredictions(Model& model, const GoldenCase& golden) {
   }
 }
 
-// Trains the model of `path` as Keras did.
+// Trains the model at `path` and compares with Keras.
 void ExpectKeras(Strategy& strategy, const GoldenCase& golden,
                  const std::string& path) {
   ASSERT_OK_AND_ASSIGN(Model model, LoadModel(strategy, path));
@@ -212,8 +212,8 @@ std::string FromEnvironment(const char* name, const std::string& otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-// Keras makes models, saves and trains them; Muster does as Keras did, and
-// saves each after one step; Keras continues from there.
+// Keras makes, saves and trains models. Muster trains them and compares, and
+// saves each of them after one step. Keras continues from those files.
 TEST(RandomModels, OfAllSeedsLearnWhatKerasDoes) {
   const std::string python = FromEnvironment("MUSTER_KERAS_PYTHON", "");
   if (python.empty()) {

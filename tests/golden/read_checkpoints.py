@@ -1,4 +1,4 @@
-"""Reads Muster's checkpoints with TensorFlow, and the result of TensorFlow with Muster.
+"""Reads Muster's checkpoints with TensorFlow, and TensorFlow's with Muster.
 
 Requires TensorFlow, so it is not part of the build's tests:
 
@@ -6,8 +6,8 @@ Requires TensorFlow, so it is not part of the build's tests:
     bazel build //tests/golden:write_checkpoints
     venv/bin/python tests/golden/read_checkpoints.py bazel-bin/tests/golden/write_checkpoints
 
-Prints what was read and exits with 0, or with an error at the first difference. Without
-TensorFlow it prints a note and exits with 0.
+Prints what was read and exits with 0, or with an error at the first difference. Without TensorFlow
+it prints a note and exits with 0.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Loads the objects that Muster wrote into Keras, and compares them with those that
-Keras' own constructors make of the same arguments.
+"""Loads the objects that Muster wrote into Keras, and compares them with those that Keras'
+constructors make from the same arguments.
 
     python read_keras_arguments.py CASES.json
 
-Each case has what Muster wrote ("written"), the class, and the arguments that were meant:
-those of "base", and "argument" with the value "meant" if there is one.
+Each case has the output of Muster ("written"), the class, and the intended arguments: those of
+"base", and "argument" with the value "meant" if there is one.
 """
 
 import os
@@ -22,16 +22,16 @@ import keras
 import numpy as np
 
 MODULES = {"schedules": keras.optimizers.schedules}
-# Attributes of objects that differ from object to object, or by how they were made.
+# Attributes that differ from object to object, or depend on how an object was made.
 UNCOMPARED = {"seed", "_init_seed", "seed_generator", "generator", "_auto_config",
               "_initial_config", "_losses", "_lock", "_tracked"}
-# Optimizers take 0 in them for "off", as they do None.
+# In these arguments of optimizers, 0 means "off", as None does.
 OFF_IF_ZERO = {"weight_decay", "clipnorm", "global_clipnorm", "clipvalue", "warmup_target",
                "adam_weight_decay", "rms_rate", "ema_overwrite_frequency",
                "gradient_accumulation_steps"}
 
 
-# Muster's names of activations that Keras has as objects.
+# Muster's names of activations that are objects in Keras.
 ACTIVATIONS = {
     "gelu_approximate": lambda x: keras.activations.gelu(x, approximate=True),
     "hard_sigmoid_keras2": lambda x: keras.ops.clip(0.2 * x + 0.5, 0, 1),
@@ -47,7 +47,7 @@ def class_of(case):
 
 
 def value_of(value):
-    """The object of Keras that {"class_name": ..., "config": {...}} stands for."""
+    """Returns the Keras object that {"class_name": ..., "config": {...}} describes."""
     if isinstance(value, list):
         return [value_of(entry) for entry in value]
     if not isinstance(value, dict):
@@ -69,7 +69,7 @@ def meant(case):
     if case["section"] in ("layers", "losses", "metrics"):
         arguments["name"] = written["name"]
     if case["argument"] == "trainable" and {"layer", "cell", "cells"} & {*arguments}:
-        # That of the layers inside, too, which the constructor leaves alone.
+        # Also sets the inner layers, which the constructor does not change.
         del arguments["trainable"]
         made = class_of(case)(**arguments)
         made.trainable = case["meant"]
@@ -78,7 +78,7 @@ def meant(case):
 
 
 def plain(value, depth=0):
-    """What an object holds, as numbers, texts, lists and dictionaries."""
+    """Returns the contents of an object as numbers, texts, lists and dictionaries."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
@@ -102,7 +102,7 @@ def state(value):
 def is_same(one, other, name=""):
     if name in OFF_IF_ZERO and not one and not other:
         return True
-    # One number for all axes may be a list.
+    # Muster may write one number for all axes as a list.
     if isinstance(one, list) != isinstance(other, list):
         numbers, number = (one, other) if isinstance(one, list) else (other, one)
         return (isinstance(number, (int, float)) and bool(numbers)
@@ -117,7 +117,7 @@ def is_same(one, other, name=""):
 def differences(got, wanted):
     found = []
     for name in sorted({*got, *wanted}):
-        # The number of an object in the process.
+        # These identify an object in the process.
         if name in ("name", "registered_name", "shared_object_id", "build_config"):
             continue
         missing = "nothing"
@@ -128,7 +128,7 @@ def differences(got, wanted):
 
 
 def numbers_of(case, value):
-    """What objects of several classes with one meaning compute; None for others."""
+    """Returns values that equivalent objects of several classes compute; None for others."""
     if case["section"] == "regularizers":
         return [float(value(np.array(weights, "float32"))) for weights in ([1, -2], [3])]
     if case["class"] in ("zeros", "ones", "constant"):
@@ -139,7 +139,7 @@ def numbers_of(case, value):
 
 
 def check(case):
-    """Returns how the case differs; None if Keras refuses the arguments themselves."""
+    """Returns the differences of the case, or the exception if Keras refuses the arguments."""
     written = case["written"]
     if isinstance(written, str):
         return [] if written in ("accuracy", "crossentropy") else ["a name"]
@@ -148,7 +148,7 @@ def check(case):
         wanted = meant(case)
         wanted_state = state(wanted)
     except Exception as error:
-        # A class without the argument, which Muster does not write then.
+        # The class lacks the argument, and Muster does not write it.
         is_absent = f"unexpected keyword argument '{case['argument']}'" in str(error)
         return [] if is_absent and case["argument"] not in written else error
     try:

@@ -56,7 +56,7 @@ def check_values(name, prefix):
 
 
 def restored_before_the_first_step(name, prefix):
-    """The optimizer makes its variables after the checkpoint was restored."""
+    """Restores a model whose optimizer creates its variables after the checkpoint was restored."""
     model = made.compiled(name)
     made.checkpoint_of(name, model).restore(prefix).expect_partial()
     return model
@@ -66,9 +66,9 @@ def check_training(name, prefix):
     later = tf.train.load_checkpoint(
         str(made.FOLDER / "keras" / "training" / f"{name}_later"))
     ways = (restored, restored_before_the_first_step)
-    # Keras scales the loss of the first step by the initial scale then, and divides
-    # gradients by the restored one. ScheduleFreeAdamW sets its momentums when it makes them,
-    # over what was restored.
+    # In that case Keras scales the loss of the first step by the initial scale, and divides
+    # gradients by the restored one. ScheduleFreeAdamW overwrites the restored momentums when it
+    # creates them.
     for restore in ways[:1] if name in ("small_loss_scale", "small_schedule_free") else ways:
         model = restore(name, prefix)
         made.take_steps(model, made.STEPS_AFTER - 1)

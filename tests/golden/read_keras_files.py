@@ -83,7 +83,7 @@ def main():
     for file in ("keras_files.json", "keras_string_files.json"):
         for case in json.loads((data / file).read_text())["cases"]:
             cases[case["name"]] = case
-    # Keras warns where it leaves out part of a file.
+    # Keras warns if it skips part of a file.
     warnings.simplefilter("error")
     schedule_free.read_before_updates()
     failed = 0

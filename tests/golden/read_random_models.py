@@ -46,7 +46,7 @@ def compare(name, got, expected):
 
 def check(case, path):
     keras.backend.clear_session()
-    # Keras warns where it leaves out part of a file.
+    # Keras warns if it skips part of a file.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # As the model was drawn.

@@ -82,7 +82,7 @@ TEST(SequenceLayersGoldenTest, MatchKerasWithTheirGradients) {
   }
 }
 
-// Batch and time are unknown while tracing.
+// The extents of batch and time are unknown while tracing.
 TEST(SequenceLayersGoldenTest, AttentionOverUnknownTimeMatchesKeras) {
   int case_count = 0;
   for (const GoldenCase& golden : ReadGoldenCases("sequence_layers.json")) {

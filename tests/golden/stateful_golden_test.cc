@@ -22,15 +22,15 @@ namespace muster {
 namespace {
 
 constexpr int64_t kBatchSize = 4;
-// Three steps of training amplify the rounding of the machine's vector
-// instructions: up to 1.5e-5 between those of different processors.
+// Three steps of training amplify rounding differences: vector instructions of
+// different processors differ by up to 1.5e-5.
 constexpr double kTolerance = 2e-5;
 
 std::string SavedByKeras(const GoldenCase& golden) {
   return absl::StrCat("tests/golden/stateful_files/", golden.name, ".keras");
 }
 
-// The first `count` batches.
+// Returns the first `count` batches.
 Dataset Batches(const GoldenCase& golden, int64_t count) {
   return Dataset::FromTensorSlices(
              {golden.inputs.at("x"), golden.inputs.at("y")})
@@ -40,7 +40,7 @@ Dataset Batches(const GoldenCase& golden, int64_t count) {
 
 class StatefulTest : public ::testing::TestWithParam<GoldenCase> {
  protected:
-  // What a model predicts, evaluates and learns after the steps of training.
+  // Compares the evaluation, and the predictions before and after a reset.
   void ExpectCarriedStates(Model& model) {
     const GoldenCase& golden = GetParam();
     ASSERT_OK_AND_ASSIGN(
@@ -92,7 +92,7 @@ TEST_P(StatefulTest, FitEvaluateAndPredictCarryStates) {
   ExpectWeights(model);
 }
 
-// As in Keras, a file has the layers' options and no states.
+// As in Keras, a file contains the options of layers but no states.
 TEST_P(StatefulTest, FilesKeepTheOption) {
   const GoldenCase& golden = GetParam();
   const std::string path =
@@ -107,8 +107,8 @@ TEST_P(StatefulTest, FilesKeepTheOption) {
   ExpectPredictions(model, "prediction_after_reset");
 }
 
-// A checkpoint does have them, so that a run that is resumed continues as if it
-// had not been interrupted.
+// A checkpoint contains the states, so that a resumed run continues like an
+// uninterrupted one.
 TEST_P(StatefulTest, CheckpointsKeepStates) {
   const GoldenCase& golden = GetParam();
   const std::string prefix =

@@ -1,4 +1,4 @@
-// Training with the options of Keras has the weights and logs of Keras.
+// Training with each option of Keras gives the weights and logs of Keras.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

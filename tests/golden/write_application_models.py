@@ -2,9 +2,9 @@
 
     python write_application_models.py FOLDER
 
-Writes NAME.keras for each model of MODELS, with random weights, and models.json: for
-each of them a case with its input_shape and the logits of two images, which are drawn as
-those of cases/applications.py, from 0 to 255.
+Writes NAME.keras, with random weights, for each model in MODELS, and models.json. That file has a
+case for each model, with its input_shape and the logits of two images. The images are drawn as in
+cases/applications.py, from 0 to 255.
 """
 
 import os
@@ -24,7 +24,7 @@ import numpy as np
 from cases.golden_format import case, file_text
 from cases.mobilenet_v2 import drawn
 
-# The smallest images that each of them takes.
+# The smallest images that each model accepts.
 MODELS = {
     "DenseNet121": (32, 32, 3),
     "EfficientNetB0": (32, 32, 3),
@@ -37,7 +37,7 @@ MODELS = {
     "VGG16": (32, 32, 3),
     "Xception": (71, 71, 3),
 }
-# Has one more layer than with random weights: a Rescaling for each channel.
+# This model has one layer more than with random weights: a Rescaling for each channel.
 PRETRAINED = "EfficientNetB0_pretrained"
 
 
@@ -61,7 +61,7 @@ def _model(name, shape):
         return getattr(keras.applications, name)(
             weights=None, input_shape=shape, classes=10, classifier_activation=None
         )
-    # The weights are those of _draw_weights(): none are downloaded.
+    # _draw_weights() sets the weights: none are downloaded.
     with (
         unittest.mock.patch("keras.src.utils.file_utils.get_file", return_value=""),
         unittest.mock.patch.object(keras.Model, "load_weights"),
@@ -92,8 +92,8 @@ def _draw_weights(model):
                 fan_in = np.prod(shape[:2] if is_depthwise else shape[:-1])
                 value = generator.normal(scale=np.sqrt(2 / fan_in), size=shape)
             elif variable.name == "gamma" and re.match("block.*_project_bn", layer.name):
-                # Keeps images apart: squeeze and excitation of EfficientNet shrink what
-                # differs between them.
+                # Keeps the images different: the squeeze and excitation of EfficientNet shrink
+                # their differences.
                 value = generator.uniform(1.75, 2.25, size=shape)
             elif variable.name in ("gamma", "moving_variance"):
                 value = generator.uniform(0.75, 1.25, size=shape)

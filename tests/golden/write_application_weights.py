@@ -2,7 +2,7 @@
 
     python write_application_weights.py FOLDER
 
-For each model of cases/applications.py: NAME.weights.h5 with the drawn weights.
+Writes NAME.weights.h5, with the drawn weights, for each model in cases/applications.py.
 """
 
 import os

@@ -1,13 +1,14 @@
 """Writes version_files/ and data/keras_version_<version>.json with one version of Keras.
 
-Each version of Keras that is tested has run this once, by a Python that has it:
+It was run once with each version of Keras that is tested, in a Python environment with that
+version:
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.13.1
     venv/bin/python write_keras_versions.py
 
-`write_keras_versions.py tf_keras` does it with the package tf_keras. A model that takes
-steps has taken two when it is saved as NAME_<version>.keras; then it takes three more. One
-version writes NAME_<version>.h5 as well.
+`write_keras_versions.py tf_keras` uses the package tf_keras. A model that trains has taken two
+steps when it is saved as NAME_<version>.keras; then it takes three more. One version also writes
+NAME_<version>.h5.
 
 config:  "files", those with the model; "trains", whether it takes steps.
 inputs:  x_<i>, and y_<i> if it trains: the batch of every step.
@@ -74,7 +75,7 @@ def images(k, rng):
 
 
 def inferred(k, rng):
-    """A model that is built by its first batch."""
+    """A model whose shapes are inferred from its first batch."""
     model = k.Sequential([k.layers.Dense(3, activation="hard_sigmoid"), k.layers.Dense(2)])
     x = normal(rng, BATCH, 4)
     model(x)
@@ -82,7 +83,7 @@ def inferred(k, rng):
 
 
 def branches(k, rng):
-    """Two outputs, a model inside and a shared layer; arguments of compile()."""
+    """Two outputs, an inner model and a shared layer; arguments of compile()."""
     layers = k.layers
     a, b = k.Input((4,), name="a"), k.Input((4,), name="b")
     inner = k.Sequential([k.Input((4,)), layers.Dense(3, activation="tanh")], name="inner")
@@ -122,7 +123,7 @@ MODELS = {
 def saved(k, name, model):
     """Saves the model in the formats that the version has. Returns the names of the files."""
     version = k.__version__
-    # One version stands for all: HDF5 files of Keras 2 differ by their configs only.
+    # One version is enough: the HDF5 files of Keras 2 differ only in their configs.
     has_hdf5 = version.startswith("2.13") and name in ("sequence", "images", "inferred")
     files = []
     for suffix in ("keras", "h5") if has_hdf5 else ("keras",):
@@ -151,7 +152,7 @@ def recorded(k, number, name, make):
     given = x if len(x) > 1 else x[0]
     labels = y if y is None or len(y) > 1 else y[0]
     for weight in model.weights if y is None else []:
-        # So that moving averages and biases are not what they begin with.
+        # Makes moving averages and biases differ from their initial values.
         if "seed" not in weight.name:
             weight.assign(weight + np.float32(0.01) * len(weight.shape))
     for _ in range(2 if y is not None else 0):
@@ -166,8 +167,8 @@ def recorded(k, number, name, make):
         outputs.update({f"weight_{i}": value for i, value in enumerate(model.get_weights())})
     inputs = {f"x_{i}": value for i, value in enumerate(x)}
     inputs.update({f"y_{i}": value for i, value in enumerate(y or [])})
-    # Keras 3 rounds gradients otherwise that are 0, those of biases before a
-    # normalization, which Adam turns into steps.
+    # Keras 3 rounds gradients that are 0 differently (those of biases before a normalization), and
+    # Adam turns them into steps.
     trains = y is not None and not (name == "branches" and k.__version__ >= "3")
     return case(name, {"files": files, "trains": trains}, inputs, outputs)
 
@@ -177,7 +178,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     cases = [recorded(k, 1200 + number, name, make)
              for number, (name, make) in enumerate(MODELS.items())
-             # HDF5 files are read without what the model was compiled with.
+             # HDF5 files are read without the settings of compile().
              if number < 3 or not k.__version__.startswith("2.12")
              # In a graph, Keras 2 computes the product of momentums only once.
              if not (name == "nadam" and k.__version__ < "3")]

@@ -20,7 +20,7 @@ import warnings
 from cases import golden_format
 from random_models import record
 
-# Seeds whose models disagree, and why. Their models are not made unless one is asked for
+# Seeds whose models differ, and why. Their models are made only if one of these seeds is requested
 # alone.
 OPEN = {
     26: "Keras is at fault where it reads what Muster wrote, which has no operations for "

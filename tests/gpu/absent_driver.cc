@@ -1,5 +1,6 @@
-// A CUDA driver of a machine without a GPU, as far as cuDNN asks it while it
-// compiles engines for a GPU that is not there. It takes code, and runs none.
+// A fake CUDA driver for a machine without a GPU. It implements the functions
+// that cuDNN calls while it compiles engines for an absent GPU: it accepts code
+// and runs none.
 
 namespace {
 
@@ -8,7 +9,7 @@ constexpr int kNoDevice = 100;
 constexpr int kNotSupported = 801;
 constexpr int kDriverVersion = 13000;
 
-// What stands for a library of code and for a kernel.
+// Stands for the handle of a code library and for that of a kernel.
 char handle;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Builds cuDNN's execution plans of attention for an H100, which need not be
-// there: which compositions of operations its engines take, and that the
+// Builds cuDNN's execution plans of attention for an H100, which may be absent.
+// Tests which compositions of operations the engines support, and that the
 // attention that layers trace becomes one of them.
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ using ::testing::HasSubstr;
 class AttentionPlansTest : public DescribedGpuTest {
  protected:
   static void SetUpTestSuite() {
-    // cuDNN takes the driver that is loaded already.
+    // cuDNN uses the driver that is already loaded.
     ASSERT_NE(dlopen("tests/gpu/absent_driver.so", RTLD_NOW | RTLD_GLOBAL),
               nullptr)
         << dlerror();
@@ -75,8 +75,8 @@ TEST_F(AttentionPlansTest, AttentionOfATransformerBlockAndItsGradient) {
     problem.is_gradient = true;
     ASSERT_OK_AND_ASSIGN(const CudnnPlan gradient,
                          MakeCudnnPlan(target_, problem));
-    // The gradient of the scores, which reproducible engines keep, and little
-    // else.
+    // The workspace holds the gradient of the scores, which reproducible
+    // engines keep, and little else.
     const int64_t scores_bytes = int64_t{2} * 32 * 16 * 512 * 512;
     EXPECT_GE(gradient.workspace_bytes(), scores_bytes);
     EXPECT_LT(gradient.workspace_bytes(), scores_bytes + (1 << 20));
@@ -130,7 +130,7 @@ TEST_F(AttentionPlansTest, TheWorkspaceMayBeWhatScoresTook) {
 
 TEST_F(AttentionPlansTest, OtherShapes) {
   const AttentionGeometry geometries[] = {
-      // Lengths that fill no tile, and differ.
+      // Lengths that differ and that fill no tile.
       {.batch = 2,
        .heads = 3,
        .query_count = 77,
@@ -150,7 +150,7 @@ TEST_F(AttentionPlansTest, OtherShapes) {
        .key_count = 9,
        .key_dim = 8,
        .value_dim = 8},
-      // Features of values that differ from those of keys.
+      // The values have another number of features than the keys.
       {.batch = 2,
        .heads = 4,
        .query_count = 128,
@@ -165,7 +165,7 @@ TEST_F(AttentionPlansTest, OtherShapes) {
                                         .is_gradient = is_gradient};
       SCOPED_TRACE(Describe(problem));
       const absl::StatusOr<CudnnPlan> plan = MakeCudnnPlan(target_, problem);
-      // A gradient that this version gets wrong is refused.
+      // A gradient that this version of cuDNN computes incorrectly is refused.
       if (is_gradient && target_.api->version <= 91500 &&
           geometry.key_count % 128 != 0) {
         EXPECT_THAT(plan, StatusIs(absl::StatusCode::kUnimplemented));
@@ -192,7 +192,7 @@ TEST_F(AttentionPlansTest, WhatCudnnDoesNotSupportIsRefused) {
               StatusIs(absl::StatusCode::kUnimplemented));
 }
 
-// Whether cuDNN has a plan for a fused op.
+// Returns true if cuDNN has a plan for a fused op.
 bool HasPlan(const CudnnTarget& target, const KernelSpec& spec) {
   const bool is_gradient = spec.op == kFusedAttentionGradOp;
   const size_t first = is_gradient ? 1 : 0;
@@ -213,8 +213,9 @@ bool HasPlan(const CudnnTarget& target, const KernelSpec& spec) {
   return plan.ok();
 }
 
-// Which ops a training step of `layer` over sequences of 128 positions has
-// become, all of which have plans. It has no softmax and no transposition.
+// Expects that the attention in a training step of `layer`, over sequences of
+// 128 positions, becomes fused ops that have plans, without softmax or
+// transposition.
 void ExpectFused(const CudnnTarget& target, const LayerPtr& layer,
                  size_t input_count) {
   const std::vector<TensorType> batch = {

@@ -1,5 +1,6 @@
-// Training of an attention layer whose attention cuDNN computes as one op gives
-// the weights of the host. On a simulated GPU, with a fake of the library.
+// Trains an attention layer whose attention cuDNN computes as one op. The
+// weights must equal those of the host. Uses a simulated GPU, with a fake of
+// the library.
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +61,7 @@ Tensor Numbers(const Shape& shape, double greatest, uint64_t seed) {
   return numbers;
 }
 
-// Sequences of which the second one ends early, with zeros.
+// Sequences; the second one ends early, with zeros.
 Tensor Sequences(uint64_t seed) {
   Tensor sequences = Numbers({kBatch, kTime, kFeatures}, 2, seed);
   const int64_t end = 2 * kTime * kFeatures;
@@ -70,8 +71,8 @@ Tensor Sequences(uint64_t seed) {
   return sequences;
 }
 
-// Two heads over a sequence and over itself, one head behind them, heads that
-// share a key, and heads that see no later positions and no masked ones.
+// Two heads over a sequence and itself, one head after them, heads that share a
+// key, and heads with a causal mask and a padding mask.
 constexpr int kAttentions = 4;
 
 LayerPtr MakeLayer() {
@@ -170,7 +171,7 @@ TEST_F(AttentionTrainingTest, FusedAttentionGivesTheWeightsOfTheHost) {
       Executable::Compile(step_.graph, BuiltinOps(), CpuKernels(), &on_host_));
   Train(on_device.get());
   Train(on_host.get());
-  // Forward and backward.
+  // Forward and backward passes.
   EXPECT_EQ(cudnn_.counts()["cudnnBackendExecute"], 2 * kAttentions * kSteps);
 
   std::map<std::string, double> updates;
@@ -186,7 +187,7 @@ TEST_F(AttentionTrainingTest, FusedAttentionGivesTheWeightsOfTheHost) {
   }
   EXPECT_EQ(updates.size(), 26u);
   for (const auto& [name, update] : updates) {
-    // The gradient of a key's bias is nothing but rounding.
+    // The gradient of a key's bias consists of rounding errors.
     EXPECT_LE(differences[name], 0.05 * update + 0.01 * greatest_update)
         << name << ", updated by " << update;
   }

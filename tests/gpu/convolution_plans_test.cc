@@ -1,6 +1,6 @@
-// Builds cuDNN's execution plan for an H100, which need not be there, of every
-// convolution of MobileNetV2 and of ResNet50, forward and backward: what the
-// real library supports.
+// Builds cuDNN's execution plans for an H100, which may be absent, for every
+// convolution of MobileNetV2 and of ResNet50, forward and backward. Tests what
+// the real library supports.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,8 +39,7 @@ namespace {
 
 constexpr int64_t kBatch = 32;
 
-// The convolutions of a training step by their types, so that each is there
-// once.
+// Returns the distinct convolutions of a training step, keyed by their types.
 std::map<std::string, KernelSpec> ConvolutionsOf(const LayerPtr& layer) {
   const std::vector<TensorType> batch = {
       {DType::kFloat32, {Shape::kUnknown, 224, 224, 3}},

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// The oldest version that takes descriptions of GPUs.
+// The oldest version that accepts descriptions of GPUs.
 constexpr size_t kDescribingVersion = 90800;
 
 }  // namespace

@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// A fixture for plans of the cuDNN of this machine for an H100, which need not
-// be there. Tests are skipped where there is no cuDNN that takes descriptions
-// of GPUs.
+// A fixture for plans that the cuDNN of this machine makes for an H100, which
+// may be absent. Tests are skipped without a cuDNN that accepts descriptions of
+// GPUs.
 class DescribedGpuTest : public ::testing::Test {
  protected:
   void SetUp() override;

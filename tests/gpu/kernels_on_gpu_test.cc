@@ -1,6 +1,6 @@
-// Compares every kernel of a GPU with the reference kernels, as steps run them:
-// operands are copied to the device, and the plan is that of the executor.
-// MUSTER_TEST_GPU=real takes the GPU of the machine.
+// Compares every GPU kernel with the reference kernels, in the way steps run
+// them: operands are copied to the device, and the executor makes the plan.
+// With MUSTER_TEST_GPU=real, uses the GPU of the machine.
 
 #include <cstdint>
 #include <cstring>
@@ -90,7 +90,7 @@ void ExpectConformsOnDevice(const OpCase& one, Device* device) {
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
                        RunOnDevice(one, inputs, device));
   ASSERT_EQ(got.size(), wanted.size());
-  // Random numbers are drawn in float32, whatever their type.
+  // Random numbers are drawn in float32, regardless of the dtype of the result.
   const bool is_drawn =
       BuiltinOps().FindOrPlain(one.op).reads == OpReads::kBatchRows;
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -121,8 +121,8 @@ TEST(KernelsOnGpuTest, EachCaseConformsToTheReference) {
 }
 
 // Returns the results of batch normalization with an activation, and of its
-// gradients. With `keeps_normalized`, the value between them is a result, too,
-// so that they are not fused.
+// gradients. If `keeps_normalized`, the value between them is also a result,
+// which prevents their fusion.
 absl::StatusOr<std::vector<Tensor>> TrainBatchNorm(
     const std::vector<Tensor>& inputs, bool is_relu6, bool keeps_normalized,
     Device* device) {
@@ -164,7 +164,7 @@ TEST(KernelsOnGpuTest, ActivationsAfterBatchNormalizationAreFused) {
     const DType channels = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
     for (const Shape& shape : {Shape({3, 50, 8}), Shape({40, 5})}) {
       const Shape of_channels = {shape.dim(shape.rank() - 1)};
-      // Some values are above 6 when they are normalized.
+      // Some values are above 6 after normalization.
       const std::vector<Tensor> inputs = {
           RandomTensor({dtype, shape, -3, 5}, &random),
           RandomTensor({channels, of_channels, 3, 8}, &random),
@@ -185,7 +185,7 @@ TEST(KernelsOnGpuTest, ActivationsAfterBatchNormalizationAreFused) {
   }
 }
 
-// The results on the device of attention, and whether it is one op there.
+// The results of attention on the device, and whether it ran as one op.
 struct AttentionOnDevice {
   std::vector<Tensor> results;
   bool is_fused = false;
@@ -247,8 +247,8 @@ TEST(KernelsOnGpuTest, AttentionAndItsGradientConform) {
   }
 }
 
-// Tensors so large that threads take several elements. The lengths are those of
-// whole groups and others.
+// Tensors are so large that each thread processes several elements. Some
+// lengths are multiples of the group size, others are not.
 TEST(KernelsOnGpuTest, LargeTensorsConformToTheReference) {
   ASSERT_OK_AND_ASSIGN(Device* const device,
                        DeviceSet::OfProcess().FindDevice(0));

@@ -34,7 +34,8 @@ NEVER = "-"
 
 
 def folders():
-    """Folders whose tests are one step each: rooms of the tree, and the floors of common/."""
+    """Returns the folders whose tests are one step each: rooms of the tree, and the floors of
+    common/."""
     builds = subprocess.run(["git", "ls-files", "*/BUILD.bazel"], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout.split()
     found = set()
@@ -60,12 +61,12 @@ def all_steps():
 
 
 def read_record(text):
-    """{step: (date, commit, result)}."""
+    """Returns {step: (date, commit, result)}."""
     return {step: (date, commit, result) for step, date, commit, result in ROW.findall(text)}
 
 
 def write_record(text, steps, rows):
-    """The text with one row for each step that there is."""
+    """Returns the text with one row for each existing step."""
     head = text.split("\n| step |")[0].rstrip("\n")
     lines = [head, "", "| step | last run | commit | result |", "| --- | --- | --- | --- |"]
     for step in steps:
@@ -80,12 +81,12 @@ def save(text, steps, rows):
 
 
 def in_order(steps, rows):
-    """Those that never ran first, and then the one that ran longest ago."""
+    """Returns the steps that never ran, followed by the others, the oldest run first."""
     return sorted(steps, key=lambda step: rows.get(step, ("", "", ""))[0].replace(NEVER, ""))
 
 
 def run(command, log, seconds):
-    """(status, output); None is the status of what did not end in time."""
+    """Returns (status, output). The status is None if the command did not end in time."""
     with open(log, "w", encoding="utf-8") as file:
         process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
                                    stdin=subprocess.DEVNULL, start_new_session=True)
@@ -104,7 +105,7 @@ def run(command, log, seconds):
 
 
 def result_of_tests(status, output):
-    """(whether it passed, what came out)."""
+    """Returns (whether the tests passed, the result to record)."""
     count = re.findall(r"^\d+ passed, \d+ failed.*$", output, re.MULTILINE)
     if status is None or not count:
         return False, "did not end in time" if status is None else "did not come to a count"
@@ -178,7 +179,7 @@ def main():
         failed += not passed
         print(f"{step}: {result}" + ("" if passed else f"; see {log}"), flush=True)
         rows[step] = (datetime.date.today().isoformat(), commit, result)
-        # After each step: what has run is not lost when this process is ended.
+        # Saved after each step, so that results survive if this process is ended.
         save(text, steps, rows)
     return 1 if failed else 0
 

@@ -1,4 +1,4 @@
-"""Tests the record of the long checks, and that no step is forgotten."""
+"""Tests the record of the long checks, and that it includes every step."""
 
 import unittest
 
@@ -25,7 +25,7 @@ class NightTest(unittest.TestCase):
         read = night.read_record(text)
         self.assertEqual(read["asan:ps"], rows["asan:ps"])
         self.assertEqual(night.write_record(text, steps, read), text)
-        # A step that is gone has no row.
+        # A step that no longer exists has no row.
         self.assertNotIn("asan:ps", night.write_record(text, ["fuzz:csv"], read))
 
     def test_what_ran_longest_ago_comes_first(self):

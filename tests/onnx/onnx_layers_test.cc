@@ -1,5 +1,5 @@
-// Exports each layer of the golden cases, and compares what onnxruntime
-// computes with what Muster predicts.
+// Exports each layer of the golden cases, and compares the results of
+// onnxruntime with the predictions of Muster.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ std::vector<Tensor> InputsOf(const GoldenCase& golden) {
   }
 }
 
-// The weights that the case has; others keep their first values.
+// Sets the weights of the case; other weights keep their initial values.
 absl::Status SetWeights(Model& model, const GoldenCase& golden) {
   ASSIGN_OR_RETURN(std::vector<Tensor> values, model.GetWeights());
   const std::vector<Weight> weights = model.weights();
@@ -70,7 +70,7 @@ absl::Status SetWeights(Model& model, const GoldenCase& golden) {
 }
 
 // Layers of strings, of tables and of histograms of tiles, which ONNX does not
-// have, and cells, which are called by other layers only.
+// have, and cells, which only other layers call.
 const std::set<std::string>& KindsLeftOut() {
   static const auto& kKinds = *new std::set<std::string>(
       {"contrast_limited_adaptive_histogram_equalization", "hashed_crossing",
@@ -79,8 +79,8 @@ const std::set<std::string>& KindsLeftOut() {
   return kKinds;
 }
 
-// The text of a job's layer without constraints, which act in training alone.
-// Those of the cases have axes that not every weight has.
+// Returns a job's layer without constraints, which have an effect in training
+// only. Constraints in the cases have axes that not every weight has.
 std::string WithoutConstraints(std::string job) {
   const std::string name = "_constraint {";
   for (size_t at = job.find(name); at != job.npos; at = job.find(name)) {
@@ -94,14 +94,14 @@ std::string WithoutConstraints(std::string job) {
   return job;
 }
 
-// The kind of layer that the case is of: the name of the field in its job.
+// Returns the kind of the layer in the case: the name of the field in its job.
 std::string KindOf(const GoldenCase& golden) {
   const std::string job = golden.config.at("job");
   return job.substr(0, job.find(' '));
 }
 
-// Shapes that all configurations of a kind take, where others than [batch,
-// 5, 4] are needed.
+// Returns shapes that all configurations of a kind accept, for kinds that do
+// not accept [batch, 5, 4].
 std::vector<Shape> ShapesOf(const std::string& kind) {
   static const auto& kShapes = *new std::map<std::string, std::vector<Shape>>(
       {{"auto_contrast", {{2, 7, 6, 3}}},
@@ -173,9 +173,9 @@ TEST(OnnxLayersTest, ComputesWhatMusterComputes) {
   for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
     const std::string kind = KindOf(golden);
     const std::string job = golden.config.at("job");
-    // A layer without boundaries needs data first.
+    // A layer without boundaries must be adapted to data first.
     const bool needs_data = absl::StartsWith(job, "discretization { num_bins");
-    // ONNX has no variables to carry states in.
+    // ONNX has no variables in which to carry states.
     const bool carries_states = absl::StrContains(job, "stateful: true");
     if (KindsLeftOut().contains(kind) || needs_data || carries_states) continue;
     const std::vector<Tensor> inputs =

@@ -1,5 +1,5 @@
-// Exports whole models, and compares what onnxruntime computes with what Muster
-// predicts.
+// Exports whole models, and compares the results of onnxruntime with the
+// predictions of Muster.
 
 #include <cstdint>
 #include <memory>
@@ -38,8 +38,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Biases and statistics begin with constants, with which mistakes would not
-// show. Matrices keep their first values.
+// Draws values for vectors: biases and statistics begin with constants, which
+// would hide errors. Matrices keep their initial values.
 Tensor DrawnValue(const Weight& weight, const Tensor& first, uint32_t key) {
   if (first.shape().rank() != 1) return first;
   const bool is_factor = absl::EndsWith(weight.name(), "moving_variance") ||
@@ -57,8 +57,8 @@ absl::Status DrawWeights(Model& model) {
   return model.SetWeights(values);
 }
 
-// Integers from 0 to `limit` - 1, in rows of which the first `length` are above
-// 0, and one is 0 between others.
+// Returns integers from 0 to `limit` - 1. The first `length` of each row are
+// positive, except for one 0 in some rows.
 Tensor Tokens(const Shape& shape, int64_t limit, int64_t length) {
   Tensor tokens = Tensor::Zeros(DType::kInt64, shape);
   const auto values = tokens.mutable_flat<int64_t>();
@@ -71,7 +71,7 @@ Tensor Tokens(const Shape& shape, int64_t limit, int64_t length) {
   return tokens;
 }
 
-// Exports the model, and runs it with these inputs.
+// Exports the model, runs it with these inputs, and returns the differences.
 std::vector<std::string> Differences(Model& model,
                                      const std::vector<Tensor>& inputs) {
   const auto prepare = [&](OnnxRuns* runs) -> absl::Status {
@@ -119,7 +119,8 @@ TEST_F(OnnxModelsTest, CnnWithBatchNormalization) {
               ElementsAre());
 }
 
-// Padding, pooling and resizing of images whose extents each run chooses.
+// Padding, pooling and resizing of images whose extents are known only at run
+// time.
 TEST_F(OnnxModelsTest, CnnOfUnknownExtents) {
   const LayerOutput x = Input({Shape::kUnknown, Shape::kUnknown, 2});
   const LayerOutput y =
@@ -131,7 +132,7 @@ TEST_F(OnnxModelsTest, CnnOfUnknownExtents) {
               ElementsAre());
 }
 
-// Half as large: each pixel is sampled between two.
+// Halves the size: each pixel is sampled between two.
 TEST_F(OnnxModelsTest, ResizingToTheNearestPixel) {
   Model model =
       Sequential({Input({8, 6, 2}),
@@ -161,7 +162,7 @@ TEST_F(OnnxModelsTest, EfficientNetB0) {
               ElementsAre());
 }
 
-// Layers of a sequence, one after the other.
+// Returns recurrent layers, each with a name.
 std::vector<std::pair<std::string, LayerPtr>> RecurrentLayers() {
   return {
       {"SimpleRNN", SimpleRNN(4, {.sequence = {.return_sequences = true}})},
@@ -197,7 +198,7 @@ TEST_F(OnnxModelsTest, RecurrentLayersOfAnyLength) {
   }
 }
 
-// Masked steps are at the end of rows and between others.
+// Masked steps are at the end of rows and in between.
 TEST_F(OnnxModelsTest, RecurrentLayersWithMasks) {
   for (const auto& [name, layer] : RecurrentLayers()) {
     SCOPED_TRACE(name);
@@ -297,7 +298,7 @@ TEST_F(OnnxModelsTest, OneDimensionalConvolutions) {
   EXPECT_THAT(Differences(model, {DrawnTensor(12, {2, 20, 3})}), ElementsAre());
 }
 
-// Doubles until the sum of a row exceeds 100, negates where the first value is
+// Doubles until the sum of a row exceeds 100, negates if the first value is
 // positive, and adds up.
 class Loops : public Layer {
  public:

@@ -1,6 +1,6 @@
 // Exports each op of the registry that has a translation, with the cases of the
-// kernels' conformance tests, and compares what onnxruntime computes with the
-// kernels.
+// kernels' conformance tests, and compares the results of onnxruntime with
+// those of the kernels.
 
 #include <cstdint>
 #include <map>
@@ -39,17 +39,17 @@
 namespace muster {
 namespace {
 
-// More is slow in Python's JSON and shows nothing more.
+// Larger tensors are slow in Python's JSON and find no further errors.
 constexpr int64_t kElementsMax = 4'000;
 
-// The dtypes of models.
+// True for the dtypes of models.
 bool IsTried(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kInt32 ||
          dtype == DType::kInt64 || dtype == DType::kBool;
 }
 
-// Scaled recurrences are those of training. Of no elements, onnxruntime
-// computes other minima and means.
+// Recurrences with a scale are used in training only. For empty tensors,
+// onnxruntime computes other minima and means.
 bool IsTried(const OpCase& c) {
   if (c.attributes.GetOr("has_scale", false)) return false;
   for (const OpInput& input : c.inputs) {
@@ -67,7 +67,7 @@ absl::StatusOr<Graph> TraceCase(const OpCase& c,
   for (const Tensor& input : inputs) {
     parameters.push_back(builder.Parameter("x", input.type()));
   }
-  // What is kept is for gradients.
+  // Outputs that are kept are needed for gradients only.
   Attributes attributes = c.attributes;
   if (attributes.Has("keep_steps")) attributes.Set("keep_steps", false);
   for (const Value& output :
@@ -77,7 +77,7 @@ absl::StatusOr<Graph> TraceCase(const OpCase& c,
   return std::move(builder).Build();
 }
 
-// Returns what the kernels compute.
+// Returns the results of the kernels.
 absl::StatusOr<std::vector<Tensor>> Compute(const Graph& graph,
                                             const std::vector<Tensor>& inputs) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Executable> executable,
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<Tensor>> Compute(const Graph& graph,
   return outputs;
 }
 
-// Returns false if the case is left out.
+// Returns false if the case is skipped.
 absl::StatusOr<bool> AddRun(const OpCase& c, RandomStream* random,
                             OnnxRuns* runs) {
   std::vector<Tensor> inputs;
@@ -100,7 +100,7 @@ absl::StatusOr<bool> AddRun(const OpCase& c, RandomStream* random,
     if (!IsTried(graph.TypeOf(result).dtype)) return false;
   }
   ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, Compute(graph, inputs));
-  const LayerPtr layer = Dense(1);  // Gives the names.
+  const LayerPtr layer = Dense(1);  // Provides the names.
   RETURN_IF_ERROR(WriteOnnxModel(
       Disk::Real(), runs->NextPath(),
       {.layers = *layer, .graph = graph, .values = {}, .muster_version = "1"}));
@@ -108,11 +108,11 @@ absl::StatusOr<bool> AddRun(const OpCase& c, RandomStream* random,
   return true;
 }
 
-// Returns the cases that are tried, by op.
+// Returns the cases to try, by op.
 std::map<std::string, std::vector<OpCase>> TriedCases() {
   std::map<std::string, std::vector<OpCase>> cases;
   for (const OnnxTranslation& entry : OnnxTranslations()) {
-    // What only passes its input on has no node in the file.
+    // An op that only forwards its input has no node in the file.
     const bool has_node = entry.general != ForwardToOnnx;
     if (entry.refusal.empty() && has_node) cases[std::string(entry.op)];
   }
@@ -139,7 +139,7 @@ TEST(OnnxOpsTest, ComputeWhatTheKernelsCompute) {
     }
   }
   for (const std::string& line : runs.Run()) {
-    // onnxruntime lacks kernels of some dtypes.
+    // onnxruntime has no kernels for some dtypes.
     if (absl::StrContains(line, "no kernel: ")) {
       --run_counts[line.substr(0, line.find('('))];
     } else {

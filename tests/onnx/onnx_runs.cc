@@ -24,7 +24,7 @@ const char* Python() {
   return python == nullptr ? "" : python;
 }
 
-// JSON has no NaN and no infinity.
+// JSON has neither NaN nor infinity.
 json NumberOf(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";

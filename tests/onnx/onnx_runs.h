@@ -19,8 +19,8 @@ inline constexpr char kNoOnnxruntime[] =
     "venv/bin/pip install onnxruntime, and "
     "MUSTER_ONNXRUNTIME_PYTHON=$PWD/venv/bin/python bazel test ...";
 
-// ONNX files and what Muster computes, which onnxruntime repeats in a process
-// of Python, one file after the other.
+// ONNX files with the results of Muster. onnxruntime repeats the computations
+// in a Python process, one file after the other.
 class OnnxRuns {
  public:
   // Returns the path for the file of the next run.

@@ -44,7 +44,7 @@ def difference(actual, expected):
 
 
 def fits(declared, actual):
-    """True if a declared shape, of extents, names and None, allows the actual one."""
+    """True if a declared shape, with extents, names and None, allows the actual one."""
     return len(declared) == len(actual) and all(
         not isinstance(want, int) or want == have for want, have in zip(declared, actual))
 
@@ -59,7 +59,7 @@ def mistakes(run):
         inputs = [tensor(spec) for spec in run["inputs"]]
         actual = session.run(None, {declared.name: value for declared, value in
                                     zip(session.get_inputs(), inputs)})
-    except Exception as error:  # onnxruntime has no base class of its errors.
+    except Exception as error:  # onnxruntime has no common base class for its errors.
         is_missing = "NOT_IMPLEMENTED" in str(error)
         return [("no kernel: " if is_missing else "") + str(error).splitlines()[0]]
     expected = [tensor(spec) for spec in run["outputs"]]

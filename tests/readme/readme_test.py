@@ -21,7 +21,7 @@ TABLED_FLAG = re.compile(r"^  FLAG\(\s*[^\n,]+,\s*(\w+),", re.MULTILINE)
 PATH = re.compile(r"`([\w./]+/[\w.]*)`|bazel-bin/([\w/]+)")
 
 README_LINES_MAX = 150
-# Pages whose flags and paths are checked: those of the first day.
+# Pages whose flags and paths are checked: those that new users read.
 USER_PAGES = ["README.md"] + [f"docs/{page}.md" for page in (
     "install", "first_training", "concepts", "training", "clusters", "gpus", "watching",
     "results", "comparison", "limitations")]
@@ -44,16 +44,16 @@ def pages():
 
 
 def anchors(text):
-    """The anchors that GitHub gives to the headings of a page."""
+    """Returns the anchors that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
             for heading in headings}
 
 
 def listed_count(index, page):
-    """How many rows of an index link to a page.
+    """Returns the number of rows of an index that link to a page.
 
-    A row may also point at a section of a page. That does not count.
+    Links to a section of a page do not count.
     """
     return len(re.findall(rf"^\|.*?\]\({re.escape(page)}\)", index, re.MULTILINE))
 

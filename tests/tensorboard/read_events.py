@@ -43,7 +43,7 @@ def check_training(model, weights, nodes):
         "epoch_steps_per_second", "batch_loss", "batch_mean_absolute_error",
         "batch_steps_per_second",
         *(f"{w}/histogram" for w in weights),
-        # The last weight is a single number, which Keras does not draw.
+        # The last weight is a single number, which Keras does not show as an image.
         *(f"{w}/image" for w in weights[:-1])})
     expect(f"{model}: tags of validation", set(validation.Tags()["tensors"]), {
         "epoch_loss", "epoch_mean_absolute_error",

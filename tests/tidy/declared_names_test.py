@@ -1,10 +1,10 @@
-"""Names that the source tree declares in one place are those that it uses."""
+"""Checks that the sources use the same names that one file declares."""
 
 import pathlib
 import re
 import unittest
 
-# That of the sources themselves, which the build shows through links.
+# The folder of the sources themselves, to which the build links.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("common", "coordinator", "deploy", "ps", "worker")
 
@@ -18,7 +18,7 @@ def sources():
 
 
 def found_in_sources(pattern):
-    """{name: path} of what the group of `pattern` matches."""
+    """Returns {name: path} of the matches of the group in `pattern`."""
     return {
         name: path.relative_to(ROOT)
         for path in sources()
@@ -43,7 +43,7 @@ class DeclaredNamesTest(unittest.TestCase):
 
     def test_metrics(self):
         page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
-        # The first column of the tables.
+        # The names are in the first column of the tables.
         cells = re.findall(r"^\| (`muster_[^|]*) \|", page, re.MULTILINE)
         declared = re.findall(r"`(muster_[a-z_0-9]+)`", " ".join(cells))
         used = found_in_sources(r'MetricInfo \w+\s*=\s*\{\s*"(muster_[a-z_0-9]+)"')

@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Runs the Python test given, beside whose file its modules lie.
+# Runs a Python test. Its modules are in the same folder.
 exec python3 -B "$1"

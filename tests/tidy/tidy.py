@@ -16,7 +16,7 @@ CODE_SUFFIXES = (".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".bzl")
 CPP_SUFFIXES = (".cc", ".h", ".cu", ".cuh")
 TEXT_SUFFIXES = CODE_SUFFIXES + (".bazel", ".md", ".job", ".txt", ".yaml")
 
-# Each with what to do instead. Put together from pieces, so that this file does
+# Each pattern with what to do instead. The patterns are built from pieces, so that this file does
 # not contain what it forbids.
 BANNED = [
     (r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b", "do it, or write an entry in a tracker"),
@@ -29,8 +29,8 @@ BANNED = [
      "the build takes packages from apt and names no host"),
 ]
 
-# Words that readers of this field would not expect, with what to write instead.
-# docs/style.md lists them for people.
+# Words that readers of this field do not expect, with what to write instead. docs/style.md lists
+# them for readers.
 TERMS = [
     (r"anew", "again, from the beginning"),
     (r"deal(s|t|ing)? out|dealt-out", "distribute, assign"),
@@ -63,7 +63,7 @@ TERMS = [
 _TERM_PATTERNS = [(re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE),
                    instead) for words, instead in TERMS]
 
-# The list itself.
+# The list of terms contains them.
 TERMS_EXEMPT = ("docs/style.md",)
 
 SLEEPS = re.compile(
@@ -78,7 +78,7 @@ def length_of_file(path, text):
         yield f"{path}: {count} lines; {LINES_PER_FILE_MAX} at most"
 
 
-# Comments, literals and preprocessor lines: what may hold braces of its own.
+# Comments, literals and preprocessor lines, which may contain braces that are not code.
 _NO_CODE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
     r"(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*",
@@ -89,7 +89,7 @@ _NO_FUNCTION = re.compile(r"\s*(namespace|class|struct|enum|union|extern)\b|"
 
 
 def length_of_functions(path, text):
-    """Counts from the first line of a signature to its closing brace."""
+    """Checks the length of functions, from the first line of a signature to its closing brace."""
     if not path.endswith(CPP_SUFFIXES):
         return
     code = _NO_CODE.sub(lambda match: "\n" * match.group().count("\n"), text)
@@ -146,7 +146,7 @@ _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 
 
 def prose(path, text):
-    """The comments, messages and paragraphs of a file, each with its line."""
+    """Yields the comments, messages and paragraphs of a file, each with its line number."""
     if path.endswith(".md"):
         code_free = _MARKDOWN_CODE.sub(
             lambda match: "\n" * match.group().count("\n"), text)
@@ -187,7 +187,7 @@ def sleeps_in_tests(path, text):
 
 
 def endless_waits_in_tests(path, text):
-    """Loops and waits of tests that hang if what they wait for does not happen."""
+    """Yields loops and waits of tests that hang if the expected event does not happen."""
     if not path.endswith(("_test.cc", "_suite.cc")) and not path.startswith("tests/"):
         return
     if not path.endswith(CPP_SUFFIXES):
@@ -200,7 +200,7 @@ def endless_waits_in_tests(path, text):
 
 
 def default_visibility(path, text):
-    """A target is private unless it says who may use it."""
+    """Checks that a target is private unless it declares who may use it."""
     if not path.endswith("BUILD.bazel") or path.startswith("third_party/"):
         return
     if "//visibility:public" in re.sub(r'name = "muster",.*?\)', "", text,
@@ -209,7 +209,7 @@ def default_visibility(path, text):
 
 
 def line_length(path, text):
-    """Of what clang-format does not lay out."""
+    """Checks the lengths of lines in files that clang-format does not handle."""
     if not path.endswith((".py", ".sh", ".proto")):
         return
     for number, line in enumerate(text.split("\n"), 1):
@@ -218,12 +218,12 @@ def line_length(path, text):
 
 
 _FILE_STREAM = re.compile(r"\bstd::(ifstream|fstream|filebuf)\b|\b(fopen|freopen)\(")
-# Their files are those of tests.
+# Tests, benchmarks and examples open only their own files.
 _OPENS_ANY_FILE = re.compile(r"^(tests|bench|examples)/|/testing/|_test\.cc$|/test_[^/]*$")
 
 
 def small_files(path, text):
-    """Small files are read by one function, with a bound, a deadline and errors."""
+    """Checks that small files are read by one function, with a bound, a deadline and errors."""
     if not path.endswith(CPP_SUFFIXES) or _OPENS_ANY_FILE.search(path):
         return
     for number, line in enumerate(text.split("\n"), 1):
@@ -239,7 +239,7 @@ FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
 
 
 def layout(root, paths):
-    """Files that clang-format would lay out differently."""
+    """Yields files that clang-format would lay out differently."""
     paths = [path for path in paths if path.endswith(CPP_SUFFIXES)]
     done = subprocess.run(
         ["xargs", "-0", "-P2", "-n100", "clang-format-14", "--dry-run"],
@@ -252,14 +252,14 @@ def layout(root, paths):
         yield f"{path}:{number}: not laid out as clang-format-14 does"
 
 
-# What codespell takes for misspelled words: identifiers with capitals inside, and
-# words that tests misspell on purpose or that are names.
+# Words that codespell takes for misspelled: identifiers with capitals inside, and words that are
+# misspelled on purpose in tests or that are names.
 SPELLING_IGNORE_REGEX = r"\b\w*[a-z][A-Z]\w*\b"
 SPELLING_IGNORE_WORDS = ("cheif", "kernal", "lod", "mape", "nd", "tabel", "taks", "te")
 
 
 def spelling(root, paths):
-    """Words that codespell, which knows common misspellings, would correct."""
+    """Yields words that codespell, which knows common misspellings, would correct."""
     paths = [path for path in paths if path.endswith(TEXT_SUFFIXES)]
     done = subprocess.run(
         ["xargs", "-0", "codespell", "--disable-colors",
@@ -278,9 +278,9 @@ _TYPE = re.compile(
 
 
 def types_of_one_name(texts):
-    """Types of the library that share a name, which the linker takes for one.
+    """Yields types of the library that share a name, which the linker takes for one type.
 
-    Those of the outermost scope of headers: one namespace holds them all.
+    Only types in the outermost scope of headers count: one namespace contains them all.
     """
     homes = {}
     for path, text in sorted(texts.items()):
@@ -293,16 +293,16 @@ def types_of_one_name(texts):
             yield f"{name} is a type in {' and in '.join(paths)}; rename one"
 
 
-# A command for people, or the literal of a target that becomes part of one.
+# A command for readers, or the literal of a target that becomes part of a command.
 _BAZEL_COMMAND = re.compile(r"bazel (?:build|run|test)\b[^\n`;&|]*")
 _TARGET_LITERAL = re.compile(r'"//[a-z][\w/]*(?::\w+)?"')
 _LABEL = re.compile(r"(?<![\w/])//([\w/.-]*\w)?(?::([\w.-]*\w))?")
-# Of several targets, or of one that the reader names.
+# Labels of several targets, or of a target that the reader chooses.
 _PATTERN = re.compile(r"//[\w/]*\.\.\.|//[\w/]+:my_test|//path/to:\w+")
 
 
 def targets_that_do_not_exist(texts):
-    """Targets of Bazel that messages, comments and documents name for people."""
+    """Yields Bazel targets in messages, comments and documents that do not exist."""
     for path, text in sorted(texts.items()):
         if path.startswith(("tests/tidy/", "third_party/")):
             continue
@@ -323,7 +323,7 @@ def targets_that_do_not_exist(texts):
                 yield f"{path}:{number}: there is no target //{package}:{target}"
 
 
-# Python gives these names their meaning.
+# Python defines the meaning of these names.
 NAMES_OF_THE_LANGUAGE = ("__init__.py",)
 
 
@@ -360,8 +360,8 @@ def files_of_one_name(texts):
                     yield f"{b}/{name} has the name of a file in {a}/; rename one"
 
 
-# Headers that are precompiled, with what a source that includes them uses. Sources
-# compile without the include then, but not everywhere. Headers that nearly all
+# Precompiled headers, each with the names that a source which includes it uses. Without the
+# include, such sources compile with precompiled headers but not everywhere. Headers that nearly all
 # others include are left out.
 USES = {
     "algorithm": r"std::(sort|stable_sort|find|find_if|any_of|all_of|none_of|min|max|"
@@ -415,9 +415,9 @@ def includes(text):
 
 
 def missing_includes(texts):
-    """Precompiled headers that a source uses and includes nowhere.
+    """Yields precompiled headers that a source uses but does not include.
 
-    A source may leave it to its own header, which is the first that it includes.
+    A .cc file need not include what its own header, the first one that it includes, includes.
     """
     for path, text in sorted(texts.items()):
         if not path.endswith((".cc", ".h")):
@@ -435,7 +435,7 @@ def missing_includes(texts):
 
 
 def files_of(root):
-    """Paths of the tree's own text files: what git knows, or what lies there."""
+    """Returns the paths of the project's text files: those in git or, without git, all files."""
     try:
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z"],
                                 capture_output=True, check=True).stdout

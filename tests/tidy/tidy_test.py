@@ -1,4 +1,4 @@
-"""Tests each rule on what it must find, and then applies all to the tree."""
+"""Tests each rule on text that violates it, and then applies all rules to the tree."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ import unittest
 
 import tidy
 
-# That of the sources themselves, which the build shows us through links.
+# The folder of the sources themselves, to which the build links.
 ROOT = os.path.realpath(os.path.join(
     os.path.dirname(os.path.realpath(tidy.__file__)), "..", ".."))
 
@@ -72,7 +72,7 @@ class RulesTest(unittest.TestCase):
         for text in ("kindly", "outdoor", "a federation", "door_", "cut off",
                      "short-cut", "recommend"):
             self.assertEqual(found(page, text), [], text)
-        # The list itself.
+        # The list of terms contains them.
         self.assertEqual(found("docs/style.md", "farewell"), [])
 
     def test_prose_is_told_from_code(self):
@@ -168,7 +168,7 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(found("a/b/x.h", "a/c/x.cc"))
         self.assertFalse(found("a/b/x.md", "a/c/x.md"))
         self.assertFalse(found("a/b/__init__.py", "a/c/__init__.py"))
-        # Farther apart: only if one includes the other, and on one floor.
+        # Rooms that are farther apart count only if one includes the other on the same floor.
         far = ("common/a/b/x.cc", "common/a/c/d/x.cc")
         self.assertFalse(found(*far))
         self.assertTrue(found(*far, text='#include "common/a/c/d/y.h"\n'))
@@ -218,7 +218,7 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(found("x_test.cc", 'f("//a");\n'))
 
     def test_precompiled_headers_are_covered(self):
-        # These come with nearly every header.
+        # Nearly every header includes these.
         everywhere = {"cstddef", "cstdint", "string", "type_traits", "utility",
                       "absl/status/status.h", "absl/status/statusor.h",
                       "absl/strings/string_view.h", "absl/time/time.h",

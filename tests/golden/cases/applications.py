@@ -40,7 +40,7 @@ def cases():
 
 
 def drawn_model(name):
-    # Keras numbers unnamed layers of one kind through the session.
+    # Keras numbers unnamed layers of one kind across the session.
     keras.utils.clear_session(free_memory=False)
     model = getattr(keras.applications, name)(
         input_shape=MODELS[name], classes=CLASSES, weights=None, classifier_activation=None
@@ -54,7 +54,7 @@ def drawn_model(name):
 
 
 def _weights(model):
-    """Without the number of examples that a Normalization was adapted to."""
+    """Returns the weights, without the number of examples to which a Normalization was adapted."""
     return [v for v in model.weights if v.path != "normalization/count"]
 
 
@@ -72,7 +72,7 @@ def _initial(variable, key):
         fan_in = np.prod(variable.shape[:2] if is_depthwise else variable.shape[:-1])
         numbers = numbers * np.sqrt(6.0 / fan_in)
     elif variable.path.endswith("project_bn/gamma"):
-        # Keeps images apart: squeeze and excitation shrink what differs between them.
+        # Keeps the images different: squeeze and excitation shrink their differences.
         numbers = 1.25 + numbers / 2
     elif variable.name in ("gamma", "moving_variance", "variance"):
         numbers = 1 + numbers / 2

@@ -90,7 +90,7 @@ def _with_grays(images):
 
 def _shapes(rng):
     for size, sigma in (((3, 3), (0.5, 0.5)), ((3, 5), (0.8, 0.3)), ((1, 7), (1.0, 2.0))):
-        # Wide enough for what is clipped not to matter.
+        # Wide enough that the clipped values do not matter.
         layer = L.RandomGaussianBlur(kernel_size=size, value_range=(-99, 99))
         sigma = np.array(sigma, np.float32)
         yield _case("GaussianBlur", layer, normal(rng, 2, 5, 6, 3), {"sigma": sigma},
@@ -190,7 +190,7 @@ def _tiles(rng):
 
 
 def _elastic_transforms(rng):
-    # Where the scale is less than 1, Keras blurs over less than the greatest radius.
+    # If the scale is less than 1, Keras blurs over less than the largest radius.
     for scale in (1.0, 0.5):
         yield _elastic_transform(rng, (1, 41, 44, 1), scale, "bilinear", "constant")
     for interpolation in ("bilinear", "nearest"):
@@ -206,7 +206,7 @@ def _elastic_transform(rng, shape, scale, interpolation, fill_mode):
         x, alpha=max(height, width) * np.float32(0.1 * scale),
         sigma=min(height, width) * np.float32(0.05 * scale), interpolation=interpolation,
         fill_mode=fill_mode, fill_value=-1.0, seed=seed)
-    # What Keras draws for both axes.
+    # The noise that Keras draws for both axes.
     noise = tf.random.stateless_normal(shape[:3], [seed, 0])
     return case(f"ElasticTransform.{interpolation}.{fill_mode}.{scale}",
                 {"function": "ElasticTransform", "interpolation": interpolation,

@@ -122,7 +122,7 @@ def _wrappers(rng):
     for wrapped, inner in (
         ("dense { units: 3 }", L.Dense(3, name="inner")),
         ("layer_normalization {}", L.LayerNormalization(name="inner")),
-        # Called once per time step in training: each has its own statistics.
+        # Called once for each time step in training, with separate statistics.
         ("batch_normalization {}", L.BatchNormalization(name="inner")),
     ):
         job = f'time_distributed {{ layer {{ name: "inner" {wrapped} }} }}'
@@ -300,7 +300,7 @@ def _group_normalization(rng):
 
 
 def _plain_layers(rng):
-    """Layers whose numbers depend on nothing but the input and the weights."""
+    """Layers whose outputs depend only on the input and the weights."""
     sequence = (2, 7, 3)
     image = (2, 5, 6, 3)
     for job, layer, shape in (
@@ -338,7 +338,7 @@ def _plain_layers(rng):
 def _adaptive_pooling(rng):
     for kind in ("Average", "Max"):
         for rank, extents, sizes in (
-            # Windows of one size, of two sizes that overlap, and repeated ones.
+            # Windows of one size, overlapping windows of two sizes, and repeated windows.
             (1, (6,), (3, 4, 6, 8)),
             (2, (4, 7), ((2, 3), (3, 2), 5)),
             (3, (4, 3, 5), ((2, 3, 4), 2)),
@@ -365,14 +365,14 @@ def _spectral_normalization(rng):
             f' layer {{ name: "inner" {inner_job} }} }}'
         )
         layer = L.SpectralNormalization(inner, power_iterations=iterations)
-        # Ids that are floats: Keras casts the output to the dtype of the input.
+        # Ids as floats: Keras casts the output to the dtype of the input.
         ids = np.array([[0, 3, 1], [3, 3, 2]], np.float32)
         x = ids if shape is None else normal(rng, *shape)
         yield run(job, job, layer, x, rng, has_gradients=shape is not None)
 
 
 def _images(rng):
-    """Layers whose draws are fixed by their factors."""
+    """Random layers whose factors allow only one result."""
     images = 100 * uniform(rng, 2, 5, 6, 3)
     for job, layer in (
         ("center_crop { height: 3 width: 4 }", L.CenterCrop(3, 4)),
@@ -419,7 +419,7 @@ def _images(rng):
 
 
 def _without_seed(one):
-    """RandomCrop draws a seed of its own."""
+    """Removes the seed that RandomCrop draws itself."""
     if one["config"]["keras"]["class_name"] == "RandomCrop":
         one["config"]["keras"]["config"]["seed"] = None
     return one
@@ -476,8 +476,8 @@ def _convolutional_recurrences(rng):
 
 
 def _interpolated_images(rng):
-    # TensorFlow takes bicubic weights from a table of 1,024 positions between two pixels,
-    # which has those of sizes that are powers of 2.
+    # TensorFlow takes bicubic weights from a table of 1,024 positions between two pixels. The table
+    # contains the positions of sizes that are powers of 2.
     for name, size in (("bicubic", (4, 2)), ("lanczos3", (3, 2)), ("lanczos5", (2, 3))):
         job = f"up_sampling2d {{ size: {list(size)} interpolation: {name.upper()} }}"
         layer = L.UpSampling2D(size, interpolation=name)

@@ -235,7 +235,7 @@ def volumes(rng):
 def numbers_between_layers(rng):
     inputs = keras.Input((4, 4, 3))
     scaled = layers.Rescaling([0.5, 2.0, -1.0], [1.0, 0.0, 0.25])(inputs)
-    # The last axis, by its number.
+    # The last axis, given by its number.
     x = layers.BatchNormalization(axis=3)(layers.Conv2D(2, 3, use_bias=False)(scaled))
     gate = layers.ReLU(6.0)(x + 3.0) * (1 / 6)
     x = 1.0 - layers.GlobalAveragePooling2D()(x * gate)
@@ -359,7 +359,7 @@ def _step(made, x, y):
 
 
 def _weights(layer):
-    """Of the layers that have them in Muster, too."""
+    """Returns the weights of the layers whose weights Muster has, too."""
     if isinstance(layer, keras.Model):
         return [weight for inner in layer.layers for weight in _weights(inner)]
     if isinstance(layer, layers.Normalization):

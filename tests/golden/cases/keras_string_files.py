@@ -1,6 +1,6 @@
 """keras_string_files.json and ../keras_files/*.keras: models of strings that Keras saved.
 
-As keras_files.py, from which everything but the models comes.
+The format and the helpers are those of keras_files.py.
 """
 
 import keras

@@ -1,7 +1,7 @@
 """Cases of ops.json: layer normalization, over the last two axes.
 
-config: "op", Muster's name, and its attributes. TensorFlow has no such op: its gradients
-are those of what computes the same.
+config: "op", Muster's name, and its attributes. TensorFlow has no such op: the gradients are those
+of equivalent operations.
 """
 
 import tensorflow as tf
@@ -10,7 +10,7 @@ from cases.golden_format import case, normal, seeded, uniform
 
 
 def cases():
-    """LayerNormGrad has the operands gradient, x, scale, mean and inverse."""
+    """The operands of LayerNormGrad are gradient, x, scale, mean and inverse."""
     rng = seeded(613)
     x, scale, offset = normal(rng, 3, 2, 4), uniform(rng, 2, 4, low=0.5), normal(rng, 2, 4)
     gradient = normal(rng, *x.shape)

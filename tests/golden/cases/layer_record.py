@@ -1,4 +1,4 @@
-"""How job_layers.py records a layer: its configuration, and its numbers."""
+"""Records a layer for job_layers.py: its configuration and its numbers."""
 
 import json
 
@@ -17,14 +17,14 @@ def config_of(job, layer):
     config["config"]["name"] = "layer"
     dtype = config["config"].get("dtype")
     if isinstance(dtype, str):
-        # Some layers write the name of the policy in place of the policy.
+        # Some layers write the name of the policy instead of the policy.
         policy = keras.saving.serialize_keras_object(keras.DTypePolicy(dtype))
         config["config"]["dtype"] = policy
     return {"job": job, "keras": config}
 
 
 def _numbered(name, values):
-    """{name: value}, or {name0: value0, ...} of several."""
+    """Returns {name: value}, or {name0: value0, ...} if there are several values."""
     if len(values) == 1:
         return {name: values[0]}
     return {f"{name}{i}": value for i, value in enumerate(values)}
@@ -35,19 +35,19 @@ def _listed(value):
 
 
 def _key(variable):
-    """The name of a weight within its layer: "kernel", "forward_lstm/lstm_cell/bias"."""
+    """Returns the name of a weight within its layer: "kernel", "forward_lstm/lstm_cell/bias"."""
     return variable.path.partition("/")[2]
 
 
-# Layers that are called as in training.
+# Layers that are called in training mode.
 TRAINED = (L.BatchNormalization, L.TimeDistributed, L.SpectralNormalization,
            L.RandomContrast.__mro__[1])  # Augmentation.
 
 
 def run(name, job, layer, x, rng, mask=None, has_gradients=True):
-    """`x`: the input, or a list of some."""
+    """Runs a layer and returns its case. `x` is the input, or a list of inputs."""
     config = config_of(job, layer)
-    # Takes its inputs one by one.
+    # The layer takes its inputs as separate arguments.
     is_unlisted = isinstance(layer, L.GroupQueryAttention)
     if is_unlisted:
         layer.build(*[v.shape for v in x])

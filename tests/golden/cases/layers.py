@@ -42,7 +42,7 @@ def cases():
     yield from _activation(seeded(405), MORE_ACTIVATIONS)
 
 
-# Have cases of their own, which leave the older ones as they are.
+# These have separate cases, so that the older ones do not change.
 MORE_ACTIVATIONS = (
     "mish",
     "celu",
@@ -95,7 +95,7 @@ def _activation(rng, names=ACTIVATIONS):
             f"Activation.{name}",
             {"class_name": "Activation", **_named(name)},
             keras.layers.Activation(_function(name)),
-            # Keras' gradient of celu at 0 is 2, which is neither side's.
+            # Keras' gradient of celu at 0 is 2, which is the gradient of neither side.
             x + 0.125 if name == "celu" else x,
             {},
             rng,

@@ -22,7 +22,7 @@ BATCH = 3
 
 
 def images(k, rng):
-    """A functional model with a model inside, a shared layer and a frozen one."""
+    """A functional model that contains another model, a shared layer and a frozen one."""
     layers = k.layers
     inner = k.Sequential([
         layers.Conv2D(3, 2, activation="relu", input_shape=(5, 5, 2)),
@@ -77,7 +77,7 @@ def cases():
 
 def _recorded(name, version, model, x):
     for weight in model.weights:
-        # So that moving averages and biases are not what they begin with.
+        # Makes moving averages and biases differ from their initial values.
         weight.assign(weight + np.float32(0.01) * len(weight.shape))
     model.compile("sgd", "mse")
     model.save(FOLDER / f"{name}.h5")

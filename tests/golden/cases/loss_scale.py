@@ -33,7 +33,7 @@ def cases():
     yield _case("accumulated", optimizers.LossScaleOptimizer(
         optimizers.SGD(0.125, global_clipnorm=0.5, gradient_accumulation_steps=2,
                        use_ema=True), **scaled))
-    # Model.compile() puts it into a LossScaleOptimizer.
+    # Model.compile() wraps it in a LossScaleOptimizer.
     yield _case("mixed_float16", optimizers.SGD(0.001, momentum=0.75), saved=SAVED, gain=64)
 
 

@@ -151,7 +151,7 @@ def _ignored_class(rng):
 
 
 def _extremes(rng):
-    """Predictions for which a naive formula overflows, divides by zero or does not scale."""
+    """Predictions for which a naive formula overflows, divides by zero or does not normalize."""
     logits = np.float32([[90, -90, 0, 30], [-90, 90, 5, -30], [1000, -1000, 0, 1]])
     certain = np.float32([[1, 0, 0, 0], [0, 0, 1, 0], [0.25, 0.25, 0.5, 0]])
     unnormalized = uniform(rng, 3, CLASSES, low=0.1, high=2.0)
@@ -362,7 +362,7 @@ def _name(loss, reduction, **traits):
 
 
 def _run(name, loss, y_true, y_pred, weight=None, activation=None, arguments=None):
-    """`arguments`: those that Keras leaves out of the loss's config."""
+    """`arguments` are those that Keras leaves out of the loss's config."""
     prediction = tf.constant(y_pred)
     with tf.GradientTape() as tape:
         tape.watch(prediction)
@@ -394,7 +394,7 @@ def _ctc():
             normal(rng, 4, 7, CLASSES),
             _weights(rng, False),
         )
-    # Exactly as many steps as it takes.
+    # Exactly as many steps as the labels need.
     yield _run("CTC.one_way", keras.losses.CTC(), np.int32([[1, 1, 2]]),
                2 * normal(rng, 1, 4, CLASSES))
 

@@ -70,7 +70,7 @@ def _tags(config):
         x = layers.Concatenate()([layers.ReLU(negative_slope=0.1)(x), x])
         x = layers.Activation("tanh")(x)
     elif kind == "time_joined":
-        # Twice as many positions, of which the second half is not masked.
+        # Twice as many positions; the second half is not masked.
         x = layers.Concatenate(axis=1)([x, layers.Embedding(WORDS, WIDTH)(ids)])
     elif kind == "regularized":
         x = layers.Dense(WIDTH, kernel_regularizer=keras.regularizers.L2(0.1))(x)
@@ -79,7 +79,7 @@ def _tags(config):
     elif kind == "half_masked":
         x = layers.Add()([x, layers.Embedding(WORDS, WIDTH)(ids)])
     elif kind == "attention":
-        # Masked positions count in the loss, as below.
+        # Masked positions count in the loss, because the Reshape below drops the mask.
         x = layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)
     elif kind == "minimum":
         x = layers.Minimum()([x, layers.Dense(WIDTH)(x)])

@@ -53,7 +53,7 @@ def _lists():
     yield from _both_weightings(m.FBetaScore, _one_hot, beta=2.0, threshold=0.2)
     yield from _both_weightings(m.R2Score, _regression, class_aggregation=None, num_regressors=2)
     some = [0.7, 0.2, 0.5]
-    # Keras counts even thresholds in another way.
+    # Keras counts evenly spaced thresholds in another way.
     even = [0.0, 0.25, 0.5, 0.75, 1.0]
     for metric in (m.TruePositives, m.TrueNegatives, m.FalsePositives, m.FalseNegatives):
         yield from _both_weightings(metric, _scores, thresholds=some)
@@ -95,7 +95,7 @@ def _labels(rng, size):
 
 
 def _one_hot_columns(rng, size):
-    """[size, classes, 2]."""
+    """Labels and scores of shape [size, classes, 2]."""
     labels = rng.integers(0, CLASSES, (size, 2))
     scores = uniform(rng, size, CLASSES, 2, low=0.1)
     return {
@@ -105,7 +105,7 @@ def _one_hot_columns(rng, size):
 
 
 def _accuracy_by_shape():
-    """The name "accuracy", which compile() resolves by the shapes."""
+    """The name "accuracy", which compile() resolves from the shapes."""
     rng = seeded(331)
 
     def column(rng, size):
@@ -141,7 +141,7 @@ def _auc():
 
 
 def _ties():
-    """Equal scores at the boundary of the top k: all of them are in."""
+    """Equal scores at the boundary of the top k: all of them count."""
     return _run(
         "SparseTopKCategoricalAccuracy.ties",
         keras.metrics.SparseTopKCategoricalAccuracy(k=3),
@@ -269,7 +269,7 @@ def _f_scores():
 
 
 def _intersections():
-    """Counts as floats: Keras' default, integers, cuts weights to integers."""
+    """Counts are floats: integers, the default of Keras, would truncate weights."""
     m = keras.metrics
     classes = {"num_classes": CLASSES, "dtype": "float32"}
     targets = {"target_class_ids": [1, 4]}

@@ -43,7 +43,7 @@ def cases():
     yield from _batch_norm(seeded(610))
     yield from _resample(seeded(611))
     yield from itertools.chain(control_flow.cases(), layer_norm.cases())
-    # The cases of OneHot above, with ids in range.
+    # The same cases of OneHot, with ids in range.
     yield _run(
         "OneHot",
         "in_range",
@@ -194,7 +194,7 @@ def _reduce(rng):
         yield _run(
             operator, "", {"input": np.array([[1, 1], [1, 0], [0, 0]], dtype=bool)}, axis=1
         )
-    # Of equal values, the first is selected.
+    # The first of equal values is selected.
     tied = np.float32([[1, 3, 3, 0], [2, 2, 2, 2], [-1, -5, -5, 0]])
     for operator in ("ArgMax", "ArgMin"):
         for axis in (0, 1, 2):
@@ -486,7 +486,7 @@ def _pool(rng):
 
 
 def _batch_norm(rng):
-    """Over the last axis; BatchNormTrainingGrad(gradient, x, scale, mean, variance)."""
+    """Normalizes over the last axis; BatchNormTrainingGrad(gradient, x, scale, mean, variance)."""
     x, scale, offset = normal(rng, 2, 3, 2, 3), uniform(rng, 3, low=0.5), normal(rng, 3)
     mean, variance = normal(rng, 3), uniform(rng, 3, low=0.5)
     yield _run(
@@ -570,7 +570,7 @@ def _function(operator):
 
 
 def _sized(one, output):
-    """Adds the number of results, which Muster's functions must be told."""
+    """Adds the number of results, which Muster's functions need as an argument."""
     one["config"]["size"] = int(one["outputs"][output].shape[0])
     return one
 

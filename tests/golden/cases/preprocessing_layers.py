@@ -194,7 +194,7 @@ def _run(job, layer, x):
 
 
 def _adapted(job, layer, x, batches):
-    # Batches of a generator are batches; a list would be one.
+    # Batches from a generator are separate batches; a list would be one batch.
     layer.adapt(batch for batch in batches)
     data = {f"data_{i}": batch for i, batch in enumerate(batches)}
     outputs = {"y": _output(layer, x), **_state(layer)}

@@ -1,7 +1,7 @@
 """random_models.json and ../random_files/*.keras: some of the random models.
 
-random_models/record.py says how they are drawn and recorded. A change of what is drawn
-changes all of them.
+random_models/record.py describes how they are drawn and recorded. A change of the drawing changes
+all models.
 """
 
 import pathlib

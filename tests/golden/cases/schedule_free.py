@@ -1,7 +1,7 @@
-"""ScheduleFreeAdamW as Keras describes it, and as it computes with JAX.
+"""ScheduleFreeAdamW as Keras documents it, and as it computes with JAX.
 
-With TensorFlow, `momentum_old = momentum.value` in its update_step() is the variable and not
-its value, and so is read after the variable was updated. read_before_updates() makes it the
+With TensorFlow, `momentum_old = momentum.value` in its update_step() is the variable and not its
+value, so it is read after the variable has been updated. read_before_updates() replaces it by the
 value.
 """
 
@@ -35,7 +35,7 @@ def _within(what, function):
 
 
 def read_before_updates():
-    """Changes ScheduleFreeAdamW, until the program ends."""
+    """Changes ScheduleFreeAdamW for the rest of the program."""
     optimizer = keras.optimizers.ScheduleFreeAdamW
     if "assign" in vars(optimizer):
         return

@@ -50,7 +50,7 @@ def convolutional():
 
 
 def nested():
-    """A functional model with a stateful one inside."""
+    """A functional model that contains a stateful model."""
     inner = keras.Sequential([keras.Input(batch_shape=(BATCH, 5, 3)),
                               layers.LSTM(3, stateful=True)], name="inner")
     x = keras.Input(batch_shape=(BATCH, 5, 3))

@@ -105,7 +105,7 @@ def _classifier(name, config):
 
 
 def _embedding():
-    """Momentum moves the rows that do not occur in a batch, too."""
+    """Momentum also moves rows that do not occur in a batch."""
     optimizer = keras.optimizers.SGD(0.2, momentum=0.9)
     return _trained_embedding(
         "embedding_all_rows", {"embedding": True}, optimizer, seeded(702)
@@ -133,7 +133,7 @@ def _trained_embedding(name, config, optimizer, rng):
 
 
 def _constraints():
-    """Also where gradients are accumulated, and where averages replace the weights."""
+    """Includes accumulated gradients, and averages that replace the weights."""
     c = keras.constraints
     steep = {"optimizer": {"learning_rate": 0.5, "momentum": 0.9}}
     yield _constrained("max_norm", c.MaxNorm(0.6), c.NonNeg(), steep)
@@ -181,7 +181,7 @@ def _constraint_arguments(config):
 
 
 def _constrained_embedding(name, constraint):
-    """Without momentum, so that rows that do not occur in a batch have no update."""
+    """Without momentum, so that rows that do not occur in a batch are not updated."""
     config = {"embedding": "rows", "constraints": {"embeddings": _named(constraint)}}
     optimizer = keras.optimizers.SGD(0.2)
     return _trained_embedding(name, config, optimizer, seeded(703))

@@ -7,8 +7,8 @@ O = keras.optimizers
 K = keras.losses
 M = keras.metrics
 
-# What every output that a loss takes is activated by; classes are class numbers or rows
-# of ones and zeros.
+# Tasks: what the labels of an output are. Class labels are class numbers, or rows of ones and
+# zeros.
 REGRESSION = "regression"
 POSITIVE = "positive"
 CLASS_NUMBERS = "class_numbers"
@@ -52,14 +52,14 @@ def _gradient_descent(draw, rate):
 
 
 def optimizer(draw, is_robust):
-    """`is_robust`: one whose updates are proportional to the gradients."""
+    """Draws an optimizer. If `is_robust`, its updates are proportional to the gradients."""
     rate = draw.number(0.005, 0.05)
     if draw.chance(0.35):
         rate = schedule(draw, rate)
     if is_robust:
         return _gradient_descent(draw, rate)
     beta = {"beta_1": draw.number(0.8, 0.95), "beta_2": draw.number(0.9, 0.999)}
-    # The default, 1e-7, turns gradients that are 0 but for rounding into steps.
+    # With the default, 1e-7, gradients that consist of rounding errors would cause steps.
     epsilon = draw.of(1e-3, 1e-4)
     common = _common(draw, True)
     made = draw.of(
@@ -89,7 +89,7 @@ def optimizer(draw, is_robust):
 
 
 def activation_of(draw, task):
-    """Of the last layer, and whether the loss takes logits."""
+    """Returns the activation of the last layer, and whether the loss takes logits."""
     if task == POSITIVE:
         return draw.of("softplus", "exponential"), False
     if task in (CLASS_NUMBERS, ONE_HOT, BINARY) and draw.chance(0.6):
@@ -98,7 +98,7 @@ def activation_of(draw, task):
 
 
 def labels(draw, task, count, shape):
-    """For outputs of this shape; without batch."""
+    """Returns labels for outputs of this shape, which does not include the batch."""
     if task == REGRESSION:
         return draw.normal(count, *shape)
     if task == POSITIVE:
@@ -113,7 +113,7 @@ def labels(draw, task, count, shape):
 
 
 def loss(draw, task, logits, is_alone):
-    """One that fits, as an object or as a name."""
+    """Returns a loss that fits the task, as an object or as a name."""
     # Muster has no reduction "mean_with_sample_weight".
     smooth = draw.of(0.0, 0.0, 0.1)
     both = {"from_logits": logits}
@@ -145,7 +145,8 @@ def loss(draw, task, logits, is_alone):
                                                    label_smoothing=smooth),
             lambda: "categorical_hinge",
             *(() if logits else (lambda: K.KLDivergence(),
-                                 # Of several replicas, overlaps are not one of all.
+                                 # Replicas compute overlaps separately, which differs from one
+                                 # overlap over all examples.
                                  lambda: K.Dice(axis=-1), lambda: K.Tversky(0.3, 0.7, axis=-1),
                                  lambda: "categorical_crossentropy")),
         ),
@@ -160,14 +161,14 @@ def loss(draw, task, logits, is_alone):
 
 
 def metrics(draw, task, logits, shape):
-    """Up to three that take labels and outputs of this kind."""
+    """Returns up to three metrics that take labels and outputs of this kind."""
     classes = shape[-1]
     kinds = {
         REGRESSION: [
             lambda: "mae", lambda: M.MeanSquaredError(name="squares"),
             lambda: M.RootMeanSquaredError(), lambda: M.CosineSimilarity(),
             lambda: M.LogCoshError(), lambda: "mape",
-            # Along the batch, correlations of several replicas are not one of all.
+            # Replicas compute correlations along the batch separately.
             lambda: M.PearsonCorrelation(), lambda: M.ConcordanceCorrelation(),
             *([lambda: M.R2Score(class_aggregation=draw.of("uniform_average",
                                                            "variance_weighted_average"))]

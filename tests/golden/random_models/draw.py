@@ -1,4 +1,4 @@
-"""Random choices of a model. All of them come from one seed."""
+"""Random choices for a model, all of them from one seed."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ ACTIVATIONS = (
 class Draw:
     def __init__(self, *seed):
         self.rng = np.random.default_rng(seed)
-        # True once a layer of the model masks.
+        # True once the model has a layer that masks.
         self.has_masks = False
 
     def of(self, *options):
@@ -24,7 +24,7 @@ class Draw:
         return bool(self.rng.random() < probability)
 
     def integer(self, low, high):
-        """In [low, high]."""
+        """Returns an integer in [low, high]."""
         return int(self.rng.integers(low, high + 1))
 
     def integers(self, count, low, high):
@@ -34,7 +34,7 @@ class Draw:
         return round(float(self.rng.uniform(low, high)), 3)
 
     def some(self, arguments, probability=0.35):
-        """Each of these arguments with this probability; values are functions."""
+        """Returns each of these arguments with this probability; the values are functions."""
         return {name: value() for name, value in arguments.items() if self.chance(probability)}
 
     def activation(self):
@@ -70,7 +70,7 @@ class Draw:
         )()
 
     def weights(self, *kernels, bias=True):
-        """Arguments for kernels of these names and for the bias."""
+        """Returns arguments for kernels of these names and for the bias."""
         arguments = {}
         for kernel in kernels:
             arguments |= self.some({
@@ -86,5 +86,5 @@ class Draw:
         return arguments
 
     def normal(self, *shape):
-        """With three decimals."""
+        """Returns standard normal values with three decimals."""
         return self.rng.normal(size=shape).round(3).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Inputs of models, with data for them, and layers that make numbers of ids and words."""
+"""Inputs of models with their data, and layers that convert ids and words to numbers."""
 
 import keras
 import numpy as np
@@ -19,10 +19,10 @@ def numbers(draw, batches):
 
 
 def _ids(draw, batches, length):
-    """Every id occurs once in every batch.
+    """Returns ids of which each occurs once in every batch.
 
-    Muster updates only the rows that occur. Where a row occurs twice, Keras on TensorFlow
-    clips and squares its two gradients before they are summed.
+    Muster updates only the rows that occur. If a row occurs twice, Keras on TensorFlow clips and
+    squares its two gradients before they are summed.
     """
     rows = [draw.rng.permutation(BATCH * length) for _ in range(batches)]
     return np.concatenate(rows).reshape(-1, length).astype(np.int32)
@@ -40,7 +40,7 @@ def embedded(draw, batches):
 
 
 def padded(draw, batches):
-    """Sequences whose steps of zeros are masked."""
+    """Sequences whose time steps of zeros are masked."""
     draw.has_masks = True
     length, size = draw.integers(2, 2, 5)
     x = keras.Input((length, size))
@@ -50,7 +50,7 @@ def padded(draw, batches):
 
 
 def reversible(draw, batches):
-    """Ids whose embedding also makes the outputs."""
+    """Ids whose embedding also computes the outputs."""
     length = 2
     ids = keras.Input((length,), dtype="int32")
     layer = L.ReversibleEmbedding(BATCH * length, 4, tie_weights=draw.chance(0.6))
@@ -59,12 +59,13 @@ def reversible(draw, batches):
 
 
 def _numbers(draw, encoded):
-    """Keras computes with integers where Muster computes with floats, and drops fractions."""
+    """A dense layer. Keras computes with integers where Muster computes with floats, and drops
+    fractions."""
     return L.Dense(draw.integer(2, 4), activation=draw.activation())(encoded)
 
 
 def categories(draw, batches):
-    """Integers, looked up, hashed or encoded."""
+    """Integers that are looked up, hashed or encoded."""
     width = draw.integer(1, 3)
     ids = keras.Input((width,), dtype="int64")
     mode = draw.of("multi_hot", "count")

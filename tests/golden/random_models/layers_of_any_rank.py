@@ -1,7 +1,7 @@
 """Layers that take inputs of every rank, or of two dimensions.
 
-A function (draw, x) returns a layer that may be called on x, or a function of x. It may
-fail with a ValueError, and is then drawn again.
+A function (draw, x) returns a layer that may be called on x, or a function of x. It may raise a
+ValueError; then another one is drawn.
 """
 
 import keras
@@ -104,7 +104,7 @@ def noise_of_no_size(draw, x):
 
 
 def activity(draw, x):
-    # The penalty of Keras is 0 where the input consists of integers.
+    # Keras' penalty is 0 if the input consists of integers.
     if x.dtype != "float32":
         raise ValueError("not of integers")
     return L.ActivityRegularization(l1=draw.number(0, 0.02), l2=draw.number(0, 0.02))
@@ -126,7 +126,7 @@ def permute(draw, x):
 
 
 def reshape(draw, x):
-    """To another rank."""
+    """Reshapes to another rank."""
     size = int(np.prod(x.shape[1:]))
     shape = []
     while len(shape) < draw.integer(0, 3):

@@ -1,6 +1,6 @@
 """Recurrent layers and attention.
 
-The functions are as those of layers_of_any_rank.py.
+The functions have the form that layers_of_any_rank.py describes.
 """
 
 import keras
@@ -14,7 +14,7 @@ def _gates(draw, kind):
     if kind in (L.LSTM, L.LSTMCell, L.GRU, L.GRUCell):
         arguments["recurrent_activation"] = draw.of("sigmoid", "hard_sigmoid", "tanh")
     if kind in (L.LSTM, L.LSTMCell):
-        # Muster adds 1 to biases that begin with a constant only.
+        # Muster adds 1 only to biases that begin with a constant.
         arguments["unit_forget_bias"] = "bias_initializer" not in arguments
     if kind in (L.GRU, L.GRUCell):
         arguments["reset_after"] = draw.chance(0.5)
@@ -31,7 +31,7 @@ def recurrent(draw, x):
 
 
 def recurrent_with_states(draw, x):
-    """The outputs and states, beside each other, or the states begin another layer."""
+    """Concatenates the outputs and states, or passes the states to another layer."""
     if draw.has_masks:
         raise ValueError("Muster applies the mask of x; Keras does not with initial states")
     kind = draw.of(L.SimpleRNN, L.LSTM, L.GRU)

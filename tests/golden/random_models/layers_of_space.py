@@ -1,6 +1,6 @@
-"""Convolution, pooling, padding and resampling of one, two and three dimensions.
+"""Convolution, pooling, padding and resampling in one, two and three dimensions.
 
-The functions are as those of layers_of_any_rank.py.
+The functions have the form that layers_of_any_rank.py describes.
 """
 
 import keras
@@ -21,7 +21,7 @@ def _window(draw, x, high=3):
 
 
 def _steps(draw, x, transposed=False):
-    """Of strides and dilation, only one may differ from 1."""
+    """Draws strides or dilation; only one of them may differ from 1."""
     if draw.chance(0.5):
         return {}
     if draw.chance(0.6) or transposed:
@@ -73,7 +73,7 @@ def pooling(draw, x):
 
 def adaptive_pooling(draw, x):
     kind = _kind(draw.of("AdaptiveMaxPooling", "AdaptiveAveragePooling"), x)
-    # Keras gives each of several equal maxima the whole gradient, Muster one of them.
+    # If several maxima are equal, Keras gives each of them the whole gradient, Muster only one.
     if "Max" in kind.__name__ and not isinstance(x._keras_history.operation, L.InputLayer):
         raise ValueError("not of layers, whose outputs may be equal")
     return kind(tuple(draw.integer(1, size) for size in x.shape[1:-1]))
@@ -120,7 +120,7 @@ def spatial_dropout(draw, x):
 
 
 def over_time(draw, x):
-    """Of the second dimension."""
+    """Applies a layer to each step of the second dimension."""
     inner = [
         lambda: L.Dense(draw.integer(1, 3), activation=draw.activation()),
         lambda: L.LayerNormalization(epsilon=0.01),

@@ -9,19 +9,19 @@ from random_models import compile_settings as settings
 from random_models import inputs, layers_of_any_rank, layers_of_sequences, layers_of_space
 
 L = keras.layers
-# Of an example, so that files stay small.
+# Maximum number of elements of an example, so that files stay small.
 ELEMENTS_MAX = 120
 ATTEMPTS_MAX = 50
 
 
 @dataclasses.dataclass
 class Made:
-    """A model that is compiled, and data for it."""
+    """A compiled model, and data for it."""
 
     model: keras.Model
     x: list
     y: list
-    weights: list  # One per output, or nothing.
+    weights: list  # One per output, or empty.
     has_masks: bool = False
 
 
@@ -47,7 +47,7 @@ def fits(tensor):
 
 
 def step(draw, x, only_layers=False):
-    """A random layer, or function, that takes x, and what it makes of it."""
+    """Draws a layer or function that takes x. Returns it with its output."""
     for _ in range(ATTEMPTS_MAX):
         try:
             made = draw.of(*_pool(len(x.shape)))(draw, x)
@@ -81,7 +81,7 @@ def to_vector(draw, x):
 
 
 def _sequential(draw, shape, count):
-    """Layers one after another, for inputs of this shape."""
+    """Draws a sequence of layers for inputs of this shape."""
     x = keras.Input(shape)
     stack = []
     for _ in range(count):
@@ -92,7 +92,7 @@ def _sequential(draw, shape, count):
 
 
 def _inner_model(draw, shape):
-    """A model to be a layer of another."""
+    """Draws a model that becomes a layer of another model."""
     if draw.chance(0.5):
         return _sequential(draw, shape, draw.integer(1, 3))
     x = keras.Input(shape)
@@ -111,7 +111,7 @@ def _merged(draw, a, b):
 
 
 def _arranged(draw, roots):
-    """Grows a graph from these tensors; returns those to make outputs of."""
+    """Grows a graph from these tensors. Returns the tensors from which to make outputs."""
     tensors = list(roots)
     for _ in range(draw.integer(2, 6)):
         x = draw.of(*tensors[-3:])
@@ -152,7 +152,7 @@ def _head(draw, x, task, logits_and_activation):
 
 
 def _outputs(draw, joined, tensors):
-    """Outputs with what they are compiled with: {tensor, task, logits}."""
+    """Returns outputs with the settings to compile them: {tensor, task, logits}."""
     outputs = []
     for i in range(draw.of(1, 1, 1, 2, 3)):
         task = draw.of(*settings.TASKS)
@@ -186,7 +186,7 @@ def _compile(draw, model, outputs, is_robust):
 
 
 def _chain(draw, batches):
-    """A Sequential model, whose last layer is the output."""
+    """Draws a Sequential model, whose last layer is the output."""
     x, _, data = inputs.numbers(draw, batches)
     stack = _sequential(draw, x.shape[1:], draw.integer(1, 5))
     layers = list(stack.layers) if stack else []
@@ -207,9 +207,9 @@ def _freeze(draw, model):
 
 
 def make(draw, batches, is_robust):
-    """A model with data for this many batches.
+    """Draws a model with data for this many batches.
 
-    `is_robust`: the optimizer does not divide by the size of gradients.
+    If `is_robust`, the optimizer does not divide by the size of gradients.
     """
     if draw.chance(0.3):
         model, x, outputs = _chain(draw, batches)

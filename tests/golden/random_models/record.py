@@ -1,20 +1,20 @@
-"""Records of random models: what Keras saves, predicts and learns.
+"""Records random models: what Keras saves, predicts and learns.
 
 A case, in the format of make_golden.py:
 
-config:  seed; trains: true; is_synchronous, has_servers: false where docs/keras.md says
-         that several replicas, or parameter servers, do not train this model as one process
-         does; reason: why.
+config:  seed; trains: true; is_synchronous, has_servers: false if, according to docs/keras.md,
+         several replicas, or parameter servers, do not train this model as one process does;
+         reason: why.
 inputs:  x_<i>, y_<i> and w_<i> (sample weights of output i, if any) of all steps, one
          batch after another.
 outputs: prediction_<i> of the saved model for the first batch; log_<name>, one for each
          step; weight_<i> after the steps.
 
-A model is drawn again if its own rounding decides the result. That is measured: Keras
-takes the steps a second time, with weights that differ by 1e-7 of their size. If results
-then differ by more than AMPLIFIED_MAX, they would say nothing about another
-implementation. This happens where a gradient is 0 but for rounding, as of a bias before
-a normalization, and the optimizer divides by its size.
+A model is drawn again if rounding decides its result. To measure that, Keras takes the steps a
+second time, with weights that differ by a relative 1e-7. If the results then differ by more than
+AMPLIFIED_MAX, they cannot be compared with another implementation. This happens if a gradient is 0
+except for rounding, such as that of a bias before a normalization, and the optimizer divides by its
+size.
 """
 
 import json
@@ -36,7 +36,7 @@ STEPS = 3
 NUDGE = 1e-7
 AMPLIFIED_MAX = 3e-6
 VALUE_MAX = 1e3
-# From this attempt on, optimizers are plain ones.
+# From this attempt on, optimizers are robust.
 ROBUST_FROM = 2
 ATTEMPTS_MAX = 12
 
@@ -59,14 +59,14 @@ def predict(model, x):
 
 
 def _weights_for(model, weights):
-    """Keras broadcasts weights of examples, [batch], along the last axis of losses [batch,
-    time]: it refuses them, or, where both extents are equal, weights time steps."""
+    """Keras broadcasts weights of examples, [batch], along the last axis of losses [batch, time]:
+    it refuses them or, if both extents are equal, weights time steps."""
     return [one[:, None] if len(output.shape) > 2 else one
             for one, output in zip(weights, model.outputs)]
 
 
 def take_step(model, x, y, weights):
-    """The logs of this batch alone."""
+    """Takes a step. Returns the logs of this batch alone."""
     model.reset_metrics()
     return model.train_on_batch(
         single([_fed(one) for one in x]), single(y),
@@ -75,7 +75,7 @@ def take_step(model, x, y, weights):
 
 
 def weights_of(model):
-    """Those that Muster has, too, each once, in the order of the layers."""
+    """Returns the weights that Muster has, too, each once, in the order of the layers."""
     found = {}
 
     def visit(layer):
@@ -97,7 +97,7 @@ def load(path):
 
 
 def train(model, made, begin, end):
-    """Takes steps [begin, end). Returns the logs, and then the weights."""
+    """Takes steps [begin, end). Returns the logs, followed by the weights."""
     logs = {}
     for index in range(begin, end):
         step_logs = take_step(model, batch(made.x, index), batch(made.y, index),
@@ -128,14 +128,14 @@ def _is_stable(path, made, expected):
 
 
 def _counts_unevenly(made):
-    """True if the loss is a mean over something else than examples."""
+    """True if the loss is a mean over something other than examples."""
     losses = made.model._compile_loss._user_loss
     return made.has_masks or any(
         getattr(one, "ignore_class", None) is not None for one in tree.flatten(losses))
 
 
 def _limits(made):
-    """What docs/keras.md says of strategies, for this model."""
+    """Returns the limits of strategies in docs/keras.md that apply to this model."""
     model = made.model
     is_synchronous, has_servers, reasons = True, True, []
     for layer in model._flatten_layers():
@@ -161,7 +161,7 @@ def _limits(made):
 
 
 def _make_small(path):
-    """Compresses a file of Keras, and removes times and addresses from it."""
+    """Compresses a Keras file, and removes times and addresses from it."""
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     metadata = json.loads(files["metadata.json"])
@@ -177,7 +177,7 @@ def _make_small(path):
 
 
 def _attempt(seed, attempt, path):
-    """The model's configuration, data, and results of Keras."""
+    """Draws a model. Returns its configuration and data, and the results of Keras."""
     keras.backend.clear_session()
     keras.utils.set_random_seed(1000 * seed + attempt)
     draw = drawing.Draw(seed, attempt)
@@ -203,8 +203,8 @@ def record(seed, folder):
             if not _is_stable(path, made, outputs):
                 continue
         except (ValueError, tf.errors.OpError) as error:
-            # Keras draws a model that it cannot run, as of layers that have another
-            # shape than they say.
+            # Keras has drawn a model that it cannot run, such as one with layers whose shapes
+            # differ from the declared ones.
             print(f"{name}, attempt {attempt}: {str(error)[:300]}", file=sys.stderr)
             continue
         arrays = {f"x_{i}": value for i, value in enumerate(made.x)}
