@@ -153,7 +153,7 @@ class GraphBuilder {
   Value Poisoned() { return Value(this, NodeOutput()); }
   // The builder of the innermost subgraph that is being traced.
   GraphBuilder& Innermost();
-  // As OpWithOutputs(), to this graph.
+  // As OpWithOutputs(), but adds the node to this graph.
   std::vector<Value> AddNode(absl::string_view op,
                              absl::Span<const Value> inputs,
                              Attributes attributes, Subgraphs subgraphs);
@@ -181,7 +181,7 @@ class GraphBuilder {
 
   GraphBuilder* outer_ = nullptr;  // The enclosing builder, for a subgraph.
   GraphBuilder* inner_ = nullptr;  // While a subgraph is being traced.
-  bool has_ended_ = false;         // For a subgraph.
+  bool has_ended_ = false;         // True after EndSubgraph(), for a subgraph.
   std::vector<std::unique_ptr<GraphBuilder>> subgraphs_;
   std::vector<Value> captured_;                       // Values of `outer_`.
   std::map<std::pair<int, int>, Value> captured_as_;  // By node and output.

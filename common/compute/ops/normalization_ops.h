@@ -17,8 +17,8 @@ struct BatchNormOptions {
 
 struct BatchNormOutputs {
   Value y;         // (x - mean) / sqrt(variance + epsilon) * scale + offset
-  Value mean;      // Of this batch.
-  Value variance;  // Of this batch: the mean square of x - mean.
+  Value mean;      // The mean of this batch.
+  Value variance;  // The mean square of x - mean in this batch.
 };
 
 // Normalizes by the statistics of the batch. Gradients flow through the
@@ -43,7 +43,7 @@ struct LayerNormOptions {
 
 struct LayerNormOutputs {
   Value y;  // (x - mean) * inverse * scale + offset, of the type of x.
-  // Of the dtype of `scale`, and the shape of the other axes of `x`.
+  // They have the dtype of `scale`, and the shape of the other axes of `x`.
   Value mean;
   Value inverse;  // 1 / sqrt(variance + epsilon)
 };

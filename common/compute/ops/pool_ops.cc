@@ -57,7 +57,7 @@ TypesOr PoolRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
 }
 
-// For <op>Grad(gradient, x).
+// The type rule of <op>Grad(gradient, x).
 TypesOr PoolGradRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   const TensorType& x = arguments.inputs[1];
@@ -72,7 +72,7 @@ TypesOr PoolGradRule(const TypeRuleArguments& arguments) {
   return std::vector<TensorType>{x};
 }
 
-// For MaxPool2DSelect(values, x).
+// The type rule of MaxPool2DSelect(values, x).
 TypesOr MaxPoolSelectRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(internal::ExpectFloatingImages(arguments));
   ASSIGN_OR_RETURN(const Shape x,

@@ -22,8 +22,8 @@ Value ReplicaCount(GraphBuilder& builder);
 //
 // The gradients of sum and mean are reduced in the same way, which
 // differentiates the sum of the losses of all replicas. After
-// SetLossDenominator() they are weighted by the examples of the replica they
-// come from, which differentiates the mean over all examples. Differentiating
+// SetLossDenominator() each gradient is weighted by the number of examples of
+// its replica, which differentiates the mean over all examples. Differentiating
 // the other reductions is an error.
 //
 // Equivalent to: tf.distribute.ReplicaContext.all_reduce.

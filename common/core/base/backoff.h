@@ -15,8 +15,8 @@ struct BackoffOptions {
   double jitter = 0.2;
 };
 
-// How long to wait before attempt `attempt` (the first retry is 1). A pure
-// function: the same seed draws the same delays.
+// Returns how long to wait before attempt `attempt` (the first retry is 1). A
+// pure function: the same seed draws the same delays.
 absl::Duration BackoffDelay(const BackoffOptions& options, int attempt,
                             uint64_t seed);
 

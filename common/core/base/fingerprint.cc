@@ -105,7 +105,7 @@ struct LongHash {
   Pair v;
   Pair w;
 
-  // Mixes 64 bytes in. The last block has other factors.
+  // Mixes 64 bytes in. The last block uses different factors.
   void Add(const char* bytes, uint64_t factor, uint64_t w_factor,
            uint64_t v_factor) {
     x = std::rotr(x + y + v.first + Load64(bytes + 8), 37) * factor;

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// How text becomes tokens. The values of the enums are positions in the tables
-// of names below, which are Keras'.
+// Options for splitting text into tokens. The values of the enums are positions
+// in the tables of names below, which are Keras'.
 struct TokenOptions {
   enum class Standardize { kNone, kLower, kStripPunctuation, kBoth };
   enum class Split { kNone, kWhitespace, kCharacter };

@@ -45,7 +45,7 @@ struct DeviceDescription {
   int compute_capability = 0;  // 90 for sm_90.
   int multiprocessor_count = 0;
   size_t l2_cache_bytes = 0;
-  size_t memory_bytes = 0;  // Of the physical GPU.
+  size_t memory_bytes = 0;  // Memory of the physical GPU.
   int driver_version = 0;   // 13000 for CUDA 13.0.
   bool is_simulated = false;
 
@@ -116,8 +116,8 @@ class Device {
   // OK, or why the GPU is lost. A lost GPU cannot be used by this process
   // again: after a kernel's illegal access, or an error of the hardware.
   absl::Status health() const { return context_->health(); }
-  // Asks the driver whether the GPU is lost: for errors of libraries, which do
-  // not say so.
+  // Asks the driver whether the GPU is lost. For errors of libraries, which do
+  // not report that.
   //   as DeviceContext::Call()
   absl::Status CheckHealth();
   DeviceContext& context() { return *context_; }

@@ -54,7 +54,7 @@ class DeviceContext {
     return ToStatus(result, function);
   }
 
-  // The same without a conversion of the error.
+  // As Call(), but returns the driver's error.
   template <typename... Parameters, typename... Arguments>
   driver::Result TryCall(driver::Result (*pointer)(Parameters...),
                          Arguments... arguments) {

@@ -33,7 +33,7 @@ __device__ inline void AwaitPrecedingKernel() {
 #endif
 }
 
-// Returns the block's memory that LaunchShape::shared_bytes asks for.
+// Returns the block's memory that LaunchShape::shared_bytes requests.
 __device__ inline void* DynamicSharedMemory() {
   extern __shared__ unsigned long long dynamic_shared_memory[];
   return dynamic_shared_memory;

@@ -36,7 +36,7 @@ struct MemoryReport {
     size_t size_bytes = 0;
   };
 
-  size_t current_bytes = 0;     // In allocated blocks.
+  size_t current_bytes = 0;     // Bytes in allocated blocks.
   size_t peak_bytes = 0;        // The largest value of current_bytes.
   size_t mapped_bytes = 0;      // Taken from the GPU; grows, never shrinks.
   size_t limit_bytes = 0;       // Maximum of mapped_bytes.

@@ -121,7 +121,7 @@ class DeviceSet {
     int physical_index = 0;
     LogicalDeviceOptions options;
     std::unique_ptr<Device> device;         // Null before its first use.
-    std::unique_ptr<MetricSource> metrics;  // Of the device.
+    std::unique_ptr<MetricSource> metrics;  // Metrics of the device.
   };
 
   // Finds the driver and its devices, on the first call.

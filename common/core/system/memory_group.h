@@ -33,7 +33,7 @@ class MemoryGroup {
   // Returns the folders of the group and its ancestors.
   std::vector<std::string> Folders() const;
 
-  std::string hierarchy_;  // Where it is mounted.
+  std::string hierarchy_;  // Where the hierarchy is mounted.
   std::string name_;
   std::string limit_file_;
   std::string event_file_;

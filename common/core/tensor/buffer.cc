@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// The size of a large page on the processors we know.
+// The size of a large page on common processors.
 constexpr size_t kLargePageBytes = 2 << 20;
 
 // Many small pages slow a training step by several percent, and more in a

@@ -26,7 +26,7 @@ class Buffer {
   static std::shared_ptr<Buffer> Allocate(size_t size_bytes);
 
   // Wraps memory of another owner. `release` runs when the last reference is
-  // dropped. `place` is where the memory lies; `data` is its address there.
+  // dropped. `place` is the place of the memory; `data` is its address there.
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size_bytes,
                                       std::function<void()> release,
                                       Place place = {});

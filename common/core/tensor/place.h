@@ -12,7 +12,7 @@ enum class PlaceKind : uint8_t {
                 // read or write it.
 };
 
-// Where memory lies.
+// The place of memory.
 struct Place {
   PlaceKind kind = PlaceKind::kHost;
   // For kDevice, the number of the physical device in this process; otherwise

@@ -19,7 +19,7 @@ enum class Interpolation { kBilinear, kNearest };
 struct BilinearTap {
   int64_t lower = 0;
   int64_t upper = 0;
-  float upper_weight = 0;  // In [0, 1). The lower pixel has the rest.
+  float upper_weight = 0;  // In [0, 1). The weight of `lower` is 1 minus this.
 };
 
 // Computes the source positions of the pixels of the resized axis. Sizes are at

@@ -146,7 +146,7 @@ class ObjectWriter final : public WritableFile {
   const size_t part_bytes_;
   const int upload_count_max_;
 
-  std::vector<uint8_t> part_;  // Not sent yet.
+  std::vector<uint8_t> part_;  // The part that has not been sent yet.
   int part_count_ = 0;         // Parts that were sent, or are being sent.
   std::string upload_id_;      // Empty before the first StartPart().
   bool is_closed_ = false;

@@ -10,7 +10,7 @@ struct evp_md_ctx_st;
 
 namespace muster {
 
-// Computes the SHA-256 of bytes that come in pieces. Not thread-safe.
+// Computes the SHA-256 of bytes that are added in pieces. Not thread-safe.
 class Sha256 {
  public:
   Sha256();

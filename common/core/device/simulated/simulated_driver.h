@@ -35,7 +35,7 @@ class SimulatedMachine {
  public:
   struct Options {
     int device_count = 1;
-    size_t memory_bytes = 256 << 20;  // Of each device.
+    size_t memory_bytes = 256 << 20;  // Memory of each device.
     simulated::Order order = simulated::Order::kAtWait;
     // Selects the stream that continues next, and the order of a kernel's
     // threads. 0: streams in a fixed random order, threads ascending.

@@ -17,7 +17,7 @@
 namespace muster {
 namespace simulated {
 
-// What a node of a graph does.
+// The work of a node of a graph.
 struct GraphWork {
   enum class Kind { kKernel, kCopy, kOther };
 
@@ -28,7 +28,8 @@ struct GraphWork {
   driver::Address to = 0;
   driver::Address from = 0;
   size_t size_bytes = 0;
-  size_t host_bytes = 0;  // Of size_bytes, from or to memory of the host.
+  // The part of size_bytes that is from or to host memory.
+  size_t host_bytes = 0;
 };
 
 // Nodes in an order in which each follows its dependencies.

@@ -54,9 +54,9 @@ struct DeviceThread {
 
   Fiber fiber;
   State state = State::kDone;
-  Site site = {};           // Where it waits.
+  Site site = {};           // Where the thread waits.
   WarpOperation operation;  // For kInWarp.
-  uint64_t result = 0;      // Of `operation`.
+  uint64_t result = 0;      // The result of `operation`.
 };
 
 // One launch of a kernel, block after block.

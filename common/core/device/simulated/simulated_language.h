@@ -44,7 +44,7 @@ struct WarpOperation {
   Kind kind = Kind::kShuffle;
   uint32_t mask = 0;
   uint64_t bits = 0;
-  // Of kShuffle: the lane whose bits to return.
+  // For kShuffle: the lane whose bits to return.
   uint32_t from_lane = 0;
 };
 

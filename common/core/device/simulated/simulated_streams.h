@@ -33,7 +33,7 @@ struct EventState {
   EventState(absl::Mutex* mutex, bool is_timed)
       : mutex(mutex), is_timed(is_timed) {}
 
-  absl::Mutex* const mutex;  // That of the streams.
+  absl::Mutex* const mutex;  // The mutex of SimulatedStreams.
   const bool is_timed;
   uint64_t recorded_count ABSL_GUARDED_BY(mutex) = 0;
   uint64_t reached_count ABSL_GUARDED_BY(mutex) = 0;
@@ -53,7 +53,7 @@ struct StreamState {
 
   StreamState(absl::Mutex* mutex, int device) : mutex(mutex), device(device) {}
 
-  absl::Mutex* const mutex;  // That of the streams.
+  absl::Mutex* const mutex;  // The mutex of SimulatedStreams.
   const int device;
   std::deque<Operation> operations ABSL_GUARDED_BY(mutex);
   bool is_running ABSL_GUARDED_BY(mutex) = false;

@@ -139,7 +139,7 @@ class S3Server::Implementation {
     for (size_t begin = 0; begin < body.size();) {
       const int count =
           mg_read(connection, body.data() + begin, body.size() - begin);
-      if (count <= 0) return 400;  // The client is gone.
+      if (count <= 0) return 400;  // The client has disconnected.
       begin += count;
     }
     Request request = Parse(signed_request);

@@ -43,7 +43,7 @@ class S3Server {
     kReportOverload,     // 503 SlowDown.
     kCutBeforeServing,   // Closes the connection. The request has no effect.
     kCutAfterServing,    // As kServe, but closes the connection.
-    kDamageRequestBody,  // As kServe, but a bit of the body changes on its way.
+    kDamageRequestBody,  // As kServe, but a bit of the body changes in transit.
     kTrickle,            // As kServe, but sends the body at 1 KB/s.
   };
   // Called for each request on a thread of the server, and may block.

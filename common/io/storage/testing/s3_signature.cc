@@ -91,7 +91,7 @@ std::string VerifySignature(const SignedRequest& request, const SigningKey& key,
   if (absl::BytesToHexString(Hmac(signing_key, text)) != fields["Signature"]) {
     return "SignatureDoesNotMatch";
   }
-  // Both must be covered by the signature.
+  // The signature must cover both.
   if (!absl::StrContains(names, "host") ||
       !absl::StrContains(names, "x-amz-content-sha256")) {
     return "AccessDenied";

@@ -39,8 +39,8 @@ class SimulatedDisk final : public Disk {
   // All operations from `number` on fail and change nothing.
   void StopAtOperation(int64_t number);
 
-  // Sets the total size of all files. Beyond it Append() writes what fits and
-  // fails with kResourceExhausted.
+  // Sets the maximum total size of all files. Append() then writes only the
+  // bytes that fit, and fails with kResourceExhausted.
   void set_capacity_bytes(int64_t capacity_bytes);
 
   int64_t operation_count() const;
