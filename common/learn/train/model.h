@@ -188,7 +188,7 @@ class Model {
   // state and, in callbacks of Fit(), the progress of training.
   //   kFailedPrecondition  not built
   //   kResourceExhausted   the disk is full; an earlier checkpoint is kept
-  //   others               of the disk and of the servers
+  //   others               errors of the disk and of the servers
   absl::Status SaveCheckpoint(const std::string& prefix);
   // `path` is a prefix, or a folder whose newest complete checkpoint is used.
   // Returns the progress of training. Fit() does not resume from it by itself;
@@ -232,14 +232,15 @@ class Model {
   //                       layer, and what can be done
   //   kFailedPrecondition not built
   //   kResourceExhausted  the model has 2 GiB or more, or the disk is full
-  //   others              of the disk and of the servers
+  //   others              errors of the disk and of the servers
   //
   // Equivalent to: keras.Model.export with format="onnx".
   absl::Status Export(const std::string& path,
                       const ExportOptions& options = {});
 
   // For LoadModel(): replaces the state of the model by that in `weights`,
-  // which is of the file `path`. If `values_only`, keeps the optimizer's state.
+  // which was read from the file `path`. If `values_only`, keeps the
+  // optimizer's state.
   absl::Status RestoreFromKeras(const std::string& path,
                                 const Hdf5Reader& weights, bool values_only);
 
@@ -268,7 +269,7 @@ class Model {
   // Equivalent to: keras.optimizers.Optimizer.iterations, unless no weight
   // takes part in every step.
   //   kFailedPrecondition  not compiled
-  //   others               of the parameter servers
+  //   others               errors of the parameter servers
   absl::StatusOr<int64_t> iterations() const;
 
   // True if the optimizer, or one of layer_optimizers, keeps moving averages of

@@ -146,7 +146,7 @@ Row RowOf(const Layer& layer, const FunctionalLayer* model) {
 }
 
 // Splits `text` at spaces into lines of at most `width` characters. A longer
-// word is a line of its own, which Aligned() truncates.
+// word becomes a separate line, which Aligned() truncates.
 std::vector<std::string> Wrap(const std::string& text, size_t width) {
   std::vector<std::string> lines = {""};
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {

@@ -94,15 +94,15 @@ class TrainingMonitor {
   TrainingStatus status_ ABSL_GUARDED_BY(mutex_);
   std::deque<Mark> marks_ ABSL_GUARDED_BY(mutex_);  // The last few seconds.
   absl::Duration point_interval_ ABSL_GUARDED_BY(mutex_);
-  // By the name of the value.
+  // The key is the name of the value.
   std::map<std::string, Newest> newest_points_ ABSL_GUARDED_BY(mutex_);
-  // Of this Fit().
+  // The state of this Fit().
   std::optional<absl::Time> start_ ABSL_GUARDED_BY(mutex_);
   int first_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   int ended_epoch_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time epoch_end_ ABSL_GUARDED_BY(mutex_);  // End of the newest epoch.
 
-  // Of this Fit(). Written by the thread that trains.
+  // The state of this Fit(). Written by the thread that trains.
   std::atomic<int> epoch_{0};
   std::atomic<int64_t> step_count_{0};
   std::atomic<int64_t> example_count_{0};

@@ -20,8 +20,7 @@ namespace muster {
 
 class DeviceCommunicator;
 
-// The arguments that every call of a collective takes. All ranks pass equal
-// ones.
+// The arguments of every collective call. All ranks must pass equal values.
 struct CollectiveCall {
   // The tensor, for errors and hang reports: "dense/kernel and 3 more".
   absl::string_view name;

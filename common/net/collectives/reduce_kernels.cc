@@ -262,8 +262,8 @@ MUSTER_INLINE void ReduceTail(const Arrays& arrays, int64_t begin) {
   }
 }
 
-// kInputs and kOutputs are 0 if the count is not a constant; then `arrays`
-// gives it.
+// kInputs and kOutputs are 0 if the count is not a constant. It is then read
+// from `arrays`.
 template <typename T, typename Op, int kInputs, int kOutputs>
 MUSTER_INLINE void ReduceAll(const Arrays& arrays) {
   constexpr int kVectors = 4;

@@ -79,9 +79,9 @@ Schedule AllGatherSchedule(Algorithm algorithm, int rank,
 // A binomial tree.
 Schedule BroadcastSchedule(int rank, int size, int root, int64_t element_count);
 
-// Dissemination: after ceil(lg N) steps each rank has heard, directly or
-// through others, from every rank (Hensgen, Finkel and Manber, 1988). Transfers
-// are empty.
+// Dissemination: after ceil(lg N) steps each rank has received, directly or
+// through others, a message of every rank (Hensgen, Finkel and Manber, 1988).
+// Transfers are empty.
 Schedule BarrierSchedule(int rank, int size);
 
 }  // namespace muster

@@ -44,7 +44,7 @@ class CallAgreement {
   // CollectiveCall::timeout after the first rank began it, or earlier if
   // another rank passed a shorter timeout. It may be in the past.
   //   kInvalidArgument  as for CheckSameCall()
-  //   others            as Communicator, of `control`
+  //   others            errors of `control`, as for Communicator
   absl::StatusOr<absl::Time> Agree(const CallSignature& signature,
                                    const CollectiveCall& call);
 
@@ -55,7 +55,7 @@ class CallAgreement {
 
 // Blocks until all ranks have called it, and checks that their ids are equal.
 //   kInvalidArgument  the ids differ; names a rank
-//   others            as Communicator, of `control`
+//   others            errors of `control`, as for Communicator
 absl::Status AgreeAboutId(Communicator& control, const nccl::UniqueId& id,
                           const CollectiveCall& call);
 

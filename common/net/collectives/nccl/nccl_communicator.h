@@ -44,7 +44,7 @@ struct NcclGroup {
 //   kDeadlineExceeded  names the ranks that have not arrived
 //   kInvalidArgument   ranks have ids of different groups; names one
 //   kUnavailable       NCCL could not connect; includes NCCL's message
-//   others             as Communicator, of `control`
+//   others             errors of `control`, as for Communicator
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(
     const nccl::Api* api, NcclGroup group, absl::Time deadline);
 

@@ -61,8 +61,8 @@ std::string WhereIs(const PeerProgress& peer) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Returns true if the peer is not in this collective, or does not hear from all
-// tasks.
+// Returns true if the peer is not in this collective, or does not receive
+// messages from all tasks.
 bool IsElsewhere(const PeerProgress& peer, const CollectiveProgress& own) {
   if (!peer.report.has_value() || peer.report->silent_peers_size() > 0) {
     return true;

@@ -19,8 +19,8 @@ struct PeerProgress {
 
 // Returns the line about a collective that does not end. `peers` is indexed by
 // the rank of the task. Only the silent peers are read from this task's own
-// entry. The line names tasks that do not hear from each other, whichever task
-// writes it, so that every task reports a broken connection between two others.
+// entry. Every task names all tasks that receive nothing from each other, so
+// that a broken connection between two tasks is reported by the others, too.
 //
 //   in all-reduce number 120 of dense/kernel and 3 more for 31 s; not there
 //   yet: rank 1 (worker 1). worker 1 is in no collective after 119 of them,
