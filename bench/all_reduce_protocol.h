@@ -57,7 +57,8 @@ inline void Measure(const Rank& rank, const std::string& name, void* buffer,
   const int warm_up = std::max(2, iterations / 10);
   std::vector<double> times(iterations);
   for (int i = -warm_up; i < iterations; ++i) {
-    // Small enough not to overflow with any number of ranks.
+    // The values are so small that the sum does not overflow with any number of
+    // ranks.
     std::fill_n(static_cast<uint16_t*>(buffer), bytes / 2,
                 static_cast<uint16_t>(0x3c00 + (i & 15)));
     rank.barrier();

@@ -6,16 +6,16 @@
 
 namespace muster {
 
-// Returns the network of a process that plays a task, by the environment, which
-// child processes inherit:
+// Returns the network for a process that acts as a task. The environment, which
+// child processes inherit, determines the network:
 //
 //   MUSTER_BENCHMARK_TLS_DIR    a folder of certificates, as
 //                               `musterctl gen-certs` writes it; unset for
 //                               plaintext
-//   MUSTER_BENCHMARK_ENCRYPTED  if set, nothing goes over local connections
+//   MUSTER_BENCHMARK_ENCRYPTED  if set, local connections are disabled
 //
-// Ends the process if the certificates are missing. Lives as long as the
-// process; call once.
+// Ends the process if the certificates are missing. The network lives as long
+// as the process. Call it once.
 Network* BenchmarkNetwork(absl::string_view role, int index);
 
 }  // namespace muster

@@ -1,8 +1,9 @@
-// The effect of other processes on the same cores on a step whose matrix
-// products are divided among threads: those of a recurrent layer, one after the
-// other, each about 20 microseconds long. For comparison, the same products
-// divided by oneDNN, whose OpenMP threads wait at a barrier after each. The
-// load is 0, 1 and 2 threads that are always busy.
+// Measures how much other processes on the same cores slow down a step whose
+// matrix products are divided among threads. The products are those of a
+// recurrent layer, one after the other, each about 20 microseconds long. For
+// comparison, oneDNN divides the same products among OpenMP threads, which wait
+// at a barrier after each product. The load is 0, 1 and 2 threads that are
+// always busy.
 //
 //   busy_machine_benchmark [THREADS]
 
@@ -31,7 +32,7 @@ namespace {
 constexpr int64_t kRows = 32;
 constexpr int64_t kInner = 128;
 constexpr int64_t kColumns = 512;
-constexpr int kProductsPerStep = 240;  // 80 times, forward and backward.
+constexpr int kProductsPerStep = 240;  // 80 time steps, forward and backward.
 constexpr int kStepCount = 40;
 constexpr int kRounds = 3;
 constexpr int kOthersMax = 2;

@@ -12,9 +12,9 @@ namespace muster {
 // each kind of lane ("tcp", "unix", "grpc", "shm"). Prints the constants and,
 // for each size and algorithm, the prediction and the median.
 //
-// The predictions are for the rows that the constants were fitted to. One-shot
-// is measured up to 1 MiB, and shared memory with its two algorithms. A row is
-// "noisy" if a quartile differs from the median by more than 15 percent.
+// The predictions are for the rows to which the constants were fitted. One-shot
+// is measured up to 1 MiB. Shared memory is measured with its two algorithms. A
+// row is "noisy" if a quartile differs from the median by more than 15 percent.
 // Finally, prints for each size the choice of ChooseAlgorithm() and the fastest
 // measured algorithm.
 void CalibrateCosts(const std::vector<std::string>& lanes,

@@ -62,7 +62,7 @@ void WritePlain(const std::string& path, const std::vector<Tensor>& variables) {
   close(file);
 }
 
-// Reads into new memory, as a restore does.
+// Reads the file into newly allocated memory, as a restore does.
 void ReadPlain(const std::string& path, size_t variable_count) {
   const int file = open(path.c_str(), O_RDONLY);
   MUSTER_CHECK(file >= 0);
@@ -143,7 +143,7 @@ void Run(const std::string& folder, int64_t mebibytes, int round_count) {
   Seconds writes, cold_reads, warm_reads;
   for (int round = 0; round < round_count; ++round) {
     std::string prefix;
-    // Both write the new file before they remove the old one.
+    // Both variants write the new file before they remove the old one.
     const auto write_plain = [&] {
       WritePlain(plain_path + ".new", variables);
       MUSTER_CHECK(

@@ -139,7 +139,7 @@ def measure_idle_memory(figures):
             env={**os.environ, "TF_CONFIG": json.dumps(config)},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
-            process.stdout.readline()  # It is listening.
+            process.stdout.readline()  # The process prints it when it listens.
             with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
                 resident_kib = int(
                     re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))

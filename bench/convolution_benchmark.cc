@@ -139,7 +139,8 @@ class Direct {
                           memory::format_tag::any);
     };
     const memory::desc y = any({batch, layer.outputs, out, out});
-    // The layout of images from a dataset, for which oneDNN has its own kernel.
+    // Images from a dataset have this layout, for which oneDNN has a separate
+    // kernel.
     const memory::desc x(
         {batch, layer.inputs, layer.extent, layer.extent},
         memory::data_type::f32,
@@ -203,8 +204,8 @@ int Main(int64_t batch, int thread_count, int rounds) {
     }
     return Median(micros) / 1000;
   };
-  // One after the other: OpenMP threads spin for a while after their work, on
-  // the cores that Muster's threads need.
+  // Measures one variant after the other, because OpenMP threads spin for a
+  // while after their work, on the cores that Muster's threads need.
   std::vector<double> ours_ms, direct_ms;
   for (const Layer& layer : layers) {
     for (int part = 0; part < kPartCount; ++part) {

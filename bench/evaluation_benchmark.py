@@ -71,7 +71,7 @@ strategy {{ parameter_server {{ evaluates_on_coordinator: {alone} }} }}
 
 
 def write_pinned(folder):
-    """Executables that run on one core: worker i on core i, all others on 0."""
+    """Writes executables pinned to one core: worker i on core i, all others on core 0."""
     pinned = folder / "bin"
     pinned.mkdir()
     for role in ("coordinator", "worker", "ps"):

@@ -1,12 +1,12 @@
 // All-reduce of 64 MiB between two replicas on logical devices of one GPU: in
-// its memory, and staged over memory of the host. Prints one JSON object per
-// line.
+// the GPU's memory, and staged in host memory. Prints one JSON object per line.
 //
 //   bazel run -c opt //bench:gpu_all_reduce_benchmark [-- --simulated]
 //
-// Budgets: 0.80 of the time of two copies on the device, which read and write
-// the same bytes; staged, 0.80 of the slowest of what an all-reduce needs: the
-// copies from and to the GPU, and the all-reduce of the host.
+// Budgets: 0.80 of the speed of two copies on the device, which read and write
+// the same number of bytes. Staged: 0.80 of the speed of the slowest part of an
+// all-reduce, which consists of the copies from and to the GPU and the
+// all-reduce of the host.
 
 #include <algorithm>
 #include <cstdint>
@@ -47,8 +47,9 @@ struct Sizes {
   int repetitions = 30;
 };
 
-// Both ranks do the same, each in its thread. Returns the median time of the
-// slower one: on one GPU, a rank's work may be done before the other's begins.
+// Runs `work` for both ranks, each on its own thread. Returns the median time
+// of the slower rank: on one GPU, a rank's work may be done before the work of
+// the other begins.
 double MicrosOf(const Sizes& sizes, Communicator* barriers[kRanks],
                 const std::function<void(int rank)>& work) {
   std::vector<double> micros[kRanks];
@@ -73,7 +74,7 @@ void Drain(DeviceStream* stream) {
   OkOrDie(stream->Drain(Clock::Real()->Now() + kTimeout, "a benchmark"));
 }
 
-// What a rank has.
+// The objects of one rank.
 struct Rank {
   Device* device = nullptr;
   std::unique_ptr<DeviceStream> stream;
@@ -117,7 +118,7 @@ double MeasureAllReduce(const Sizes& sizes, std::vector<Rank>* ranks,
   });
 }
 
-// Each rank copies its bytes.
+// Measures copies by both ranks at the same time.
 double MeasureCopies(const Sizes& sizes, std::vector<Rank>* ranks,
                      Communicator* barriers[kRanks],
                      std::shared_ptr<Buffer> Rank::*from,
@@ -177,7 +178,7 @@ int Main(bool is_simulated) {
     staged.push_back(
         OrDie(StageOverHost(hosts[r].get(), places[r], HostCalls::kInChunks)));
   }
-  // Memory of all ranks is allocated by all of them together.
+  // All ranks must call Allocate() at the same time.
   const auto allocate = [&](int r) {
     host_memory[r] =
         OrDie(hosts[r]->Allocate(sizes.size_bytes, {"a pack", kTimeout}));

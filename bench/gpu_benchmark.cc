@@ -1,15 +1,15 @@
-// A GPU: the limits of its memory and of launches, and how near to them the
-// optimizer's update and a training step come. Prints one JSON object per line,
-// as the peers do (bench/peers/torch_gpu.py).
+// Measures the memory bandwidth and the launch time of a GPU, and how close the
+// optimizer's update and a training step come to these limits. Prints one JSON
+// object per line, as the peers do (bench/peers/torch_gpu.py).
 //
 //   bazel run -c opt //bench:gpu_benchmark                 the machine's GPU
-//   bazel run -c opt //bench:gpu_benchmark -- --simulated  shows that it runs
+//   bazel run -c opt //bench:gpu_benchmark -- --simulated  a simulated GPU
 //
-// With --simulated, it first counts what a steady training step asks of the
-// driver, without CUDA graphs and with them.
+// With --simulated, the program first counts the driver calls of a steady
+// training step, without and with CUDA graphs.
 //
-// Budgets: Adam over 100 MiB of variables at 0.85 of the copy bandwidth; for
-// each launch of a step 3 us, and 1.2 us with CUDA graphs.
+// Budgets: Adam over 100 MiB of variables at 0.85 of the copy bandwidth; 3 us
+// for each launch of a step, and 1.2 us with CUDA graphs.
 
 #include <cmath>
 #include <cstdint>
@@ -55,8 +55,8 @@ constexpr double kLaunchBudgetMicros = 3;
 constexpr double kCapturedLaunchBudgetMicros = 1.2;
 constexpr int kBatch = 64;
 
-// What is measured, smaller on a simulated GPU, which shows behaviour and never
-// time.
+// The sizes of the measurements. They are smaller on a simulated GPU, whose
+// times are meaningless.
 struct Sizes {
   int64_t copy_bytes = 256 << 20;
   int64_t variable_count = 25;
@@ -83,8 +83,9 @@ void Drain(DeviceStream* stream) {
       stream->Drain(Clock::Real()->Now() + absl::Seconds(60), "a benchmark"));
 }
 
-// Returns the median time of `work`, which enqueues on `stream`, until the
-// device has done it, in microseconds. Divide by the amount of work enqueued.
+// Returns the median time in microseconds from calling `work`, which enqueues
+// on `stream`, until the device is done. Divide it by the amount of work
+// enqueued.
 double MicrosOf(const Sizes& sizes, DeviceStream* stream,
                 const std::function<void()>& work) {
   std::vector<double> micros;
@@ -98,7 +99,8 @@ double MicrosOf(const Sizes& sizes, DeviceStream* stream,
   return Median(std::move(micros));
 }
 
-// Returns the bandwidth of copies inside the device, bytes read and written.
+// Returns the bandwidth of copies on the device, counting bytes read and
+// written.
 double MeasureCopies(const Sizes& sizes, Device* device, DeviceStream* stream) {
   const auto allocate = [&] {
     return OrDie(
@@ -134,8 +136,8 @@ proto::VariableSpec FloatVariable(const std::string& name, int64_t elements) {
   return spec;
 }
 
-// All variables in one launch: reads gradient, value and two moments, writes
-// all but the gradient.
+// Measures Adam on all variables in one launch. It reads the gradient, the
+// value and two moments, and writes all but the gradient.
 void MeasureAdam(const Sizes& sizes, double copy_bandwidth, Device* device,
                  DeviceStream* stream) {
   const auto store = OrDie(DeviceVariableStore::Create(device));
@@ -199,8 +201,9 @@ double StepMicros(int steps, Executable* executable,
   return Median(std::move(micros));
 }
 
-// Chains of an op on tiny tensors, which nothing fuses: the time is that of
-// launches. A product is a call of cuBLASLt, a softmax a kernel of Muster.
+// Measures chains of one op on tiny tensors, which are not fused, so the time
+// is that of the launches. A product calls cuBLASLt, a softmax a kernel of
+// Muster.
 void MeasureLaunches(const Sizes& sizes, const KernelRegistry& kernels,
                      Device* device, bool with_graphs) {
   device->CaptureSteps(with_graphs);
@@ -228,7 +231,7 @@ void MeasureLaunches(const Sizes& sizes, const KernelRegistry& kernels,
   }
 }
 
-// The time of products of large matrices without that of copying them.
+// Measures products of large matrices, without the time of copying them.
 void MeasureMatMul(const Sizes& sizes, const KernelRegistry& kernels,
                    Device* device, DType dtype) {
   const int64_t n = sizes.matrix_extent;
@@ -289,7 +292,7 @@ void ReportCalls(absl::string_view bench, bool is_adam, bool with_graphs) {
       Tensor::Full(DType::kFloat32, {kBatch, kMlpWidths[0]}, 0.5),
       Tensor::Zeros(DType::kInt64, {kBatch})};
   std::vector<Tensor> results;
-  // Two steps are under way, as in training.
+  // Two steps are in progress at the same time, as in training.
   for (int i = 0; i < 6; ++i) {
     OkOrDie(executable->Start(arguments, {}));
     if (i > 0) OkOrDie(executable->Finish(&results));

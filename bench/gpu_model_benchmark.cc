@@ -53,7 +53,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kClasses = 10;  // Of the labels.
+constexpr int64_t kClasses = 10;  // Number of different labels.
 constexpr int64_t kPositions = 512;
 constexpr int64_t kFeatures = 1024;
 constexpr int64_t kHeads = 16;
@@ -98,7 +98,7 @@ LayerPtr TransformerBlock(bool is_causal) {
   return Functional(inputs, Dense(1000)(GlobalAveragePooling1D()(x)));
 }
 
-// The same batch forever.
+// Repeats the same batch indefinitely.
 Dataset Batches(const Shape& shape) {
   Tensor x(DType::kFloat32, shape);
   RandomStream random(7);

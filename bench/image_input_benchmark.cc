@@ -31,7 +31,8 @@ namespace {
 
 constexpr int64_t kBatchSize = 32;
 
-// Waves, edges and noise: about as many bits per pixel as a photograph.
+// Returns an image of waves, edges and noise, which needs about as many bits
+// per pixel as a photograph.
 Image Photograph(int64_t height, int64_t width, uint64_t seed) {
   RandomStream random(seed);
   Image image = {.height = height, .width = width, .channels = 3};
@@ -81,7 +82,7 @@ absl::Status Run(const std::string& folder, int64_t height, int64_t width,
   ASSIGN_OR_RETURN(const auto iterator, dataset.MakeIterator());
   Element batch;
   using Clock = std::chrono::steady_clock;
-  // Warm-up: the first batches have neither memory nor files in the caches.
+  // Warm-up: during the first batches, memory and files are not in the caches.
   Clock::time_point begin;
   int64_t image_count = -4 * kBatchSize;
   double passed = 0;

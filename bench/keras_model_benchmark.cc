@@ -2,8 +2,8 @@
 // alternately with TensorFlow.
 //
 //   keras_model_benchmark step FILE THREADS BATCH
-//     Training steps with what the file is compiled with, on random numbers, as
-//     turns.h says.
+//     Runs training steps on random numbers, with the file's compile options,
+//     in the protocol of turns.h.
 //   keras_model_benchmark load FILE COUNT
 //     Loads the file COUNT times, and prints a line of milliseconds for each.
 

@@ -5,8 +5,9 @@ r"""Models of Keras compared with TensorFlow and PyTorch: training steps, loadin
   bench/keras_model_benchmark.py [--rounds=15] [--realtime] [--models attention load] \
       [--tensorflow_python=VENV/bin/python] [--torch_python=VENV/bin/python]
 
-Keras writes the models (peers/keras_models.py), and Muster loads them. Steps run in one
-process each, in turns, with the same number of threads; see turn_taking.py.
+Keras writes the models (peers/keras_models.py), and Muster loads them. Muster and each peer
+run steps in separate processes, alternately, with the same number of threads; see
+turn_taking.py.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import tempfile
 import turn_taking
 
 BATCHES = {"attention": 8, "resnet50": 32, "unet": 8}
-LOADS = 3  # In each process; the first one warms up.
+LOADS = 3  # In each process; the first load is a warm-up.
 
 
 def _save(arguments, model, file):

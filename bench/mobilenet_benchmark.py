@@ -5,7 +5,7 @@ r"""MobileNetV2 at 224 x 224 compared with TensorFlow and PyTorch: training and 
   bench/mobilenet_benchmark.py [--rounds=9] [--realtime] \
       [--tensorflow_python=VENV/bin/python] [--torch_python=VENV/bin/python]
 
-Runs one process each, in turns, with the same number of threads; see turn_taking.py.
+Runs one process each, alternately, with the same number of threads; see turn_taking.py.
 --realtime gives the measured processes priority over all others.
 """
 

@@ -1,7 +1,8 @@
 // All-reduce without shared memory: float32 sums over raw TCP, raw Unix and
-// gRPC lanes, in plaintext and with TLS, one process per rank, pinned to the
-// processors round robin. The buffer is rewritten before each call, as in a
-// training step. Prints the median time of the slowest rank of a call.
+// gRPC lanes, in plaintext and with TLS. There is one process per rank, pinned
+// to the processors round robin. The buffer is rewritten before each call, as
+// in a training step. The time of a call is that of its slowest rank. Prints
+// the median.
 //
 //   network_all_reduce_benchmark [--lanes=tcp,tls,unix,grpc,grpc-tls]
 //                                [--ranks=2,4]

@@ -4,8 +4,8 @@
 //
 //   object_store_benchmark [MEBIBYTES]
 //
-// curl sends the file in one request, does not ask for permission first, and is
-// given the SHA-256, so that it does not compute one.
+// curl sends the file in one request without "Expect: 100-continue". It gets
+// the SHA-256 as an argument, so that it does not compute one.
 #include <unistd.h>
 
 #include <cstdint>

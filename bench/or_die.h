@@ -8,7 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// A benchmark prints an error and ends with status 1.
+// If a status is an error, these functions print it and end the benchmark with
+// status 1.
 namespace muster {
 
 inline void OkOrDie(const absl::Status& status) {

@@ -6,8 +6,8 @@
 //                              [--lane=shared|grpc]
 //   parameter_server_benchmark protected [--lane=shared|grpc]
 //
-// "protected" has the steps of protection_benchmark.py; benchmark_network.h
-// says how they are protected.
+// "protected" measures the steps of protection_benchmark.py. The variables in
+// benchmark_network.h select the protection.
 //
 // The program runs itself as servers and workers.
 
@@ -58,7 +58,7 @@ namespace {
 constexpr int kDenseCount = 25;
 constexpr int64_t kRowElements = 64;
 constexpr int64_t kIdCount = 4096;
-// So many that the rows of all batches exceed the caches.
+// The rows of this many batches exceed the caches.
 constexpr int kBatchCount = 600;
 
 void Check(const absl::Status& status) {
@@ -109,7 +109,7 @@ void Report(const std::string& what, Figure measured, const char* unit,
 }
 
 struct Budgets {
-  double grpc = 0;  // 0: no budget.
+  double grpc = 0;  // 0 for no budget.
   double shared = 0;
 };
 
@@ -198,7 +198,7 @@ int Serve(int index, int descriptor) {
   return 0;
 }
 
-// `worker` 0 is the chief, who creates variables.
+// `worker` 0 is the chief, which creates variables.
 std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
                                                int worker, LaneKind lane) {
   static Network* const network =
@@ -222,7 +222,7 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
   return store;
 }
 
-// Servers that run for the lifetime of this object.
+// Servers that run as long as this object exists.
 class Servers {
  public:
   Servers(int count, LaneKind lane) {

@@ -22,7 +22,7 @@ BYTES = "dram__bytes.sum"
 
 
 def short(name):
-    """The name without the arguments of templates and functions."""
+    """Returns the name without the arguments of templates and functions."""
     return re.sub(r"\(.*$", "", re.sub(r"<.*>", "<>", name.replace("(anonymous namespace)", "")))
 
 
@@ -32,7 +32,7 @@ def number(row):
 
 
 def rows_of(text):
-    """The rows of ncu's CSV, which begins behind what the program prints."""
+    """Returns the rows of ncu's CSV, which follows the output of the program."""
     lines = text.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     return [] if begin is None else list(csv.DictReader(lines[begin:]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what mutual TLS and the status pages cost.
+"""Measures the cost of mutual TLS and of the status pages.
 
   bazel build //bench:all //coordinator //deploy/launch //deploy/musterctl //ps //worker
   bench/protection_benchmark.py --data_dir=DIR [--launches=5] [--only=jobs,traffic,handshakes]
@@ -11,7 +11,7 @@ mnist_multi_worker.job (2 workers) for one epoch each through `launch`, on loopb
   plain              tensors over shared memory, as on one machine by default
   plain, TLS         the same with mutual TLS
   gRPC               without shared memory and raw sockets, in plaintext
-  gRPC, TLS          the same with mutual TLS; tasks of one host use Unix sockets
+  gRPC, TLS          the same with mutual TLS; tasks on one host use Unix sockets
   gRPC, encrypted    the same with --nolocal_connections, as between hosts
   plain+page         plain, with the status pages, which are scraped every second
 
@@ -104,7 +104,7 @@ class BadHandshakes:
 
     def __init__(self, launch_pid, duration_s):
         self.count = 0
-        self.cpu_s = 0.0  # Of this end.
+        self.cpu_s = 0.0  # CPU time of the client.
         self._launch_pid = launch_pid
         self._interval_s = duration_s / HANDSHAKE_COUNT
         self._stop = threading.Event()
@@ -172,9 +172,9 @@ class BadHandshakes:
 
 
 def run_job(job, flags, data_dir, beside=None, epochs=1):
-    """Runs a job; `beside(process, log_path)` returns something to stop() with it.
+    """Runs a job. `beside(process, log_path)` returns an object that is stopped with it.
 
-    Returns its summary, and what `beside` has returned.
+    Returns the job's summary, and the object that `beside` returned.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -274,7 +274,7 @@ def measure_traffic(flags):
 
 
 def measure_handshakes(flags):
-    # Of a job, its start included: the quantiles of a step have steps of 7 percent.
+    # Times of whole jobs, because the quantiles of a step have a resolution of 7 percent.
     durations_s = {"without": [], "beside bad handshakes": []}
     for _ in range(flags.launches):
         start = time.monotonic()

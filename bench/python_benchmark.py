@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What muster.fit() adds to `launch` of the same job: from the call to its return.
+"""Measures the time that muster.fit() takes longer than `launch` with the same job.
 
     bazel build //coordinator //deploy/launch //ps //worker
     bench/python_benchmark.py --python=VENV/bin/python [--realtime]
 
 An MLP of 784-256-256-10 on 60,000 random images, batch 128, two epochs on one process, on
-two synchronous workers, and on two workers with two parameter servers. Both run in turns.
-Prints medians of both, and of the difference. The figures contain the start of the
-cluster; fit() also writes the model and the data, and reads the result.
+two synchronous workers, and on two workers with two parameter servers. fit() and launch run
+alternately. Prints medians of both, and of the difference. The figures include the start of
+the cluster. fit() also writes the model and the data, and reads the result.
 """
 
 import argparse

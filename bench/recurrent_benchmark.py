@@ -5,8 +5,8 @@ r"""LSTM and GRU of 128 units over 128 time steps compared with TensorFlow and P
   bench/recurrent_benchmark.py [--rounds=30] [--realtime] \
       [--tensorflow_python=VENV/bin/python] [--torch_python=VENV/bin/python]
 
-Measures a training step with SGD. Runs one process each, in turns, with the same number of
-threads; see turn_taking.py.
+Measures a training step with SGD. Runs one process each, alternately, with the same number
+of threads; see turn_taking.py.
 """
 
 import argparse

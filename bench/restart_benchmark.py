@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures how long `launch --restart`, as PID 1 of a container, takes to start a killed
-worker again: from SIGKILL until the new process runs, and until the coordinator uses it.
+"""Measures how long `launch --restart`, as PID 1 of a container, takes to restart a killed
+worker: from SIGKILL until the new process runs, and until the coordinator uses it.
 
   bazel build //coordinator //deploy/launch //ps //worker
   bench/restart_benchmark.py [--kills=15]
@@ -23,13 +23,13 @@ import time
 BIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "bazel-bin"
 BUDGET_MS = 250
 TIMEOUT_S = 120
-# A run longer than this is no crash at the start (deploy/launch/restart_policy.h).
+# A longer run is not a crash at the start (deploy/launch/restart_policy.h).
 SHORT_RUN_S = 2
 
-# In the TF_CONFIG of the environment.
+# Part of the TF_CONFIG of worker 1.
 WORKER_1 = b'"task":{"type":"worker","index":1}'
 
-# Trains until it is stopped.
+# A job that trains until it is stopped.
 JOB = """
 model { sequential { layers { dense { units: 10 } } } }
 train { synthetic { example_count: 64 feature_count: 8 class_count: 10 } repeat: true }
@@ -42,7 +42,7 @@ epochs: 1
 
 
 def worker_1_below(root):
-    """The process id of worker 1 among the descendants of `root`, or None."""
+    """Returns the process id of worker 1 among the descendants of `root`, or None."""
     parents, commands = {}, {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -51,7 +51,7 @@ def worker_1_below(root):
             stat = pathlib.Path(f"/proc/{entry}/stat").read_text()
             command = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
             environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes()
-        except OSError:  # It has ended.
+        except OSError:  # The process has ended.
             continue
         parents[int(entry)] = int(stat.rsplit(")", 1)[1].split()[1])
         commands[int(entry)] = (os.path.basename(command[0]), environment)
@@ -65,7 +65,7 @@ def worker_1_below(root):
 
 
 class Output(threading.Thread):
-    """The lines of a process, each with the time at which it came."""
+    """The lines that a process prints, each with the time of its arrival."""
 
     def __init__(self, stream):
         super().__init__(daemon=True)
@@ -81,7 +81,7 @@ class Output(threading.Thread):
                 self._arrived.notify_all()
 
     def await_line(self, text, after):
-        """Returns when the first line with `text` came that came after `after`."""
+        """Returns the arrival time of the first line with `text` after the time `after`."""
         def found():
             return next((at for at, line in self._lines if at > after and text in line), None)
 

@@ -7,7 +7,8 @@
 //   bazel run -c opt //bench:scheduler_benchmark [-- protected]
 //
 // "protected" measures only no-op closures on 2 workers, for
-// protection_benchmark.py; benchmark_network.h says how they are protected.
+// protection_benchmark.py. The variables in benchmark_network.h select the
+// protection.
 //
 // The peer is TensorFlow's ClusterCoordinator: bench/peers/peers.py --bench
 // closures. Budgets: 200,000 closures per second and coordinator; the echo's
@@ -133,7 +134,7 @@ void Report(absl::string_view name, int worker_count, double value,
   std::fflush(stdout);
 }
 
-// Sends back what arrives on a stream.
+// Answers each message of a stream with an empty message.
 class Echo final : public StreamObserver {
  public:
   explicit Echo(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
@@ -147,7 +148,8 @@ class Echo final : public StreamObserver {
   const std::shared_ptr<Stream> stream_;
 };
 
-// A process that echoes, until `commands` is closed. Writes its address there.
+// Runs a server that echoes messages until `commands` is closed. Writes its
+// address to `commands`.
 [[noreturn]] void ServeEcho(int commands) {
   Service service;
   service.AddStream(std::string(kEchoMethod),
@@ -185,7 +187,7 @@ class EchoProcess {
     waitpid(pid_, nullptr, 0);
   }
 
-  // Once.
+  // Blocks until the process has written its address. Call it once.
   std::string AwaitAddress() const {
     char address[64];
     const ssize_t size = read(commands_, address, sizeof(address));
@@ -198,7 +200,7 @@ class EchoProcess {
   int commands_ = 0;
 };
 
-// Counts the messages that come back.
+// Counts the echoed messages.
 class EchoCounter final : public StreamObserver {
  public:
   void OnMessage(ReceivedMessage) override {
@@ -228,8 +230,8 @@ class EchoCounter final : public StreamObserver {
   bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// From sending a message on a stream to having it back: two messages, and three
-// threads that are woken.
+// Returns the time from sending a message on a stream until its echo arrives:
+// two messages, and three threads that are woken.
 double MeasureEchoMicroseconds(const EchoProcess& process) {
   const auto channel = Network::Grpc()->Connect(
       {.address = process.AwaitAddress(), .peer_task_type = "worker"});

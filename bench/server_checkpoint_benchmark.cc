@@ -80,7 +80,8 @@ struct Trained {
     MUSTER_CHECK(variables.SetOptimizer(Sgd({.learning_rate = 1.0})).ok());
   }
 
-  // Pulls, computes a little, and pushes the same number of bytes.
+  // Runs one step: pulls variables, computes a little, and pushes the same
+  // number of bytes.
   void Step() {
     MUSTER_CHECK(coordinator.Schedule(step, {}).ok());
     MUSTER_CHECK(coordinator.Join().ok());
@@ -118,7 +119,7 @@ void MeasureSaves(const std::string& folder, int64_t mebibytes, int rounds) {
     plain.push_back(
         MicrosecondsOf([&] { WritePlain(folder + "/plain", mebibytes); }) /
         1e6);
-    // About as long as a save takes.
+    // Steps without a save, for about as long as a save takes.
     const absl::Time quiet_end = absl::Now() + absl::Seconds(plain.back());
     while (absl::Now() < quiet_end) {
       alone.push_back(MicrosecondsOf([&] { trained.Step(); }));

@@ -1,5 +1,5 @@
-// What counting costs on the path of a step, and what a scrape costs in a job
-// of many tasks.
+// The cost of counting metrics during a step, and the cost of a scrape in a job
+// with many tasks.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -36,7 +36,7 @@ void DurationObserve(benchmark::State& state) {
 }
 BENCHMARK(DurationObserve);
 
-// A coordinator of `task_count` workers, as far as its pages are concerned.
+// Serves the status pages of a coordinator with `task_count` workers.
 class SimulatedCoordinator {
  public:
   explicit SimulatedCoordinator(int64_t task_count)

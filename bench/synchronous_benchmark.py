@@ -60,7 +60,7 @@ OVERLAP_STEPS = 15
 OVERLAP_BYTES_PER_PACK = 6_000_000
 NAMESPACES = ("muster-bench-0", "muster-bench-1")
 HOSTS = ("10.213.0.1", "10.213.0.2")
-PORT = 23571  # Free, because the namespaces are new.
+PORT = 23571  # Free in the namespaces, because they are new.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Network:
 
 
 class MobileNetV2:
-    """MobileNetV2, whose images are given as rows of features."""
+    """MobileNetV2, which gets its images as rows of features."""
 
     size = 224
     feature_count = 3 * size ** 2
@@ -111,7 +111,7 @@ class Job:
     batch_size: int  # Global.
     step_count: int
     optimizer: str = "sgd"
-    data_dir: str = ""  # Of MNIST. Empty: synthetic data.
+    data_dir: str = ""  # The folder of MNIST. Empty: synthetic data.
     bytes_per_pack: int = 0
 
     def text(self):
@@ -357,7 +357,7 @@ def measure_overlap(name, alone_ms, train, figures):
     after = step_ms(train(0))
     during = step_ms(train(OVERLAP_BYTES_PER_PACK))
     communication = after - alone_ms
-    # At most the shorter of the two can be hidden.
+    # Overlap can hide at most the shorter of the two.
     hideable = min(communication, alone_ms)
     figures[f"{name}, 1 worker, ms"].append(alone_ms)
     figures[f"{name}, one pack, ms"].append(after)
@@ -417,7 +417,7 @@ def link(gbits):
 
 
 def budget_of(name):
-    """The target of a figure: the maximum or, for fractions, the minimum."""
+    """Returns the target of a figure: the maximum or, for fractions, the minimum."""
     if name.startswith("step, sgd, 2 over shared memory, ms"):
         return STEP_BUDGET_MS
     if name == "images, efficiency":

@@ -1,10 +1,10 @@
-// Throughput of tables with strings: reading CSV files, and looking words up in
+// Throughput of tables with strings: reading CSV files, and looking up words in
 // a vocabulary. table_benchmark.py compares both with tf.data.
 //
 //   table_benchmark csv FILE SECONDS
 //     Reads columns x0 to x5 of numbers, s0 to s3 of strings, and the label y.
 //   table_benchmark lookup WORDS VOCABULARY SECONDS
-//     Looks the words, one on each line, up in a vocabulary of the same form.
+//     Looks up words in a vocabulary. Both files have one word per line.
 //
 // Prints one line of JSON.
 
@@ -87,8 +87,8 @@ void Measure(double seconds, absl::FunctionRef<int64_t()> read) {
               static_cast<double>(row_count) / passed);
 }
 
-// Reads the whole file by a dataset of its own: a second pass of the same one
-// would find the parsed table in memory.
+// Reads the whole file with a new dataset. A second pass over the same dataset
+// would use the parsed table in memory.
 int64_t ReadTable(const std::string& path) {
   const auto iterator = OrDie(Table(path).MakeIterator());
   Element batch;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables with strings compared with tf.data: CSV files, and looking words up.
+"""Tables with strings compared with tf.data: CSV files, and looking up words.
 
     bazel build //bench:table_benchmark
     bench/table_benchmark.py --python=VENV/bin/python [--realtime]

@@ -1,7 +1,7 @@
-"""Benchmarks that run a step of Muster and of its peers in turns.
+"""Benchmarks that run steps of Muster and of its peers alternately.
 
-One process each. All are warmed up before the first round. In each round, every process
-runs one step while the others wait, so that other load affects all of them.
+Each of them is one process. All are warmed up before the first round. In each round, every
+process runs one step while the others wait, so that other load affects all of them.
 """
 
 import pathlib
@@ -57,7 +57,7 @@ def measure(title, commands, rounds, realtime=False):
     runners = []
     for name, command in commands.items():
         runners.append(Runner(name, command, realtime))
-        # One after another, because they would slow each other down.
+        # Warms up one process after another, because they would slow each other down.
         runners[-1].wait_until_warm()
     for _ in range(rounds):
         for runner in runners:

@@ -42,8 +42,8 @@ def compile_peers(folder):
 def commands(arguments, folder, ranks):
     low, high = str(arguments.min_bytes), str(arguments.max_bytes)
     ours = [arguments.benchmark, f"--ranks={ranks}", f"--min_bytes={low}", f"--max_bytes={high}"]
-    # OpenMPI binds ranks to cores if there are enough; Muster and gloo pin
-    # their own.
+    # OpenMPI binds ranks to cores if there are enough. Muster and the gloo benchmark pin
+    # their ranks themselves.
     mpi = ["mpirun", "--oversubscribe", "-np", str(ranks), folder / "mpi_all_reduce", low, high]
     store = tempfile.mkdtemp(dir=folder)
     gloo = [folder / "gloo_all_reduce", str(ranks), low]

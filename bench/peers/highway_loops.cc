@@ -1,6 +1,7 @@
-// Vector loops of Muster beside the same in Highway: Adam's update, exp() and
-// tanh(). Prints the time of each as CPU time, the ratio, and whether the bits
-// are equal. Highway is not part of the build (docs/design/vector_loops.md):
+// Compares vector loops of Muster with the same loops in Highway: Adam's
+// update, exp() and tanh(). Prints the CPU time of each, the ratio, and whether
+// the results are bit-identical. Highway is not part of the build
+// (docs/design/vector_loops.md):
 //
 //   apt install libhwy-dev
 //   clang++ -O2 -std=c++20 -fno-math-errno -I.
@@ -93,7 +94,7 @@ Arrays NewArrays() {
   return arrays;
 }
 
-// As UpdateEach() of common/compute/optimizers/fused_rule.h.
+// The same loop as UpdateEach() in common/compute/optimizers/fused_rule.h.
 struct OwnAdam {
   MUSTER_INLINE static void Run(const float* g, float* w, float* m, float* v) {
     const muster::AdamCoefficients<float> coefficients = {
@@ -131,7 +132,7 @@ double CpuSeconds() {
   return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-// Runs `own` and `highway` in turns.
+// Runs `own` and `highway` alternately.
 template <typename Own, typename Highway>
 void Compare(const char* name, Own own, Highway highway) {
   Arrays a = NewArrays();

@@ -1,7 +1,7 @@
 """Models in Keras on TensorFlow: a training step with SGD and the squared error.
 
   keras_models.py --model=unet --save=FILE  writes the model that is measured
-  keras_models.py --model=unet              takes steps, in turns; see turns.py
+  keras_models.py --model=unet              runs steps on request; see turns.py
   keras_models.py --load=FILE --count=5     loads the file, and prints milliseconds
 
 torch_models.py has the same models.

@@ -7,14 +7,14 @@ import numpy as np
 
 
 def load_train(data_dir):
-    """60,000 images, uint8 of shape [784], and their labels, int32."""
+    """Returns 60,000 images, uint8 of shape [784], and their labels, int32."""
     images = _read_idx(pathlib.Path(data_dir), "train-images-idx3-ubyte")
     labels = _read_idx(pathlib.Path(data_dir), "train-labels-idx1-ubyte")
     return images.reshape(len(images), -1), labels.astype(np.int32)
 
 
 def _read_idx(directory, name):
-    """The file as published, or without its .gz."""
+    """Returns the content of the published .gz file, or of the unpacked file."""
     packed = directory / f"{name}.gz"
     data = (
         gzip.decompress(packed.read_bytes())

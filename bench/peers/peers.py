@@ -15,7 +15,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_SECONDS = 240
-# A list of command lines for each bench; {data_dir} stands for the argument.
+# A list of command lines for each bench; {data_dir} is replaced with the argument.
 BENCHES = {
     "closures": [f"tf_cluster_coordinator.py --workers {n}" for n in (1, 2, 4)],
     "parameter_server": [f"tf_parameter_server.py --workers {n}" for n in (1, 2)],

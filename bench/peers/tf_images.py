@@ -1,6 +1,8 @@
 """Images per second of a tf.data pipeline: read, decode, resize, scale, batch.
 
-tf_images.py FOLDER HEIGHT WIDTH THREADS SECONDS; one line of JSON.
+    tf_images.py FOLDER HEIGHT WIDTH THREADS SECONDS
+
+Prints one line of JSON.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Rows per second of tf.data: reading CSV files, and looking words up.
+"""Rows per second of tf.data: reading CSV files, and looking up words.
 
   tf_tables.py csv FILE SECONDS                 lines in batches, decoded together
   tf_tables.py records FILE SECONDS             CsvDataset, record by record
@@ -52,7 +52,7 @@ DATASETS = {"csv": decoded_lines, "records": records, "lookup": lookup}
 def main():
     mode, *files, seconds = sys.argv[1:]
     options = tf.data.Options()
-    # The elements are alike in Muster.
+    # Muster is deterministic as well.
     options.deterministic = True
     batches = iter(DATASETS[mode](*files).with_options(options))
     for _ in range(WARM_UP_BATCHES):

@@ -1,7 +1,7 @@
-"""What bench/gpu_benchmark.cc measures, in PyTorch and in JAX, on the first GPU.
+"""The measurements of bench/gpu_benchmark.cc in PyTorch and in JAX, on the first GPU.
 
-Prints one line of JSON for each measurement. What is not installed is left out and named
-on stderr.
+Prints one line of JSON for each measurement. Skips packages that are not installed, and
+names them on stderr.
 """
 
 import argparse
@@ -21,7 +21,7 @@ REPETITIONS = 30
 
 
 def micros_of(synchronize, work, count=REPETITIONS, warmup=5):
-    """Times `work`, until the device has done it."""
+    """Returns the times of `work` until the device is done, in microseconds."""
     samples = []
     for repetition in range(count + warmup):
         synchronize()
@@ -78,7 +78,7 @@ def measure_torch():
 
 
 def _measure_launches(torch, device, peer):
-    """Chains of an op on tiny tensors, as in gpu_benchmark.cc."""
+    """Measures chains of an op on tiny tensors, as in gpu_benchmark.cc."""
     x = torch.zeros(4, 4, device=device)
     length = 1000
     for name, op in (("matmul", lambda y: y @ x), ("softmax", lambda y: torch.softmax(y, -1))):
@@ -99,7 +99,7 @@ def _measure_launches(torch, device, peer):
 
 
 def _torch_step(torch, device, optimizer_name, mode):
-    """A function that runs one step; the loss is read, as Muster returns it."""
+    """Returns a function that runs one step and reads the loss, as Muster does."""
     layers = []
     for inputs, outputs in zip(WIDTHS, WIDTHS[1:]):
         layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
@@ -190,7 +190,7 @@ def main():
             continue
         try:
             run()
-        except Exception as error:  # One peer that fails must not end the others.
+        except Exception as error:  # If one peer fails, the others still run.
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
 
 

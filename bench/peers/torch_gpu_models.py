@@ -1,6 +1,6 @@
-"""What bench/gpu_model_benchmark.cc measures, in PyTorch, on the first GPU.
+"""The measurements of bench/gpu_model_benchmark.cc in PyTorch, on the first GPU.
 
-Prints one line of JSON for each measurement. The batch lies in the memory of the GPU from
+Prints one line of JSON for each measurement. The batch is in the memory of the GPU from
 the beginning. Images have their channels last. Modes: eager, a captured CUDA graph, and
 torch.compile, which takes up to a minute for each model.
 """
@@ -44,7 +44,7 @@ def transformer_block(torch, is_causal):
 
 
 def make_step(torch, name, precision, batch, mode):
-    """A function that enqueues one step and returns the loss on the GPU."""
+    """Returns a function that enqueues one step and returns the loss on the GPU."""
     device = torch.device("cuda:0")
     tensor_float_32 = precision == "tensor_float_32"
     torch.backends.cuda.matmul.allow_tf32 = tensor_float_32
@@ -127,7 +127,7 @@ def main():
             name, precision, batch = model.split(":")
             try:
                 measure_model(torch, name, precision, int(batch), mode)
-            except Exception as error:  # One mode that fails must not end the others.
+            except Exception as error:  # If one mode fails, the others still run.
                 print(f"{model} {mode}: {type(error).__name__}: {error}", file=sys.stderr)
 
 

@@ -2,7 +2,7 @@
 
 
 def captured(torch, train, warmup=5):
-    """Returns the graph that does what `train` does, and the loss that it writes."""
+    """Captures `train` as a graph. Returns the graph, and the loss that it writes."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         for _ in range(warmup):

@@ -1,7 +1,7 @@
 """MobileNetV2 at 224 x 224 in PyTorch: a training step with SGD, or inference.
 
-Eager, with channels last, for which oneDNN's convolutions are fastest. Runs alternately
-with other processes; see turns.py.
+Runs eagerly and with channels last, for which oneDNN's convolutions are fastest. Runs
+alternately with other processes; see turns.py.
 """
 
 import argparse

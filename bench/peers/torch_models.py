@@ -42,7 +42,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """With biases, and the strides in the first convolutions, as Keras has them."""
+    """ResNet50 as in Keras: with biases, and strides in the first convolutions."""
 
     def __init__(self):
         super().__init__()
@@ -96,7 +96,7 @@ class UNet(nn.Module):
         return self.last(x)
 
 
-# The class, and the shapes of an example and of what is predicted for it.
+# The class, the shape of an example, and the shape of its prediction.
 MODELS = {
     "attention": (Attention, (128, 512), (128, 512)),
     "resnet50": (ResNet50, (3, 224, 224), (1000,)),

@@ -23,7 +23,7 @@ namespace {
 
 using namespace muster;  // NOLINT: as in a user's program.
 
-// Returns the number that --set gives `name`.
+// Returns the value of the setting `name` as a number.
 absl::StatusOr<double> NumberFlag(const Task& task, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string text, task.flag(name));
   double value = 0;

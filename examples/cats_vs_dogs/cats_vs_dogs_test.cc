@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// 2 x 16 images for training and 2 x 10 for testing.
+// Unpacks the data, and returns a folder with 2 x 16 images for training and
+// 2 x 10 for testing.
 std::string SomeImages(const std::string& archive) {
   const std::string all = absl::StrCat(testing::TempDir(), "/all");
   const std::string some = absl::StrCat(testing::TempDir(), "/some");
@@ -82,9 +83,9 @@ class CatsVsDogsTest : public testing::Test {
 };
 
 TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
-  // Enough to memorize the images. The loss of a single epoch varies, even with
-  // the rounding of the build. The mean of the last ten varies less: with each
-  // of eight seeds it was below 0.26, and the accuracy above 0.89.
+  // Enough epochs to memorize the images. The loss of a single epoch varies,
+  // even with the rounding of the build. The mean of the last ten varies less:
+  // with each of eight seeds it was below 0.26, and the accuracy above 0.89.
   constexpr int kEpochs = 100;
   const std::string run_dir = absl::StrCat(testing::TempDir(), "/job");
   std::vector<std::string> command = {

@@ -31,7 +31,7 @@ constexpr int kEpochs = 4;
 constexpr int64_t kGlobalBatchSize = 64;
 constexpr int64_t kFeatures = 8;
 
-// The last batch of an epoch has 40 examples.
+// 1,000 examples: the last batch of an epoch has 40.
 Dataset Examples() {
   return Synthetic({.example_count = 1000,
                     .feature_count = kFeatures,

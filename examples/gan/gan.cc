@@ -1,5 +1,6 @@
 // A generative adversarial network: a custom loop, two models, two optimizers.
-//   gan --set mnist_dir=/data/mnist     (without: synthetic data)
+//   gan --set mnist_dir=/data/mnist
+// Without mnist_dir, the data is synthetic.
 
 #include <iostream>
 #include <vector>
@@ -12,7 +13,7 @@ using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int64_t kNoiseSize = 32;
 
-// Batches of real examples, and of the noise that others are made of.
+// Batches of real examples, and of noise from which examples are generated.
 Dataset ExamplesAndNoise(const std::string& mnist_dir) {
   const Dataset real =
       mnist_dir.empty() ? Synthetic({.example_count = 1280, .class_count = 10})
@@ -25,7 +26,7 @@ Dataset ExamplesAndNoise(const std::string& mnist_dir) {
       .Batch(64);
 }
 
-// The names of the layers tell the weights of the two models apart.
+// The names of the layers distinguish the weights of the two models.
 LayerPtr Perceptron(const std::string& name, int64_t inputs, int64_t outputs) {
   const Activation relu = Activation::kRelu;
   return Sequential({Input({inputs}),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On synthetic data, and on MNIST if MUSTER_TEST_DATA names a folder with mnist/.
+# Trains on synthetic data, and on MNIST if MUSTER_TEST_DATA names a folder with mnist/.
 set -euo pipefail
 
 examples/run_alone_and_on_workers.sh examples/gan/gan

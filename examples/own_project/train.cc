@@ -1,4 +1,4 @@
-// Fits y = 3x + 1, and says what it has found.
+// Fits y = 3x + 1, and prints the result.
 #include <iostream>
 #include <vector>
 

@@ -23,12 +23,12 @@ using muster::Tensor;
 using muster::TensorType;
 using muster::Value;
 
-// One drawing in this many is for tests.
+// One of this many drawings is for testing.
 constexpr int64_t kTestPeriod = 10;
 
 // Maps a drawing to pixels.
 struct Scale {
-  float left, top;  // Of the drawing.
+  float left, top;  // The corner of the drawing.
   float factor;
   float margin_x, margin_y;
 
@@ -55,7 +55,7 @@ struct Scale {
   float PixelY(float y) const { return margin_y + factor * (y - top); }
 };
 
-// The distance of a point from the line from (x0, y0) to (x1, y1).
+// Returns the distance of a point from the line from (x0, y0) to (x1, y1).
 float Distance(float x, float y, float x0, float y0, float x1, float y1) {
   const float dx = x1 - x0;
   const float dy = y1 - y0;
@@ -68,7 +68,7 @@ float Distance(float x, float y, float x0, float y0, float x1, float y1) {
   return std::hypot(x - (x0 + along * dx), y - (y0 + along * dy));
 }
 
-// Draws a line of a width, whose border is one pixel soft.
+// Draws a line of the given width, with a soft border of one pixel.
 void DrawLine(float x0, float y0, float x1, float y1, float width, int64_t size,
               float* pixels) {
   const float reach = width / 2 + 1;
@@ -109,9 +109,10 @@ absl::StatusOr<std::vector<std::string>> ListClasses(
   return classes;
 }
 
-// Makes what turns (line, its number from 0, file, label) into (image, label),
-// for images of the size that `argument` says. It has a name, so that workers
-// of parameter servers, which run the same program, draw their own batches.
+// Returns the function that maps (line, its number from 0, file, label) to
+// (image, label). `argument` is the size of the images. The function is
+// registered under a name, so that workers of parameter servers, which run the
+// same program, can draw their batches themselves.
 absl::StatusOr<muster::RegisteredFunction> MakeDraw(
     absl::string_view argument, absl::Span<const TensorType> elements) {
   int64_t size = 0;
@@ -136,7 +137,8 @@ absl::StatusOr<muster::RegisteredFunction> MakeDraw(
 const bool kIsRegistered =
     muster::RegisterElementFunction("quickdraw_draw", MakeDraw);
 
-// The drawings of one file that are, or are not, for tests.
+// Returns the drawings of one file: those for testing if `is_test`, otherwise
+// those for training.
 Dataset DrawingsOf(const std::string& path, int64_t label, int64_t size,
                    bool is_test) {
   const Dataset lines = Dataset::Zip(
@@ -169,7 +171,7 @@ absl::StatusOr<std::vector<Stroke>> ParseStrokes(absl::string_view line) {
   if (drawing == json.end() || !drawing->is_array()) return refuse();
   std::vector<Stroke> strokes;
   for (const auto& axes : *drawing) {
-    // Raw drawings have times behind x and y.
+    // Raw drawings have times after x and y.
     if (!axes.is_array() || axes.size() < 2) return refuse();
     Stroke stroke;
     for (const auto& [axis, to] :

@@ -11,7 +11,7 @@
 
 namespace quickdraw {
 
-// A line from point to point. Coordinates are 0 to 255, from the top left.
+// A line through several points. Coordinates are 0 to 255, from the top left.
 struct Stroke {
   std::vector<float> x;
   std::vector<float> y;
@@ -20,29 +20,29 @@ struct Stroke {
 // Reads one line of a file of Quick, Draw!, simplified or raw: a JSON object
 // whose "drawing" has an array of x and one of y for each stroke. Other members
 // are ignored.
-//   kInvalidArgument  it is something else; says what was expected
+//   kInvalidArgument  the line has another form; says what was expected
 //
 // Source: github.com/googlecreativelab/quickdraw-dataset, "The raw moderated
 // dataset" and "Simplified Drawing files".
 absl::StatusOr<std::vector<Stroke>> ParseStrokes(absl::string_view line);
 
 // Returns a float32 image [size, size, 1] of the strokes: 0 is the paper, 1 the
-// ink, and pixels at the border of a line lie between. The drawing is scaled,
-// with its proportions, to fill the image but for a margin.
+// ink, and pixels at the border of a line have values between. The drawing
+// keeps its proportions and is scaled to fill the image except for a margin.
 muster::Tensor Rasterize(const std::vector<Stroke>& strokes, int64_t size);
 
 struct Drawings {
   std::vector<std::string> classes;  // The names of the files, in their order.
-  // Elements (image [size, size, 1], label): nine of ten drawings of each
-  // class, mixed, and the tenth ones.
+  // Elements (image [size, size, 1], label). `train` has nine of ten drawings
+  // of each class, mixed; `test` has every tenth.
   muster::Dataset train;
   muster::Dataset test;
 };
 
-// Opens the files NAME.ndjson of a directory, one for each class. They are read
-// and drawn while elements are requested, by several threads.
-//   kNotFound         there are fewer than two
-//   kInvalidArgument  from the datasets: as ParseStrokes(), with the file
+// Opens the files NAME.ndjson of a directory, one for each class. Several
+// threads read and draw them while elements are requested.
+//   kNotFound         there are fewer than two files
+//   kInvalidArgument  from the datasets: as ParseStrokes(), naming the file
 absl::StatusOr<Drawings> OpenDrawings(const std::string& directory,
                                       int64_t size);
 

@@ -8,25 +8,25 @@
 #include "absl/status/statusor.h"
 #include "muster.h"
 
-// What the two programs that recognize drawings have in common.
+// The common parts of the two programs that recognize drawings.
 namespace quickdraw {
 
-// The settings that both programs take by --set.
+// The settings of both programs, from --set.
 struct Options {
   std::string data_dir;
   int64_t image_size = 0;
-  int64_t batch_size = 0;  // Of all replicas together.
+  int64_t batch_size = 0;  // The global batch size.
   int epochs = 0;
-  std::vector<std::string> devices;  // Empty: all GPUs, or one CPU.
+  std::vector<std::string> devices;  // If empty, all GPUs, or one CPU.
 };
 
 std::vector<muster::Setting> Flags();
 
-//   kInvalidArgument  a setting is no number above 0
+//   kInvalidArgument  a setting is not a number above 0
 absl::StatusOr<Options> ReadOptions(const muster::Task& task);
 
-// Two convolutions and two dense layers: images [size, size, 1] to one logit
-// for each class.
+// Returns a model of two convolutions and two dense layers. It maps images
+// [size, size, 1] to one logit for each class.
 muster::LayerPtr Network(int64_t image_size, size_t class_count);
 
 }  // namespace quickdraw

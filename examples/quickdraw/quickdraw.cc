@@ -6,9 +6,9 @@
 //   launch --workers=2 --ps=0 --program=quickdraw -- --set data_dir=...
 //   launch --workers=2 --ps=1 --program=quickdraw -- --set data_dir=...
 //
-// data_dir has one file CLASS.ndjson for each class, as those of Quick, Draw!
-// (github.com/googlecreativelab/quickdraw-dataset, simplified drawings). The
-// loop behind Fit() is written out in quickdraw_custom_loop.cc.
+// data_dir has one file CLASS.ndjson for each class, in the format of Quick,
+// Draw! (github.com/googlecreativelab/quickdraw-dataset, simplified drawings).
+// quickdraw_custom_loop.cc has the same loop as Fit(), written out.
 
 #include <cstdint>
 #include <iostream>

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Both programs learn the drawings that are shipped: alone, on two replicas of
-# one process, on two GPUs (simulated), and on two workers; with Fit() also on a
-# parameter server.
+# Checks that both programs learn the drawings of this tree: alone, on two replicas of one
+# process, on two simulated GPUs, and on two workers; with Fit() also on a parameter server.
 set -euo pipefail
 
 folder=examples/quickdraw
 run_dir=$(mktemp -d "${TEST_TMPDIR:-/tmp}/run.XXXXXX")
 
-# The last test accuracy that a program prints is high. Sets `output`.
+# Runs a program and checks that the last test accuracy that it prints is high. Sets
+# `output`.
 expect_learns() {
   local accuracy
   output=$(env -u TF_CONFIG "$@" 2>&1 | tee /dev/stderr)

@@ -1,5 +1,6 @@
-// Training steps of ResNet50 on one batch of drawn images, and their time. The
-// size of images and batch is small; --set changes it.
+// Runs training steps of ResNet50 on one batch of generated images, and prints
+// their times. The default sizes of images and batch are small; --set changes
+// them.
 //
 //   resnet50 --set image_size=224 --set batch_size=32
 //   launch --workers=2 --ps=0 --program=resnet50
@@ -29,7 +30,7 @@ absl::StatusOr<int64_t> CountFlag(const Task& task, const std::string& name) {
       absl::StrCat("--set ", name, "=", text, ": expected a number above 0"));
 }
 
-// Images of different brightness, which is what their class says.
+// Returns a batch of images whose brightness depends on their class.
 Element DrawBatch(int64_t count, int64_t size) {
   Tensor images(DType::kFloat32, {count, size, size, 3});
   Tensor labels(DType::kInt64, {count});

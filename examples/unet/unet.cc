@@ -20,8 +20,9 @@ using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int64_t kSize = 32;
 
-// Images [count, size, size, 1] with a disk or a box on noise, and masks of the
-// same shape, which are 1 inside of it. Equal for equal seeds.
+// Returns images [count, size, size, 1] with a disk or a box on noise, and
+// masks of the same shape, which are 1 inside the disk or box. Equal seeds give
+// equal results.
 Element DrawShapes(int64_t count, uint32_t seed) {
   Tensor images(DType::kFloat32, {count, kSize, kSize, 1});
   Tensor masks(DType::kFloat32, {count, kSize, kSize, 1});
@@ -59,7 +60,7 @@ LayerOutput TwoConvolutions(LayerOutput x, int64_t filters) {
 }
 
 // Halves the extents twice, and doubles them again. Each level on the way up
-// also reads what the same level had on the way down.
+// also gets the output of the same level on the way down.
 Model UNet() {
   const LayerOutput image = Input({kSize, kSize, 1});
   const LayerOutput full = TwoConvolutions(image, 8);

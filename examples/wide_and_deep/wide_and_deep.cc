@@ -48,8 +48,8 @@ class WideAndDeep : public Layer {
   LayerPtr output_ = AddLayer(Dense(1));
 };
 
-// Every id has a hidden weight, and two of the features only have a joint
-// effect.
+// Returns examples whose label depends on a hidden weight of every id, and on
+// the joint effect of two features.
 Dataset Clicks(uint64_t key) {
   Tensor ids(DType::kInt64, {kExamples, kFeatures});
   Tensor clicked(DType::kFloat32, {kExamples, 1});

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the drawings of this folder: shapes as a hand might draw them.
+"""Writes the drawings of this folder: shapes that look drawn by hand.
 
     make_drawings.py DIRECTORY
 
-One file for each class, one drawing in a line, in the format of Quick, Draw!:
+Writes one file for each class, with one drawing per line, in the format of Quick, Draw!:
 {"word": "circle", "drawing": [[[x0, x1, ...], [y0, y1, ...]], ...]}, a pair of lists for
 each stroke, with coordinates from 0 to 255.
 """
@@ -14,11 +14,11 @@ import pathlib
 import random
 import sys
 
-DRAWINGS = 120  # Of a class.
+DRAWINGS = 120  # Drawings of each class.
 
 
 def polygon(random_, corners, closed=True):
-    """Points on the sides between the corners, a few for each side."""
+    """Returns points on the sides between the corners, a few for each side."""
     ends = corners[1:] + corners[:1] if closed else corners[1:]
     points = []
     for (x0, y0), (x1, y1) in zip(corners, ends):
@@ -34,7 +34,7 @@ def on_circle(count, radii, turn=0.0):
             for i in range(count)]
 
 
-# Each returns strokes around the origin, within a circle of radius 1.
+# Each function returns strokes around the origin, within a circle of radius 1.
 SHAPES = {
     "circle": lambda r: [polygon(r, on_circle(16, [1.0]))],
     "cross": lambda r: [polygon(r, [(-0.8, -0.8), (0.8, 0.8)], closed=False),
@@ -48,7 +48,7 @@ SHAPES = {
 
 
 def drawing(random_, shape):
-    """The strokes of one drawing: turned, stretched, and shaky."""
+    """Returns the strokes of one drawing: rotated, stretched, and shaky."""
     turn = random_.uniform(-0.25, 0.25)
     width, height = random_.uniform(0.6, 1), random_.uniform(0.6, 1)
     strokes = []
