@@ -16,7 +16,7 @@ ArenaPlanner::Block ArenaPlanner::Allocate(size_t size_bytes) {
     if (hole_bytes > rounded) AddHole(offset + rounded, hole_bytes - rounded);
     return {offset, rounded};
   }
-  // Extends a hole at the end of the memory instead of skipping it.
+  // If there is a hole at the end, the block begins there and extends it.
   size_t offset = size_bytes_;
   if (!holes_.empty()) {
     const auto [last_offset, last_bytes] = *holes_.rbegin();

@@ -31,10 +31,10 @@ struct TraceEvent {
   bool overlaps = false;
 };
 
-// Number of spans that each thread keeps.
+// Maximum number of spans that each thread keeps.
 inline constexpr int kTraceEventsPerThread = 1 << 14;
-// Number of threads that are recorded. The spans of further threads are not
-// kept.
+// Maximum number of threads that are recorded. The spans of further threads are
+// not kept.
 inline constexpr int kTraceThreadsMax = 128;
 
 // A steady clock of this process, in nanoseconds.

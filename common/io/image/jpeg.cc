@@ -150,8 +150,8 @@ class ScopedJpegDecoder {
 
 struct Output {
   J_COLOR_SPACE color_space = JCS_UNKNOWN;
-  int read_channels = 0;  // Returned by libjpeg.
-  int channels = 0;       // Kept of these.
+  int read_channels = 0;  // Channels that libjpeg returns.
+  int channels = 0;       // Channels that are kept.
 };
 
 absl::StatusOr<Output> OutputOf(const jpeg_decompress_struct& info,
