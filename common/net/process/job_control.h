@@ -44,7 +44,7 @@ class JobControl {
 
   // Requests a checkpoint between the current and the next step, or the end of
   // training after the current step. Calls `done` when this has been done.
-  //   kFailedPrecondition  nothing is being trained with Fit(), or training
+  //   kFailedPrecondition  no Fit() is in progress, or training
   //                        has ended before a checkpoint could be written
   void Ask(Action action, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 

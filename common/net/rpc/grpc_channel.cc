@@ -413,7 +413,8 @@ class ClientStream final : public Stream {
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;      // The queue's front.
   bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // No more Send().
   bool is_half_closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool was_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC was told.
+  // StartWritesDone() was called.
+  bool was_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_released_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -333,7 +333,7 @@ class ServerStream final : public Stream {
   std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;    // The queue's front.
   bool is_finishing_ ABSL_GUARDED_BY(mutex_) = false;  // No more Send().
-  bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;   // gRPC was told.
+  bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;   // Finish() was called.
   bool was_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status finish_status_ ABSL_GUARDED_BY(mutex_);
 };

@@ -105,9 +105,9 @@ class ReconnectingStream {
   void End(uint64_t session, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Replaces the session by a new one at once. The old session stays open until
-  // the new one is established, so that the peer does not consider this process
-  // lost. The listener gets no further events of the old session.
+  // Replaces the session with a new one at once. The old session stays open
+  // until the new one is established, so that the peer does not consider this
+  // process lost. The listener gets no further events of the old session.
   void Renew(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Opens no more sessions; the current one continues.

@@ -43,7 +43,7 @@ class SeenCalls {
   struct Channel {
     uint64_t id = 0;
     uint64_t newest = 0;
-    std::bitset<kWindow> seen;  // Of the newest numbers, modulo kWindow.
+    std::bitset<kWindow> seen;  // The newest numbers, modulo kWindow.
   };
   using Channels = std::list<Channel>;
 

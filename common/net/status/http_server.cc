@@ -40,7 +40,7 @@
 namespace muster {
 namespace {
 
-// Allow the page to load its own files only.
+// Headers that allow the page to load its own files only.
 constexpr absl::string_view kSecurityHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; "
     "style-src 'self'; connect-src 'self'; base-uri 'none'; "
