@@ -21,7 +21,7 @@ template <typename T>
 inline constexpr bool kIs16Bit =
     std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// Integers wrap around, as they do in collectives.
+// Integers wrap around, as in collectives.
 template <typename T>
 auto ToSum(T element) {
   if constexpr (kIs16Bit<T>) {
@@ -33,7 +33,8 @@ auto ToSum(T element) {
   }
 }
 
-// in [outer, extent, inner] to out [outer, inner].
+// Sums `in`, [outer, extent, inner], over the middle axis into `out`, [outer,
+// inner].
 template <typename T>
 void SumMiddle(const T* in, int64_t outer, int64_t extent, int64_t inner,
                T* out) {
@@ -64,8 +65,8 @@ Tensor SumAxis(const Tensor& value, int axis) {
   return sums;
 }
 
-// Distinct and in descending order, so that removing one does not move the
-// others.
+// Returns distinct axes in descending order, so that removing one does not
+// change the indices of the rest.
 absl::StatusOr<std::vector<int>> Resolve(absl::Span<const int64_t> axes,
                                          int rank) {
   std::vector<int> resolved;

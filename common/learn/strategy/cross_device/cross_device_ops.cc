@@ -54,7 +54,7 @@ absl::StatusOr<Tensor> ReduceOneForAll(ReduceOp op, const Tensor& value,
                    "and DistributeValuesFromFunction() do), or take the mean"));
 }
 
-// The values one after another, in the order of the replicas.
+// Combines the values one after another, in the order of the replicas.
 class InReplicaOrder final : public CrossDeviceOps {
  public:
   InReplicaOrder(absl::string_view name,

@@ -20,11 +20,11 @@
 namespace muster {
 
 // Combines the values of the replicas of one process into one: the values of
-// custom loops, and the gradients of a MirroredStrategy to which it is given.
+// custom loops, and the gradients of a MirroredStrategy that uses it.
 //
-// Values are on the host; so are the gradients of replicas on CPUs. Replicas on
-// GPUs combine gradients in the memory of the GPUs, as device_reduction() says
-// and without num_packs().
+// Values and the gradients of replicas on CPUs are on the host. Replicas on
+// GPUs combine gradients in the memory of the GPUs, as device_reduction()
+// specifies; num_packs() does not apply to them.
 //
 // Immutable and thread-safe.
 //
@@ -35,19 +35,20 @@ class CrossDeviceOps {
 
   virtual absl::string_view name() const = 0;
 
-  // Where replicas on GPUs add their gradients. nullopt: NCCL does.
+  // Where replicas on GPUs add their gradients. nullopt means over NCCL.
   virtual std::optional<DeviceReduction> device_reduction() const = 0;
 
-  // Reduces the values of `replica_count` replicas. A single value for all
-  // replicas is its own mean, and zeros are their own sum.
-  //   kInvalidArgument  another number of values, or values of several types; a
-  //                     sum of one value for several replicas, which is
-  //                     ambiguous: it could count once or once per replica
+  // Reduces the values of `replica_count` replicas. The mean of a single value
+  // for all replicas is that value, and the sum of zeros is zero.
+  //   kInvalidArgument  wrong number of values, or values of several types; or
+  //                     a sum of one value for several replicas, which is
+  //                     ambiguous: the value could count once or once per
+  //                     replica
   //   kUnimplemented    values of this dtype have no reduction
   absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value,
                                 int replica_count) const;
 
-  // As Reduce() for each, with fewer and larger operations.
+  // As Reduce() for each of `values`, with fewer and larger operations.
   absl::StatusOr<std::vector<Tensor>> BatchReduce(
       ReduceOp op, absl::Span<const PerReplica> values,
       int replica_count) const;
@@ -61,9 +62,10 @@ class CrossDeviceOps {
   PerReplica Broadcast(const Tensor& value, int replica_count) const;
 
  protected:
-  // The number of packs that BatchReduce() uses; 0: one per tensor. Gradients
-  // are concatenated as CommunicationOptions::bytes_per_pack says, and each
-  // pack is divided into this many.
+  // The number of packs that BatchReduce() uses; 0 means one per tensor.
+  // Gradients are concatenated according to
+  // CommunicationOptions::bytes_per_pack, and each of those packs is divided
+  // into this many.
   virtual int num_packs() const { return 0; }
 
   // output[i] = op of inputs[...][i]; `output` differs from all inputs.
@@ -93,9 +95,10 @@ struct PackOptions {
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> HierarchicalCopyAllReduce(
     const PackOptions& options = {});
 
-// Gradients of replicas on GPUs of their own are combined over NCCL. Where NCCL
-// cannot connect the replicas, and for values on the host, this is
-// ReductionToOneDevice() with packs; a MirroredStrategy then logs a warning.
+// Combines gradients over NCCL if each replica has its own GPU. If NCCL cannot
+// connect the replicas, and for values on the host, this is
+// ReductionToOneDevice() with packs. A MirroredStrategy whose replicas NCCL
+// cannot connect logs a warning.
 //   kInvalidArgument  num_packs is negative
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> NcclAllReduce(
     const PackOptions& options = {});

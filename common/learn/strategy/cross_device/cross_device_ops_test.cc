@@ -40,7 +40,7 @@ std::vector<float> Values(const Tensor& tensor) {
   return {flat.begin(), flat.end()};
 }
 
-// Replica r has {r + 1, 10 * (r + 1)}.
+// Returns {r + 1, 10 * (r + 1)} for replica r.
 PerReplica Multiples(int replica_count) {
   std::vector<Tensor> values;
   for (int r = 1; r <= replica_count; ++r) {

@@ -12,7 +12,7 @@
 namespace muster {
 
 // A value that differs for each replica of this process, in the order of the
-// replicas. Replicas of other processes have their values there.
+// replicas. The values of other processes' replicas are in those processes.
 //
 // Equivalent to: tf.distribute.DistributedValues, PerReplica.
 class PerReplica {
@@ -31,7 +31,7 @@ class PerReplica {
   std::vector<Tensor> values_;
 };
 
-// An argument of a function on all replicas: one value for all of them, or one
+// An argument of a function on all replicas: one value for all replicas, or one
 // for each.
 using DistributedValue = std::variant<Tensor, PerReplica>;
 

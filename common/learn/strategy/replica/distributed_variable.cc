@@ -77,7 +77,7 @@ absl::Status CheckScope(const Strategy& strategy, absl::string_view name) {
 proto::VariableSynchronization Encode(VariableSynchronization synchronization) {
   switch (synchronization) {
     case VariableSynchronization::kNone:
-      // One replica has nothing to synchronize, and a store needs no more.
+      // kNone is valid for one replica only, which the store treats like AUTO.
       return proto::SYNCHRONIZATION_AUTO;
     case VariableSynchronization::kOnWrite:
       return proto::SYNCHRONIZATION_ON_WRITE;

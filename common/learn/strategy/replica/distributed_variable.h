@@ -35,7 +35,7 @@ enum class VariableSynchronization {
 //
 // Equivalent to: tf.VariableAggregation.
 enum class VariableAggregation {
-  kNone,  // Replicas contribute no values of their own.
+  kNone,  // Replicas contribute no separate values.
   kSum,
   kMean,
   kOnlyFirstReplica,
@@ -51,9 +51,9 @@ struct VariableOptions {
 };
 
 // A variable of a strategy, for custom loops. In a step function it is the
-// replica's: Read() returns this replica's copy, and updates of a kOnWrite
-// variable are exchanged according to its aggregation. Outside, it is the
-// variable of all replicas.
+// variable of one replica: Read() returns that replica's copy, and updates of a
+// kOnWrite variable are exchanged according to its aggregation. Outside, it is
+// the variable of all replicas.
 //
 // A value, cheap to copy; copies refer to the same variable.
 //
@@ -68,8 +68,9 @@ class DistributedVariable {
   VariableSynchronization synchronization() const { return synchronization_; }
   VariableAggregation aggregation() const { return aggregation_; }
 
-  // In a step function. Errors are reported to the builder, or when the step is
-  // compiled: replicas assign to a variable without aggregation.
+  // In a step function. Errors are reported to the builder. That replicas
+  // assign to a variable without aggregation is reported when the step is
+  // compiled.
   Value Read(GraphBuilder& builder) const;
   void Assign(Value value) const;
   void AssignAdd(Value value) const;
@@ -79,20 +80,20 @@ class DistributedVariable {
   void ScatterAdd(Value indices, Value rows) const;
   void ScatterSub(Value indices, Value rows) const;
 
-  // Outside of a step function. All of these:
-  //   kFailedPrecondition  in a step function; no variable; or the strategy is
-  //                        destroyed, and names both
+  // Outside of a step function. Errors of all of these functions:
+  //   kFailedPrecondition  called in a step function; there is no variable; or
+  //                        the strategy is destroyed: names both
   //
   //   kInvalidArgument  the variable is kOnRead without aggregation
   absl::StatusOr<Tensor> Read() const;
-  // Sets every copy to `value`; for a kOnRead variable that is summed, to its
-  // share.
+  // Sets every copy to `value`; if the variable is kOnRead and summed, sets
+  // each copy to its share.
   //   kInvalidArgument  it has another type
   absl::Status Assign(const Tensor& value) const;
   // Adds `value` to every copy.
   //   kInvalidArgument  it has another type; or the variable is kOnRead and
-  //                     summed, so that adding to every copy would add several
-  //                     times as much
+  //                     summed, so that adding to every copy would add a
+  //                     multiple of `value`
   absl::Status AssignAdd(const Tensor& value) const;
   absl::Status AssignSub(const Tensor& value) const;
 
@@ -102,7 +103,7 @@ class DistributedVariable {
       const VariableOptions& options);
 
   bool CanScatter(Value value) const;
-  // The variables of the strategy.
+  // Returns the variables of the strategy.
   absl::StatusOr<VariableStore*> Store() const;
   absl::Status Move(UpdateKind kind, const Tensor& value) const;
 
@@ -115,10 +116,10 @@ class DistributedVariable {
 
 // Creates a variable on every replica; `strategy` is borrowed.
 //   kInvalidArgument     kOnRead and trainable; kNone under a strategy with
-//                        several replicas; no such synchronization or
+//                        several replicas; an unknown synchronization or
 //                        aggregation; or the variable itself is invalid
-//   kFailedPrecondition  another strategy is in scope, or this is the code of a
-//                        replica
+//   kFailedPrecondition  another strategy is in scope, or the call is in a step
+//                        function
 //   kAlreadyExists       the name exists with another type
 absl::StatusOr<DistributedVariable> CreateVariable(
     Strategy& strategy, absl::string_view name, const Shape& shape,

@@ -39,7 +39,7 @@ class DistributedVariableTest : public ::testing::Test {
     return Create({.trainable = false, .aggregation = aggregation}).value();
   }
 
-  // Replica 0 assigns 2, replica 1 assigns 6.
+  // Makes replica 0 assign 2 and replica 1 assign 6.
   absl::Status AssignByReplicas(const DistributedVariable& variable,
                                 bool adds = false) {
     const auto step = StepFunction::Of("assign", [&](Value x) {

@@ -13,9 +13,9 @@
 namespace muster {
 
 // In a traced step: the replica that will run it, among the synchronous
-// replicas. All of them run the same graph, so what differs between them is a
-// Value. A step that is scheduled on a worker of parameter-server training is
-// its only replica: reductions then return their arguments.
+// replicas. All replicas run the same graph, so a property that differs between
+// them is a Value. A step that is scheduled on a worker of parameter-server
+// training is its only replica: reductions then return their arguments.
 //
 // Equivalent to: tf.distribute.ReplicaContext; MergeCall() is not needed.
 class ReplicaContext {
@@ -26,7 +26,7 @@ class ReplicaContext {
 
   GraphBuilder& builder() const { return *builder_; }
   int num_replicas_in_sync() const { return num_replicas_in_sync_; }
-  // The replica's number, an int32 scalar that counts from 0.
+  // Returns the index of the replica, an int32 scalar from 0.
   Value replica_id_in_sync_group() const;
 
   // Reduces the values of all replicas; see AllReduce() in
@@ -44,7 +44,8 @@ class ReplicaContext {
   const int num_replicas_in_sync_;
 };
 
-// While this exists, its thread traces the code of a replica.
+// Marks the current thread as tracing the code of a replica while this object
+// exists.
 class ReplicaTracingScope {
  public:
   ReplicaTracingScope();
@@ -54,8 +55,8 @@ class ReplicaTracingScope {
 };
 
 // Returns OK if `call`, which applies to all replicas at once, is allowed here.
-//   kFailedPrecondition  this thread traces the code of one replica; names the
-//                        function to use there, `instead`
+//   kFailedPrecondition  this thread traces the code of one replica; names
+//                        `instead`, the function to use there
 absl::Status CheckCrossReplica(absl::string_view call,
                                absl::string_view instead);
 

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// Encodes a type as numbers: dtype, rank, extents.
+// Size of a type that is encoded as numbers: dtype, rank, extents.
 constexpr int64_t kTypeWords = 2 + Shape::kRankMax;
 
 void WriteType(const TensorType& type, absl::Span<int64_t> words) {
@@ -51,7 +51,7 @@ absl::StatusOr<TensorType> MergedType(const PerReplica& values, int position) {
   return merged;
 }
 
-// True if values of these types can be concatenated along `axis`.
+// Returns OK if values of these types can be concatenated along `axis`.
 absl::Status CheckGatherable(absl::Span<const TensorType> types, int axis) {
   if (types[0].dtype == DType::kString) {
     return absl::InvalidArgumentError("strings are not gathered");
@@ -133,7 +133,8 @@ absl::StatusOr<std::vector<PerReplica>> ReplicaOperations::Run(
     call.has_data.push_back(of_replica.example_count > 0);
     call.example_offsets.push_back(of_replica.example_offset);
   }
-  // The same types for every batch, and on every worker.
+  // Extents along the batch are unknown, so that the types are equal for every
+  // batch and on every worker.
   for (const Tensor& component : batch[0].element) {
     call.types.push_back(component.type());
     if (component.shape().rank() == 0) continue;

@@ -40,8 +40,9 @@ namespace muster {
 // order, with arguments of the same types. Values are reduced and gathered over
 // all workers, and results are equal on all of them.
 //
-// All calls apply to all replicas at once. Inside of a step function, which is
-// one replica's, they return kFailedPrecondition; use ReplicaContext there.
+// All calls apply to all replicas at once. Inside a step function, which is the
+// code of one replica, they return kFailedPrecondition; use ReplicaContext
+// there.
 //
 // Equivalent to: the methods of tf.distribute.Strategy. Thread-safe, as long as
 // calls that communicate are made in the same order on all workers.
@@ -50,7 +51,7 @@ class ReplicaOperations {
   struct Options {
     ReplicaRunner::Options runner;
     InputOptions input;
-    // Null: ReductionToOneDevice().
+    // Null means ReductionToOneDevice().
     std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
   };
 
@@ -62,10 +63,11 @@ class ReplicaOperations {
   ReplicaOperations& operator=(const ReplicaOperations&) = delete;
 
   // Runs `step` once on every replica, and returns its results, each by
-  // replica. A replica gets its own part of PerReplica arguments, and all get
-  // the other arguments unchanged.
-  //   kInvalidArgument  a PerReplica does not belong to the replicas of this
-  //                     process, or its dtypes or ranks differ
+  // replica. Each replica gets its part of PerReplica arguments. All replicas
+  // get the other arguments unchanged.
+  //   kInvalidArgument  a PerReplica does not have one value for each replica
+  //                     of this process, or the dtypes or ranks of its values
+  //                     differ
   //   as ReplicaRunner::Run()
   absl::StatusOr<std::vector<PerReplica>> Run(
       const StepFunction& step, absl::Span<const DistributedValue> arguments);
@@ -73,32 +75,32 @@ class ReplicaOperations {
     return Run(step, absl::Span<const DistributedValue>());
   }
 
-  // The same with the output of a DistributedIterator, whose components are the
-  // first arguments. Random numbers depend on a row's position in the global
-  // batch. A replica without rows runs the step on none, and its updates do not
-  // count.
+  // As above, with the output of a DistributedIterator, whose components are
+  // the first arguments. Random numbers depend on a row's position in the
+  // global batch. A replica without rows runs the step on an empty batch, and
+  // its updates are ignored.
   absl::StatusOr<std::vector<PerReplica>> Run(
       const StepFunction& step, const std::vector<ReplicaBatch>& batch,
       absl::Span<const DistributedValue> more_arguments = {});
 
-  // Reduces the values of all replicas, which have one shape.
+  // Reduces the values of all replicas, which have the same shape.
   //   kInvalidArgument  their types differ, or as CrossDeviceOps
   absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value);
 
   // Also reduces along `axes` of the values, which are removed. Along the
   // batch, axis 0, replicas may have different numbers of rows, or none. kMean
-  // is the mean of all elements, however they are divided.
+  // is the mean of all elements, independent of their division among replicas.
   //   kInvalidArgument  an axis is out of range or repeated, values differ in
   //                     other extents, or `op` is neither kSum nor kMean
   absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value,
                                 absl::Span<const int64_t> axes);
 
   // Concatenates the values along `axis`, in replica order.
-  //   kInvalidArgument  values are scalars, or differ in other respects than
-  //                     their extents along `axis`
+  //   kInvalidArgument  values are scalars, or their types differ in more than
+  //                     the extents along `axis`
   absl::StatusOr<Tensor> Gather(const DistributedValue& value, int64_t axis);
 
-  // The values of this process.
+  // Returns the values of this process's replicas.
   std::vector<Tensor> LocalResults(const DistributedValue& value) const;
 
   // Creates one value for each replica of this process.
@@ -125,12 +127,12 @@ class ReplicaOperations {
   InputPlacement Placement() const;
   absl::Status AddArguments(absl::Span<const DistributedValue> arguments,
                             ReplicaRunner::Call* call) const;
-  // The `values` of the replicas of this process; a common value is repeated.
+  // Returns the values of the replicas of this process; repeats a common value.
   absl::StatusOr<PerReplica> ByReplica(const DistributedValue& value) const;
   // Reduces in place, over the replicas of all workers.
   absl::StatusOr<Tensor> AllReduce(ReduceOp op, const PerReplica& values);
   // Returns the types of the values of all replicas, or the same error on all
-  // of them.
+  // replicas.
   absl::StatusOr<std::vector<TensorType>> ExchangeTypes(
       const PerReplica& values);
   absl::StatusOr<std::vector<Tensor>> ValuesOfAll(

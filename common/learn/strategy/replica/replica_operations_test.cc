@@ -46,7 +46,8 @@ std::vector<float> Values(const Tensor& tensor) {
   return {flat.begin(), flat.end()};
 }
 
-// The results of `call` on all workers of a group, each on its own thread.
+// Returns the results of `call` on all workers of a group, each on its own
+// thread.
 template <typename Result>
 std::vector<absl::StatusOr<Result>> OnAll(
     const std::vector<std::unique_ptr<TestStrategy>>& workers,
@@ -115,7 +116,7 @@ TEST(ReplicaRunTest, IsTracedOnceForEachCombinationOfTypes) {
   EXPECT_EQ(trace_count, 2);
   ASSERT_OK(strategy->Run(step, {Floats({3})}));
   EXPECT_EQ(trace_count, 2);
-  // Replicas may have different extents, and share one graph.
+  // Replicas with different extents share one graph.
   ASSERT_OK(
       strategy->Run(step, {PerReplica({Floats({1, 2}), Floats({3, 4, 5})})}));
   ASSERT_OK(strategy->Run(step, {PerReplica({Floats({}), Floats({3})})}));
@@ -311,8 +312,8 @@ TEST(SeveralWorkersTest, ReductionsAndGathersAreOverAllOfThem) {
   }
 }
 
-// A custom loop: weights of y = sigmoid(x w + b), by gradients of the
-// loss averaged over the global batch.
+// A custom loop that trains y = sigmoid(x w + b) by gradients of the loss
+// averaged over the global batch.
 class CustomLoop {
  public:
   explicit CustomLoop(TestStrategy* strategy) : strategy_(strategy) {
@@ -330,7 +331,7 @@ class CustomLoop {
       const Loss loss = BinaryCrossentropy(
           {.from_logits = true, .reduction = Reduction::kNone});
       GraphBuilder& builder = *x.builder();
-      // Which rows are dropped at random depends on their position.
+      // The rows that are dropped depend on their positions.
       const Value kept =
           Cast(DropoutMask(StepSeed(builder), x, 0.8), x.dtype());
       const Value logits =
@@ -344,7 +345,7 @@ class CustomLoop {
     });
   }
 
-  // One pass over the data; the last batch is not full.
+  // Makes one pass over the data; the last batch is not full.
   std::vector<float> Train(const Dataset& data, int64_t global_batch_size) {
     const StepFunction step = Step(global_batch_size);
     std::vector<float> losses;
@@ -426,7 +427,7 @@ TEST(CustomLoopTest, AReplicaWithoutRowsDoesNotCount) {
       strategy->DistributeDataset(
           Dataset::FromTensorSlices({Floats({1, 2, 3})}).Batch(2)));
   ASSERT_OK_AND_ASSIGN(const auto iterator, data.MakeIterator());
-  // A gradient of 1 from each replica, independent of its rows.
+  // Each replica contributes a gradient of 1, independent of its rows.
   const auto step = StepFunction::Of("step", [&](Value x) {
     const Value loss = w.Read(*x.builder()) + Sum(x) * 0.0;
     ApplyGradient(w.handle(), VariableGradients(loss, {"w"})[0].dense);

@@ -37,8 +37,8 @@ class ReplicaRunner {
     ReplicaDevices devices = {};
     CommunicationOptions communication;
     bool overlaps_communication = false;
-    // The number of compiled functions that are kept; the least recently used
-    // one is evicted. The same on all workers.
+    // The number of compiled functions in the cache; the least recently used
+    // one is evicted. Must be equal on all workers.
     int function_count_max = 64;
   };
 
@@ -51,8 +51,8 @@ class ReplicaRunner {
     std::vector<int64_t> example_offsets;  // By replica.
   };
 
-  // All are borrowed. `single` holds the variables of the only replica if
-  // `mirrored` is null.
+  // All pointers are borrowed. `single` holds the variables of the only replica
+  // if `mirrored` is null.
   ReplicaRunner(ReplicaGroup* group, MirroredVariableStore* mirrored,
                 ReplicaVariables* single, const Options& options);
 
@@ -70,7 +70,8 @@ class ReplicaRunner {
     std::vector<Tensor> results;
   };
   struct Compiled {
-    StepFunction function;  // Keeps the id from being reused.
+    // Keeps the function alive, so that its id is not reused.
+    StepFunction function;
     std::vector<TensorType> types;
     std::vector<Replica> replicas;
   };
@@ -91,7 +92,8 @@ class ReplicaRunner {
   const Options options_;
 
   absl::Mutex mutex_;
-  // The communicators that compiled_ uses, kept even if the group is recreated.
+  // The communicators that compiled_ uses; kept alive even if the group is
+  // recreated.
   ReplicaGroup::Communicators communicators_ ABSL_GUARDED_BY(mutex_);
   // Most recently used first.
   std::list<Compiled> compiled_ ABSL_GUARDED_BY(mutex_);

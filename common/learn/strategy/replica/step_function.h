@@ -19,8 +19,8 @@
 
 namespace muster {
 
-// The code of one replica for one step, to be traced: each replica then runs
-// the graph on its own arguments.
+// The code of one replica for one step. It is traced, and each replica runs the
+// graph on its own arguments.
 //
 //   const auto step = StepFunction::Of("step", [&](Value x, Value y) {
 //     const Value loss = ...;
@@ -49,10 +49,11 @@ class StepFunction {
   bool valid() const { return state_ != nullptr; }
   const std::string& name() const { return state_->name; }
   int parameter_count() const { return state_->parameter_count; }
-  // Equal for copies, and unique among existing functions.
+  // An id that is equal for copies and unique among existing functions.
   const void* id() const { return state_.get(); }
 
-  // Calls the C++ code again.
+  // Traces the function for arguments of these types; calls the C++ code each
+  // time.
   //   kInvalidArgument  no function, another number of arguments, or an error
   //                     in the traced code
   absl::StatusOr<Graph> TraceFor(absl::Span<const TensorType> arguments,

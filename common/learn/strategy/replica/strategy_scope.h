@@ -22,10 +22,10 @@ namespace muster {
 // Equivalent to: tf.distribute.Strategy.scope().
 class [[nodiscard]] StrategyScope {
  public:
-  // `strategy` is borrowed. If it is destroyed before the scope ends, what
-  // needs a strategy in the scope is an error.
-  //   kFailedPrecondition  another strategy is in scope, and names both; or the
-  //                        one in scope is destroyed
+  // `strategy` is borrowed. If the strategy is destroyed before the scope ends,
+  // calls in the scope that need a strategy return an error.
+  //   kFailedPrecondition  another strategy is in scope: names both; or the
+  //                        strategy in scope is destroyed
   static absl::StatusOr<StrategyScope> Enter(Strategy& strategy);
 
   ~StrategyScope();
@@ -37,13 +37,14 @@ class [[nodiscard]] StrategyScope {
  private:
   explicit StrategyScope(Borrowed<Strategy> outer) : outer_(std::move(outer)) {}
 
-  Borrowed<Strategy> outer_;  // None: none was in scope.
+  Borrowed<Strategy> outer_;  // Empty if no strategy was in scope.
   bool is_entered_ = true;
 };
 
-// The strategy in whose scope this thread is; null if there is none. `user` is
-// what needs it, for messages: `model "sequential"`.
-//   kFailedPrecondition  it is destroyed; names both
+// Returns the strategy in whose scope this thread is; null if there is none.
+// `user` names the object that needs the strategy, for messages: `model
+// "sequential"`.
+//   kFailedPrecondition  the strategy is destroyed; names it and `user`
 absl::StatusOr<Strategy*> StrategyInScope(absl::string_view user);
 
 }  // namespace muster

@@ -13,7 +13,7 @@
 namespace muster {
 
 struct CentralStorageStrategyOptions {
-  // One per replica. Empty: all GPUs, or one CPU.
+  // One per replica. Empty means all GPUs, or one CPU if there is no GPU.
   std::vector<std::string> compute_devices = {};
   std::string parameter_device = "cpu:0";
   // As MirroredStrategyOptions.

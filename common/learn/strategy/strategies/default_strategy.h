@@ -18,23 +18,23 @@
 namespace muster {
 
 struct DefaultStrategyOptions {
-  // Threads per operation; 0: one per core.
+  // Threads per operation; 0 means one per core.
   int thread_count = 0;
-  // Batches prepared ahead of the step; 0: none, and no thread for it.
+  // Batches prepared ahead of the step; 0 means none, without a thread.
   int prefetch_batch_count = 2;
 };
 
 // One process, one replica: the strategy that is used if none is given.
-// Computes on the first GPU that is visible to DeviceSet::OfProcess(), where
-// the variables are then, or on the host if there is none. Steps run one after
-// another in the order of the data, so the same seeds yield bit-identical
+// Computes on the first GPU that is visible to DeviceSet::OfProcess() and keeps
+// the variables there. Computes on the host if there is no GPU. Steps run one
+// after another in the order of the data, so the same seeds yield bit-identical
 // results.
 //
 // Equivalent to: tf.distribute.get_strategy() outside of any scope.
 class DefaultStrategy final : public Strategy, public ReplicaOperations {
  public:
   //   kInvalidArgument  an option is out of range
-  //   others            of the GPU, if there is one
+  //   others            from the GPU, if there is one
   static absl::StatusOr<std::unique_ptr<DefaultStrategy>> Create(
       const DefaultStrategyOptions& options = {});
 

@@ -15,7 +15,8 @@
 namespace muster {
 
 struct MirroredStrategyOptions {
-  // One per replica: {"cpu:0", "cpu:1"}. Empty: all GPUs, or one CPU.
+  // One per replica: {"cpu:0", "cpu:1"}. Empty means all GPUs, or one CPU if
+  // there is no GPU.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
   // Threads per operation of one replica; 0: AvailableCpus() divided by the
@@ -24,12 +25,12 @@ struct MirroredStrategyOptions {
   InputOptions input = {};
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
-  // How the replicas' gradients, and the values given to Reduce(), are
-  // combined. Sparse gradients are concatenated in replica order whatever it
-  // is. Null: gradients use the all-reduce of shared memory, which has the same
-  // order as ReductionToOneDevice(), and on GPUs NCCL or copies between them;
-  // Reduce() uses ReductionToOneDevice(). Not together
-  // with deterministic_micro_batches, whose order of summation is fixed.
+  // How the replicas' gradients and the values passed to Reduce() are combined.
+  // Sparse gradients are always concatenated in replica order. If null,
+  // gradients use the all-reduce of shared memory, which has the same order as
+  // ReductionToOneDevice(), and on GPUs NCCL or copies between GPUs; Reduce()
+  // uses ReductionToOneDevice(). Must be null with deterministic_micro_batches,
+  // whose order of summation is fixed.
   std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
 };
 

@@ -37,7 +37,8 @@ namespace {
 
 constexpr char kName[] = "multi_worker_mirrored";
 
-// Of a task that cannot train, for others that may not have started yet.
+// How long a task that cannot train waits to tell tasks that may not have
+// started yet.
 constexpr absl::Duration kTellTimeout = absl::Seconds(10);
 
 // Derives a seed from the group's token, which is secret.
@@ -82,7 +83,8 @@ PeerGroup::Options GroupOptions(
   group.startup_timeout = task.failure().ok()
                               ? flags.startup_timeout
                               : std::min(flags.startup_timeout, kTellTimeout);
-  // Silence is noticed up to one heartbeat after the timeout.
+  // A missing peer is detected up to one heartbeat after the heartbeat timeout,
+  // so both together are the peer timeout.
   group.heartbeat_interval = flags.peer_timeout / 12;
   group.heartbeat_timeout = 11 * group.heartbeat_interval;
   group.hang_report_interval = flags.hang_report_interval;
@@ -90,9 +92,10 @@ PeerGroup::Options GroupOptions(
   return group;
 }
 
-// The exit status of a task whose group has ended with `status`.
+// Returns `status` with the exit code of a task whose group has ended with it.
 absl::Status WithGroupExitCode(const absl::Status& status) {
-  // A new process may be able to use the GPU, or start where there is another.
+  // A new process may be able to use this GPU, or may be started on a machine
+  // with another GPU.
   if (status.GetPayload(kDeviceLostUrl).has_value()) {
     return WithExitCode(status, ExitCode::kRestartMe);
   }
@@ -106,8 +109,8 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
     case GroupErrorKind::kDuplicateTask:
       return WithExitCode(status, ExitCode::kUsage);
     case GroupErrorKind::kPeerFailed: {
-      // A peer that was stopped by a signal did not fail, and one that asks to
-      // be restarted has lost its GPU; a new one can continue.
+      // A peer that a signal stopped has not failed, and a peer that requests a
+      // restart has lost its GPU. In both cases a new process can continue.
       const ExitCode peers = ExitCodeOf(status);
       const bool can_continue = peers == ExitCode::kInterrupted ||
                                 peers == ExitCode::kTerminated ||
@@ -118,7 +121,7 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
   return status;
 }
 
-// Has traces of this task include the others of the group.
+// Makes traces of this task include the other tasks of the group.
 void TraceOthers(Task& task) {
   JobTrace::OfProcess().SetOthers(
       [config = task.options().config, network = task.network(),
@@ -154,7 +157,7 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
   TraceOthers(task);
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
-        // All have agreed to end: no task has failed or is lost.
+        // All tasks have agreed to end: no task has failed or is lost.
         const bool is_agreed = PreemptionNotice::OfProcess().was_obeyed();
         const absl::Status end =
             peers->Leave(is_agreed ? absl::OkStatus() : status, timeout);
@@ -190,7 +193,7 @@ int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
   return static_cast<int>(options.devices.size());
 }
 
-// Common to a single worker and one of several.
+// Returns the options that a single worker and one of several workers share.
 SynchronousStrategy::Options GeneralOptions(
     const MultiWorkerMirroredStrategyOptions& options) {
   return {.name = kName,

@@ -20,30 +20,31 @@ class PeerGroup;
 
 struct MultiWorkerMirroredStrategyOptions {
   CommunicationOptions communication = {};
-  // This worker's replicas, equally many on every worker: {"cpu:0", "cpu:1"}.
-  // Empty: all GPUs of the worker, or one CPU.
+  // The devices of this worker's replicas: {"cpu:0", "cpu:1"}. All workers must
+  // have the same number. Empty means all GPUs of the worker, or one CPU if
+  // there is no GPU.
   std::vector<std::string> devices = {};
   InputOptions input = {};
-  // Threads per operation of one replica; 0: those of the task, divided by its
-  // replicas.
+  // Threads per operation of one replica; 0 means the threads of the task
+  // divided by its number of replicas.
   int thread_count = 0;
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
-  // How long to wait at the end until the other workers have finished.
+  // How long this worker waits at the end for the other workers to finish.
   absl::Duration end_timeout = absl::Minutes(10);
-  // Further settings that must be equal on all workers, for example the job. A
-  // difference is an error at the start.
+  // Additional settings that must be equal on all workers, for example the job.
+  // A difference is an error at startup.
   std::vector<JobDigest::Section> agreed = {};
 };
 
 // Synchronous training by the workers of a cluster: the chief, if there is one,
-// and all workers run the same program, each on its share of every global
-// batch, and have equal variables after every step.
+// and all workers run the same program. Each processes its share of every
+// global batch, and all have equal variables after every step.
 //
 //   ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(task));
 //
-// If TF_CONFIG names no other task, this is the only worker. An evaluator
-// always is the only worker, and no task waits for it.
+// If TF_CONFIG names no other task, this task is the only worker. An evaluator
+// is always the only worker, and no task waits for it.
 //
 // The loss of a worker ends the group: training on every survivor ends with an
 // error that names the lost worker, and the process exits with status 138, so
@@ -56,8 +57,8 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   // ends with the task, whose flags select the transports.
   //   kInvalidArgument     the cluster has parameter servers, or an option is
   //                        out of range
-  //   kDeadlineExceeded    names the missing workers, and why they are missing;
-  //                        exit status 138
+  //   kDeadlineExceeded    names the missing workers and the reasons; exit
+  //                        status 138
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
   //   kUnimplemented       NCCL is requested, and a replica lacks what it
@@ -65,8 +66,8 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 
-  // The single worker that Create() returns if there is no other task, with
-  // `thread_count` 0 for the cores of this machine.
+  // Returns the single worker that Create() returns if there is no other task.
+  // A `thread_count` of 0 means the number of cores of this machine.
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
   CreateAlone(const MultiWorkerMirroredStrategyOptions& options = {});
 

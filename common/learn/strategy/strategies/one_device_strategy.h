@@ -18,7 +18,7 @@ struct OneDeviceStrategyOptions {
   int deterministic_micro_batches = 0;
 };
 
-// One replica on one device, with the implementation for many replicas: to test
+// One replica on one device, with the implementation for many replicas, to test
 // programs for several replicas.
 //
 // Equivalent to: tf.distribute.OneDeviceStrategy.

@@ -1,4 +1,4 @@
-// Steps of a loop on a GPU that begin before the step before them is done.
+// Tests loops on a GPU whose steps begin before the previous step is done.
 
 #include <cstdint>
 #include <functional>
@@ -36,7 +36,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 const TensorType kScalar{DType::kInt64, Shape()};
 
-// total += x, last = x; 100 / (3 - x). The data 3 is an error.
+// Computes total += x, last = x and 100 / (3 - x). The value 3 is an error.
 Graph Step() {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x = builder.Parameter("x", kScalar);
@@ -72,7 +72,7 @@ class OverlappingStepsTest : public ::testing::Test {
     return strategy_->variables().Read(name)->scalar<int64_t>();
   }
 
-  // Keeps what on_step sees.
+  // Records the results that on_step receives.
   absl::StatusOr<StepLoop::Outcome> Run(int64_t step_count_max) {
     return loop_->Run(step_count_max, [&](absl::Span<const Tensor> results) {
       results_.push_back(results[0].scalar<int64_t>());
@@ -112,14 +112,14 @@ TEST_F(OverlappingStepsTest, AStepBeginsBeforeTheOneBeforeIsDone) {
   ASSERT_TRUE(loop_->DeviceIdleShare().has_value());
   EXPECT_GE(*loop_->DeviceIdleShare(), 0);
   EXPECT_LE(*loop_->DeviceIdleShare(), 1);
-  // Nothing is under way between two calls.
+  // No step is unfinished between two calls.
   ASSERT_OK(Run(2).status());
   EXPECT_EQ(ReadVariable("total"), 30 + 9);
 }
 
 TEST_F(OverlappingStepsTest, ThePredicateLimitsHowFarStepsAreAhead) {
   ASSERT_NO_FATAL_FAILURE(MakeLoop(RightData()));
-  // Groups of two.
+  // Steps overlap in groups of two.
   loop_->overlapping()->OverlapWhen([&](int64_t unfinished_count) {
     return (results_.size() + unfinished_count) % 2 != 0;
   });

@@ -14,7 +14,8 @@
 namespace muster {
 namespace {
 
-// Kernels divide sums by the number of threads, which changes their order.
+// Kernels divide sums among threads, so the number of threads affects the order
+// of summation.
 int ThreadsPerOperation(const SynchronousStrategy::Options& options) {
   return options.deterministic_micro_batches > 0
              ? 1
@@ -31,7 +32,8 @@ ReplicaOperations::Options OperationsOf(
           .cross_device_ops = options.cross_device_ops};
 }
 
-// The GPU of the only replica; null if there are several, or there is no GPU.
+// Returns the GPU of the only replica; null if there are several replicas or no
+// GPU.
 Device* GpuOfOnlyReplica(const ReplicaGroup& group,
                          const SynchronousStrategy::Options& options) {
   const bool is_alone =
@@ -111,7 +113,7 @@ SynchronousStrategy::SynchronousStrategy(
 
 absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
-  // Without others to wait for, steps overlap.
+  // A single replica on a GPU waits for no others, so its steps can overlap.
   Device* const device = GpuOfOnlyReplica(*group_, options_);
   if (device != nullptr && !options_.shares_variables) {
     return LocalStepLoop::Create(

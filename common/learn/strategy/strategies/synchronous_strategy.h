@@ -25,8 +25,8 @@
 namespace muster {
 
 // The common implementation of synchronous strategies: replicas on devices of
-// this process, and possibly of other processes, that process parts of one
-// global batch and update their variables equally. OneDeviceStrategy,
+// this process, and possibly of other processes, process parts of one global
+// batch and make the same updates to their variables. OneDeviceStrategy,
 // MirroredStrategy, CentralStorageStrategy and MultiWorkerMirroredStrategy are
 // configurations of it.
 //
@@ -41,8 +41,8 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   struct Options {
     std::string name = "synchronous";  // "mirrored".
     CommunicationOptions communication = {};
-    // Sends gradients on a separate thread while more are computed: for
-    // transports that wait for a network.
+    // Sends gradients on a separate thread while further gradients are
+    // computed. For transports that wait for a network.
     bool overlaps_communication = false;
     // The replicas of this process share one copy of the variables, which is
     // updated once.
@@ -50,22 +50,22 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     InputOptions input = {};
     // Threads per operation of one replica. At least 1.
     int intra_op_thread_count = 1;
-    // Where the replicas of this process compute. See MakeVariables().
+    // The devices of the replicas of this process. See MakeVariables().
     ReplicaDevices devices = {};
-    // The number of parts into which each global batch is divided, whatever the
-    // number of replicas, so that the weights are bit-identical for up to this
-    // many replicas. One operation then uses one thread, and the parts are the
-    // replicas of the graph's own collectives (LeafLockstep). 0: one part per
-    // replica, and sums are equal within rounding.
+    // The number of parts into which each global batch is divided, independent
+    // of the number of replicas, so that the weights are bit-identical for up
+    // to this many replicas. Each operation then uses one thread, and the parts
+    // are the replicas of the graph's own collectives (LeafLockstep). 0 means
+    // one part per replica; sums are then equal within rounding.
     int deterministic_micro_batches = 0;
     // As SynchronousStepLoop::Options.
     std::function<void(const char* activity, uint64_t step)> note_activity =
         nullptr;
     // As WorkerAgreement.
     std::optional<uint64_t> shared_seed = std::nullopt;
-    // How custom loops reduce the values of one process between steps; null:
-    // ReductionToOneDevice(). The group's communicators use it for gradients:
-    // see MakeLocalReplicas().
+    // How custom loops reduce the values of one process between steps; null
+    // means ReductionToOneDevice(). For gradients, see MakeLocalReplicas(): the
+    // group's communicators use it.
     std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
   };
 
@@ -77,14 +77,15 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
 
-  // Makes the variables of the replicas of this process, each in the memory of
-  // its device. None if the replicas share variables, which are on the host.
+  // Creates the variable stores of this process's replicas, each in the memory
+  // of its device. Returns none if the replicas share variables, which are on
+  // the host.
   //   errors  of the device
   static absl::StatusOr<MirroredVariableStore::Copies> MakeVariables(
       const ReplicaGroup& group, const Options& options);
 
-  // The options have passed CheckOptions(). `variables` are of
-  // MakeVariables(); none: on the host.
+  // Requires that the options have passed CheckOptions(). `variables` come from
+  // MakeVariables(); if empty, variables are on the host.
   SynchronousStrategy(std::unique_ptr<ReplicaGroup> group, Options options,
                       MirroredVariableStore::Copies variables = {});
 
@@ -98,7 +99,7 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
                                                        LoopKind kind) override;
 
   const WorkerAgreement& agreement() const override { return agreement_; }
-  // The loss of a process ends the group.
+  // No recovery: the loss of a process ends the group.
   TrainingRecovery* recovery() override { return nullptr; }
   StrategyReport Report() const override { return {}; }
 

@@ -20,7 +20,7 @@ namespace muster {
 
 inline constexpr absl::Duration kTestTimeout = absl::Seconds(60);
 
-// Replicas of one worker, for tests of custom loops.
+// A strategy with the replicas of one worker, for tests of custom loops.
 class TestStrategy final : public Strategy, public ReplicaOperations {
  public:
   explicit TestStrategy(std::unique_ptr<ReplicaGroup> group,
@@ -45,11 +45,12 @@ class TestStrategy final : public Strategy, public ReplicaOperations {
   const GroupAgreement agreement_;
 };
 
-// `replica_count` replicas in this process.
+// Returns a strategy with `replica_count` replicas in this process.
 std::unique_ptr<TestStrategy> MakeTestStrategy(
     int replica_count, ReplicaOperations::Options options = {});
 
-// Workers that are threads of the test, with equally many replicas each.
+// Returns the strategies of workers that are threads of the test, with the same
+// number of replicas each.
 std::vector<std::unique_ptr<TestStrategy>> MakeTestWorkers(
     int worker_count, int replicas_per_worker);
 
