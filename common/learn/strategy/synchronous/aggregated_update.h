@@ -21,8 +21,8 @@ class VariableSpec;
 }  // namespace proto
 
 // An update, other than by gradients, of a variable whose copies are always
-// equal. All replicas make it at once, and their values are combined by the
-// variable's aggregation. Not thread-safe.
+// equal. All replicas make the update at the same time, and the variable's
+// aggregation combines their values. Not thread-safe.
 //
 // Equivalent to: assignments to tf.distribute's MirroredVariable in a replica
 // context.
@@ -44,8 +44,8 @@ class AggregatedUpdate {
       const proto::VariableSpec& spec, const TensorType& type, UpdateKind kind,
       Communicator* communicator, absl::Duration timeout);
 
-  // Exchanges the replicas' values. Returns false if there is nothing to apply,
-  // because no replica that counts had data. A collective.
+  // Exchanges the replicas' values. Returns false if there is nothing to apply
+  // because no replica that the aggregation uses had data. A collective.
   //   kInvalidArgument  value or indices do not fit the variable
   //   as Communicator
   absl::StatusOr<bool> Aggregate(const Tensor& value, const Tensor& indices,
@@ -75,7 +75,7 @@ class AggregatedUpdate {
   const absl::Duration timeout_;
   // The value, followed by the number of replicas with data.
   Tensor exchanged_;
-  Tensor value_;  // Without the number that follows it.
+  Tensor value_;  // exchanged_ without the number at its end.
   std::optional<RowGather> rows_;
   const Tensor no_indices_;
 };

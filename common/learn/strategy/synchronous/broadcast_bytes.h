@@ -10,10 +10,11 @@
 
 namespace muster {
 
-// Broadcasts bytes or a status from worker 0 to all workers: a collective,
-// except with one worker. `call` names it and bounds the wait.
+// Broadcasts bytes or a status from worker 0 to all workers: a collective if
+// there are several workers. `call` names it and bounds the wait.
 
-// Returns `bytes` of worker 0, at most 1 GiB; those of others are ignored.
+// Returns `bytes` of worker 0, at most 1 GiB; ignores the bytes of other
+// workers.
 absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
                                            const CollectiveCall& call,
                                            std::string bytes);

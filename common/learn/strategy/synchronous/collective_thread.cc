@@ -29,7 +29,8 @@ void CollectiveThread::Submit(int item) {
 
 absl::Status CollectiveThread::Drain() {
   absl::MutexLock lock(&mutex_);
-  // Every collective has its own deadline, and there are few of them.
+  // Waits without a deadline: each collective has one, and the number of items
+  // is limited.
   mutex_.Await(absl::Condition(this, &CollectiveThread::IsDrained));
   done_count_ = submitted_count_ = 0;
   return status_;

@@ -13,11 +13,11 @@
 namespace muster {
 
 // A thread that runs one replica's collectives in the order of Submit(), while
-// the replica continues to compute. After an error, everything submitted before
-// and later is dropped.
+// the replica continues to compute. After an error, all pending and later items
+// are dropped.
 //
-// Submit() and Drain() are called by one thread. Each call of `work` ends by
-// itself, as collectives do.
+// One thread calls Submit() and Drain(). Each call of `work` must have a
+// deadline, as collectives do.
 class CollectiveThread {
  public:
   // At most `item_count_max` items may be submitted between two calls of
@@ -32,13 +32,13 @@ class CollectiveThread {
 
   void Submit(int item) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until everything submitted is done. Returns the first error since
+  // Blocks until all submitted items are done. Returns the first error since
   // the start.
   absl::Status Drain() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // nullopt when stopping.
+  // Returns nullopt when the thread must stop.
   std::optional<int> AwaitItem() ABSL_LOCKS_EXCLUDED(mutex_);
   void FinishItem(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasWorkOrStopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

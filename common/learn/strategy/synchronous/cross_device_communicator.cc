@@ -21,8 +21,8 @@
 namespace muster {
 namespace {
 
-// What the ranks of one group share. A barrier separates its writers from its
-// readers.
+// The state that the ranks of one group share. A barrier separates writes from
+// reads.
 struct Exchange {
   struct Entry {
     ReduceOp op = ReduceOp::kSum;
@@ -73,7 +73,8 @@ class CrossDeviceCommunicator final : public Communicator {
   CollectiveProgress Progress() const override { return inner_->Progress(); }
 
  private:
-  // Checks that all ranks reduce the same.
+  // Checks that all ranks reduce with the same operation, dtype and element
+  // count.
   absl::Status CheckEntries(const CollectiveCall& call) const;
   void Combine();
 
@@ -88,15 +89,15 @@ absl::Status CrossDeviceCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
   exchange_->entries[rank()] = {op, buffer};
   RETURN_IF_ERROR(inner_->Barrier(call));
   if (absl::Status status = CheckEntries(call); !status.ok()) {
-    // Every rank finds it. None ends the group while another one has yet to
-    // look.
+    // Every rank finds the error. The barrier ensures that no rank ends the
+    // group before all ranks have checked.
     inner_->Barrier(call).IgnoreError();
     inner_->Abort(status);
     return status;
   }
   if (rank() == 0) Combine();
-  // The next call writes to the exchange only after every rank has copied the
-  // result and arrived there.
+  // The copy below is safe: in the next call, rank 0 changes the result only
+  // after a barrier, which every rank reaches after its copy.
   RETURN_IF_ERROR(inner_->Barrier(call));
   if (buffer.element_count > 0) {
     std::memcpy(buffer.data, exchange_->result.raw_data(), buffer.size_bytes());

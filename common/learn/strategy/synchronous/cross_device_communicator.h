@@ -10,9 +10,9 @@
 namespace muster {
 
 // Returns communicators, by rank, whose AllReduce() and ReduceScatter() combine
-// the buffers of all ranks by `ops`. All other collectives are those of
-// `inner`, a group of all ranks in this process, as CreateLocalGroup() makes
-// it. Rank 0 combines while the others wait.
+// the buffers of all ranks by `ops`. `inner`, a group of all ranks in this
+// process as CreateLocalGroup() returns it, runs all other collectives. Rank 0
+// combines while the others wait.
 std::vector<std::unique_ptr<Communicator>> ReduceBy(
     std::shared_ptr<const CrossDeviceOps> ops,
     std::vector<std::unique_ptr<Communicator>> inner);

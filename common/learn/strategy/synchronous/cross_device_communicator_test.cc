@@ -25,7 +25,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// In float32, 1e8 + 1 is 1e8: a sum of these shows its order.
+// In float32, 1e8 + 1 is 1e8, so a sum of these numbers depends on the order.
 const std::vector<float> kAddends = {1e8f, 1, -1e8f, 1};
 
 // Calls work(rank, communicator) on one thread per rank.
@@ -40,7 +40,7 @@ void RunRanks(
   for (std::thread& thread : threads) thread.join();
 }
 
-// What each rank has after an all-reduce of kAddends.
+// Returns each rank's result of an all-reduce of kAddends.
 std::vector<float> SumsBy(const std::shared_ptr<const CrossDeviceOps>& ops) {
   std::vector<float> sums = kAddends;
   RunRanks(ops, 4, [&](int rank, Communicator& communicator) {

@@ -54,11 +54,11 @@ class DevicePackMemory final : public PackMemory {
  private:
   struct Pack {
     std::shared_ptr<Buffer> buffer;
-    // The host items, which are neighbours: elements [host_begin, host_end) of
-    // a leaf.
+    // The host items, which are adjacent: elements [host_begin, host_end) of a
+    // leaf.
     int64_t host_begin = 0;
     int64_t host_end = 0;
-    // Pinned: the host items of each own leaf, then their sums.
+    // Pinned memory: the host items of each leaf of this rank, then their sums.
     std::shared_ptr<Buffer> stage;
     std::unique_ptr<Event> sealed;
     std::unique_ptr<Event> reduced;
@@ -74,7 +74,8 @@ class DevicePackMemory final : public PackMemory {
     return (packs_[pack].host_end - packs_[pack].host_begin) *
            ElementBytes(pack);
   }
-  // Of a host item in the stage. Leaf own_leaf_count stands for the sum.
+  // Returns the offset of a host item in the stage. Leaf own_leaf_count denotes
+  // the sum.
   size_t StageOffset(int item, int leaf) const {
     const PackPlan::Place& place = layout_.plan.places[item];
     return leaf * StageBytes(place.pack) +
@@ -85,7 +86,8 @@ class DevicePackMemory final : public PackMemory {
     return packs_[layout_.plan.places[item].pack].buffer->data() +
            layout_.OffsetBytes(item, layout_.own_leaf_begin + leaf);
   }
-  // The host items of a leaf, of all ranks' leaves, in the pack.
+  // Returns the address in the pack of the host items of `leaf`, numbered among
+  // the leaves of all ranks.
   uint8_t* HostItems(int pack, int leaf) const {
     return packs_[pack].buffer->data() +
            (leaf * layout_.packs[pack].stride + packs_[pack].host_begin) *
@@ -119,7 +121,7 @@ void DevicePackMemory::FindHostItems() {
     const bool is_last = pack.host_end == 0;
     pack.host_begin = places[item].begin;
     if (!is_last) continue;
-    // Up to the next item of the pack, or to its end.
+    // The host items end at the next item of the pack, or at its end.
     pack.host_end = layout_.plan.packs[places[item].pack].element_count;
     for (size_t next = item + 1; next < places.size(); ++next) {
       if (places[next].pack != places[item].pack) continue;
@@ -153,7 +155,7 @@ absl::Status DevicePackMemory::Contribute(int item, int leaf,
   uint8_t* const to = Contribution(item, leaf);
   const uint8_t* from = value.address();
   if (value.is_on_host() && scale.value != 0) {
-    // What the step has computed on the host.
+    // The host computed this value.
     RETURN_IF_ERROR(stream_.Copy(from, to, value.size_bytes()));
     from = to;
   }
@@ -214,7 +216,7 @@ absl::Status DevicePackMemory::Combine() {
 
 absl::Status DevicePackMemory::Await() {
   absl::Status status = communicator_.Await();
-  // Also after an error: the copies use memory that may be freed next.
+  // Waits after an error, too: the copies use memory that may be freed next.
   status.Update(stream_.Drain(Clock::Real()->Now() + timeout_,
                               "the results of a step of all replicas"));
   return status;

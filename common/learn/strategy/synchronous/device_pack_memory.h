@@ -11,13 +11,13 @@
 
 namespace muster {
 
-// Packs in the memory of the communicator's device. Contributions are work of
-// `stream`, on which the step runs, and collectives that of the communicator.
-// Only the host items pass through memory of the host. Await() waits for them,
-// and thereby for all packs; work that is enqueued on `stream` behind Combine()
-// uses the sums.
+// Returns packs in the memory of the communicator's device. Contributions are
+// enqueued on `stream`, on which the step runs; the communicator enqueues the
+// collectives. Only the host items pass through host memory. Await() waits for
+// them, and thereby for all packs. Work that is enqueued on `stream` after
+// Combine() may use the sums.
 //
-// Everything is borrowed.
+// All pointers are borrowed.
 //   errors  of the device
 absl::StatusOr<std::unique_ptr<PackMemory>> MakeDevicePackMemory(
     const PackLayout* layout, DeviceCommunicator* communicator,

@@ -1,5 +1,5 @@
 // Replicas on simulated GPUs: variables, gradients and updates stay in the
-// memory of the GPUs, and the results are those of replicas on CPUs.
+// memory of the GPUs, and the results equal those of replicas on CPUs.
 
 #include <cstdint>
 #include <map>
@@ -54,12 +54,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kWidth = 20000;  // Of the variables: 80 kB each.
+constexpr int64_t kWidth = 20000;  // Each variable has 80 kB.
 constexpr int64_t kRows = 3;
 constexpr int kReplicas = 2;
 
-// What combines the gradients of the replicas.
-// kStageBesideCpu: replica 0 is on a GPU, the other one is not.
+// How the gradients of the replicas are combined. kStageBesideCpu: replica 0 is
+// on a GPU and the other one on the CPU.
 enum class Over {
   kHost,
   kMemoryOfGpus,
@@ -77,13 +77,13 @@ const VariableHandle kWeights{"weights", {DType::kFloat32, {kWidth}}};
 const VariableHandle kBias{"bias", {DType::kFloat32, {kWidth}}};
 const VariableHandle kMean{"mean", {DType::kFloat32, {kWidth}}};
 const VariableHandle kFirst{"first", {DType::kFloat32, {2}}};
-// More than a staged all-reduce has in one chunk.
+// Larger than one chunk of a staged all-reduce.
 const VariableHandle kLarge{"large",
                             {DType::kFloat32, {kStagedChunkBytes / 4 + 1000}}};
 const VariableHandle kTable{"table", {DType::kFloat32, {1, 2}}};
 
-// Gradients that are means over the rows, of the input and of a table of one
-// row; a moving mean; and values that replicas take from the first at once.
+// Traces gradients that are means over rows, of the input and of a table of one
+// row; a moving mean; and a value that all replicas take from the first one.
 // With micro-batches, replicas exchange nothing while the step runs.
 Graph TraceStep(bool has_exchange, bool weighs_data, bool has_large) {
   GraphBuilder builder(&BuiltinOps(), "step");
@@ -131,7 +131,7 @@ proto::VariableSpec Spec(const VariableHandle& variable) {
   return spec;
 }
 
-// The parameters: what combines gradients, and whether steps are captured.
+// The parameters: how gradients are combined, and whether steps are captured.
 class DeviceReplicaStepTest
     : public ::testing::TestWithParam<std::tuple<Over, bool>> {
  protected:
@@ -244,7 +244,7 @@ class DeviceReplicaStepTest
         [&](const absl::Status& status) { Abort(status); });
   }
 
-  // Begins a step with these batches, of which an empty one is no data.
+  // Begins a step with these batches. An empty batch means no data.
   absl::Status Begin(absl::Span<const std::vector<Tensor>> batches) {
     return threads_.Run(
         [&](int replica) -> absl::Status {
@@ -264,7 +264,7 @@ class DeviceReplicaStepTest
         [&](const absl::Status& status) { Abort(status); });
   }
 
-  // Finishes the first step that has begun.
+  // Finishes the oldest unfinished step.
   absl::Status Finish() {
     return threads_.Run(
         [&](int replica) -> absl::Status {
@@ -276,7 +276,7 @@ class DeviceReplicaStepTest
         [&](const absl::Status& status) { Abort(status); });
   }
 
-  // Runs steps of which two are under way.
+  // Runs steps of which two overlap.
   absl::Status RunOverlapping(int begin, int end) {
     RETURN_IF_ERROR(Begin({Batch(0, begin), Batch(1, begin)}));
     for (int step = begin + 1; step < end; ++step) {
@@ -297,7 +297,7 @@ class DeviceReplicaStepTest
     return absl::OkStatus();
   }
 
-  // The variables of all replicas, one after another.
+  // Returns the variables of all replicas, one replica after another.
   std::vector<Tensor> Values() {
     std::vector<Tensor> values;
     for (const auto& store : stores_) {
@@ -373,7 +373,7 @@ TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
       EXPECT_NEAR(step->results()[0].scalar<float>(), wanted_result, 1e-5);
       EXPECT_EQ(step->outcome().leaves_with_data, kReplicas);
     }
-    // Replicas stay equal, bit for bit.
+    // The variables of replicas stay bit-identical.
     const std::vector<Tensor> values = Values();
     ExpectNear({values.begin(), values.begin() + 4},
                {values.begin() + 4, values.end()}, 0);
@@ -400,7 +400,7 @@ TEST_P(DeviceReplicaStepTest, SteadyStepCopiesNoVariableThroughTheHost) {
   const int64_t bytes_before = machine_.host_copy_bytes();
   const auto before = machine_.counts();
   ASSERT_OK(RunSteps(4, 5));
-  // Arguments, results and trailers: a variable has 80 kB.
+  // Allows arguments, results and trailers, but no variable (80 kB).
   EXPECT_LT(machine_.host_copy_bytes() - bytes_before, 2000);
   auto calls = machine_.counts();
   for (const char* function :
@@ -413,12 +413,12 @@ TEST_P(DeviceReplicaStepTest, SteadyStepCopiesNoVariableThroughTheHost) {
 }
 
 TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
-  has_exchange_ = false;  // Exchanged values are applied before that is known.
+  has_exchange_ = false;  // Exchanged values are applied at once.
   ASSERT_OK(Compile(over()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();
   std::vector<Tensor> wrong = Batch(1, 2);
-  wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has row 0.
+  wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has only row 0.
   EXPECT_THAT(Run({Batch(0, 2), wrong}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("5")));
   ExpectNear(Values(), before, 0);
@@ -428,7 +428,7 @@ TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
 }
 
 TEST_P(DeviceReplicaStepTest, AStepThatAReplicaStopsChangesNothing) {
-  has_exchange_ = false;  // As above.
+  has_exchange_ = false;  // As in the previous test.
   ASSERT_OK(Compile(over()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();
@@ -478,14 +478,14 @@ TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
     EXPECT_EQ(calls[function], 0) << function;
   }
   EXPECT_EQ(machine_.pageable_copy_count(), pageable_before);
-  // Of two replicas.
+  // For two replicas.
   EXPECT_LE(calls["cuLaunchKernelEx"], 44);
   if (has_graphs()) {
     EXPECT_GE(calls["cuGraphLaunch"], 4);
     EXPECT_LE(calls["cuLaunchKernelEx"] + calls["cuGraphLaunch"], 22);
   }
   EXPECT_LE(calls["cuMemcpyAsync"] + calls["cuMemcpyPeerAsync"], 18);
-  // The thread of NCCL looks at events all the time.
+  // The thread of NCCL polls events continuously.
   if (over() != Over::kNccl) {
     EXPECT_EQ(calls["cuEventQuery"], 0);
   }
@@ -496,7 +496,7 @@ TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
 TEST_P(DeviceReplicaStepTest, InvalidDataStopsTheStepsUnderWayOnAllReplicas) {
   has_exchange_ = false;
   std::vector<Tensor> wrong = Batch(1, 3);
-  wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has row 0.
+  wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has only row 0.
   ASSERT_OK(Compile(Over::kHost));
   const absl::Status on_cpus = Run({Batch(0, 3), wrong});
   ASSERT_OK(Compile(over()));
@@ -563,7 +563,7 @@ TEST_P(DeviceReplicaStepTest, AReplicaWithoutDataContributesNothing) {
     EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 2);
     ASSERT_OK(Finish());
     EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 1);
-    // Nothing at all changes nothing, and training continues behind it.
+    // A step without data changes nothing, and training continues.
     ASSERT_OK(Begin({none, none}));
     ASSERT_OK(Begin({none, none}));
     ASSERT_OK(Finish());
@@ -584,7 +584,7 @@ TEST_P(DeviceReplicaStepTest, UpdatesBehindACollectiveThatFailsAreNotApplied) {
   ASSERT_OK(RunOverlapping(0, 3));
   const std::vector<Tensor> before = Values();
   nccl_.FailCollective(nccl::kRemoteError);
-  // The failure may come before all collectives of the step have started.
+  // The failure may occur before all collectives of the step have started.
   absl::Status status = Begin({Batch(0, 3), Batch(1, 3)});
   const absl::Status finished = Finish();
   if (status.ok()) status = finished;

@@ -22,71 +22,71 @@
 namespace muster {
 
 // Lets the device of a replica decide whether the updates of a step are
-// applied, by what all replicas say at its end:
+// applied, from the trailers of all replicas at its end:
 //
 //   Weigh()               once at most, when the weight is computed
 //   Write()               before the last pack is combined
 //   ... the packs are combined
 //   Decide()              closes the gate unless the step is applied
-//   ... updates behind the gate
-//   Await()               the host learns the outcome
+//   ... the updates, which depend on the gate
+//   Await()               the host reads the outcome
 //
-// All but Await() enqueue on the stream of the step, and do not wait. Two steps
-// may have been decided without being awaited. Once a step is not applied,
-// later ones are not either, until the host opens the gate.
+// All functions but Await() enqueue on the stream of the step and do not wait.
+// Two steps may be decided and not awaited. If a step is not applied, later
+// ones are not applied either until the host opens the gate.
 //
 // Errors are those of the device. Not thread-safe.
 class DeviceTrailer {
  public:
-  // How many steps may have been decided without being awaited.
+  // Maximum number of steps that are decided and not awaited.
   static constexpr int kDecidedMax = 2;
 
   struct Options {
     Device* device = nullptr;        // Borrowed.
     DeviceStream* stream = nullptr;  // Borrowed.
-    StepGate* gate = nullptr;        // Borrowed; of the stream.
+    StepGate* gate = nullptr;        // Borrowed; the gate of `stream`.
     double expected_weight = 1;
-    // kTrailerFieldCount floats of the trailer in its pack, where they are
+    // The kTrailerFieldCount floats of the trailer in its pack, where they are
     // contributed and summed.
     Tensor fields;
-    // Parts of packs with all that the host is to learn of a step.
+    // Parts of packs with all values of a step that the host reads.
     std::vector<Tensor> parts;
   };
 
   static absl::StatusOr<std::unique_ptr<DeviceTrailer>> Create(Options options);
 
-  // The weight of the gradients that come next: a float in the memory of the
-  // device.
+  // Sets the weight of the gradients that are contributed next: a float in the
+  // memory of the device.
   absl::Status Weigh(const float* weight);
-  // The scale of these gradients.
+  // Returns the scale of these gradients.
   PackScale contribution() const {
     return {.on_device = &state()->contribution};
   }
 
-  // `fields` are those of this replica, but for kInvalidData and, if
+  // `fields` are the fields of this replica, except kInvalidData and, if
   // `is_weighed`, kWeight.
   absl::Status Write(
       const std::array<float, internal::kTrailerFieldCount>& fields,
       bool is_weighed);
 
   absl::Status Decide();
-  // From the sums of gradients to their mean, and from sums to the mean over
-  // leaves with data.
+  // Return the scale from the sums of gradients to their mean, and from sums to
+  // the mean over leaves with data.
   PackScale gradient_scale() const { return {.on_device = &state()->gradient}; }
   PackScale mean_scale() const { return {.on_device = &state()->mean}; }
 
-  // Blocks until the first step that has been decided is there, which is that
-  // of copy() until two more are decided.
-  //   kDeadlineExceeded  it is not in time
+  // Blocks until the device has decided the oldest step that is not awaited.
+  // copy() refers to this step until two more are decided.
+  //   kDeadlineExceeded  the decision is not made by the deadline
   absl::Status Await(absl::Time deadline);
-  // Forgets the steps that have been decided; the work of the stream is done.
+  // Discards the decided steps. Requires that the work of the stream is done.
   void ForgetDecided() { decided_count_ = 0; }
-  // The bytes of a part as the last Await() found them.
+  // Returns the bytes of a part for the step of the last Await().
   const std::shared_ptr<Buffer>& copy(int part) const {
     return rings_[part][awaited_];
   }
 
-  // For the communicator, which sets it before a collective fails.
+  // Returns the word that the communicator sets before a collective fails.
   const std::shared_ptr<Buffer>& end_word() const { return end_word_; }
 
  private:
@@ -102,12 +102,12 @@ class DeviceTrailer {
   const Options options_;
   std::shared_ptr<Buffer> state_;     // A TrailerState. Outlives the stream.
   std::shared_ptr<Buffer> end_word_;  // Pinned: an int32.
-  // By part, pinned: of the steps that are decided, in turn.
+  // By part, in pinned memory: copies for the decided steps, used in rotation.
   std::vector<std::array<std::shared_ptr<Buffer>, kDecidedMax>> rings_;
   std::array<std::unique_ptr<Event>, kDecidedMax> copied_;
-  int next_ = 0;           // Of the rings, for the next step.
-  int awaited_ = 0;        // Of the last step awaited.
-  int decided_count_ = 0;  // Not awaited.
+  int next_ = 0;           // Index in the rings for the next step.
+  int awaited_ = 0;        // Index in the rings of the last step awaited.
+  int decided_count_ = 0;  // Steps decided and not awaited.
 };
 
 }  // namespace muster

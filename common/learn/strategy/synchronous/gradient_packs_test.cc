@@ -50,7 +50,7 @@ TEST(GradientPacksTest, DtypesAreNotMixedAndPacksAreOrderedByCompletion) {
   const PackPlan plan = PlanPacks(
       {{Floats(16), Doubles(8), Floats(1), Doubles(8), Floats(1)}}, {}, 60);
   // The second pack of doubles begins after that of floats and is complete
-  // before.
+  // before it.
   EXPECT_THAT(PacksOf(plan), ElementsAre(0, 1, 3, 2, 3));
   EXPECT_EQ(plan.packs[1].dtype, DType::kFloat64);
   EXPECT_EQ(plan.packs[2].dtype, DType::kFloat64);

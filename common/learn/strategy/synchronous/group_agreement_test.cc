@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 constexpr int kWorkers = 3;
 
-// Runs `work` as workers of two replicas each, on threads.
+// Runs `work` on a thread for each worker; each has `replicas` replicas.
 void RunWorkers(
     const std::function<void(int worker, ReplicaGroup& group)>& work,
     int replicas = 2) {
@@ -51,7 +51,7 @@ void RunWorkers(
   for (std::thread& thread : threads) thread.join();
 }
 
-// An error that names a task and asks for a restart.
+// Returns an error that names a task and requests a restart.
 absl::Status LossOfAServer() {
   proto::TaskFailure failure;
   failure.set_task_type("ps");

@@ -21,7 +21,7 @@ void AddTo(const T* from, int64_t count, T* sum) {
     if constexpr (std::is_same_v<T, bool>) {
       sum[i] = sum[i] || from[i];
     } else if constexpr (std::is_integral_v<T>) {
-      // Integers wrap around, which is only defined for unsigned ones.
+      // Integers wrap around. In C++ only unsigned integers may overflow.
       using Bits = std::make_unsigned_t<T>;
       sum[i] = static_cast<T>(static_cast<Bits>(static_cast<Bits>(sum[i]) +
                                                 static_cast<Bits>(from[i])));

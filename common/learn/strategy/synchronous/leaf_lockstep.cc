@@ -188,7 +188,8 @@ absl::Status LeafLockstep::AwaitTurn(int leaf) {
     return turn_ == leaf || !status_.ok();
   };
   absl::MutexLock lock(&mutex_);
-  // As long as the other leaves compute; exchanges have a deadline.
+  // Waits without a deadline while the other leaves compute; exchanges have a
+  // deadline.
   mutex_.Await(absl::Condition(&may_run));
   return status_;
 }

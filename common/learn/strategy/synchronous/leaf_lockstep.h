@@ -25,29 +25,31 @@
 
 namespace muster {
 
-// Runs the leaves of one replica so that each of them is a rank in the
-// collectives of the graph: leaf i of the global batch is ReplicaId i, of as
-// many as there are leaves. Values of all leaves of all replicas are gathered
-// and combined from the first leaf to the last, so a collective yields the same
-// bits for any number of replicas.
+// Runs the leaves of one replica so that each leaf is a rank in the collectives
+// of the graph: leaf i of the global batch has ReplicaId i, and the number of
+// ranks is the number of leaves. Values of all leaves of all replicas are
+// gathered and combined from the first leaf to the last, so a collective yields
+// the same bits for any number of replicas.
 //
-// Every leaf has a thread, but only one runs at a time: each up to its next
-// collective, in the order of the leaves. The last leaf exchanges what they
-// have contributed with the other replicas. What leaves do between two
-// collectives therefore needs no locks, and happens in a fixed order.
+// Every leaf has a thread, but only one thread runs at a time: each leaf runs
+// up to its next collective, in the order of the leaves. The last leaf
+// exchanges the contributions of all leaves with the other replicas. Work of
+// leaves between two collectives therefore needs no locks and runs in a fixed
+// order.
 //
-// A leaf waits as long as the other leaves of its replica compute; the exchange
-// with other replicas has a deadline. An error of one leaf, or of the exchange,
-// ends all of them, and is final.
+// A leaf waits without a deadline while the other leaves of its replica
+// compute; the exchange with other replicas has a deadline. An error of one
+// leaf or of the exchange ends all leaves and is final.
 //
 // Not thread-safe.
 class LeafLockstep {
  public:
   struct Options {
-    Communicator* communicator = nullptr;         // Borrowed.
-    Leaves leaves = {};                           // Of all replicas; not empty.
+    Communicator* communicator = nullptr;  // Borrowed.
+    // Leaves of all replicas; not empty.
+    Leaves leaves = {};
     absl::Duration timeout = absl::Seconds(300);  // Of one exchange.
-    // Called before a collective of `communicator`; null: nothing.
+    // Called before a collective of `communicator`; may be null.
     std::function<absl::Status()> before_exchange = nullptr;
   };
 
@@ -56,12 +58,13 @@ class LeafLockstep {
   LeafLockstep(const LeafLockstep&) = delete;
   LeafLockstep& operator=(const LeafLockstep&) = delete;
 
-  // The link of a leaf of this replica, numbered from 0. Used by `work` only.
+  // Returns the link of a leaf of this replica, numbered from 0. Only `work`
+  // may use it.
   ReplicaLink* link(int leaf);
 
-  // Calls work(leaf) for every leaf of this replica. All make the same calls of
-  // their links. Returns the first error.
-  //   kInvalidArgument  two leaves call collectives of other values; names both
+  // Calls work(leaf) for every leaf of this replica. All leaves make the same
+  // calls on their links. Returns the first error.
+  //   kInvalidArgument  two leaves call different collectives; names both
   //   kInternal         one leaf calls fewer collectives than another
   //   as Communicator, and as returned by `work`
   absl::Status Run(absl::FunctionRef<absl::Status(int leaf)> work);
@@ -69,27 +72,30 @@ class LeafLockstep {
  private:
   class Link;
 
-  // One collective, as a leaf calls it.
+  // The arguments of a leaf's call of a collective.
   struct Call {
-    std::optional<ReduceOp> reduction;  // None: gathers.
+    std::optional<ReduceOp> reduction;  // Absent: gathers.
     DType dtype = DType::kInvalid;
     int64_t element_count = 0;  // Of the result.
     absl::string_view name;
   };
 
   int own_count() const { return static_cast<int>(outputs_.size()); }
-  // Leaf `leaf` of this replica among those of all replicas.
+  // Returns the number of leaf `leaf` of this replica among the leaves of all
+  // replicas.
   int NumberOf(int leaf) const { return first_of_rank_[rank_] + leaf; }
   uint8_t* ContributionOf(int number);
 
-  // One collective. `element_counts` are those of the contributions of all
-  // leaves; empty: as the result. Returns in the turn of the leaf.
+  // Runs one collective. `element_counts` has the size of each leaf's
+  // contribution; empty if each has the size of the result. Returns when it is
+  // the leaf's turn again.
   absl::Status Exchange(int leaf, const Call& call,
                         absl::Span<const int64_t> element_counts,
                         const Tensor& value, void* output);
   void Begin(const Call& call, absl::Span<const int64_t> element_counts);
   absl::Status CheckCall(int leaf, const Call& call, const Tensor& value) const;
-  // Exchanges what all own leaves have contributed, and sets their outputs.
+  // Exchanges the contributions of this replica's leaves and sets their
+  // outputs.
   absl::Status Complete();
   // Ends the work of a leaf.
   absl::Status Leave(int leaf);
@@ -100,23 +106,27 @@ class LeafLockstep {
 
   const Options options_;
   const int rank_;
-  std::vector<int> first_of_rank_;  // The leaves of rank r: [r, r + 1).
+  // Rank r has the leaves from element r to element r + 1.
+  std::vector<int> first_of_rank_;
   std::vector<std::unique_ptr<Link>> links_;
 
-  // The collective under way. Used by the leaf whose turn it is.
+  // The current collective. Used by the leaf whose turn it is.
   Call call_;
-  int contributed_count_ = 0;           // Of the own leaves.
-  std::vector<int64_t> offsets_;        // Elements before each leaf's, and all.
+  int contributed_count_ = 0;  // Of this replica's leaves.
+  // Elements before each leaf's contribution, then the total.
+  std::vector<int64_t> offsets_;
   std::vector<int64_t> rank_counts_;    // Elements of each rank.
   std::vector<const void*> inputs_;     // Of all leaves.
-  std::vector<void*> outputs_;          // Of the own leaves.
+  std::vector<void*> outputs_;          // Of this replica's leaves.
   std::vector<uint8_t> contributions_;  // Of all leaves. Never shrinks.
 
   absl::Mutex mutex_;
   int turn_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // The first error.
 
-  ReplicaThreads threads_;  // Of the own leaves. They use all of the above.
+  // One for each leaf of this replica. Declared last: they use the other
+  // members.
+  ReplicaThreads threads_;
 };
 
 }  // namespace muster

@@ -31,7 +31,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Replicas on threads; `leaf_counts` are the leaves of each.
+// Replicas on threads; `leaf_counts` has the number of leaves of each.
 class Group {
  public:
   explicit Group(const std::vector<int>& leaf_counts,
@@ -48,7 +48,8 @@ class Group {
     }
   }
 
-  // Calls work(link) for all leaves of these replicas; by replica.
+  // Calls work(link) for all leaves of these replicas. Returns the status of
+  // each replica.
   std::vector<absl::Status> Run(
       absl::FunctionRef<absl::Status(ReplicaLink&)> work,
       std::vector<int> replicas) {
@@ -58,7 +59,7 @@ class Group {
       threads.emplace_back([&, i] {
         LeafLockstep& own = *lockstep_[replicas[i]];
         statuses[i] = own.Run([&](int leaf) { return work(*own.link(leaf)); });
-        // As the owner of a group does.
+        // The owner of a group aborts it after an error.
         if (!statuses[i].ok()) communicators_[replicas[i]]->Abort(statuses[i]);
       });
     }
@@ -79,7 +80,7 @@ class Group {
   std::vector<std::unique_ptr<LeafLockstep>> lockstep_;
 };
 
-// What every replica gets.
+// Matches if every replica gets this error.
 testing::Matcher<std::vector<absl::Status>> EachIs(absl::StatusCode code,
                                                    const std::string& text) {
   return Each(StatusIs(code, HasSubstr(text)));
@@ -89,7 +90,7 @@ const std::vector<std::vector<int>> kDivisions = {
     {5}, {1, 4}, {3, 2}, {2, 2, 1}, {1, 1, 1, 1, 1}};
 
 TEST(LeafLockstepTest, ReducesInTheOrderOfTheLeaves) {
-  // 1e8 + 1 - 1e8 + 1 + 1 in float32, from the first to the last.
+  // In float32, 1e8 + 1 - 1e8 + 1 + 1 from the first to the last.
   const std::vector<float> values = {1e8f, 1, -1e8f, 1, 1};
   for (const std::vector<int>& division : kDivisions) {
     Group group(division);
@@ -123,7 +124,7 @@ TEST(LeafLockstepTest, GathersUnevenContributionsInTheOrderOfTheLeaves) {
           {1, 2, 1, 0, 1}, &gathered, "x"));
       EXPECT_THAT(gathered.flat<int64_t>().subspan(0, 5),
                   ElementsAre(0, 1, 1, 2, 4));
-      // Nothing at all.
+      // An empty contribution of every leaf.
       Tensor nothing(DType::kInt64, {0});
       return link.AllGather(nothing, {0, 0, 0, 0, 0}, &nothing, "nothing");
     }),
@@ -161,7 +162,8 @@ TEST(LeafLockstepTest, AnErrorOfOneLeafEndsAllAndIsFinal) {
       const int replica = failing < 3 ? 0 : 1;
       EXPECT_THAT(statuses[replica],
                   StatusIs(absl::StatusCode::kDataLoss, "broken"));
-      // As in every collective, whichever thread of the replica computes.
+      // The error of every collective; it does not depend on which thread of
+      // the replica computes.
       EXPECT_THAT(statuses[1 - replica],
                   StatusIs(absl::StatusCode::kUnavailable,
                            HasSubstr(absl::StrCat("of 'y': rank ", replica,

@@ -50,10 +50,10 @@ absl::StatusOr<Communicators> ConnectOverNccl(const TransportSettings& settings,
   return communicators;
 }
 
-// Over what replicas combine gradients.
+// The transport over which replicas combine gradients.
 struct Choice {
   bool uses_nccl = false;
-  bool uses_gpus = false;  // Their memory, if not NCCL.
+  bool uses_gpus = false;  // Uses the memory of GPUs, if not NCCL.
   DeviceReduction reduction = DeviceReduction::kByParts;
   std::string reason;
 };
@@ -138,7 +138,7 @@ absl::StatusOr<Communicators> ConnectOverMemory(
   return made;
 }
 
-// AUTO continues without NCCL where it does not connect.
+// AUTO continues without NCCL if NCCL cannot connect.
 absl::StatusOr<Communicators> Connect(int replica_count,
                                       const LocalCommunication& communication,
                                       uint64_t generation, Choice* choice) {

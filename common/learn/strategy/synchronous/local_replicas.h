@@ -13,27 +13,27 @@ namespace muster {
 
 // How the replicas of one process communicate.
 struct LocalCommunication {
-  // NCCL: over it. RING: replicas on GPUs over the memory of the GPUs, others
-  // over that of the process. AUTO: NCCL if all replicas are on GPUs that it
-  // can connect, as RING otherwise.
+  // NCCL: over NCCL. RING: replicas on GPUs over the memory of the GPUs, other
+  // replicas over the memory of the process. AUTO: as NCCL if all replicas are
+  // on GPUs that NCCL can connect, otherwise as RING.
   CommunicationImplementation implementation =
       CommunicationImplementation::kAuto;
-  // Has the devices of the replicas.
+  // Contains the devices of the replicas.
   TransportSettings transports = {};
-  // Gradients are on the host, although replicas are on GPUs: AUTO does not
-  // choose NCCL.
+  // True if gradients are on the host although replicas are on GPUs. Then AUTO
+  // does not choose NCCL.
   bool gradients_on_host = false;
-  // How values are reduced; null: as the communicators do. Not together with
-  // NCCL.
+  // How values are reduced; if null, the communicators decide. Must be null
+  // with NCCL.
   std::shared_ptr<const CrossDeviceOps> ops = nullptr;
 };
 
-// A group within this process, which can be recreated after an error. Logs over
-// what replicas on GPUs communicate, and why.
+// Returns a group within this process that can be recreated after an error.
+// Logs the transport of replicas on GPUs and the reason for it.
 //   kInvalidArgument  as CreateLocalGroup() and CreateLocalDeviceGroup(), or
-//                     both NCCL and `ops` are asked for
-//   kUnimplemented    NCCL is asked for, and cannot connect the replicas; says
-//                     what is missing on which
+//                     both NCCL and `ops` are requested
+//   kUnimplemented    NCCL is requested and cannot connect the replicas; names
+//                     the replica and what it lacks
 //   kUnavailable      as ConnectNccl()
 absl::StatusOr<std::unique_ptr<ReplicaGroup>> MakeLocalReplicas(
     int replica_count,

@@ -22,7 +22,7 @@ using ::testing::Not;
 
 constexpr auto kNccl = CommunicationImplementation::kNccl;
 
-// An all-reduce of ones on every replica.
+// Runs an all-reduce of ones on every replica.
 absl::Status Sum(ReplicaGroup& group) {
   const ReplicaGroup::Communicators communicators = group.communicators();
   return group.Run([&](int replica) {
@@ -46,7 +46,7 @@ TEST(LocalReplicasTest, ReplicasOnGpusReduceOverNcclWhereItIsAskedFor) {
   ASSERT_OK(group);
   EXPECT_EQ((*group)->communicators()[1]->transport(), "NCCL 2.28.9");
   EXPECT_OK(Sum(**group));
-  // A group that NCCL has failed is made again, with another generation.
+  // After a failure of NCCL the group is recreated with another generation.
   gpus.nccl().FailCollective(nccl::kRemoteError);
   EXPECT_THAT(Sum(**group),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gradients")));
@@ -71,7 +71,7 @@ TEST(LocalReplicasTest, NcclIsRefusedNamingWhatIsMissing) {
                HasSubstr("ranks 0 and 1 share GPU-")));
 }
 
-// What replicas on two GPUs use where NCCL is installed.
+// Returns the transport of replicas on two GPUs if NCCL is installed.
 std::string TransportOf(LocalCommunication communication) {
   FakeGpus gpus(2);
   communication.transports = {.devices = {gpus.device(0), gpus.device(1)},

@@ -44,7 +44,7 @@ absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
   return absl::OkStatus();
 }
 
-// The name and the extents of a slot, as the other replicas are told of it:
+// Returns the name and the extents of a slot in the form that is broadcast:
 // "momentum 3,4".
 std::string SlotEntry(const VariableState::Slot& slot) {
   return absl::StrCat(slot.name, " ",
@@ -105,13 +105,13 @@ class MirroredVariableStore::Session final : public VariableSession {
   bool needs_loss_denominator() const override {
     return sessions_[0]->needs_loss_denominator();
   }
-  // The first copy has had all calls.
+  // All copies get the same calls, so the first one has every error.
   absl::Status DataError(int call) override {
     return sessions_[0]->DataError(call);
   }
-  // Each copy clips and accumulates by itself.
+  // The session of each copy clips and accumulates.
   GradientAccumulator* accumulator() override { return nullptr; }
-  // Copies are on several devices, or on the host.
+  // No gate: copies are on several devices or on the host.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
   absl::Status Commit() override {
     for (auto& session : sessions_) RETURN_IF_ERROR(session->Commit());
@@ -229,7 +229,7 @@ absl::Status MirroredVariableStore::SetOptimizerOf(
   return absl::OkStatus();
 }
 
-// The averages of all copies are equal, as the copies are.
+// The averages of all copies are equal, because the copies are.
 absl::Status MirroredVariableStore::AssignAverages() {
   for (const auto& copy : copies_) RETURN_IF_ERROR(copy->AssignAverages());
   return absl::OkStatus();
@@ -322,7 +322,8 @@ absl::Status MirroredVariableStore::Synchronize() {
   ASSIGN_OR_RETURN(const bool is_dirty, IsDirtyAnywhere());
   const bool has_one_copy = copies_.size() == 1 && group_->worker_count() == 1;
   if (!is_dirty || has_one_copy) return absl::OkStatus();
-  // Copies that are synchronized on reading may differ.
+  // Excludes variables that are synchronized on reading, whose copies may
+  // differ.
   return Broadcast(/*includes_on_read=*/false);
 }
 
@@ -363,7 +364,7 @@ absl::Status MirroredVariableStore::BroadcastState(
   text.resize(head[1]);
   RETURN_IF_ERROR(
       communicator.Broadcast({DType::kUint8, head[1], text.data()}, 0, call));
-  // The memory of a state may be that of the variable.
+  // Clones, because the state may share its memory with the variable.
   state->value = state->value.Clone();
   RETURN_IF_ERROR(communicator.Broadcast(SpanOf(state->value), 0, call));
   entries = absl::StrSplit(text, '\n', absl::SkipEmpty());

@@ -34,19 +34,19 @@ class VariableSpec;
 // collective; Assign() sets each replica to the value, or, if copies are
 // summed, to its share.
 //
-// Workers call Create() and Assign() in the same order. Their values may
-// differ: Synchronize() replaces them with those of rank 0.
+// Workers call Create() and Assign() in the same order. The values may differ
+// between workers: Synchronize() replaces them with those of rank 0.
 //
 // Equivalent to: tf.distribute's MirroredVariable and SyncOnReadVariable.
 //
 // Thread-safe, as long as collectives on several workers have the same order.
 class MirroredVariableStore final : public VariableStore {
  public:
-  // The copies of the replicas of this process; one if they share it.
+  // The copies of the replicas of this process; one if the replicas share it.
   using Copies = std::vector<std::unique_ptr<ReplicaVariables>>;
 
-  // `group` is borrowed. `copies` are empty stores; none: they are made on the
-  // host.
+  // `group` is borrowed. `copies` are empty stores; if there are none, the
+  // copies are created on the host.
   MirroredVariableStore(ReplicaGroup* group, bool shares_variables,
                         absl::Duration timeout, Copies copies = {});
 
@@ -63,7 +63,7 @@ class MirroredVariableStore final : public VariableStore {
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
   absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
                               const Optimizer& optimizer) override;
-  // All workers call it, or none.
+  // Either all workers call it or none.
   absl::Status AssignAverages() override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
@@ -74,25 +74,26 @@ class MirroredVariableStore final : public VariableStore {
   // Aggregates variables that are synchronized on reading, as Read() does.
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
   // Worker 0 reads and broadcasts to all others, so only worker 0 needs the
-  // checkpoint. A collective if there are several workers; all return the same.
+  // checkpoint. A collective if there are several workers; all return the same
+  // status.
   absl::Status Restore(absl::string_view prefix, bool values_only) override;
 
   // Reads the first copy and updates all copies of this process equally.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
-  // Null: copies are on several devices, or on the host.
+  // Returns null: copies are on several devices or on the host.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
       absl::Span<const VariableUse>, Device*, DeviceStream*) override {
     return nullptr;
   }
 
-  // A replica's copy.
+  // Returns a replica's copy.
   ReplicaVariables& copy(int replica) const {
     return *copies_[shares_variables() ? 0 : replica];
   }
   bool shares_variables() const { return shares_variables_; }
 
-  // Call it before steps. Sets all copies on all workers, and their optimizer
+  // Called before steps. Sets all copies on all workers, and their optimizer
   // slots, to those of rank 0 if a variable was created or assigned on any
   // worker since the last call. A collective if there are several workers.
   absl::Status Synchronize();
@@ -110,8 +111,8 @@ class MirroredVariableStore final : public VariableStore {
                                   Communicator& communicator);
   absl::Status BroadcastState(const ReplicaVariables::Description& variable,
                               Communicator& communicator, VariableState* state);
-  // The part of `value` that each copy of a variable holds: all of it, or its
-  // share.
+  // Returns the part of `value` that each copy of a variable holds: all of it,
+  // or a share.
   Tensor ShareOf(const proto::VariableSpec& spec, const Tensor& value) const;
   absl::StatusOr<Tensor> Aggregate(const proto::VariableSpec& spec);
 

@@ -135,7 +135,7 @@ TEST(SharedVariableStoreTest, ThereIsOneCopy) {
   EXPECT_THAT(Flat(store.Read("v").value()), ElementsAre(1, 2));
 }
 
-// Two workers, each on a thread.
+// Runs two workers, each on a thread.
 void RunWorkers(const std::function<void(int, MirroredVariableStore&)>& work) {
   auto communicators = CreateLocalGroup(2).value();
   std::vector<std::thread> threads;
@@ -163,7 +163,7 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
     ASSERT_OK(store.Create(Spec("v", worker)));
     ASSERT_OK(store.Create(Spec("other", worker + 7)));
     if (worker == 0) {
-      // As after restoring from a file that only the first one has.
+      // Simulates a restore from a file that only the first worker has.
       const auto slot = [](float value) {
         return Tensor::FromValues<float>({2}, {value, value});
       };
@@ -184,7 +184,7 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
     EXPECT_EQ(slots[1].name, "velocity");
     EXPECT_THAT(Flat(slots[1].value), ElementsAre(0.25f, 0.25f));
 
-    // A change on one worker reaches all.
+    // A change on one worker reaches all workers.
     if (worker == 0) {
       ASSERT_OK(store.Assign("v", Pair(8, 9)));
     }
@@ -200,7 +200,7 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     ASSERT_OK(store.Create(Spec("v", 1)));
     ASSERT_OK(store.Create(OnRead("seen", proto::AGGREGATION_SUM)));
     ASSERT_OK(store.copy(0).Assign("seen", Pair(worker + 1, 1)));
-    // Slots may have shapes of their own.
+    // Slots may have other shapes than their variable.
     ASSERT_OK(store.copy(0).RestoreState(
         "v",
         {.value = Pair(1, 1),

@@ -19,13 +19,13 @@
 
 namespace muster {
 
-// One replica's packs: holds what it has computed, and then the sums over all
-// replicas. Every replica makes the same calls.
+// The packs of one replica. They hold the values that it has computed, and then
+// the sums over all replicas. Every replica makes the same calls.
 //
-// With fixed leaves, every part of the global batch has its own memory on every
-// replica, all parts are gathered everywhere, and each replica sums them from
-// the first to the last. That transfers `count` times as much, and yields the
-// same bits for any number of replicas.
+// With fixed leaves, every part of the global batch has separate memory on
+// every replica. All replicas gather all parts and sum them from the first to
+// the last. This transfers `count` times as much and yields the same bits for
+// any number of replicas.
 //
 // Errors are those of the communicator, and of the device if there is one. Not
 // thread-safe.
@@ -33,8 +33,8 @@ class PackExchange {
  public:
   struct Options {
     Communicator* communicator = nullptr;  // Borrowed.
-    // Not null: packs are in the memory of its device, and contributions and
-    // sums are used by work of `stream`. Both are borrowed.
+    // If not null, packs are in the memory of its device, and work of `stream`
+    // writes contributions and reads sums. Both are borrowed.
     DeviceCommunicator* on_device = nullptr;
     DeviceStream* stream = nullptr;
     absl::Duration timeout = absl::Seconds(300);
@@ -47,14 +47,14 @@ class PackExchange {
     int host_items_end = 0;
   };
 
-  // Allocates memory: a collective. `names` are those of the gradients, for
-  // errors and hang reports.
+  // Allocates memory, which is a collective. `names` are the names of the
+  // gradients, for errors and hang reports.
   static absl::StatusOr<std::unique_ptr<PackExchange>> Create(
       PackPlan plan, const std::vector<std::string>& names,
       const Options& options);
 
-  // Every step contributes all items of all leaves of this replica, by one of
-  // these; as the functions of PackMemory.
+  // Every step contributes all items of all leaves of this replica with one of
+  // these functions, which are as in PackMemory.
   absl::Status Contribute(int item, int leaf, const Tensor& value,
                           const PackScale& scale) {
     return memory_->Contribute(item, leaf, value, scale);
@@ -66,23 +66,22 @@ class PackExchange {
     return memory_->HostContribution(item, leaf);
   }
 
-  // Called when gradient `gradient` of the last leaf has been contributed;
-  // gradients are reported in order.
+  // Called in order, when each gradient of the last leaf has been contributed.
   absl::Status GradientIsReady(int gradient);
 
-  // Blocks until packs in transit have arrived, or on a device are enqueued.
-  // Call it before another collective.
+  // Blocks until packs in transit have arrived or, on a device, have been
+  // enqueued. Called before another collective.
   absl::Status AwaitPacksUnderWay();
 
-  // Computes the sums of everything, including trailers, and blocks until they
-  // are there.
+  // Computes all sums, including those of trailers, and blocks until they are
+  // available.
   absl::Status Finish();
-  // The same for work of the stream that is enqueued behind this: does not wait
-  // for the device. That work takes effect only if the collectives succeed; see
-  // DeviceCommunicator.
+  // As Finish(), but makes the sums available to later work of the stream and
+  // does not wait for the device. That work takes effect only if the
+  // collectives succeed; see DeviceCommunicator.
   absl::Status Combine();
 
-  // As PackMemory: valid from Combine() or Finish() until the next step.
+  // As in PackMemory: valid from Combine() or Finish() until the next step.
   Tensor SumOf(int item, const TensorType& type) {
     return memory_->SumOf(item, type);
   }
@@ -97,7 +96,8 @@ class PackExchange {
 
   const PackLayout layout_;
   std::unique_ptr<PackMemory> memory_;
-  int next_pack_ = 0;                         // Not yet reduced or submitted.
+  // The first pack that is not reduced or submitted.
+  int next_pack_ = 0;
   std::unique_ptr<CollectiveThread> thread_;  // Null without overlap.
 };
 

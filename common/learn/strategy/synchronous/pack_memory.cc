@@ -10,14 +10,15 @@
 namespace muster {
 namespace {
 
-// Leaves begin aligned, as items do.
+// Leaves are aligned like items.
 int64_t StrideOf(const PackPlan::Pack& pack, int leaf_count) {
   if (leaf_count == 1) return pack.element_count;
   const int64_t step = Buffer::kAlignmentBytes / SizeOf(pack.dtype);
   return (pack.element_count + step - 1) / step * step;
 }
 
-// "dense/kernel and 3 more", or the content of a pack without gradients.
+// Returns "dense/kernel and 3 more", or describes the content of a pack without
+// gradients.
 std::string NameOf(const PackPlan& plan, int pack,
                    const std::vector<std::string>& names) {
   std::string name;

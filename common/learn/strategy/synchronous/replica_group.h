@@ -21,19 +21,19 @@ namespace muster {
 // Thread-safe; Run() calls run one at a time.
 class ReplicaGroup {
  public:
-  // By local replica. Every worker has equally many. Replica i of worker w has
-  // rank w * replicas per worker + i.
+  // By local replica. Every worker has the same number of replicas. Replica i
+  // of worker w has rank w * replicas per worker + i.
   using Communicators = std::vector<std::shared_ptr<Communicator>>;
 
   struct Options {
     int worker_index = 0;
     int worker_count = 1;
-    // Creates a new group after an error, which ends the communicators. Null:
-    // the error is final. Only for a group within this process.
+    // Creates a new group after an error, which ends the communicators. If
+    // null, the error is final. Only for a group within this process.
     std::function<absl::StatusOr<Communicators>()> renew = nullptr;
   };
 
-  //   kInvalidArgument  ranks and sizes are not those of such a group
+  //   kInvalidArgument  ranks and sizes do not match this numbering
   static absl::StatusOr<std::unique_ptr<ReplicaGroup>> Create(
       Communicators communicators, Options options);
 
@@ -44,9 +44,9 @@ class ReplicaGroup {
 
   Communicators communicators() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls work(replica) on the thread of each local replica. The first error
-  // ends the communicators, so that no replica waits for the one that failed,
-  // and is returned.
+  // Calls work(replica) on the thread of each local replica. Returns the first
+  // error. The error ends the communicators, so that no replica waits for the
+  // one that failed.
   absl::Status Run(absl::FunctionRef<absl::Status(int replica)> work)
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
 
@@ -54,7 +54,7 @@ class ReplicaGroup {
   // worker.
   void Abort(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Recreates the group if it has ended. Returns whether it did.
+  // Recreates the group if it has ended. Returns true if it did.
   //   errors  the error that ended the group, if it cannot be recreated
   absl::StatusOr<bool> Renew() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -66,7 +66,8 @@ class ReplicaGroup {
   ReplicaThreads threads_;
   mutable absl::Mutex mutex_;
   Communicators communicators_ ABSL_GUARDED_BY(mutex_);
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // How the group ended.
+  // The error that ended the group.
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

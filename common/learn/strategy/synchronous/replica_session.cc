@@ -42,7 +42,7 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
       RETURN_IF_ERROR(PlanUpdate(uses[i], static_cast<int>(i), update));
     }
   }
-  // Packs are in the order of updates, not in that of variables.
+  // Packs are in the order of updates, not of variables.
   for (Planned& planned : planned_) {
     const Variable& variable = variables_[planned.variable];
     const PackItem item = {variable.type.dtype,
@@ -98,7 +98,8 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(AggregatedUpdate::Check(spec, type, kind));
-  // All updates of a variable or none, so that they stay in order.
+  // Either all updates of a variable wait for the end of the step or none, so
+  // that they stay in order.
   const bool can_wait =
       std::all_of(use.updates.begin(), use.updates.end(),
                   [&](const VariableUse::PlannedUpdate& update) {
@@ -108,7 +109,8 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
                             AggregatedUpdate::IsSum(spec, update.kind));
                   });
   if (can_wait) {
-    planned->assignment = 0;  // Numbered in the order of computation.
+    // Set to its number, in the order of computation, later.
+    planned->assignment = 0;
     planned->is_mean = spec.aggregation() == proto::AGGREGATION_MEAN;
     return absl::OkStatus();
   }
@@ -193,8 +195,8 @@ absl::Status ReplicaSession::DataError(int call) {
 }
 
 absl::Status ReplicaSession::Commit() {
-  // With a gate, they are for ApplyBehindGate(). A session of the host has made
-  // the replica's own updates already.
+  // With a gate, ApplyBehindGate() commits. On the host, the replica's own
+  // updates have been made already.
   return is_on_device() && gate_ == nullptr && has_local_updates_
              ? local_->Commit()
              : absl::OkStatus();
@@ -202,7 +204,8 @@ absl::Status ReplicaSession::Commit() {
 
 absl::Status ReplicaSession::SetLossDenominator(double weight) {
   is_weighted_ = true;
-  // A mean over nothing is NaN, which a weight of zero does not remove.
+  // A mean over no examples is NaN. A replica without data contributes zeros,
+  // not its gradients times 0.
   weight_ = leaf_.has_data ? weight : 0;
   return absl::OkStatus();
 }
@@ -241,7 +244,7 @@ absl::Status ReplicaSession::Settle(bool was_applied) {
 }
 
 absl::Status ReplicaSession::SettleStep(bool was_applied) {
-  // An error in the replica's own data has settled all steps.
+  // After an error in the replica's own data, all steps are settled already.
   if (unsettled_count_ == 0) return absl::OkStatus();
   --unsettled_count_;
   return local_gated_->Settle(was_applied);
@@ -380,7 +383,7 @@ absl::Status ReplicaSession::AwaitApplied() {
 
 absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
                                           int64_t leaves_with_data) {
-  // A replica without data may not have run the step.
+  // A replica without data may not have begun a step.
   RETURN_IF_ERROR(local_->Begin(0));
   for (size_t i = 0; i < planned_.size(); ++i) {
     Planned& planned = planned_[i];
@@ -405,7 +408,8 @@ absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
 }
 
 absl::Status ReplicaSession::BeginWithoutData() {
-  // Calls of the step before must be found if its data is invalid.
+  // If the previous step is unsettled, Begin() would discard its calls, which
+  // DataError() needs if its data is invalid.
   return unsettled_count_ > 0 ? absl::OkStatus() : local_->Begin(0);
 }
 

@@ -27,14 +27,14 @@
 namespace muster {
 
 // A replica's access to its variables, for one executable. Reads are local.
-// Gradients are collected for the whole group, and so are assignments that the
-// step does not read again. Other updates are exchanged at once, and all
-// replicas wait for each other. Commit() does nothing: ReplicaStep, which owns
-// this, completes the step.
+// Gradients, and assignments that the step does not read again, are collected
+// for the whole group. Other updates are exchanged at once, and all replicas
+// wait for each other. Commit() does not complete the step: ReplicaStep, which
+// owns the session, does.
 //
-// With a gate, the device decides whether a step is applied, for the whole
-// group, and the host does not wait: not if something is exchanged while the
-// step runs, or passes through the host.
+// With a gate, the device decides for the whole group whether a step is
+// applied, and the host does not wait. There is no gate if values are exchanged
+// while the step runs or pass through the host.
 //
 // Not thread-safe.
 class ReplicaSession final : public VariableSession, public GatedSteps {
@@ -46,27 +46,27 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
     bool applies_updates = true;
     absl::Duration timeout = absl::Seconds(300);
     bool has_fixed_leaves = false;
-    // The graph has ops between replicas.
+    // True if the graph has ops between replicas.
     bool has_replica_ops = false;
     double expected_weight = 1;
-    // The replica's session of its first leaf, if its leaves have a session
-    // each: it collects the gradients of rows of all of them, and applies the
-    // updates. Borrowed. Null: this is the first, or the only one.
+    // If each leaf has a session: the session of the replica's first leaf,
+    // which collects the sparse gradients of all leaves and applies the
+    // updates. Borrowed. Null for the first or only session.
     ReplicaSession* first = nullptr;
-    // Null: the variables and the step are on the host.
-    Device* device = nullptr;        // Borrowed; has the variables.
-    DeviceStream* stream = nullptr;  // Borrowed; the step's.
+    // Null if the variables and the step are on the host.
+    Device* device = nullptr;        // Borrowed; the device of the variables.
+    DeviceStream* stream = nullptr;  // Borrowed; the stream of the step.
   };
 
   // One run of the step on one part of the global batch.
   struct Leaf {
-    int number = 0;  // Among those of this replica.
+    int number = 0;  // Among the leaves of this replica.
     bool is_last = true;
     bool has_data = false;
   };
 
-  // As ReplicaVariables::OpenSession() and ReplicaStep::variables(). Null: the
-  // variables are not in the memory of the device.
+  // Errors as ReplicaVariables::OpenSession() and ReplicaStep::variables().
+  // Returns null if the variables are not in the memory of the device.
   static absl::StatusOr<std::unique_ptr<ReplicaSession>> Open(
       const Options& options, absl::Span<const VariableUse> uses);
 
@@ -76,7 +76,8 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
                       Tensor* rows) override;
   absl::Status SetLossDenominator(double weight) override;
   bool needs_loss_denominator() const override { return true; }
-  // Gradients are accumulated when those of the group have been combined.
+  // Null: gradients are accumulated after the group's gradients have been
+  // combined.
   GradientAccumulator* accumulator() override { return nullptr; }
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
@@ -84,16 +85,17 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   absl::Status DataError(int call) override;
   absl::Status Commit() override;
   GatedSteps* UseGate(StepGate* gate) override;
-  //   kInternal  always: a replica knows its own gradients only
+  //   kInternal  always: a replica has only its own gradients
   absl::StatusOr<Tensor> DropUnlessFinite(
       int loss_scale, absl::Span<const Tensor> gradients) override;
-  // A step that has failed here is not applied. Others end with SettleStep().
+  // Settles a step that was not applied because it failed on this replica.
+  // SettleStep() settles other steps.
   absl::Status Settle(bool was_applied) override;
 
-  // Null: the host decides whether a step is applied.
+  // Null if the host decides whether a step is applied.
   StepGate* gate() const { return gate_; }
   bool is_on_device() const { return options_.device != nullptr; }
-  // The dense gradients, in the order in which they are computed.
+  // The dense gradients in the order of computation.
   const std::vector<PackItem>& gradients() const { return gradients_; }
   const std::vector<std::string>& gradient_names() const {
     return gradient_names_;
@@ -103,43 +105,44 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   bool has_aggregated_updates() const { return has_aggregated_updates_; }
 
   // Call it once, before the first leaf. `packs` is borrowed, begins with
-  // gradients(), and has assignments() from item `first_assignment` on.
+  // gradients(), and contains assignments() from item `first_assignment` on.
   // `trailer` is borrowed; not null with a gate.
   void ConnectPacks(PackExchange* packs, int first_assignment,
                     DeviceTrailer* trailer);
 
   void BeginStep();
   void BeginLeaf(const Leaf& leaf);
-  // Contributes zeros for everything that the leaf has not computed.
+  // Contributes zeros for all items that the leaf has not computed.
   absl::Status EndLeaf();
   bool is_weighted() const { return is_weighted_; }
   double weight() const { return weight_; }
-  // True if the trailer has the weight, and weight() does not.
+  // True if the trailer on the device holds the weight, and weight() does not
+  // return it.
   bool is_weighed_on_device() const { return is_weighed_on_device_; }
 
   // Called for the first session. Updates the variables with the combined packs
-  // and the rows of other replicas: gradients are multiplied by
-  // `gradient_scale`, means are over so many leaves.
+  // and the rows of other replicas. Multiplies gradients by `gradient_scale`
+  // and averages means over `leaves_with_data`.
   absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
 
-  // With a gate: begins a step whose leaf has no data, and does not run.
+  // With a gate: begins a step whose leaf has no data and does not run.
   absl::Status BeginWithoutData();
   // With a gate: enqueues the updates with the combined packs, whose gradients
-  // are scaled. Not called while kDecidedMax steps are unsettled.
+  // are scaled. Must not be called while kDecidedMax steps are unsettled.
   absl::Status ApplyBehindGate();
-  // The outcome of the first step that is not settled.
+  // Reports the outcome of the oldest unsettled step.
   absl::Status SettleStep(bool was_applied);
 
  private:
   struct Planned {
-    int variable = 0;  // In uses.
+    int variable = 0;  // Index in the uses.
     UpdateKind kind = UpdateKind::kAssign;
-    int gradient = -1;     // In gradients(); -1: no dense one.
-    int assignment = -1;   // In assignments(); -1: none.
-    bool is_mean = false;  // Of an assignment.
-    // Of a sparse gradient; shared by the sessions of a replica.
+    int gradient = -1;     // In gradients(); -1 if it is not a dense gradient.
+    int assignment = -1;   // In assignments(); -1 if it is none.
+    bool is_mean = false;  // For an assignment.
+    // For a sparse gradient; the sessions of a replica share it.
     std::shared_ptr<RowGather> rows;
-    std::unique_ptr<AggregatedUpdate> aggregate;  // Of other updates.
+    std::unique_ptr<AggregatedUpdate> aggregate;  // For other updates.
   };
   struct Variable {
     std::string name;
@@ -156,7 +159,7 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
                           const VariableUse::PlannedUpdate& update);
   absl::Status PlanAssignment(const VariableUse& use, UpdateKind kind,
                               Planned* planned);
-  // The position of a planned update in the packs; -1: none.
+  // Returns the item of a planned update in the packs; -1 if there is none.
   int ItemOf(const Planned& planned) const;
   absl::Status CheckRead(int variable) const;
   PackScale ContributionScale() const;
@@ -169,16 +172,16 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
                        const Tensor& indices);
   absl::Status Aggregate(const Planned& planned, const Tensor& value,
                          const Tensor& indices);
-  // Updates the replica's variables now.
+  // Updates the replica's variables at once.
   absl::Status UpdateLocally(const Planned& planned, const Tensor& value,
                              const Tensor& indices);
   // Returns `tensor`, or a copy on the host if it is on the device. Waits for
   // the device.
   absl::StatusOr<Tensor> OnHost(const Tensor& tensor);
-  // Applies to the store, on the replica that does it.
+  // Applies an update to the store, on the replica that applies updates.
   absl::Status Apply(const Planned& planned, const Tensor& value,
                      const Tensor& indices);
-  // If the store is shared: blocks until it has been done.
+  // If the store is shared, blocks until the updates are applied.
   absl::Status AwaitApplied();
 
   const Options options_;
@@ -188,12 +191,12 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   std::vector<PackItem> gradients_;
   std::vector<std::string> gradient_names_;
   std::vector<PackItem> assignments_;
-  int first_assignment_ = 0;  // In the packs.
+  int first_assignment_ = 0;  // First assignment in the packs.
   bool has_aggregated_updates_ = false;
   PackExchange* packs_ = nullptr;
-  // For everything in the packs, by planned update: its memory there.
+  // By planned update: the sum in the packs, if it has an item there.
   std::vector<Tensor> sums_;
-  // By Gather() and Update() since BeginPart(): the number of the call of
+  // For each Gather() and Update() since BeginPart(): the number of the call of
   // local_, or -1.
   std::vector<int> local_calls_;
   int local_call_count_ = 0;
@@ -206,7 +209,7 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   double weight_ = 0;
 
   StepGate* gate_ = nullptr;
-  GatedSteps* local_gated_ = nullptr;  // Of local_; null without a gate.
+  GatedSteps* local_gated_ = nullptr;  // From local_; null without a gate.
   DeviceTrailer* trailer_ = nullptr;
   int unsettled_count_ = 0;  // Steps of ApplyBehindGate().
 };

@@ -25,7 +25,7 @@ namespace {
 
 using internal::kTrailerFieldCount;
 
-// Of this replica.
+// Returns the number of leaves of this replica.
 int LeafCount(const Communicator& communicator, const Leaves& leaves) {
   return leaves.count == 0 ? 1 : leaves.count_of_rank[communicator.rank()];
 }
@@ -46,8 +46,8 @@ absl::Status CheckResultTypes(absl::Span<const TensorType> types) {
 
 }  // namespace
 
-// Opens the session that feeds the step. A replica without peers updates its
-// variables at once.
+// Opens the sessions that pass gradients to the step. A replica without peers
+// updates its variables at once.
 class ReplicaStep::Sessions final : public VariableSessionFactory {
  public:
   explicit Sessions(ReplicaStep* step) : step_(step) {}
@@ -71,7 +71,7 @@ class ReplicaStep::Sessions final : public VariableSessionFactory {
   ReplicaStep* const step_;
 };
 
-// The graph's own collectives, which run between those of the packs.
+// Runs the graph's own collectives, between those of the packs.
 class ReplicaStep::Link final : public ReplicaLink {
  public:
   explicit Link(ReplicaStep* step) : step_(step) {}
@@ -166,7 +166,8 @@ absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
     return absl::FailedPreconditionError(
         "the leaves of a replica must run on one stream of its device");
   }
-  // One of the replicas that share variables updates them on the host.
+  // Replicas that share variables have them on the host, where one replica
+  // updates them.
   if (device != nullptr && options_.shares_variables) {
     return std::unique_ptr<VariableSession>();
   }
@@ -199,7 +200,7 @@ absl::Status ReplicaStep::ConnectDevice() {
     if (device_ != nullptr) on_device_ = communicator.on_device();
     return absl::OkStatus();
   }
-  // Replicas on CPUs reduce whole packs.
+  // Replicas on CPUs reduce whole packs, without stages.
   uint8_t is_staged = device_ != nullptr ? 1 : 0;
   std::vector<uint8_t> are_staged(communicator.size());
   RETURN_IF_ERROR(communicator.AllGather(
@@ -313,7 +314,7 @@ absl::Status ReplicaStep::Begin(Wish wish, bool lets_steps_overlap) {
   if (IsAlone()) {
     outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
                 .is_last_step = wish == Wish::kStopAfter};
-    // Their owners may reuse the memory afterwards.
+    // Releases the results, so that their owners can reuse the memory.
     results_.clear();
     return absl::OkStatus();
   }

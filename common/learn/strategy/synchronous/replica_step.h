@@ -47,24 +47,24 @@ using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 //   step.Finish()                     waits for all; applies the updates
 //
 // If overlaps_steps(), the device decides whether the updates are applied, and
-// the host does not wait for it before outcome() and results() are wanted. Then
-// two steps may be under way:
+// the host waits for it only when it needs outcome() and results(). Then two
+// steps may overlap:
 //
 //     executable->Start(...)          in RunLeaves()
 //     step.EndLeaf(leaf, executable->StartedResults())
 //   step.Commit()                     enqueues the updates
 //   ...                               the next step
-//   executable->Finish(...)           of the first step that is under way
+//   executable->Finish(...)           of the oldest unfinished step
 //   step.Await()
 //
 // Gradients that the step has weighted (SetLossDenominator) become sum(w_r g_r)
 // / sum(w_r) over the replicas; others are summed. A replica without data
-// contributes zeros, whatever it computed. A step in which no replica had data,
-// or in which a replica requests to stop, changes no variable.
+// contributes zeros, whatever it computed. A step changes no variable if no
+// replica had data or if a replica requests to stop.
 //
-// Other updates follow the variable's aggregation: values are summed, averaged
-// over the replicas with data, or taken from the first replica (there is no
-// update if that has no data), at the time of the update. Variables that are
+// Other updates follow the variable's aggregation: at the time of the update,
+// values are summed, averaged over the replicas with data, or taken from the
+// first replica (without its data there is no update). Variables that are
 // synchronized on reading take the replica's own updates.
 //
 // If the step runs on a GPU that has the variables, gradients stay there: they
@@ -72,16 +72,17 @@ using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 // that are exchanged while the step runs, pass through the host.
 //
 // Every replica makes the same calls. Errors are those of the communicator and
-// of the variables. A replica whose device finds an error in the data gets it
-// from its executable, and ends the group with it; no replica applies the step
-// or a later one. Not thread-safe. Steps under way use memory of this, so their
-// executables and their stream end first.
+// of the variables. If the device of a replica finds an error in the data, its
+// executable returns the error, the caller ends the group with it, and no
+// replica applies the step or a later one. Not thread-safe. Unfinished steps
+// use memory of this object, so their executables and their stream must be
+// destroyed first.
 class ReplicaStep {
  public:
   struct Options {
     Communicator* communicator = nullptr;   // Borrowed.
     ReplicaVariables* variables = nullptr;  // Borrowed: this replica's copy.
-    // All replicas use the same store, and one of them updates it.
+    // True if all replicas use the same store, which one of them updates.
     bool shares_variables = false;
     bool applies_updates = true;
     int64_t bytes_per_pack = 0;
@@ -89,47 +90,48 @@ class ReplicaStep {
     // As PackExchange::Options.
     bool overlaps = false;
     Leaves leaves = {};
-    // The graph has ops between replicas. Fixed leaves are the replicas of
-    // these ops, and run in lockstep (LeafLockstep).
+    // True if the graph has ops between replicas. Fixed leaves are the replicas
+    // of these ops and run in lockstep (LeafLockstep).
     bool has_replica_ops = false;
-    // The usual sum of the weights of all replicas; the same on all of them.
-    // Gradients are divided by it when they are packed, which saves a pass over
-    // them if it is correct.
+    // The expected sum of the weights of all replicas; equal on all replicas.
+    // Gradients are divided by it when they are packed. If it is correct, this
+    // saves a pass over them.
     double expected_weight = 1;
-    // The types of the results that are summed over replicas; none: results are
-    // ignored. Fully known.
+    // The fully known types of the results that are summed over replicas. If
+    // empty, results are ignored.
     std::vector<TensorType> result_types = {};
   };
 
   // The outcome on which the group agreed.
   struct Outcome {
-    // Of all parts of the global batch; 0: the step changed nothing.
+    // Number of parts of the global batch with data. 0 means that the step
+    // changed nothing.
     int64_t leaves_with_data = 0;
     bool somebody_wants_to_stop = false;
-    // A replica requests to stop after it.
+    // A replica requests to stop after this step.
     bool is_last_step = false;
-    // All replicas let steps overlap, from the one after the next on.
+    // All replicas allow steps to overlap, from the step after the next one on.
     bool all_let_steps_overlap = false;
   };
 
   // A replica's request.
   enum class Wish {
     kGoOn,
-    kStop,       // Now: the step is discarded.
-    kStopAfter,  // The step is the last.
+    kStop,       // At once: the step is discarded.
+    kStopAfter,  // After this step.
   };
 
   //   kInvalidArgument  a result cannot be summed
   static absl::StatusOr<std::unique_ptr<ReplicaStep>> Create(Options options);
   ~ReplicaStep();
 
-  // How many executables run the leaves of this replica: leaf i runs on the
-  // i-th of executable_count(), or all on the only one. Those of a device have
-  // one stream.
+  // Returns the number of executables for the leaves of this replica. Leaf i
+  // runs on executable i, or all leaves run on the only one. Executables of a
+  // device share one stream.
   int executable_count() const;
 
-  // This replica's variables, for these executables, compiled one after
-  // another. The sessions opened on it feed this step.
+  // Returns this replica's variables for compiling these executables, one after
+  // another. Sessions opened on it pass their updates to this step.
   //   kInvalidArgument  a variable is updated by replicas and has no
   //                     aggregation, or an unsupported one
   //   kUnimplemented    leaves are fixed, and the step assigns to a variable
@@ -137,44 +139,44 @@ class ReplicaStep {
   //                     replica
   VariableSessionFactory* variables();
 
-  // For the ops between replicas of the i-th executable. Null if there are no
-  // other replicas or leaves.
+  // Returns the link for the ops between replicas in an executable. Null if
+  // there are no other replicas or leaves.
   ReplicaLink* link(int executable = 0);
 
   // True if a step must run even without data, because other replicas would
-  // wait for a collective in it. Known once the step is compiled.
+  // wait for a collective in it. Valid once the step is compiled.
   bool MustRun() const;
 
-  // True if the device decides about steps. Known once the step is compiled,
-  // and the same on all replicas on devices.
+  // True if the device decides whether steps are applied. Valid once the step
+  // is compiled, and equal on all replicas on devices.
   bool overlaps_steps() const;
 
-  // `lets_steps_overlap`: for Outcome::all_let_steps_overlap.
+  // `lets_steps_overlap` contributes to Outcome::all_let_steps_overlap.
   absl::Status Begin(Wish wish, bool lets_steps_overlap = false);
   // Calls work(leaf) for each leaf of this replica, numbered from 0, in that
   // order or in lockstep. Returns the first error.
   absl::Status RunLeaves(absl::FunctionRef<absl::Status(int leaf)> work);
   void BeginLeaf(int leaf, bool has_data);
-  // `results`: if overlaps_steps(), work of the stream that is enqueued before
-  // may write them; none if an earlier error has ended the step.
+  // If overlaps_steps(), work already enqueued on the stream may write
+  // `results`. They are empty if an earlier error has ended the step.
   absl::Status EndLeaf(int leaf, absl::Span<const Tensor> results);
 
-  // Completes the step. If overlaps_steps(), it returns when that is enqueued;
-  // at most two steps are committed and not awaited.
+  // Completes the step. If overlaps_steps(), only enqueues the completion; at
+  // most two steps may be committed and not awaited.
   absl::Status Commit();
-  // Blocks until the first step that was committed is done but for its updates.
-  // If it changed nothing, those behind it have changed nothing, and count as
-  // awaited.
+  // Blocks until the oldest committed step is done except for its updates. If
+  // it changed nothing, the later steps have changed nothing either and count
+  // as awaited.
   absl::Status Await();
   // Commit() and Await().
   absl::Status Finish();
   // Steps committed and not awaited; 0 unless overlaps_steps().
   int unfinished_count() const { return unfinished_count_; }
 
-  // Of the last step awaited.
+  // The outcome of the last step awaited.
   const Outcome& outcome() const { return outcome_; }
-  // The sums over all replicas; valid until the next step, or the one after it
-  // if that begins before they are used.
+  // The sums over all replicas. Valid until the next step or, if steps overlap,
+  // until the step after it.
   absl::Span<const Tensor> results() const { return results_; }
 
  private:
@@ -183,24 +185,25 @@ class ReplicaStep {
 
   explicit ReplicaStep(Options options);
 
-  // A single replica has nothing to agree on: updates are applied immediately.
+  // True for a single replica, which needs no agreement and applies updates
+  // immediately.
   bool IsAlone() const;
   absl::Status Start();
   // Blocks until packs in transit have arrived, before another collective.
   absl::Status AwaitPacks();
-  // Opens a session on the host, or on a device, and keeps it.
+  // Opens a session on the host or on a device and records it.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream);
-  // Sets on_device_, for which all replicas agree how they are staged.
+  // Sets on_device_. All replicas agree on how their packs are staged.
   absl::Status ConnectDevice();
-  // Null without variables.
+  // Returns null without variables.
   ReplicaSession* SessionOf(int leaf) const;
-  // `items` are those of `plan`, and the trailer ends before item
+  // `items` are the items of `plan`, and the trailer ends before item
   // `trailer_end`.
   absl::Status MakeTrailer(const PackPlan& plan,
                            absl::Span<const PackItem> items, int trailer_end);
-  // The trailer of this replica at the end of a step, without the weight of a
-  // device.
+  // Returns the trailer of this replica at the end of a step, without a weight
+  // that is on the device.
   TrailerFields FieldsOf(int leaf) const;
   void WriteTrailer(int leaf, absl::Span<const Tensor> results);
   absl::Status ContributeResults(absl::Span<const Tensor> results);
@@ -210,7 +213,8 @@ class ReplicaStep {
   absl::Status CommitOnDevice();
   absl::Status EnqueueCommit();
   void ReadCopies();
-  // Why a step is not applied in whose data another replica found an error.
+  // Returns the error of a step that is not applied because another replica
+  // found an error in its data.
   absl::Status ErrorOfOthers();
 
   const Options options_;
@@ -218,22 +222,22 @@ class ReplicaStep {
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<LeafLockstep> lockstep_;  // Null unless leaves need it.
-  Device* device_ = nullptr;  // That has the gradients; null on the host.
-  // Of a replica on a GPU whose communicator is of the host. May be null.
+  Device* device_ = nullptr;  // The device of the gradients; null on the host.
+  // For a replica on a GPU whose communicator works on the host. May be null.
   std::unique_ptr<DeviceCommunicator> staged_;
   DeviceCommunicator* on_device_ = nullptr;  // Null on the host.
   DeviceStream* stream_ = nullptr;           // Of the step on the device.
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
   std::unique_ptr<DeviceTrailer> trailer_;  // Null unless overlaps_steps().
-  // Take the work of CommitOnDevice(); null if it is not captured.
+  // Capture the work of CommitOnDevice(); null if it is not captured.
   std::unique_ptr<StepGraphs> graphs_;
-  std::vector<Tensor> gradient_parts_;  // Of the packs, with a trailer_.
-  // By result: its part of the trailer, and its place there.
+  std::vector<Tensor> gradient_parts_;  // Parts of the packs; with a trailer_.
+  // By result: its part of the trailer, and its offset in that part.
   std::vector<std::pair<int, size_t>> result_places_;
   int unfinished_count_ = 0;
-  // Of the executables; none without variables.
+  // By executable; empty without variables.
   std::vector<ReplicaSession*> leaf_sessions_;
-  int gradient_count_ = 0;  // Dense ones.
+  int gradient_count_ = 0;  // Number of dense gradients.
 
   std::vector<bool> has_data_;  // By leaf.
   Wish wish_ = Wish::kGoOn;

@@ -55,7 +55,7 @@ proto::VariableSpec Spec(const std::string& name, int rows, int columns) {
 // which plain SGD with a learning rate of 1 updates.
 class ReplicaStepTest : public ::testing::Test {
  protected:
-  // The input of each replica: the parameter x, and whether it has data.
+  // The input of a replica: its arguments, and whether it has data.
   struct Brought {
     std::vector<Tensor> arguments;
     bool has_data = true;
@@ -128,7 +128,8 @@ class ReplicaStepTest : public ::testing::Test {
         });
   }
 
-  // The same with fixed leaves, all with data: leaf i runs with arguments[i].
+  // As Run(), with fixed leaves that all have data: leaf i runs with
+  // arguments[i].
   absl::Status RunLeaves(absl::Span<const std::vector<Tensor>> arguments) {
     std::vector<std::vector<Tensor>> results(arguments.size());
     return threads_->Run(
@@ -198,7 +199,7 @@ Graph GradientStep() {
   });
 }
 
-// The same as a mean over `weight` examples.
+// As GradientStep(), with a gradient that is a mean over `weight` examples.
 Graph WeightedStep() {
   return Trace([](GraphBuilder& builder) {
     const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
@@ -247,7 +248,7 @@ TEST_F(ReplicaStepTest, AReplicaWithoutDataContributesNothing) {
                  {{Pair(nan, nan), Tensor::Scalar<float>(0)}, false}}));
   EXPECT_THAT(Values(0, "w"), ElementsAre(-1, -2));
   EXPECT_THAT(Values(1, "w"), ElementsAre(-1, -2));
-  // Nor one with rows that do not count.
+  // A replica whose rows have no weight contributes nothing, either.
   ASSERT_OK(Run({{{Pair(1, 2), Tensor::Scalar<float>(3)}},
                  {{Pair(nan, nan), Tensor::Scalar<float>(0)}}}));
   EXPECT_THAT(Values(1, "w"), ElementsAre(-2, -4));
@@ -365,7 +366,7 @@ TEST_F(ReplicaStepTest, UnreadAssignmentsAreAppliedAtTheEnd) {
     proto::VariableSpec spec = Spec("total", 2, 0);
     spec.set_aggregation(tried.aggregation);
     CreateVariable(spec);
-    // Twice, in this order.
+    // Both updates, in this order.
     ASSERT_OK(Compile(Trace([&](GraphBuilder& builder) {
       const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
       const VariableHandle total = {"total", {DType::kFloat32, {2}}};
@@ -374,7 +375,7 @@ TEST_F(ReplicaStepTest, UnreadAssignmentsAreAppliedAtTheEnd) {
       AssignAddVariable(total, x);
     })));
     EXPECT_FALSE(steps_[0]->MustRun());
-    // A step that is discarded.
+    // This step is discarded.
     ASSERT_OK(Run({{{Pair(1, 2)}},
                    {{Pair(4, 8)}},
                    {{}, false, ReplicaStep::Wish::kStop}}));
@@ -463,12 +464,12 @@ TEST_F(ReplicaStepTest, FixedLeavesGiveTheSameBitsToAnyNumberOfReplicas) {
       EXPECT_EQ(steps_[i]->outcome().leaves_with_data, 4);
     }
   }
-  // ((1e8 + 1) - 1e8) + 1 in float32.
+  // In float32: ((1e8 + 1) - 1e8) + 1.
   EXPECT_EQ(wanted[1], -1);
 }
 
-// Gradients before and after collectives, packs under way beside them, and rows
-// whose sum depends on their order.
+// Traces gradients before and after collectives, packs in transit during
+// collectives, and rows whose sum depends on their order.
 Graph StepWithReplicaOps() {
   return Trace([](GraphBuilder& builder) {
     const Value x = builder.Parameter("x", {DType::kFloat32, {2}});

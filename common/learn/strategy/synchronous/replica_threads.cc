@@ -7,8 +7,8 @@
 namespace muster {
 namespace {
 
-// About 20 us: longer than it takes to draw the next batch, and shorter than
-// other processes would notice.
+// About 20 us: longer than drawing the next batch takes, and short enough not
+// to disturb other processes.
 constexpr int kSpinCount = 400;
 
 inline void Pause() {
@@ -49,7 +49,8 @@ absl::Status ReplicaThreads::Run(Work work, OnError on_error) {
   running_count_.store(static_cast<int>(threads_.size()),
                        std::memory_order_relaxed);
   {
-    // Under the lock, so that a thread that is about to sleep sees it.
+    // Under the lock, so that a thread that is about to sleep sees the new
+    // round.
     absl::MutexLock lock(&mutex_);
     status_ = absl::OkStatus();
     round_.fetch_add(1, std::memory_order_release);
@@ -100,7 +101,8 @@ void ReplicaThreads::AwaitOthers() {
   };
   if (Spin(spins_, are_done)) return;
   absl::MutexLock lock(&mutex_);
-  // As long as the step takes; collectives in it have deadlines.
+  // Waits without a deadline while the step runs; its collectives have
+  // deadlines.
   mutex_.Await(absl::Condition(&are_done));
 }
 

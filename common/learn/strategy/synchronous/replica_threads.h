@@ -15,12 +15,12 @@
 namespace muster {
 
 // A thread for each replica of this process except the first, which runs on the
-// thread that calls Run(). With one replica there is none.
+// thread that calls Run(). With one replica there is no thread.
 //
 // Between calls the threads poll for work for a short time before they sleep,
 // if there are enough cores: steps follow each other closely.
 //
-// Run() is called by one thread at a time.
+// Only one thread at a time may call Run().
 class ReplicaThreads {
  public:
   explicit ReplicaThreads(int replica_count);
@@ -32,9 +32,9 @@ class ReplicaThreads {
   int replica_count() const { return static_cast<int>(threads_.size()) + 1; }
 
   // Calls work(replica) for every replica, each on its own thread. Returns when
-  // all are done, with the first error. `on_error` is called immediately when
-  // an error occurs, on its thread, to end what the others wait for. Allocates
-  // nothing.
+  // all are done, with the first error. Calls `on_error` as soon as an error
+  // occurs, on the thread of the error, to end what other replicas wait for.
+  // Allocates nothing.
   absl::Status Run(absl::FunctionRef<absl::Status(int replica)> work,
                    absl::FunctionRef<void(const absl::Status&)> on_error);
 
@@ -56,7 +56,7 @@ class ReplicaThreads {
   std::atomic<int> running_count_{0};
   std::atomic<bool> stopping_{false};
 
-  absl::Mutex mutex_;  // For sleeping; the conditions are atomic.
+  absl::Mutex mutex_;  // Only for sleeping; the conditions are atomic.
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -14,25 +14,25 @@
 
 namespace muster {
 
-// The rows that all replicas have computed in one step, in the order of the
-// replicas: predictions. Not thread-safe.
+// The rows, such as predictions, that all replicas have computed in one step,
+// in the order of the replicas. Not thread-safe.
 class ResultRows {
  public:
-  // `types` are those of the results: rows of known shape. `communicator` is
-  // borrowed.
+  // `types` are the types of the results: rows of known shape. `communicator`
+  // is borrowed.
   //   kInvalidArgument  a result has no rows, or rows of unknown shape or of
   //                     strings
   static absl::StatusOr<std::unique_ptr<ResultRows>> Create(
       std::vector<TensorType> types, Communicator* communicator,
       absl::Duration timeout);
 
-  // A replica without data passes no results. A collective; errors are the
-  // communicator's.
+  // A replica without data passes no results. A collective; errors are those of
+  // the communicator.
   absl::Status Gather(absl::Span<const Tensor> results, bool has_data);
 
-  // The number of replicas with data; 0: there are no rows.
+  // The number of replicas with data; if 0, there are no rows.
   int64_t contributor_count() const { return contributor_count_; }
-  // The rows of all replicas, until the next call.
+  // The rows of all replicas; valid until the next call.
   absl::Span<const Tensor> results() const { return results_; }
 
  private:

@@ -16,8 +16,8 @@
 namespace muster {
 
 // Gathers the updates of all replicas for some rows of one variable, in rank
-// order: indices with values, whose number differs between replicas. Rows that
-// several replicas update stay separate.
+// order: indices with values. Their number may differ between replicas. Rows
+// that several replicas update stay separate.
 //
 // Keeps its memory from step to step. Not thread-safe.
 //
@@ -28,7 +28,7 @@ class RowGather {
   RowGather(std::string name, const TensorType& variable,
             Communicator* communicator, absl::Duration timeout);
 
-  // Discards what was added.
+  // Discards the added rows.
   void Clear();
 
   // `indices` is int32 or int64 of any shape, `values` one row for each. Rows
@@ -36,7 +36,8 @@ class RowGather {
   //   kInvalidArgument  types do not fit the variable
   absl::Status Add(const Tensor& indices, const Tensor& values, double scale);
 
-  // Exchanges what was added. A collective; errors are the communicator's.
+  // Exchanges the added rows. A collective; errors are those of the
+  // communicator.
   absl::Status Gather();
 
   // Valid from Gather() to Clear(): int64 [n] and [n, row...].
@@ -74,9 +75,10 @@ class RowGather {
   int64_t own_count_ = 0;
   bool contributes_ = false;
   Rows all_;
-  std::vector<int64_t> counts_;           // {rows, contributes} of each rank.
+  // {row count, 1 if it contributes}, by rank.
+  std::vector<int64_t> counts_;
   std::vector<int64_t> counts_per_rank_;  // Elements in counts_: 2 each.
-  std::vector<int64_t> index_counts_;     // Of elements, by rank.
+  std::vector<int64_t> index_counts_;     // By rank: number of elements.
   std::vector<int64_t> value_counts_;
   int contributor_count_ = 0;
   Tensor indices_;

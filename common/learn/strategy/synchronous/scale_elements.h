@@ -9,12 +9,12 @@ namespace muster {
 
 // Multiplies `count` elements at `elements` by `factor`. Integers are divided
 // by the integer nearest to 1 / factor, rounding towards zero; bool is
-// unchanged. `dtype` is a number.
+// unchanged. `dtype` is a number type or bool.
 void ScaleElements(DType dtype, double factor, int64_t count, void* elements);
 
 // to[i] = from[i] * factor, for float32 and float64. `from` and `to` do not
-// overlap. A factor of 0 yields zeros whatever `from` contains, and `from` may
-// be null then.
+// overlap. A factor of 0 yields zeros for any content of `from`, which may then
+// be null.
 void CopyScaled(DType dtype, const void* from, double factor, int64_t count,
                 void* to);
 

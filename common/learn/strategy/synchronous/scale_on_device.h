@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// As CopyScaled(), of numbers of any dtype in memory of `device`: enqueues on
-// `stream`. Integers are divided as by ScaleElements(). `from` and `to` may be
+// As CopyScaled(), for numbers of any dtype in the memory of `device`. Enqueues
+// on `stream`. Divides integers as ScaleElements() does. `from` and `to` may be
 // the same memory.
 //   errors  of the device
 absl::Status CopyScaledOnDevice(DType dtype, const void* from,

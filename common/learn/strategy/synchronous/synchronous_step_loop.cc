@@ -30,8 +30,8 @@ std::vector<TensorType> ResultTypes(const Graph& graph) {
   return types;
 }
 
-// With micro-batches every worker reads all of the data and runs its part of
-// it. Only then are the parts independent of the number of workers.
+// With micro-batches every worker reads all of the data and runs a part of it,
+// because only then are the parts independent of the number of workers.
 absl::StatusOr<DistributedDataset> Distribute(
     const Dataset& dataset, LoopKind kind, const ReplicaGroup& group,
     const SynchronousStepLoop::Options& options) {
@@ -50,7 +50,7 @@ absl::StatusOr<DistributedDataset> Distribute(
                            input);
 }
 
-// The micro-batches of each rank; none without micro-batches.
+// Returns the micro-batches of each rank; empty without micro-batches.
 Leaves LeavesOf(int micro_batch_count, int rank_count) {
   Leaves leaves{.count = micro_batch_count};
   for (int rank = 0; rank < rank_count && micro_batch_count > 0; ++rank) {
@@ -69,8 +69,9 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
     const Options& options) {
   Options used = options;
   if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
-  // Callbacks may decide by the results of an evaluation how training
-  // continues. Each row of a prediction is computed by itself.
+  // Evaluation is deterministic, too, because callbacks may use its results to
+  // decide how training continues. Predictions need no micro-batches, because
+  // each row is computed separately.
   if (kind == LoopKind::kPredict) used.deterministic_micro_batches = 0;
   ASSIGN_OR_RETURN(DistributedDataset distributed,
                    Distribute(dataset, kind, *group, used));
@@ -172,8 +173,9 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
 absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::RunSteps(
     int64_t step_count_max, OnStep on_step) {
   Outcome outcome;
-  absl::Status stop;   // If not OK, the reason why this worker stops.
-  absl::Status drawn;  // Steps under way are finished before its error counts.
+  absl::Status stop;  // If not OK, the reason why this worker stops.
+  // The loop finishes unfinished steps before it returns this error.
+  absl::Status drawn;
   bool has_batches = true;
   while (true) {
     const bool wants_more =
@@ -203,7 +205,7 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::RunSteps(
       outcome.end_of_data = !end.somebody_wants_to_stop;
       return outcome;
     }
-    // Step numbers never restart, so that each step draws its own random
+    // Step numbers never restart, so that every step draws different random
     // numbers.
     ++position_.step;
     ++position_.element;
@@ -239,7 +241,8 @@ bool SynchronousStepLoop::MayBegin() const {
   if (!overlaps_steps_ || unfinished_count_ >= Executable::kStartedMax) {
     return false;
   }
-  // All workers begin the same steps before the same others are finished.
+  // All workers must agree on which steps begin before which others are
+  // finished.
   return group_->worker_count() > 1
              ? all_let_steps_overlap_
              : !is_to_stop_ && may_overlap_ && may_overlap_(unfinished_count_);
@@ -291,7 +294,7 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
   for (int64_t i = 0; i < position.element; ++i) {
     Note("reading input up to where training continues");
     ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
-    // One of several workers may have had less data than the others.
+    // One of several workers may have less data than the others.
     if (has_batches || group_->worker_count() > 1) continue;
     return absl::DataLossError(
         absl::StrCat("training continues after batch ", position.element,
@@ -366,7 +369,7 @@ absl::Status SynchronousStepLoop::FinishReplica(int replica) {
     const bool has_started = own.has_started.front();
     own.has_started.pop_front();
     Runner& runner = own.runners.front();
-    // The replica's own error comes first: it names the data.
+    // The replica's own error has priority, because it names the data.
     if (has_started && runner.executable->started_count() > 0) {
       RETURN_IF_ERROR(runner.executable->Finish(&runner.results));
     }

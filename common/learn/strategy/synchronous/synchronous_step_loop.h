@@ -25,20 +25,21 @@
 
 namespace muster {
 
-// Runs steps in which every replica has a part: each on its own rows of the
-// global batch, in lockstep with the others.
+// Runs steps on all replicas: each replica processes its own rows of the global
+// batch, in lockstep with the others.
 //
 // kTrain and kEvaluate: the results of a step are summed over all replicas, on
 // all workers. kPredict: they are concatenated, in the order of the replicas.
 // Replicas without data contribute nothing. The data ends when no replica of
 // any worker has data.
 //
-// On GPUs that decide about their steps (ReplicaStep::overlaps_steps()) two
-// steps may be under way, if all workers let them be.
+// On GPUs that decide whether steps are applied
+// (ReplicaStep::overlaps_steps()), two steps may overlap if all workers allow
+// it.
 //
 // An error on one replica, or of a callback on one of several workers, ends the
-// group with it. A callback that cancels ends the loop on all workers after the
-// current step, without an error on the others.
+// group with that error. A callback that cancels ends the loop on all workers
+// after the current step, without an error on the others.
 //
 // Not thread-safe.
 class SynchronousStepLoop final : public StepLoop,
@@ -55,16 +56,17 @@ class SynchronousStepLoop final : public StepLoop,
     // As PackExchange::Options.
     bool overlaps_communication = false;
     // The number of parts into which the global batch is divided if bits must
-    // not depend on the number of replicas; 0: they may. Applies to kTrain.
+    // not depend on the number of replicas. 0 means that they may depend on it.
+    // Does not apply to kPredict.
     int deterministic_micro_batches = 0;
     // Called with this worker's current activity and step, for hang reports on
-    // the workers that wait for it; null: none. The text lives as long as the
+    // the workers that wait for it. May be null. The text lives as long as the
     // process.
     std::function<void(const char* activity, uint64_t step)> note_activity =
         nullptr;
   };
 
-  // All are borrowed.
+  // All pointers are borrowed.
   //   kInvalidArgument  the dataset cannot be distributed, or the step's
   //                     results cannot be summed or concatenated
   //   as Executable::Compile() and ReplicaStep::variables()
@@ -85,8 +87,8 @@ class SynchronousStepLoop final : public StepLoop,
   void StopWhen(std::function<bool()> is_to_stop) override {
     is_to_stop_ = std::move(is_to_stop);
   }
-  // Several workers know of each other's predicates from the step before last,
-  // so `may_overlap` is asked for the step after the next. A loop with
+  // Several workers exchange the results of their predicates with the steps, so
+  // `may_overlap` is called for the step after the next one. A loop with
   // StopWhen() does not overlap steps.
   void OverlapWhen(
       std::function<bool(int64_t unfinished_count)> may_overlap) override {
@@ -96,17 +98,19 @@ class SynchronousStepLoop final : public StepLoop,
  private:
   struct Runner {
     std::unique_ptr<Executable> executable;
-    // Returned to the executable, which reuses their memory.
+    // Passed to the executable again, which reuses their memory.
     std::vector<Tensor> results;
   };
   struct Replica {
     std::unique_ptr<ReplicaStep> step;
-    std::unique_ptr<DeviceStream> stream;  // Of its runners; null on the host.
-    std::vector<Runner> runners;           // ReplicaStep::executable_count().
-    std::unique_ptr<ResultRows> rows;      // For kPredict only.
-    // The batch of its first leaf among those of this process.
+    // The stream of its runners; null on the host.
+    std::unique_ptr<DeviceStream> stream;
+    // ReplicaStep::executable_count() of them.
+    std::vector<Runner> runners;
+    std::unique_ptr<ResultRows> rows;  // For kPredict only.
+    // Index of its first leaf's batch among the batches of this process.
     int first_batch = 0;
-    // Of the steps under way: whether the runner has started.
+    // For each unfinished step: true if the runner has started it.
     std::deque<bool> has_started;
   };
   // The common result of the replicas.
@@ -126,7 +130,7 @@ class SynchronousStepLoop final : public StepLoop,
   // Sets batches_; returns false if this is the only worker and has no data
   // left.
   absl::StatusOr<bool> DrawBatches();
-  // Batches without rows: for a worker that has stopped drawing.
+  // Removes the rows from batches_, for a worker that no longer draws batches.
   void EmptyBatches();
   void Note(const char* activity) const;
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
@@ -137,11 +141,11 @@ class SynchronousStepLoop final : public StepLoop,
   absl::Status RunLeaf(Replica* replica, int leaf);
   absl::StatusOr<StepEnd> FinishStep();
   absl::Status FinishReplica(int replica);
-  // Waits for the steps under way, whose outcome is not read.
+  // Waits for unfinished steps and ignores their outcome.
   void DiscardSteps();
   absl::Span<const Tensor> Results() const;
-  // Handles an error of a callback: whether the loop continues, so that the
-  // others learn of it.
+  // Handles an error of a callback. Returns true if the loop must run another
+  // step to inform the other workers.
   bool MustTellOthers(const absl::Status& status, bool is_last_step);
   void Rewind();
 
@@ -150,7 +154,7 @@ class SynchronousStepLoop final : public StepLoop,
   MirroredVariableStore* const variables_;
   const Options options_;
   const DistributedDataset dataset_;
-  // Kept as long as replicas_ use them, even if the group is recreated.
+  // Kept alive as long as replicas_ use them, even if the group is recreated.
   const ReplicaGroup::Communicators communicators_;
   std::vector<Replica> replicas_;
 
@@ -158,9 +162,11 @@ class SynchronousStepLoop final : public StepLoop,
   StepPosition position_;
   std::function<bool()> is_to_stop_;          // May be empty.
   std::function<bool(int64_t)> may_overlap_;  // May be empty.
-  bool overlaps_steps_ = false;               // All replicas can.
-  bool all_let_steps_overlap_ = false;        // All workers, of the last step.
-  int unfinished_count_ = 0;                  // Steps that have begun.
+  bool overlaps_steps_ = false;               // True if all replicas can.
+  // True if all workers did in the last step.
+  bool all_let_steps_overlap_ = false;
+  // Steps that have begun and are not finished.
+  int unfinished_count_ = 0;
   std::vector<ReplicaBatch> batches_;
 };
 

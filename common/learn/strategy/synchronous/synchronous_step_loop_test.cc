@@ -1,5 +1,5 @@
-// Steps of replicas on simulated GPUs that begin before the step before them is
-// done.
+// Tests replicas on simulated GPUs whose steps begin before the previous step
+// is done.
 
 #include "common/learn/strategy/synchronous/synchronous_step_loop.h"
 
@@ -50,8 +50,8 @@ constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 const TensorType kScalar{DType::kInt64, Shape()};
 
-// total += x, over all rows of all replicas; 100 / (3 - x). The data 3 is an
-// error.
+// Computes total += x over all rows of all replicas, and 100 / (3 - x). The
+// value 3 is an error.
 Graph Step() {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x = builder.Parameter("x", {DType::kInt64, {Shape::kUnknown}});
@@ -61,7 +61,7 @@ Graph Step() {
   return std::move(builder).Build().value();
 }
 
-// Four steps of two rows.
+// Returns four steps of two rows.
 Dataset RowsFrom(int64_t begin) {
   return Dataset::Range(begin, begin + 8).Batch(2);
 }
@@ -72,7 +72,7 @@ struct Worker {
   std::unique_ptr<MirroredVariableStore> variables;
   std::unique_ptr<StepLoop> loop;
   absl::StatusOr<StepLoop::Outcome> outcome = StepLoop::Outcome();
-  // What on_step has seen.
+  // The values that on_step has received.
   std::vector<int64_t> results;
   std::vector<int64_t> totals;
 
@@ -145,7 +145,7 @@ class SynchronousStepLoopTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // Runs all workers. `fails(worker, step)` is what on_step returns.
+  // Runs all workers. on_step returns `fails(worker, step)`.
   void Run(int64_t step_count_max,
            const std::function<absl::Status(int, int64_t)>& fails = nullptr) {
     std::vector<std::thread> threads;
@@ -186,7 +186,7 @@ TEST_P(SynchronousStepLoopTest, AStepBeginsBeforeTheOneBeforeIsDone) {
     EXPECT_EQ(worker->outcome->step_count, 4);
     EXPECT_TRUE(worker->outcome->end_of_data);
     EXPECT_EQ(worker->results, results);
-    // Workers agree in their first step.
+    // Workers agree on overlapping in their first step.
     const int64_t first = has_workers() ? totals[0] : totals[1];
     EXPECT_THAT(worker->totals,
                 ElementsAre(first, totals[2], totals[3], totals[3]));
@@ -215,7 +215,7 @@ TEST_P(SynchronousStepLoopTest, OneWorkerCanKeepAllStepsApart) {
 }
 
 TEST_P(SynchronousStepLoopTest, AnErrorInTheDataStopsTheStepsBehindIt) {
-  // 3 is in the third step.
+  // The third step contains 3.
   ASSERT_NO_FATAL_FAILURE(Make(RowsFrom(-2), /*on_gpus=*/false));
   Run(kAll);
   std::vector<absl::Status> on_cpus;
@@ -255,7 +255,7 @@ TEST_P(SynchronousStepLoopTest, ACallbackThatCancelsStopsAllWorkers) {
     EXPECT_TRUE(workers_[1]->outcome->was_stopped);
     EXPECT_EQ(workers_[0]->Total(), workers_[1]->Total());
   }
-  // Nothing is under way.
+  // No step is unfinished.
   Run(1);
   for (const auto& worker : workers_) ASSERT_OK(worker->outcome.status());
 }

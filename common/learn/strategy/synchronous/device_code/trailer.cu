@@ -1,5 +1,5 @@
-// The end of a step of synchronous replicas: what each contributes besides its
-// gradients, and what the sums decide.
+// The end of a step of synchronous replicas: writes each replica's trailer, and
+// decides from the sums whether the step is applied.
 
 #include "common/compute/kernels/cuda/device_code/device_functions.h"
 #include "common/core/device/device_language.h"
@@ -32,7 +32,7 @@ extern "C" __global__ void decide(const __grid_constant__ DecideParameters p) {
                           ? p.expected_weight / static_cast<double>(weight)
                           : 1.0;
   p.state->mean = leaves > 0 ? 1.0 / static_cast<double>(leaves) : 1.0;
-  // The host writes it while the device runs.
+  // volatile, because the host writes the word while the device runs.
   const bool has_ended = p.end_word != nullptr &&
                          *static_cast<const volatile int32_t*>(p.end_word) != 0;
   const bool is_applied = leaves > 0 && p.fields[kWantToStop] == 0 &&

@@ -6,22 +6,22 @@
 #include "common/compute/kernels/cuda/device_code/device_elements.h"
 
 // The values that replicas exchange at the end of a step, and the parameters of
-// the kernels of trailer.cu, which are of one thread. Addresses are the
-// device's.
+// the kernels of trailer.cu, which run in one thread. Addresses are those of
+// the device.
 namespace muster::internal {
 
-// The fields of a trailer, all float32, which are summed over all leaves.
+// The fields of a trailer, all float32. They are summed over all leaves.
 enum TrailerField : int32_t {
   kLeavesWithData,
   kWeightedLeaves,
   kWeight,
   kWantToStop,
   kWantToStopAfter,
-  // Replicas that let a step begin before the one before it is done.
+  // Replicas that allow a step to begin before the previous one is done.
   kLetStepsOverlap,
-  kInvalidData,  // Leaves whose device found an error in their data.
+  kInvalidData,  // Leaves in whose data the device found an error.
   kTrailerSumCount,
-  // Not a sum: 1 if the device applied the step. Written by decide.
+  // Not a sum: 1 if the device applied the step. The kernel `decide` writes it.
   kIsApplied = kTrailerSumCount,
   kTrailerFieldCount,
 };
@@ -30,7 +30,7 @@ enum TrailerField : int32_t {
 struct TrailerState {
   float weight;
   double contribution;  // weight / expected_weight.
-  double gradient;      // From the combined gradients to their mean.
+  double gradient;      // Factor that turns combined gradients into their mean.
   double mean;          // 1 / leaves with data.
 };
 
@@ -44,19 +44,19 @@ struct WeighParameters {
 // Fills the fields of a leaf.
 struct WriteTrailerParameters {
   float fields[kTrailerFieldCount];
-  int32_t is_weighed;  // 1: kWeight is the weight of the state.
+  int32_t is_weighed;  // 1: takes kWeight from the state.
   const TrailerState* state;
-  const DeviceGate* gate;  // Gives kInvalidData.
+  const DeviceGate* gate;  // Determines kInvalidData.
   float* to;
 };
 
-// Closes the gate unless the sums say that the step is applied, and sets the
+// Closes the gate unless the sums allow that the step is applied. Sets the
 // other members of the state.
 struct DecideParameters {
   float* fields;
   double expected_weight;
-  // Not 0: the collectives of the step may have failed. Of the host; may be
-  // null.
+  // Host memory; may be null. A value other than 0 means that collectives of
+  // the step may have failed.
   const int32_t* end_word;
   TrailerState* state;
   DeviceGate* gate;
