@@ -10,12 +10,12 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/layers.h"
 #include "common/learn/train/job/job_layer.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/keras/keras_layer_config.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/layer_case.h"
 
@@ -26,7 +26,7 @@ using nlohmann::json;
 
 absl::StatusOr<LayerPtr> Build(const std::string& text) {
   proto::JobLayer job;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &job)) {
+  if (!ParseJobMessage(text, &job)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot parse ", text));
   }
   return BuildJobLayer(job);

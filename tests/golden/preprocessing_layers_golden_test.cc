@@ -14,9 +14,9 @@
 #include "common/learn/nn/preprocessing/lookup.h"
 #include "common/learn/nn/preprocessing/text_vectorization.h"
 #include "common/learn/train/job/job_layer.h"
-#include "google/protobuf/text_format.h"
+#include "common/learn/train/job/job_schema.h"
 #include "gtest/gtest.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/run_graph.h"
 
@@ -70,8 +70,7 @@ TEST_P(PreprocessingLayersTest, MatchesKeras) {
   const GoldenCase& golden = GetParam();
   SCOPED_TRACE(golden.name);
   proto::JobLayer job;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      golden.config.at("job"), &job));
+  ASSERT_TRUE(ParseJobMessage(golden.config.at("job"), &job));
   ASSERT_OK_AND_ASSIGN(const LayerPtr layer, BuildJobLayer(job));
   layer->SetPath("layer");
   AdaptTo(golden, layer.get());

@@ -23,11 +23,11 @@
 #include "common/learn/nn/layers/layers.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/job/job_layer.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/model.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 #include "tests/golden/drawn_values.h"
 #include "tests/golden/golden_data.h"
 #include "tests/onnx/onnx_runs.h"
@@ -39,7 +39,7 @@ using ::testing::ElementsAre;
 
 absl::StatusOr<LayerPtr> Build(const std::string& text) {
   proto::JobLayer job;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &job)) {
+  if (!ParseJobMessage(text, &job)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot parse ", text));
   }
   return BuildJobLayer(job);

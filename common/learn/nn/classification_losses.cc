@@ -38,14 +38,16 @@ Value SumOver(Value x, const std::vector<int64_t>& axes) {
 }  // namespace
 
 void DiceOptions::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis", "The axes to sum over; all when absent."),
+                axis);
   internal::VisitReduction(visitor, reduction);
 }
 
 void TverskyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("alpha", alpha);
   visitor.Visit("beta", beta);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis", "The axes to sum over; all when absent."),
+                axis);
   internal::VisitReduction(visitor, reduction);
 }
 

@@ -27,6 +27,9 @@ const std::vector<absl::string_view>& ActivationNames() {
 }  // namespace
 
 void ConfigVisitor::Visit(ConfigName name, Activation& value) {
+  if (name.description.empty()) {
+    name.description = "HARD_SIGMOID_KERAS2: clip(0.2 x + 0.5, 0, 1).";
+  }
   int index = static_cast<int>(value);
   VisitChoice(name, index, ActivationNames());
   value = static_cast<Activation>(index);
@@ -34,7 +37,7 @@ void ConfigVisitor::Visit(ConfigName name, Activation& value) {
 
 void ConfigVisitor::Visit(ConfigName name, int& value) {
   int64_t wide = value;
-  Visit(name, wide);
+  VisitInt32(name, wide);
   value = static_cast<int>(wide);
 }
 

@@ -21,8 +21,8 @@ template <typename T>
 class LayerPtrTo;
 using LayerPtr = LayerPtrTo<Layer>;
 
-// The name of a hyperparameter in job files (proto/job_layer.proto) and in
-// Keras' config. Empty if the hyperparameter does not exist there.
+// The name of a hyperparameter in job files and in Keras' config. Empty if the
+// hyperparameter does not exist there.
 struct ConfigName {
   ConfigName(const char* both) : job(both), keras(both) {}         // NOLINT
   ConfigName(const std::string& both) : job(both), keras(both) {}  // NOLINT
@@ -31,10 +31,21 @@ struct ConfigName {
 
   absl::string_view job;
   absl::string_view keras;
+  // What the reference of job files says beside name, type and default: units,
+  // special values, what the name leaves open.
+  absl::string_view description = "";
 };
 
+// Returns the name with this description, which must outlive the call that it
+// is an argument of.
+inline ConfigName Described(ConfigName name, absl::string_view description) {
+  name.description = description;
+  return name;
+}
+
 // Visits the hyperparameters of a layer, one call for each. A layer lists them
-// once, in Layer::VisitConfig(). Readers and writers of layers are visitors.
+// once, in Layer::VisitConfig(). Readers and writers of layers are visitors,
+// and so is the schema of job files, which has a field for each hyperparameter.
 // The reader of job files sets the values that the file contains and leaves the
 // others at the layer's defaults. The writer of Keras' config copies the
 // values. The options of losses, metrics, initializers and callbacks have a
@@ -55,6 +66,10 @@ class ConfigVisitor {
 
   virtual void Visit(ConfigName name, bool& value) = 0;
   virtual void Visit(ConfigName name, int64_t& value) = 0;
+  // A number that the options keep as an int.
+  virtual void VisitInt32(ConfigName name, int64_t& value) {
+    Visit(name, value);
+  }
   virtual void Visit(ConfigName name, double& value) = 0;
   // A seed; 0 means none.
   virtual void Visit(ConfigName name, uint64_t& seed) = 0;
@@ -94,6 +109,8 @@ class ConfigVisitor {
   // Reports an invalid value. `what` follows the name in the message: "must be
   // at least 1, got 0". A reader keeps the first report; a writer ignores all.
   virtual void Refuse(ConfigName name, absl::string_view what) = 0;
+  // Says what the kind is for, where its name does not.
+  virtual void Describe(absl::string_view) {}
 
   template <typename T>
   void Visit(ConfigName name, std::optional<T>& value) {

@@ -255,7 +255,10 @@ MatrixThresholds ForPrecision(const PrecisionOptions& options) {
 void VisitThresholds(ConfigVisitor& visitor, ThresholdList& thresholds) {
   const bool has_some = !thresholds.values().empty();
   if (!visitor.IsPresent("thresholds", has_some)) return;
-  visitor.VisitNumbers("thresholds", thresholds.values());
+  visitor.VisitNumbers(
+      Described("thresholds",
+                "With several, logs have a list of one number for each."),
+      thresholds.values());
   for (const double threshold : thresholds.values()) {
     if (threshold >= 0 && threshold <= 1) continue;
     visitor.Refuse("thresholds",
@@ -326,7 +329,10 @@ void VisitFScore(ConfigVisitor& visitor, std::optional<FScoreAverage>& average,
                                                     "weighted"};
   if (visitor.IsPresent("average", average.has_value())) {
     FScoreAverage value = average.value_or(FScoreAverage::kMacro);
-    visitor.Visit("average", value, kAverages);
+    visitor.Visit(
+        Described("average",
+                  "Absent: logs have a list of one score for each class."),
+        value, kAverages);
     average = value;
   }
   visitor.Visit("threshold", threshold);

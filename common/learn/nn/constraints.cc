@@ -8,7 +8,10 @@ namespace muster {
 
 void MaxNormOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("max_value", max_value);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis",
+                          "The axes over which a norm is computed; of conv2d "
+                          "for example [0, 1, 2]."),
+                axis);
 }
 
 Constraint MaxNorm(const MaxNormOptions& options) {
@@ -26,7 +29,10 @@ Constraint NonNeg() {
 }
 
 void UnitNormOptions::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis",
+                          "The axes over which a norm is computed; of conv2d "
+                          "for example [0, 1, 2]."),
+                axis);
 }
 
 Constraint UnitNorm(const UnitNormOptions& options) {
@@ -40,7 +46,10 @@ void MinMaxNormOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("min_value", min_value);
   visitor.Visit("max_value", max_value);
   visitor.Visit("rate", rate);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis",
+                          "The axes over which a norm is computed; of conv2d "
+                          "for example [0, 1, 2]."),
+                axis);
 }
 
 Constraint MinMaxNorm(const MinMaxNormOptions& options) {

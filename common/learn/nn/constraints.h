@@ -59,7 +59,7 @@ Constraint MinMaxNorm(const MinMaxNormOptions& options = {});
 
 // A kind of constraint. The table has all that a file can name.
 struct ConstraintKind {
-  // The case of JobConstraint.kind (proto/job_layer_argument.proto).
+  // The case of JobConstraint.kind.
   absl::string_view name;
   Constraint (*make)(ConfigVisitor& visitor);
 };

@@ -83,7 +83,8 @@ Value DropWithNoiseShape(Value x, Value seed, double rate,
 void DropoutLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitRate("rate", rate_);
   if (visitor.IsPresent("noise_shape", !noise_shape_.empty())) {
-    visitor.VisitExtents("noise_shape", noise_shape_);
+    visitor.VisitExtents(Described("noise_shape", "-1: the input's extent."),
+                         noise_shape_);
   }
   const bool is_valid = std::all_of(
       noise_shape_.begin(), noise_shape_.end(),

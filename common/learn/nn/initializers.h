@@ -86,7 +86,7 @@ Initializer Orthogonal(const OrthogonalOptions& options = {});
 
 // A kind of initializer. The table has all that a file can name.
 struct InitializerKind {
-  // The case of JobInitializer.kind (proto/job_layer_argument.proto).
+  // The case of JobInitializer.kind.
   absl::string_view name;
   Initializer (*make)(ConfigVisitor& visitor);
 };

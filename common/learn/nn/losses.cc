@@ -187,14 +187,15 @@ void GeneralizedCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
 void CrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis", "The axis of the classes."), axis);
   internal::VisitReduction(visitor, reduction);
 }
 
 void SparseCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
-  visitor.Visit("ignore_class", ignore_class);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("ignore_class", "Labels that do not count."),
+                ignore_class);
+  visitor.Visit(Described("axis", "The axis of the classes."), axis);
   internal::VisitReduction(visitor, reduction);
 }
 
@@ -204,7 +205,7 @@ void BinaryFocalOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("gamma", gamma);
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis", "The axis of the classes."), axis);
   internal::VisitReduction(visitor, reduction);
 }
 
@@ -213,7 +214,7 @@ void CategoricalFocalOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("gamma", gamma);
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis", "The axis of the classes."), axis);
   internal::VisitReduction(visitor, reduction);
 }
 

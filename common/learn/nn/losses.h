@@ -155,7 +155,7 @@ Loss CategoricalGeneralizedCrossEntropy(
 // A kind of loss. The table has all of them, for code that makes losses from
 // what a file says.
 struct LossKind {
-  // Keras' name, and the case of JobLoss.kind (proto/job_loss.proto).
+  // Keras' name, and the case of JobLoss.kind.
   absl::string_view name;
   absl::string_view keras_class;  // keras.losses.<keras_class>
   // Of labels that come from a file which does not say their type.

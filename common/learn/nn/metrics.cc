@@ -62,7 +62,8 @@ void AucOptions::VisitConfig(ConfigVisitor& visitor) {
   }
   visitor.Visit("curve", curve, kCurves);
   visitor.Visit("summation_method", summation_method, kSummations);
-  visitor.Visit("thresholds", thresholds);
+  visitor.Visit(Described("thresholds", "In place of num_thresholds."),
+                thresholds);
   for (const double threshold : thresholds) {
     if (threshold >= 0 && threshold <= 1) continue;
     visitor.Refuse("thresholds",
@@ -85,13 +86,14 @@ void CrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
 void CategoricalCrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("axis", "The axis of the classes."), axis);
 }
 
 void SparseCrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
-  visitor.Visit("ignore_class", ignore_class);
-  visitor.Visit("axis", axis);
+  visitor.Visit(Described("ignore_class", "Labels that do not count."),
+                ignore_class);
+  visitor.Visit(Described("axis", "The axis of the classes."), axis);
 }
 
 Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options) {

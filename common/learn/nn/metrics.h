@@ -145,7 +145,7 @@ Metric SparseCategoricalCrossentropyMetric(
 
 // A kind of metric. The table has all that a file can name.
 struct MetricKind {
-  // The case of JobMetric.kind (proto/job_loss.proto).
+  // The case of JobMetric.kind.
   absl::string_view name;
   absl::string_view keras_class;  // keras.metrics.<keras_class>
   Metric (*make)(ConfigVisitor& visitor);
@@ -153,7 +153,13 @@ struct MetricKind {
 
 inline constexpr MetricKind kMetricKinds[] = {
     // Keras' class of this name compares labels and predictions as they are.
-    {"accuracy", "accuracy", [](ConfigVisitor&) { return Accuracy(); }},
+    {"accuracy", "accuracy",
+     [](ConfigVisitor& visitor) {
+       visitor.Describe(
+           "The binary, sparse or categorical accuracy, by the shapes of "
+           "labels and predictions.");
+       return Accuracy();
+     }},
     {"binary_accuracy", "BinaryAccuracy",
      MakeConfigured<Metric, BinaryAccuracyOptions, BinaryAccuracy>},
     {"categorical_accuracy", "CategoricalAccuracy",

@@ -188,7 +188,10 @@ void R2ScoreOptions::VisitConfig(ConfigVisitor& visitor) {
   // In the order of R2Aggregation.
   static constexpr absl::string_view kNames[] = {
       "uniform_average", "variance_weighted_average", "none"};
-  visitor.Visit("class_aggregation", class_aggregation, kNames);
+  visitor.Visit(
+      Described("class_aggregation",
+                "NONE: logs have a list of one score for each column."),
+      class_aggregation, kNames);
   visitor.Visit("num_regressors", num_regressors);
   if (num_regressors < 0) {
     visitor.Refuse("num_regressors",

@@ -61,7 +61,7 @@ Regularizer L1L2(const L1L2Options& options);
 
 // A kind of regularizer. The table has all that a file can name.
 struct RegularizerKind {
-  // The case of JobRegularizer.kind (proto/job_layer_argument.proto).
+  // The case of JobRegularizer.kind.
   absl::string_view name;
   Regularizer (*make)(ConfigVisitor& visitor);
 };

@@ -32,11 +32,16 @@ bool CheckExtents(ConfigVisitor& visitor, ConfigName name,
   return false;
 }
 
+ConfigName WithSizeDescription(ConfigName name) {
+  if (!name.description.empty()) return name;
+  return Described(name, "One number for all axes, or one for each axis.");
+}
+
 }  // namespace
 
 void VisitSize(ConfigVisitor& visitor, ConfigName name, Size3D& size) {
   std::vector<int64_t> extents = {size.depth, size.height, size.width};
-  visitor.Visit(name, extents);
+  visitor.Visit(WithSizeDescription(name), extents);
   if (extents.size() == 1) extents.assign(3, extents.front());
   if (CheckExtents(visitor, name, extents, 3)) {
     size = {extents[0], extents[1], extents[2]};
@@ -45,7 +50,7 @@ void VisitSize(ConfigVisitor& visitor, ConfigName name, Size3D& size) {
 
 void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size) {
   std::vector<int64_t> extents = {size.height, size.width};
-  visitor.Visit(name, extents);
+  visitor.Visit(WithSizeDescription(name), extents);
   if (extents.size() == 1) extents.push_back(extents.front());
   if (CheckExtents(visitor, name, extents, 2)) size = {extents[0], extents[1]};
 }
@@ -60,7 +65,7 @@ void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
                        std::optional<Size3D>& size) {
   std::vector<int64_t> extents;
   if (size.has_value()) extents = {size->depth, size->height, size->width};
-  visitor.Visit(name, extents);
+  visitor.Visit(WithSizeDescription(name), extents);
   if (extents.empty()) return;
   if (extents.size() == 1) extents.assign(3, extents.front());
   if (CheckExtents(visitor, name, extents, 3, 0)) {
@@ -72,7 +77,7 @@ void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
                        std::optional<Size2D>& size) {
   std::vector<int64_t> extents;
   if (size.has_value()) extents = {size->height, size->width};
-  visitor.Visit(name, extents);
+  visitor.Visit(WithSizeDescription(name), extents);
   if (extents.empty()) return;
   if (extents.size() == 1) extents.push_back(extents.front());
   if (CheckExtents(visitor, name, extents, 2, 0)) {

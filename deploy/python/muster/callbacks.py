@@ -1,6 +1,6 @@
 """Translates callbacks of Keras into those of a job file.
 
-The runtime implements the callbacks (proto/job_callback.proto). They run where the
+The runtime implements the callbacks. They run where the
 model is trained, so a callback that is Python code cannot be translated.
 """
 

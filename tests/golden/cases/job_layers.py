@@ -1,6 +1,6 @@
 """job_layers.json: layers in job files and in the config of Keras.
 
-config:  job, the layer in the text format of proto/job_layer.proto; keras, the result of
+config:  job, the layer in the text format of job files; keras, the result of
          keras.saving.serialize_keras_object() for the same layer.
 inputs:  x, the layer's weights and a cotangent of y's shape, if the case has numbers.
 outputs: y; grad_x and grad_<weight>, the gradients of sum(y * cotangent).

@@ -1,6 +1,6 @@
 """preprocessing_layers.json: layers of strings and categories.
 
-config:  job, the layer in the text format of proto/job_layer.proto.
+config:  job, the layer in the text format of job files.
 inputs:  x, or x_<i> of a layer with several inputs; data_<i>, the batches to which the layer is
          adapted first, if there are any.
 outputs: y, and the vocabulary or the bin_boundaries that the layer then has, if it has them.

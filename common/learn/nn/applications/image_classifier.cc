@@ -4,10 +4,17 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/pooling.h"
 
-namespace muster::applications::internal {
+namespace muster::applications {
+
+void ImageClassifierOptions::VisitConfig(ConfigVisitor& visitor) {
+  internal::VisitClassifier(visitor, *this);
+}
+
+namespace internal {
 
 absl::Status CheckImageClassifier(absl::string_view name,
                                   const Shape& input_shape, bool include_top,
@@ -52,4 +59,5 @@ LayerOutput PoolGlobally(const LayerOutput& x, Pooling pooling,
   return x;
 }
 
-}  // namespace muster::applications::internal
+}  // namespace internal
+}  // namespace muster::applications

@@ -4,11 +4,14 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer_ptr.h"
 
 namespace muster::applications {
@@ -27,9 +30,35 @@ struct ImageClassifierOptions {
   int64_t classes = 1000;
   Activation classifier_activation = Activation::kSoftmax;
   std::string name = "";  // Empty: Keras' name of the model.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 namespace internal {
+
+// Visits what all models have.
+template <typename Options>
+void VisitClassifier(ConfigVisitor& visitor, Options& options) {
+  static constexpr absl::string_view kPoolings[] = {"none", "average", "max"};
+  std::vector<int64_t> extents(options.input_shape.dims().begin(),
+                               options.input_shape.dims().end());
+  const ConfigName input_shape =
+      Described("input_shape", "Height, width, channels.");
+  visitor.Visit(input_shape, extents);
+  const absl::StatusOr<Shape> shape =
+      Shape::Create(extents, /*allow_unknown=*/true);
+  if (shape.ok()) {
+    options.input_shape = *shape;
+  } else {
+    visitor.Refuse(input_shape, shape.status().message());
+  }
+  visitor.Visit("include_top", options.include_top);
+  visitor.Visit(Described("pooling", "Without a top."), options.pooling,
+                kPoolings);
+  visitor.Visit("classes", options.classes);
+  visitor.Visit("classifier_activation", options.classifier_activation);
+  visitor.Visit("name", options.name);
+}
 
 // Returns OK if the options of the model `name` are within their ranges.
 //   kInvalidArgument  input_shape or classes are out of range; names the model

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "common/learn/nn/applications/image_classifier.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -105,6 +107,13 @@ absl::Status CheckOptions(const MobileNetOptions& options) {
 }
 
 }  // namespace
+
+void MobileNetOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("alpha", alpha);
+  visitor.Visit("depth_multiplier", depth_multiplier);
+  visitor.Visit("dropout", dropout);
+  internal::VisitClassifier(visitor, *this);
+}
 
 namespace internal {
 

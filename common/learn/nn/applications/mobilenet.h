@@ -8,6 +8,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/applications/image_classifier.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer_ptr.h"
 
@@ -28,6 +29,8 @@ struct MobileNetOptions {
   Activation classifier_activation = Activation::kSoftmax;
   // Empty: derived from alpha and the height, "mobilenet_1.00_224".
   std::string name = "";
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // MobileNet, the first version, with the layers, names and weights of Keras,

@@ -10,7 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/applications/image_classifier.h"
 #include "common/learn/nn/applications/mobilenet.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -137,6 +139,11 @@ absl::Status CheckOptions(const MobileNetV2Options& options) {
 }
 
 }  // namespace
+
+void MobileNetV2Options::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("alpha", alpha);
+  internal::VisitClassifier(visitor, *this);
+}
 
 namespace internal {
 

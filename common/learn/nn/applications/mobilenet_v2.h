@@ -8,6 +8,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/applications/image_classifier.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 
@@ -27,6 +28,8 @@ struct MobileNetV2Options {
   Activation classifier_activation = Activation::kSoftmax;
   // Empty: derived from alpha and the height, "mobilenetv2_1.00_224".
   std::string name = "";
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // MobileNetV2 with the layers, names and weights of Keras, initialized

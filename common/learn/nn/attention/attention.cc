@@ -76,7 +76,8 @@ void AttentionLayer::VisitShared(ConfigVisitor& visitor) {
   visitor.Visit("seed", options_.seed);
   // In Keras these are arguments of the call.
   visitor.Visit({"use_causal_mask", ""}, options_.use_causal_mask);
-  visitor.Visit({"return_attention_scores", ""},
+  visitor.Visit(Described({"return_attention_scores", ""},
+                          "The scores as a second output, \"name:1\"."),
                 options_.return_attention_scores);
   AddDropout();
 }

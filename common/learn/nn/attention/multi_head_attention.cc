@@ -75,8 +75,11 @@ void MultiHeadAttentionLayer::VisitShared(ConfigVisitor& visitor) {
   visitor.Visit("use_bias", options_.use_bias);
   // In Keras these are arguments of the call.
   visitor.Visit({"use_causal_mask", ""}, options_.use_causal_mask);
-  visitor.Visit({"takes_attention_mask", ""}, options_.takes_attention_mask);
-  visitor.Visit({"return_attention_scores", ""},
+  visitor.Visit(
+      Described({"takes_attention_mask", ""}, "The last input is a mask."),
+      options_.takes_attention_mask);
+  visitor.Visit(Described({"return_attention_scores", ""},
+                          "The scores as a second output, \"name:1\"."),
                 options_.return_attention_scores);
   visitor.VisitWeight("kernel", options_.kernel_initializer,
                       options_.kernel_regularizer, options_.kernel_constraint);

@@ -104,7 +104,9 @@ void AugmentationLayer::VisitSeed(ConfigVisitor& visitor, ConfigName name) {
 
 void VisitValueRange(ConfigVisitor& visitor, ValueRange& range) {
   std::vector<double> numbers = {range.lower, range.upper};
-  visitor.Visit("value_range", numbers);
+  visitor.Visit(
+      Described("value_range", "The least and the greatest value of a pixel."),
+      numbers);
   if (numbers.size() != 2 || !(numbers[0] < numbers[1])) {
     visitor.Refuse("value_range", "must be two ascending numbers");
     return;

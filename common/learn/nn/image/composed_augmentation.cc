@@ -125,7 +125,9 @@ std::string FactorMistake(const UnitFactor& factor) {
 void RandAugmentLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitValueRange(visitor, options_.value_range);
   visitor.Visit("num_ops", options_.num_ops);
-  VisitFactor(visitor, "factor", options_.factor, false);
+  VisitFactor(visitor,
+              Described("factor", "The strength; one number is [0, number]."),
+              options_.factor, false);
   VisitInterpolation(visitor, options_.interpolation);
   VisitSeed(visitor);
 }
@@ -159,7 +161,9 @@ void AugMixLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitValueRange(visitor, options_.value_range);
   visitor.Visit("num_chains", options_.num_chains);
   visitor.Visit("chain_depth", options_.chain_depth);
-  VisitFactor(visitor, "factor", options_.factor, false);
+  VisitFactor(visitor,
+              Described("factor", "The strength; one number is [0, number]."),
+              options_.factor, false);
   visitor.Visit("alpha", options_.alpha);
   visitor.Visit("all_ops", options_.all_ops);
   VisitInterpolation(visitor, options_.interpolation);

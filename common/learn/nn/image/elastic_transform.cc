@@ -23,7 +23,10 @@
 namespace muster {
 
 void RandomElasticTransformLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitFactor(visitor, "factor", factor_, false);
+  VisitFactor(
+      visitor,
+      Described("factor", "The probability; one number is [0, number]."),
+      factor_, false);
   VisitFactor(visitor, "scale", options_.scale, false);
   VisitResampling(visitor, options_);
   VisitValueRange(visitor, options_.value_range);

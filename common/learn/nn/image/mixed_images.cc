@@ -153,6 +153,9 @@ BatchFunction OneHotLabels(int64_t class_count) {
 }
 
 void MixUpLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Describe(
+      "Mixes images and no labels, as Keras' layer in a model does. The field "
+      "mix_up of the data mixes both.");
   visitor.Visit("alpha", alpha_);
   VisitSeed(visitor);
 }
@@ -174,7 +177,11 @@ BatchFunction MixUpBatches(const MixUpOptions& options) {
 }
 
 void CutMixLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitFactor(visitor, "factor", factor_, false);
+  visitor.Describe(
+      "Mixes images and no labels, as Keras' layer in a model does. The field "
+      "cut_mix of the data mixes both.");
+  VisitFactor(visitor, Described("factor", "One number is [0, number]."),
+              factor_, false);
   VisitSeed(visitor);
 }
 

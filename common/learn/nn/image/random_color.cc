@@ -131,10 +131,20 @@ void RandomColorLayer::VisitConfig(ConfigVisitor& visitor) {
   const bool is_required = change_ != ColorChange::kInvert;
   if (has_unit_factor()) {
     UnitFactor factor(factor_.lower, factor_.upper);
-    VisitFactor(visitor, "factor", factor, is_required);
+    VisitFactor(
+        visitor,
+        Described("factor",
+                  "One number or two; one number is [-number, number], or [0, "
+                  "number] of contrast, hue, inversion and sharpness."),
+        factor, is_required);
     factor_ = RandomFactor(factor.lower, factor.upper);
   } else {
-    VisitFactor(visitor, "factor", factor_);
+    VisitFactor(
+        visitor,
+        Described("factor",
+                  "One number or two; one number is [-number, number], or [0, "
+                  "number] of contrast, hue, inversion and sharpness."),
+        factor_);
   }
   VisitValueRange(visitor, range_);
   VisitSeed(visitor);
@@ -196,6 +206,8 @@ LayerPtr RandomSharpness(const UnitFactor& factor,
 }
 
 void RandomColorJitterLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Describe(
+      "Factors as those of the layers of one change; absent: no such change.");
   VisitValueRange(visitor, options_.value_range);
   VisitOptionalFactor(visitor, "brightness_factor", options_.brightness_factor);
   VisitOptionalFactor(visitor, "contrast_factor", options_.contrast_factor);
@@ -279,7 +291,7 @@ LayerPtr RandomGrayscale(double factor, const RandomGrayscaleOptions& options) {
 
 void RandomPosterizationLayer::VisitConfig(ConfigVisitor& visitor) {
   std::vector<int64_t> bits = {factor_.lower, factor_.upper};
-  visitor.Visit("factor", bits);
+  visitor.Visit(Described("factor", "Bits; one number is [1, number]."), bits);
   if (bits.size() == 1) {
     factor_ = BitFactor(bits[0]);
   } else if (bits.size() == 2) {
@@ -312,8 +324,12 @@ LayerPtr RandomPosterization(const BitFactor& factor,
 }
 
 void SolarizationLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitFactor(visitor, "addition_factor", options_.addition_factor, false);
-  VisitFactor(visitor, "threshold_factor", options_.threshold_factor, false);
+  VisitFactor(visitor,
+              Described("addition_factor", "One number is [0, number]."),
+              options_.addition_factor, false);
+  VisitFactor(visitor,
+              Described("threshold_factor", "One number is [0, number]."),
+              options_.threshold_factor, false);
   VisitValueRange(visitor, options_.value_range);
   VisitSeed(visitor);
 }
@@ -366,7 +382,12 @@ LayerPtr AutoContrast(const AutoContrastOptions& options) {
 }
 
 void RandomGaussianBlurLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitFactor(visitor, "factor", factor_, false);
+  VisitFactor(
+      visitor,
+      Described("factor",
+                "One number or two; one number is [-number, number], or [0, "
+                "number] of contrast, hue, inversion and sharpness."),
+      factor_, false);
   std::vector<int64_t> size(options_.kernel_size.begin(),
                             options_.kernel_size.end());
   visitor.Visit("kernel_size", size);

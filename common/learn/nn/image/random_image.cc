@@ -71,7 +71,9 @@ LayerPtr RandomFlip(FlipMode mode, const RandomFlipOptions& options) {
 }
 
 void RandomRotationLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitFactor(visitor, "factor", factor_);
+  VisitFactor(visitor,
+              Described("factor", "One number, for [-number, number], or two."),
+              factor_);
   VisitResampling(visitor, options_);
   VisitSeed(visitor);
 }
@@ -95,7 +97,9 @@ void RandomZoomLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitFactor(visitor, "height_factor", height_factor_);
   if (visitor.IsPresent("width_factor", options_.width_factor.has_value())) {
     RandomFactor factor = options_.width_factor.value_or(height_factor_);
-    VisitFactor(visitor, "width_factor", factor);
+    VisitFactor(visitor,
+                Described("width_factor", "That of the height when absent."),
+                factor);
     options_.width_factor = factor;
   }
   VisitResampling(visitor, options_);

@@ -115,7 +115,10 @@ LayerPtr RandomShear(const RandomFactor& x_factor, const RandomFactor& y_factor,
 }
 
 void RandomPerspectiveLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitFactor(visitor, "factor", factor_, false);
+  VisitFactor(
+      visitor,
+      Described("factor", "The probability; one number is [0, number]."),
+      factor_, false);
   visitor.Visit("scale", options_.scale);
   VisitInterpolation(visitor, options_.interpolation);
   visitor.Visit("fill_value", options_.fill_value);
@@ -240,7 +243,11 @@ void RandomErasingLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitFactor(visitor, "factor", factor_, false);
   VisitFactor(visitor, "scale", options_.scale, false);
   if (visitor.IsPresent("fill_value", !options_.fill_value.empty())) {
-    visitor.VisitNumbers("fill_value", options_.fill_value);
+    visitor.VisitNumbers(
+        Described(
+            "fill_value",
+            "One number, or one for each of three channels. Absent: noise."),
+        options_.fill_value);
   }
   VisitValueRange(visitor, options_.value_range);
   VisitSeed(visitor);

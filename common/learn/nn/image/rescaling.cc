@@ -40,7 +40,8 @@ Value ForChannels(absl::string_view name, const std::vector<double>& numbers,
 }  // namespace
 
 void RescalingLayer::VisitConfig(ConfigVisitor& visitor) {
-  visitor.VisitNumbers("scale", scale_);
+  visitor.VisitNumbers(
+      Described("scale", "One number, or one for each channel."), scale_);
   if (scale_.empty()) visitor.Refuse("scale", "is missing and has no default");
   visitor.VisitNumbers("offset", offset_);
   if (offset_.empty()) visitor.Refuse("offset", "must not be an empty list");

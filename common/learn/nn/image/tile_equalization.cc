@@ -162,7 +162,11 @@ void ContrastLimitedAdaptiveHistogramEqualizationLayer::VisitConfig(
     ConfigVisitor& visitor) {
   VisitValueRange(visitor, options_.value_range);
   visitor.Visit("clip_limit", options_.clip_limit);
-  VisitSize(visitor, "tile_grid_size", options_.tile_grid_size);
+  VisitSize(
+      visitor,
+      Described("tile_grid_size",
+                "One number, or the numbers of rows and columns of tiles."),
+      options_.tile_grid_size);
 }
 
 Value ContrastLimitedAdaptiveHistogramEqualizationLayer::Call(

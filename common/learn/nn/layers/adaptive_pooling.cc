@@ -92,7 +92,9 @@ LayerPtr Make(bool takes_mean, std::vector<int64_t> output_size,
 
 void AdaptivePoolingLayer::VisitConfig(ConfigVisitor& visitor) {
   std::vector<int64_t> size = output_size_;
-  visitor.Visit("output_size", size);
+  visitor.Visit(
+      Described("output_size", "One number for all axes, or one for each."),
+      size);
   if (size.size() == 1) size.assign(rank_, size.front());
   const bool is_valid =
       size.size() == static_cast<size_t>(rank_) &&

@@ -69,7 +69,9 @@ void BatchNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("moving_mean_initializer", options_.moving_mean_initializer);
   visitor.Visit("moving_variance_initializer",
                 options_.moving_variance_initializer);
-  visitor.Visit("synchronized", options_.synchronized);
+  visitor.Visit(
+      Described("synchronized", "Over all replicas that train in sync."),
+      options_.synchronized);
 }
 
 void BatchNormalizationLayer::Build(const Shape& input) {

@@ -34,7 +34,10 @@ void VisitPadding(ConfigVisitor& visitor, SequencePadding& padding) {
   Choice choice = Choice::kValid;
   if (padding.is_causal()) choice = Choice::kCausal;
   if (padding.padding() == Padding::kSame) choice = Choice::kSame;
-  visitor.Visit("padding", choice, kNames);
+  visitor.Visit(Described("padding",
+                          "CAUSAL: zeros before the sequence only, so that no "
+                          "step reads later ones."),
+                choice, kNames);
   padding = choice == Choice::kSame ? Padding::kSame : Padding::kValid;
   if (choice == Choice::kCausal) padding = SequencePadding::Causal();
 }

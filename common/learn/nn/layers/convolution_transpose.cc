@@ -122,7 +122,11 @@ void VisitTranspose(ConfigVisitor& visitor, int64_t& filters, Size& kernel_size,
   VisitSize(visitor, "kernel_size", kernel_size);
   VisitSize(visitor, "strides", options.strides);
   VisitPadding(visitor, options.padding);
-  VisitOptionalSize(visitor, "output_padding", options.output_padding);
+  VisitOptionalSize(visitor,
+                    Described("output_padding",
+                              "Added to the extents of the output. Absent: "
+                              "extents * strides with SAME."),
+                    options.output_padding);
   VisitSize(visitor, "dilation_rate", options.dilation_rate);
   visitor.Visit("activation", options.activation);
   visitor.Visit("use_bias", options.use_bias);

@@ -17,10 +17,10 @@
 namespace muster {
 namespace {
 
-void VisitMargins1D(ConfigVisitor& visitor, const char* name,
+void VisitMargins1D(ConfigVisitor& visitor, ConfigName name,
                     Margins1D& margins) {
   std::vector<int64_t> both = {margins.before, margins.after};
-  visitor.Visit(name, both);
+  visitor.Visit(Described(name, "For both ends, or one for each."), both);
   if (both.size() == 1) both.push_back(both.front());
   if (both.size() != 2 || both[0] < 0 || both[1] < 0) {
     visitor.Refuse(name,

@@ -67,7 +67,8 @@ DotLayer::DotLayer(const std::vector<int64_t>& axes, const DotOptions& options)
 }
 
 void DotLayer::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("axes", axes_);
+  visitor.Visit(Described("axes", "One axis for both inputs, or one for each."),
+                axes_);
   if (axes_.size() == 1) axes_.push_back(axes_.front());
   if (axes_.size() != 2) {
     visitor.Refuse("axes",

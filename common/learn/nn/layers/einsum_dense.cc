@@ -179,12 +179,19 @@ absl::StatusOr<Analysis> Analyze(const std::string& equation,
 }  // namespace
 
 void EinsumDenseLayer::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("equation", equation_);
-  visitor.VisitExtents("output_shape", output_shape_);
+  visitor.Visit(
+      Described("equation",
+                "\"abc,cd->abd\": the axes of input, kernel and output."),
+      equation_);
+  visitor.VisitExtents(Described("output_shape",
+                                 "Without the batch and what \"...\" stands "
+                                 "for. -1: as in the input."),
+                       output_shape_);
   visitor.Visit("activation", options_.activation);
   std::optional<std::string> bias_axes;
   if (!options_.bias_axes.empty()) bias_axes = options_.bias_axes;
-  visitor.Visit("bias_axes", bias_axes);
+  visitor.Visit(Described("bias_axes", "Of the output; absent: no bias."),
+                bias_axes);
   options_.bias_axes = bias_axes.value_or("");
   visitor.VisitWeight("kernel", options_.kernel_initializer,
                       options_.kernel_regularizer, options_.kernel_constraint);

@@ -41,13 +41,23 @@ void EmbeddingLayer::VisitEmbedding(ConfigVisitor& visitor) {
   visitor.VisitPositive("input_dim", input_dim_);
   visitor.VisitPositive("output_dim", output_dim_);
   visitor.VisitWeight("embeddings", initializer_, regularizer_, constraint_);
-  visitor.Visit("mask_zero", mask_zero_);
+  visitor.Visit(Described("mask_zero",
+                          "Id 0 is padding, which recurrent layers and "
+                          "attention pass over, and which counts in no loss "
+                          "and no metric of an output that it reaches."),
+                mask_zero_);
 }
 
 void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitEmbedding(visitor);
   static constexpr absl::string_view kUpdates[] = {"rows_of_batch", "all_rows"};
-  visitor.Visit(ConfigName("updates", ""), updates_, kUpdates);
+  visitor.Visit(
+      Described(ConfigName("updates", ""),
+                "Which rows a step updates. ROWS_OF_BATCH: those that occur in "
+                "its batch; the others keep values and slots, where Keras "
+                "decays their momentum and moves them by it. ALL_ROWS: as in "
+                "Keras; every step reads the whole table."),
+      updates_, kUpdates);
 }
 
 void EmbeddingLayer::Build(const Shape&) {

@@ -83,7 +83,7 @@ inline constexpr KerasCalls kRecurrentCalls = {
 
 // A kind of layer.
 struct LayerKind {
-  // The field of JobLayer.kind (proto/job_layer.proto).
+  // The case of JobLayer.kind.
   absl::string_view name;
   // Creates a layer with Keras' defaults. Hyperparameters without a default are
   // 0 or empty; VisitConfig() then sets the hyperparameters.

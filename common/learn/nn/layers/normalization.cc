@@ -127,7 +127,11 @@ void NormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
                                 absl::StrJoin(axis_, ", ")));
   }
   visitor.Visit("invert", options_.invert);
-  VisitNumbers(visitor, "mean", options_.mean);
+  VisitNumbers(visitor,
+               Described("mean",
+                         "Absent: taken from the training data before training "
+                         "starts. Both or neither."),
+               options_.mean);
   VisitNumbers(visitor, "variance", options_.variance);
   if (options_.mean.size() != options_.variance.size()) {
     visitor.Refuse(

@@ -53,7 +53,10 @@ void ReversibleEmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("tie_weights", tie_weights_);
   static constexpr absl::string_view kDTypes[] = {"none", "float32", "bfloat16",
                                                   "float16"};
-  visitor.Visit("reverse_dtype", reverse_dtype_, kDTypes);
+  visitor.Visit(Described("reverse_dtype",
+                          "Of the way back, call { layer: \"name\" reverse: "
+                          "true }. NONE: that of the layer."),
+                reverse_dtype_, kDTypes);
   visitor.Visit("logit_soft_cap", logit_soft_cap_);
   if (logit_soft_cap_.has_value() && *logit_soft_cap_ == 0) {
     visitor.Refuse("logit_soft_cap", "must not be 0");

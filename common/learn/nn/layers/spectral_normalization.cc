@@ -62,7 +62,8 @@ SpectralNormalizationLayer::SpectralNormalizationLayer(
 void SpectralNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("power_iterations", power_iterations_);
   const bool was_given = layer_ != nullptr;
-  visitor.Visit("layer", layer_);
+  visitor.Visit(Described("layer", "A layer with a kernel or embeddings."),
+                layer_);
   if (layer_ == nullptr) {
     return visitor.Refuse("layer", "must be a layer, got none");
   }

@@ -47,7 +47,9 @@ TimeDistributedLayer::TimeDistributedLayer(
 
 void TimeDistributedLayer::VisitConfig(ConfigVisitor& visitor) {
   const bool was_given = layer_ != nullptr;
-  visitor.Visit("layer", layer_);
+  visitor.Visit(
+      Described("layer", "A layer or a model with one input and one output."),
+      layer_);
   if (layer_ == nullptr) {
     return visitor.Refuse("layer", "must be a layer, got none");
   }

@@ -62,13 +62,21 @@ Value PadWithZeros(const Layer& layer, Value x,
 }  // namespace
 
 void VisitMargins(ConfigVisitor& visitor, ConfigName name, Margins2D& margins) {
-  VisitPairOfEach(visitor, name, {&margins.height, &margins.width},
-                  "two for height and width, or four for top, bottom, left and "
-                  "right");
+  VisitPairOfEach(
+      visitor,
+      Described(
+          name,
+          "For all sides; or height, width; or top, bottom, left, right."),
+      {&margins.height, &margins.width},
+      "two for height and width, or four for top, bottom, left and "
+      "right");
 }
 
 void VisitMargins(ConfigVisitor& visitor, ConfigName name, Margins3D& margins) {
-  VisitPairOfEach(visitor, name,
+  VisitPairOfEach(visitor,
+                  Described(name,
+                            "For all sides; or depth, height, width; or front, "
+                            "back, top, bottom, left, right."),
                   {&margins.depth, &margins.height, &margins.width},
                   "three for depth, height and width, or six for front, back, "
                   "top, bottom, left and right");

@@ -13,7 +13,8 @@ namespace muster {
 
 void CategoryEncodingLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("num_tokens", num_tokens_);
-  visitor.Visit("output_mode", output_mode_, kCategoryOutputNames);
+  visitor.Visit(Described("output_mode", "Not INT and not TF_IDF."),
+                output_mode_, kCategoryOutputNames);
   if (output_mode_ == CategoryOutput::kInt ||
       output_mode_ == CategoryOutput::kTfIdf) {
     visitor.Refuse("output_mode", "must be one_hot, multi_hot or count");

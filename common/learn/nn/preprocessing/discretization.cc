@@ -12,10 +12,15 @@
 namespace muster {
 
 void DiscretizationLayer::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("bin_boundaries", options_.bin_boundaries);
-  visitor.Visit("num_bins", options_.num_bins);
+  visitor.Visit(
+      Described("bin_boundaries",
+                "Absent: taken from the training data before training starts."),
+      options_.bin_boundaries);
+  visitor.Visit(Described("num_bins", "In place of bin_boundaries."),
+                options_.num_bins);
   visitor.Visit("epsilon", options_.epsilon);
-  visitor.Visit("output_mode", options_.output_mode, kCategoryOutputNames);
+  visitor.Visit(Described("output_mode", "Not TF_IDF."), options_.output_mode,
+                kCategoryOutputNames);
   summary_ = QuantileSummary(options_.epsilon);
   if (!std::is_sorted(options_.bin_boundaries.begin(),
                       options_.bin_boundaries.end())) {

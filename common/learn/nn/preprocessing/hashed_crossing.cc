@@ -23,7 +23,8 @@ void HashedCrossingLayer::VisitConfig(ConfigVisitor& visitor) {
   // Keras refuses indices of the default dtype.
   static constexpr absl::string_view kDTypes[] = {"float32", "int64", "int32"};
   visitor.VisitPositive("num_bins", num_bins_);
-  visitor.Visit("output_mode", output_mode_, kCategoryOutputNames);
+  visitor.Visit(Described("output_mode", "INT or ONE_HOT."), output_mode_,
+                kCategoryOutputNames);
   int dtype = output_mode_ == CategoryOutput::kInt ? 1 : 0;
   visitor.VisitChoice({"", "dtype"}, dtype, kDTypes);
   if (output_mode_ != CategoryOutput::kInt &&

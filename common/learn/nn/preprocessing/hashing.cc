@@ -17,10 +17,13 @@ void HashingLayer::VisitConfig(ConfigVisitor& visitor) {
   // Keras refuses indices of the default dtype.
   static constexpr absl::string_view kDTypes[] = {"float32", "int64", "int32"};
   visitor.VisitPositive("num_bins", num_bins_);
-  visitor.Visit("mask_value", options_.mask_value);
-  visitor.Visit("salt", options_.salt);
+  visitor.Visit(Described("mask_value", "Of strings only."),
+                options_.mask_value);
+  visitor.Visit(Described("salt", "The key of SipHash: one number, or two."),
+                options_.salt);
   if (options_.salt.size() == 1) options_.salt.push_back(options_.salt[0]);
-  visitor.Visit("output_mode", options_.output_mode, kCategoryOutputNames);
+  visitor.Visit(Described("output_mode", "Not TF_IDF."), options_.output_mode,
+                kCategoryOutputNames);
   int dtype = options_.output_mode == CategoryOutput::kInt ? 1 : 0;
   visitor.VisitChoice({"", "dtype"}, dtype, kDTypes);
   if (options_.salt.size() > 2) {

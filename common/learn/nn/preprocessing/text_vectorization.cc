@@ -30,8 +30,12 @@ TextVectorizationLayer::TextVectorizationLayer(
 void TextVectorizationLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("standardize", tokens_.standardize, kStandardizeNames);
   visitor.Visit("split", tokens_.split, kSplitNames);
-  visitor.Visit("ngrams", tokens_.ngrams);
-  visitor.Visit("output_sequence_length", output_sequence_length_);
+  visitor.Visit(
+      Described("ngrams",
+                "The lengths of the n-grams: [1, 2] is what Keras calls 2."),
+      tokens_.ngrams);
+  visitor.Visit(Described("output_sequence_length", "For INT, which needs it."),
+                output_sequence_length_);
   vocabulary_.VisitShared(visitor);
   for (const int64_t length : tokens_.ngrams) {
     if (length >= 1) continue;

@@ -45,9 +45,17 @@ Tensor ListOf(absl::Span<const T> values) {
 template <typename T>
 void Vocabulary<T>::VisitShared(ConfigVisitor& visitor) {
   visitor.Visit("max_tokens", options_.max_tokens);
-  visitor.Visit("vocabulary", options_.vocabulary);
-  visitor.Visit({"vocabulary_file", ""}, options_.vocabulary_file);
-  visitor.Visit("idf_weights", options_.idf_weights);
+  visitor.Visit(
+      Described("vocabulary",
+                "Absent: taken from the training data before training starts."),
+      options_.vocabulary);
+  visitor.Visit(
+      Described({"vocabulary_file", ""},
+                "In place of vocabulary: a file with a token in each line."),
+      options_.vocabulary_file);
+  visitor.Visit(
+      Described("idf_weights", "One for each of vocabulary, for TF_IDF."),
+      options_.idf_weights);
   visitor.Visit("output_mode", options_.output_mode, kCategoryOutputNames);
   visitor.Visit("pad_to_max_tokens", options_.pad_to_max_tokens);
   if (const absl::Status read = ReadFile(); !read.ok()) {
@@ -64,7 +72,8 @@ void Vocabulary<T>::VisitAll(ConfigVisitor& visitor) {
   visitor.Visit("mask_token", options_.mask_token);
   visitor.Visit("oov_token", options_.oov_token);
   visitor.Visit("invert", options_.invert);
-  visitor.Visit("salt", options_.salt);
+  visitor.Visit(Described("salt", "The key of SipHash: one number, or two."),
+                options_.salt);
   if (options_.salt.size() == 1) options_.salt.push_back(options_.salt[0]);
   if constexpr (std::is_same_v<T, int64_t>) {
     visitor.Visit("oov_method", options_.oov_method, kOovMethodNames);

@@ -91,9 +91,12 @@ std::string BidirectionalLayer::Mistake() const {
 void BidirectionalLayer::VisitConfig(ConfigVisitor& visitor) {
   static constexpr absl::string_view kMerges[] = {"concat", "sum", "mul", "ave",
                                                   "none"};
-  visitor.Visit("layer", forward_);
-  visitor.Visit("merge_mode", merge_mode_, kMerges);
-  visitor.Visit("backward_layer", backward_);
+  visitor.Visit(Described("layer", "simple_rnn, lstm or gru."), forward_);
+  visitor.Visit(Described("merge_mode", "NONE: two outputs."), merge_mode_,
+                kMerges);
+  visitor.Visit(Described("backward_layer",
+                          "Absent: like the layer, in the other direction."),
+                backward_);
   Adopt();
   if (const std::string mistake = Mistake(); !mistake.empty()) {
     visitor.Refuse("layer", mistake);

@@ -108,10 +108,20 @@ void ConvLSTMLayer<Size>::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitRate("dropout", options_.dropout);
   visitor.VisitRate("recurrent_dropout", options_.recurrent_dropout);
   visitor.Visit("return_sequences", options_.return_sequences);
-  visitor.Visit("return_state", options_.return_state);
+  visitor.Visit(
+      Described("return_state",
+                "The last states as further outputs, \"name:1\" and so on."),
+      options_.return_state);
   visitor.Visit("go_backwards", options_.go_backwards);
-  visitor.Visit("zero_output_for_mask", options_.zero_output_for_mask);
-  visitor.Visit("stateful", options_.stateful);
+  visitor.Visit(
+      Described(
+          "zero_output_for_mask",
+          "The output of a masked time step is 0, not the previous output."),
+      options_.zero_output_for_mask);
+  visitor.Visit(Described("stateful",
+                          "The states continue in the next batch. Needs "
+                          "Input.batch_size and one replica."),
+                options_.stateful);
   visitor.Visit("seed", options_.seed);
 }
 

@@ -22,10 +22,20 @@ namespace muster {
 void RecurrentLayer::VisitConfig(ConfigVisitor& visitor) {
   VisitUnits(visitor);
   visitor.Visit("return_sequences", sequence_options_.return_sequences);
-  visitor.Visit("return_state", sequence_options_.return_state);
+  visitor.Visit(
+      Described("return_state",
+                "The last states as further outputs, \"name:1\" and so on."),
+      sequence_options_.return_state);
   visitor.Visit("go_backwards", sequence_options_.go_backwards);
-  visitor.Visit("zero_output_for_mask", sequence_options_.zero_output_for_mask);
-  visitor.Visit("stateful", sequence_options_.stateful);
+  visitor.Visit(
+      Described(
+          "zero_output_for_mask",
+          "The output of a masked time step is 0, not the previous output."),
+      sequence_options_.zero_output_for_mask);
+  visitor.Visit(Described("stateful",
+                          "The states continue in the next batch. Needs "
+                          "Input.batch_size and one replica."),
+                sequence_options_.stateful);
 }
 
 void RecurrentLayer::BuildMany(absl::Span<const Shape> inputs) {

@@ -203,12 +203,25 @@ int RNNLayer::output_count() const {
 
 void RNNLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("return_sequences", options_.return_sequences);
-  visitor.Visit("return_state", options_.return_state);
+  visitor.Visit(
+      Described("return_state",
+                "The last states as further outputs, \"name:1\" and so on."),
+      options_.return_state);
   visitor.Visit("go_backwards", options_.go_backwards);
-  visitor.Visit("zero_output_for_mask", options_.zero_output_for_mask);
-  visitor.Visit("stateful", options_.stateful);
+  visitor.Visit(
+      Described(
+          "zero_output_for_mask",
+          "The output of a masked time step is 0, not the previous output."),
+      options_.zero_output_for_mask);
+  visitor.Visit(Described("stateful",
+                          "The states continue in the next batch. Needs "
+                          "Input.batch_size and one replica."),
+                options_.stateful);
   const bool was_given = cell_ != nullptr;
-  visitor.Visit("cell", cell_);
+  visitor.Visit(
+      Described("cell",
+                "simple_rnn_cell, lstm_cell, gru_cell or stacked_rnn_cells."),
+      cell_);
   if (AsCell(cell_) == nullptr) {
     return visitor.Refuse(
         "cell", absl::StrCat("must be a recurrent cell, got ", KindOf(cell_)));

@@ -29,11 +29,22 @@ constexpr char kCheckpointName[] = "backup";
 }  // namespace
 
 void BackupAndRestoreOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Describe("A job that is started again resumes where it stopped.");
   visitor.Visit("backup_dir", backup_dir);
   visitor.Visit("save_each_epoch", save_each_epoch);
-  visitor.Visit("save_freq", save_freq);
-  visitor.Visit("delete_checkpoint", delete_checkpoint);
-  visitor.Visit("save_before_preemption", save_before_preemption);
+  visitor.Visit(
+      Described(
+          "save_freq",
+          "Steps from one backup to the next within an epoch; absent: none."),
+      save_freq);
+  visitor.Visit(
+      Described("delete_checkpoint",
+                "When training has completed, not when an operator stops it."),
+      delete_checkpoint);
+  visitor.Visit(
+      Described("save_before_preemption",
+                "After a termination signal, the current step is saved first."),
+      save_before_preemption);
 }
 
 BackupAndRestore::BackupAndRestore(BackupAndRestoreOptions options)

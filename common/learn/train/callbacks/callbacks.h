@@ -26,7 +26,7 @@ namespace muster {
 
 // A kind of callback.
 struct CallbackKind {
-  // The case of JobCallback.kind (proto/job_callback.proto).
+  // The case of JobCallback.kind.
   absl::string_view name;
   absl::string_view keras_class;  // keras.callbacks.<keras_class>
   // `output` is where it prints, borrowed; null: standard output.

@@ -23,7 +23,8 @@ void EarlyStoppingOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("min_delta", min_delta);
   visitor.Visit("patience", patience);
   visitor.Visit("verbose", verbose);
-  visitor.Visit("mode", mode, kMonitorModeNames);
+  visitor.Visit(Described("mode", kMonitorModeDescription), mode,
+                kMonitorModeNames);
   visitor.Visit("baseline", baseline);
   visitor.Visit("restore_best_weights", restore_best_weights);
   visitor.Visit("start_from_epoch", start_from_epoch);

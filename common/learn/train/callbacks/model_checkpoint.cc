@@ -62,20 +62,31 @@ absl::Status CheckSuffix(const ModelCheckpointOptions& options) {
 }  // namespace
 
 void ModelCheckpointOptions::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("filepath", filepath);
-  visitor.Visit({"directory", ""}, directory);
+  visitor.Visit(Described("filepath",
+                          "The prefix of each checkpoint: "
+                          "\"${run_dir}/w-{epoch:02d}-{val_loss:.2f}\"."),
+                filepath);
+  visitor.Visit(
+      Described({"directory", ""},
+                "In place of filepath: a folder of ckpt-1, ckpt-2 and so on."),
+      directory);
   int kept_count = max_to_keep.value_or(0);
-  visitor.Visit({"max_to_keep", ""}, kept_count);
+  visitor.Visit(Described({"max_to_keep", ""}, "Of directory; 0 for all."),
+                kept_count);
   max_to_keep = kept_count == 0 ? std::nullopt : std::optional(kept_count);
   double hours = absl::ToDoubleHours(keep_one_every);
   visitor.Visit({"keep_checkpoint_every_n_hours", ""}, hours);
   keep_one_every = absl::Hours(hours);
   visitor.Visit("monitor", monitor);
-  visitor.Visit("mode", mode, kMonitorModeNames);
+  visitor.Visit(Described("mode", kMonitorModeDescription), mode,
+                kMonitorModeNames);
   visitor.Visit("verbose", verbose);
   visitor.Visit("save_best_only", save_best_only);
   visitor.Visit("save_weights_only", save_weights_only);
-  visitor.Visit("save_freq", save_freq);
+  visitor.Visit(Described("save_freq",
+                          "Steps from one save to the next; absent: one save "
+                          "after each epoch."),
+                save_freq);
   visitor.Visit("initial_value_threshold", initial_value_threshold);
 }
 

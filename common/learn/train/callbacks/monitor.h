@@ -23,6 +23,9 @@ enum class MonitorMode {
 
 // Keras' names, in the order of MonitorMode.
 inline constexpr absl::string_view kMonitorModeNames[] = {"auto", "min", "max"};
+inline constexpr absl::string_view kMonitorModeDescription =
+    "AUTO: that of the metric, whatever its name; losses shrink. Counts have "
+    "none.";
 
 // Monitors whether one of the logged values improves.
 //

@@ -30,7 +30,8 @@ void ReduceLROnPlateauOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("factor", factor);
   visitor.Visit("patience", patience);
   visitor.Visit("verbose", verbose);
-  visitor.Visit("mode", mode, kMonitorModeNames);
+  visitor.Visit(Described("mode", kMonitorModeDescription), mode,
+                kMonitorModeNames);
   visitor.Visit("min_delta", min_delta);
   visitor.Visit("cooldown", cooldown);
   visitor.Visit("min_lr", min_lr);

@@ -17,6 +17,7 @@ constexpr char kHasAverages[] = "averages";
 }  // namespace
 
 void SwapEmaWeightsOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Describe("Evaluates with the averages of an optimizer with use_ema.");
   visitor.Visit("swap_on_epoch", swap_on_epoch);
 }
 

@@ -56,8 +56,14 @@ void TensorBoardOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("write_graph", write_graph);
   visitor.Visit("write_images", write_images);
   visitor.Visit("write_steps_per_second", write_steps_per_second);
-  visitor.Visit("update_freq", update_freq);
-  visitor.Visit("profile_batch", profile_batch);
+  visitor.Visit(Described("update_freq",
+                          "Batches from one set of values to the next; absent: "
+                          "values of epochs only."),
+                update_freq);
+  visitor.Visit(Described("profile_batch",
+                          "The batch, counted from 1, of which a trace is "
+                          "written; absent: none."),
+                profile_batch);
   visitor.Visit("embeddings_freq", embeddings_freq);
 }
 

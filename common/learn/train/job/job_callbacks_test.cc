@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/learn/train/job/job_schema.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"
 
@@ -17,8 +17,7 @@ using ::testing::HasSubstr;
 
 proto::TrainingJob Parse(const std::string& text) {
   proto::TrainingJob job;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job))
-      << text;
+  EXPECT_TRUE(ParseJobMessage(text, &job)) << text;
   return job;
 }
 

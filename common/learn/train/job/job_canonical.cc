@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {
@@ -100,8 +99,7 @@ class CanonicalWriter {
 
 }  // namespace
 
-CanonicalJob CanonicalForm(const proto::TrainingJob& job,
-                           const Locations* locations) {
+CanonicalJob CanonicalForm(const pb::Message& job, const Locations* locations) {
   CanonicalWriter writer;
   writer.WriteMessage(job, locations, "", 1);
   CanonicalJob canonical = std::move(writer).Finish();

@@ -5,13 +5,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
 
 namespace muster {
-
-namespace proto {
-class TrainingJob;
-}  // namespace proto
 
 // A job in the form in which processes that train it together compare it: two
 // files with other comments, white space, order of fields or spelling of
@@ -29,10 +26,10 @@ struct CanonicalJob {
   std::vector<int> lines;
 };
 
-// `locations` are those of the text that `job` was parsed from; null if it was
-// not parsed.
+// `job` is a TrainingJob of the schema (job_schema.h). `locations` are those of
+// the text that it was parsed from; null if it was not parsed.
 CanonicalJob CanonicalForm(
-    const proto::TrainingJob& job,
+    const google::protobuf::Message& job,
     const google::protobuf::TextFormat::ParseInfoTree* locations);
 
 // Replaces the value of the field whose line begins with "`path`: ". Changes

@@ -11,23 +11,20 @@
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/train/callbacks/backup_and_restore.h"
+#include "common/learn/train/job/job_callbacks.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
 absl::StatusOr<std::optional<uint64_t>> SeedToGoOnWith(
     const proto::TrainingJob& job, Strategy& strategy) {
-  std::string backup_dir;
-  for (const proto::JobCallback& callback : job.callbacks()) {
-    if (callback.has_backup_and_restore()) {
-      backup_dir = callback.backup_and_restore().backup_dir();
-    }
-  }
-  if (backup_dir.empty()) return std::nullopt;
+  const auto backup =
+      FindCallback<BackupAndRestoreOptions>(job, "backup_and_restore");
+  if (!backup.has_value() || backup->backup_dir.empty()) return std::nullopt;
   // A number, or nothing without a backup.
   absl::StatusOr<std::string> found = std::string();
   if (strategy.is_chief()) {
     const absl::StatusOr<std::optional<uint64_t>> seed =
-        BackedUpSeed(Disk::Real(), backup_dir);
+        BackedUpSeed(Disk::Real(), backup->backup_dir);
     if (!seed.ok()) {
       found = seed.status();
     } else if (seed->has_value()) {

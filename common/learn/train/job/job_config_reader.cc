@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -21,6 +22,7 @@
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
+#include "common/learn/train/job/job_schema.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/reflection.h"
@@ -109,7 +111,7 @@ void JobConfigReader::Visit(ConfigName name, std::vector<std::string>& values) {
 
 void JobConfigReader::Visit(ConfigName name, Initializer& value) {
   const Message* const given = FindMessage(name);
-  if (given == nullptr || KindOf(*given) == nullptr) return;
+  if (given == nullptr || KindOf(*given).empty()) return;
   absl::StatusOr<Initializer> made = MakeOfKind<Initializer>(
       kInitializerKinds, *given, "glorot_uniform {}",
       [](const InitializerKind& kind, ConfigVisitor& visitor) {
@@ -121,7 +123,7 @@ void JobConfigReader::Visit(ConfigName name, Initializer& value) {
 
 void JobConfigReader::Visit(ConfigName name, Regularizer& value) {
   const Message* const given = FindMessage(name);
-  if (given == nullptr || KindOf(*given) == nullptr) return;
+  if (given == nullptr || KindOf(*given).empty()) return;
   absl::StatusOr<Regularizer> made = MakeOfKind<Regularizer>(
       kRegularizerKinds, *given, "l2 {}",
       [](const RegularizerKind& kind, ConfigVisitor& visitor) {
@@ -139,7 +141,7 @@ void JobConfigReader::Visit(ConfigName name, Regularizer& value) {
 
 void JobConfigReader::Visit(ConfigName name, Constraint& value) {
   const Message* const given = FindMessage(name);
-  if (given == nullptr || KindOf(*given) == nullptr) return;
+  if (given == nullptr || KindOf(*given).empty()) return;
   absl::StatusOr<Constraint> made = MakeOfKind<Constraint>(
       kConstraintKinds, *given, "max_norm {}",
       [](const ConstraintKind& kind, ConfigVisitor& visitor) {
@@ -231,11 +233,41 @@ absl::Status JobConfigReader::Finish() {
   return status_;
 }
 
-const FieldDescriptor* KindOf(const Message& message) {
+namespace {
+
+// The field of the message's oneof `kind` that is set; null if none is. The
+// message is one of the schema.
+const FieldDescriptor* FieldOfKind(const Message& message) {
   const google::protobuf::OneofDescriptor* const kinds =
       message.GetDescriptor()->FindOneofByName("kind");
   MUSTER_CHECK(kinds != nullptr);
   return message.GetReflection()->GetOneofFieldDescriptor(message, kinds);
+}
+
+// Calls read() with the message, or with a copy that has the fields of kinds.
+template <typename Read>
+auto ReadWithKinds(const Message& message, Read read) {
+  const bool is_generated =
+      message.GetDescriptor()->file()->pool() != &JobSchema();
+  return is_generated ? read(*WithKinds(message)) : read(message);
+}
+
+}  // namespace
+
+std::string KindOf(const Message& message) {
+  return ReadWithKinds(message, [](const Message& with_kinds) {
+    const FieldDescriptor* const field = FieldOfKind(with_kinds);
+    return field == nullptr ? std::string() : field->name();
+  });
+}
+
+absl::Status ReadKind(const Message& message,
+                      absl::FunctionRef<absl::Status(const Message&)> read) {
+  return ReadWithKinds(message, [&](const Message& with_kinds) {
+    const FieldDescriptor* const field = FieldOfKind(with_kinds);
+    MUSTER_CHECK(field != nullptr);
+    return read(with_kinds.GetReflection()->GetMessage(with_kinds, field));
+  });
 }
 
 }  // namespace muster

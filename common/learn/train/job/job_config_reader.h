@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -27,8 +29,8 @@ namespace muster {
 // of a hyperparameter has its name; one that is absent changes nothing. Values
 // of an enum are Keras' names in capitals.
 //
-//   JobConfigReader reader("dense", job.dense());
-//   layer->VisitConfig(reader);
+//   JobConfigReader reader("exporter", job.exporter());
+//   reader.Visit("exports_to_keep", options.exports_to_keep);
 //   RETURN_IF_ERROR(reader.Finish());
 class JobConfigReader : public ConfigVisitor {
  public:
@@ -84,49 +86,72 @@ class JobConfigReader : public ConfigVisitor {
   absl::Status status_;
 };
 
-// Returns the field of the message's oneof `kind` that is set; null if none is.
-const google::protobuf::FieldDescriptor* KindOf(
-    const google::protobuf::Message& message);
+// Returns the name of the kind that a message of a job has (job_schema.h):
+// "dense", "model". Empty if it has none.
+std::string KindOf(const google::protobuf::Message& message);
 
-// Returns the entry of a table, like kLossKinds, for what the oneof `kind` of
-// `message` says. Null if it says nothing or the table lacks it.
+// Returns the entry of a table, like kLossKinds, for the kind of `message`.
+// Null if there is none or the table lacks it.
 template <typename Kind, size_t count>
 const Kind* FindKind(const Kind (&kinds)[count],
                      const google::protobuf::Message& message) {
-  const google::protobuf::FieldDescriptor* const field = KindOf(message);
-  if (field == nullptr) return nullptr;
+  const std::string name = KindOf(message);
   for (const Kind& kind : kinds) {
-    if (kind.name == field->name()) return &kind;
+    if (kind.name == name) return &kind;
   }
   return nullptr;
 }
 
-// Makes what the oneof `kind` of `message` says: make(kind, visitor), with the
-// entry of the table and a visitor that sets what the file has. `build_layer`
-// makes the layers inside.
-//   kInvalidArgument  it says nothing, or nothing that the table has; quotes
-//                     `example`. Or as JobConfigReader::Finish()
+// Calls read(hyperparameters) with the message of the kind of `message`, which
+// has one.
+absl::Status ReadKind(
+    const google::protobuf::Message& message,
+    absl::FunctionRef<absl::Status(const google::protobuf::Message&)> read);
+
+// Returns the options of a message of this kind, like "backup_and_restore",
+// with what the file has set. Empty for a message of another kind. Values are
+// those of the file, also where they are refused.
+template <typename Options>
+std::optional<Options> FindOptionsOfKind(
+    absl::string_view kind, const google::protobuf::Message& message) {
+  if (KindOf(message) != kind) return std::nullopt;
+  Options options;
+  ReadKind(message, [&](const google::protobuf::Message& hyperparameters) {
+    JobConfigReader reader(kind, hyperparameters);
+    options.VisitConfig(reader);
+    return reader.Finish();
+  }).IgnoreError();
+  return options;
+}
+
+// Makes what the kind of `message` says: make(kind, visitor), with the entry of
+// the table and a visitor that sets what the file has. `build_layer` makes the
+// layers inside.
+//   kInvalidArgument  it has no kind, or none of the table; quotes `example`.
+//                     Or as JobConfigReader::Finish()
 //   others            of `make`
 template <typename Made, typename Kind, size_t count, typename Make>
 absl::StatusOr<Made> MakeOfKind(
     const Kind (&kinds)[count], const google::protobuf::Message& message,
     absl::string_view example, const Make& make,
     JobConfigReader::LayerBuilder build_layer = nullptr) {
-  const google::protobuf::FieldDescriptor* const field = KindOf(message);
-  if (field == nullptr) {
+  const std::string name = KindOf(message);
+  if (name.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("says nothing; expected for example ", example));
   }
   const Kind* const kind = FindKind(kinds, message);
   if (kind == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        field->name(), " cannot stand here; expected for example ", example));
+        name, " cannot stand here; expected for example ", example));
   }
-  JobConfigReader reader(field->name(),
-                         message.GetReflection()->GetMessage(message, field),
-                         std::move(build_layer));
-  absl::StatusOr<Made> made = make(*kind, reader);
-  RETURN_IF_ERROR(reader.Finish());
+  absl::StatusOr<Made> made = absl::UnknownError("");
+  RETURN_IF_ERROR(
+      ReadKind(message, [&](const google::protobuf::Message& hyperparameters) {
+        JobConfigReader reader(name, hyperparameters, std::move(build_layer));
+        made = make(*kind, reader);
+        return reader.Finish();
+      }));
   return made;
 }
 

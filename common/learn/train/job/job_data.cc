@@ -27,7 +27,6 @@
 #include "common/learn/train/job/job_data_files.h"
 #include "common/learn/train/named_inputs.h"
 #include "common/learn/train/validation_split.h"
-#include "proto/job_image_layer.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,22 +18,15 @@
 #include "common/compute/optimizers/schedule_kind.h"
 #include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
+#include "common/core/base/check.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
-#include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers/layers.h"
-#include "common/learn/nn/losses.h"
-#include "common/learn/nn/metrics.h"
 #include "common/learn/nn/regularizers.h"
-#include "common/learn/train/callbacks/callbacks.h"
+#include "common/learn/train/job/job_schema.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
-#include "proto/job_callback.pb.h"
-#include "proto/job_layer.pb.h"
 #include "proto/optimizer.pb.h"
-#include "proto/training_job.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -135,17 +129,15 @@ class DefaultCollector final : public ConfigVisitor {
   Defaults& defaults_;
 };
 
-// Visits the kinds of a table, whose names are fields of `schema`.
-template <typename Kinds, typename Visit>
-void AddKinds(const Kinds& kinds, const Descriptor& schema, Visit visit,
-              Defaults* defaults) {
-  for (const auto& kind : kinds) {
-    const FieldDescriptor* const field =
-        schema.FindFieldByName(std::string(kind.name));
-    if (field == nullptr) continue;
-    DefaultCollector collector(*field->message_type(), defaults);
-    visit(kind, collector);
-  }
+// The message of the kind in the schema of job files.
+const Descriptor& MessageOf(absl::string_view name, absl::string_view kind) {
+  const Descriptor* const message =
+      JobSchema().FindMessageTypeByName(absl::StrCat("muster.proto.", name));
+  MUSTER_CHECK(message != nullptr);
+  const FieldDescriptor* const field =
+      message->FindFieldByName(std::string(kind));
+  MUSTER_CHECK(field != nullptr);
+  return *field->message_type();
 }
 
 // Adds the fields of a message that holds the defaults, and those of the
@@ -170,35 +162,17 @@ void AddMessage(const Message& message, Defaults* defaults) {
 
 std::map<std::string, JobDefault> JobDefaults() {
   Defaults defaults;
-  const auto make = [](const auto& kind, ConfigVisitor& visitor) {
-    kind.make(visitor);
-  };
-  AddKinds(
-      kInitializerKinds, *proto::JobInitializer::descriptor(),
-      [&](const InitializerKind& kind, ConfigVisitor& visitor) {
-        defaults.initializers.emplace(
-            kind.make(visitor).definition().SerializeAsString(), kind.name);
-      },
-      &defaults);
-  AddKinds(
-      kLayerKinds, *proto::JobLayer::descriptor(),
-      [](const LayerKind& kind, ConfigVisitor& visitor) {
-        kind.make()->VisitConfig(visitor);
-      },
-      &defaults);
-  AddKinds(kRegularizerKinds, *proto::JobRegularizer::descriptor(), make,
-           &defaults);
-  AddKinds(kConstraintKinds, *proto::JobConstraint::descriptor(), make,
-           &defaults);
-  AddKinds(kLossKinds, *proto::JobLoss::descriptor(), make, &defaults);
-  AddKinds(kMetricKinds, *proto::JobMetric::descriptor(), make, &defaults);
-  AddKinds(
-      kCallbackKinds, *proto::JobCallback::descriptor(),
-      [](const CallbackKind& kind, ConfigVisitor& visitor) {
-        // One without its required options is refused.
-        kind.make(visitor, /*output=*/nullptr).status().IgnoreError();
-      },
-      &defaults);
+  for (const InitializerKind& kind : kInitializerKinds) {
+    DefaultCollector collector(MessageOf("JobInitializer", kind.name),
+                               &defaults);
+    defaults.initializers.emplace(
+        kind.make(collector).definition().SerializeAsString(), kind.name);
+  }
+  ForEachJobKind([&](absl::string_view message, absl::string_view kind,
+                     absl::FunctionRef<void(ConfigVisitor&)> visit) {
+    DefaultCollector collector(MessageOf(message, kind), &defaults);
+    visit(collector);
+  });
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     proto::Optimizer optimizer = kind->defaults().message();
     // The default of weight decay differs from rule to rule.

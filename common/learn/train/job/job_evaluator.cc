@@ -16,10 +16,11 @@
 #include "common/learn/train/base/history.h"
 #include "common/learn/train/base/metric_direction.h"
 #include "common/learn/train/base/step_results.h"
+#include "common/learn/train/callbacks/model_checkpoint.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/evaluator/exporter.h"
 #include "common/learn/train/job/job_config_reader.h"
-#include "proto/job_callback.pb.h"
+#include "proto/job_model.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -83,8 +84,10 @@ std::string JobCheckpointDir(const proto::TrainingJob& job) {
     return job.evaluator().checkpoint_dir();
   }
   for (const proto::JobCallback& callback : job.callbacks()) {
-    if (!callback.model_checkpoint().directory().empty()) {
-      return callback.model_checkpoint().directory();
+    const auto options =
+        FindOptionsOfKind<ModelCheckpointOptions>("model_checkpoint", callback);
+    if (options.has_value() && !options->directory.empty()) {
+      return options->directory;
     }
   }
   return "";

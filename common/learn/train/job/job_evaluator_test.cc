@@ -27,6 +27,7 @@
 #include "common/learn/train/evaluator/exporter.h"
 #include "common/learn/train/evaluator/training_end.h"
 #include "common/learn/train/job/job.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -64,8 +65,8 @@ class JobEvaluatorTest : public ::testing::Test {
 
   proto::TrainingJob Parse(const std::string& text) const {
     proto::TrainingJob job;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-        absl::StrReplaceAll(text, {{"RUN", run_dir_}}), &job))
+    EXPECT_TRUE(
+        ParseJobMessage(absl::StrReplaceAll(text, {{"RUN", run_dir_}}), &job))
         << text;
     return job;
   }
@@ -134,7 +135,9 @@ TEST_F(JobEvaluatorTest, EveryTrainingHasAnEndOfItsOwn) {
 
 TEST_F(JobEvaluatorTest, ATrainingThatFailsHasNoEnd) {
   ASSERT_OK(Train());
-  job_.mutable_callbacks(0)->mutable_csv_logger()->set_filename(run_dir_);
+  ASSERT_TRUE(
+      ParseJobMessage(absl::StrCat("csv_logger { filename: '", run_dir_, "' }"),
+                      job_.mutable_callbacks(0)));
   EXPECT_FALSE(Train().ok());
   EXPECT_EQ(
       ReadTrainingEnd(Disk::Real(), run_dir_ + "/checkpoints").status().code(),

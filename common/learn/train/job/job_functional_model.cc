@@ -15,17 +15,13 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
-#include "common/learn/nn/applications/efficientnet.h"
-#include "common/learn/nn/applications/image_classifier.h"
-#include "common/learn/nn/applications/mobilenet.h"
-#include "common/learn/nn/applications/mobilenet_v2.h"
-#include "common/learn/nn/applications/resnet50.h"
-#include "common/learn/nn/applications/vgg16.h"
+#include "common/learn/nn/applications/applications.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/job/job_config_reader.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 
 namespace muster {
 namespace {
@@ -125,59 +121,6 @@ absl::Status At(absl::string_view place, int index,
       "model.functional.", place, "[", index, "]: ", status.message()));
 }
 
-// Reads what all applications have, and checks that nothing else is there.
-template <typename Options>
-absl::Status ReadOptions(JobConfigReader& reader, Options* options) {
-  std::vector<int64_t> input_shape(options->input_shape.dims().begin(),
-                                   options->input_shape.dims().end());
-  reader.Visit("input_shape", input_shape);
-  reader.Visit("include_top", options->include_top);
-  static constexpr absl::string_view kPoolings[] = {"none", "average", "max"};
-  reader.Visit("pooling", options->pooling, kPoolings);
-  reader.Visit("classes", options->classes);
-  reader.Visit("classifier_activation", options->classifier_activation);
-  reader.Visit("name", options->name);
-  RETURN_IF_ERROR(reader.Finish());
-  ASSIGN_OR_RETURN(options->input_shape,
-                   Shape::Create(input_shape, /*allow_unknown=*/true));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<LayerPtr> IfValid(const LayerPtrTo<FunctionalLayer>& model) {
-  RETURN_IF_ERROR(model->status());
-  return LayerPtr(model);
-}
-
-absl::StatusOr<LayerPtr> BuildMobileNet(
-    const JobModel::Application::MobileNet& job) {
-  applications::MobileNetOptions options;
-  JobConfigReader reader("mobilenet", job);
-  reader.Visit("alpha", options.alpha);
-  reader.Visit("depth_multiplier", options.depth_multiplier);
-  reader.Visit("dropout", options.dropout);
-  RETURN_IF_ERROR(ReadOptions(reader, &options));
-  return IfValid(applications::MobileNet(options));
-}
-
-absl::StatusOr<LayerPtr> BuildMobileNetV2(
-    const JobModel::Application::MobileNetV2& job) {
-  applications::MobileNetV2Options options;
-  JobConfigReader reader("mobilenet_v2", job);
-  reader.Visit("alpha", options.alpha);
-  RETURN_IF_ERROR(ReadOptions(reader, &options));
-  return IfValid(applications::MobileNetV2(options));
-}
-
-absl::StatusOr<LayerPtr> BuildImageClassifier(
-    absl::string_view kind, const JobModel::Application::ImageClassifier& job,
-    LayerPtrTo<FunctionalLayer> (*make)(
-        const applications::ImageClassifierOptions&)) {
-  applications::ImageClassifierOptions options;
-  JobConfigReader reader(kind, job);
-  RETURN_IF_ERROR(ReadOptions(reader, &options));
-  return IfValid(make(options));
-}
-
 }  // namespace
 
 absl::StatusOr<LayerPtr> BuildJobFunctionalModel(
@@ -208,29 +151,21 @@ absl::StatusOr<LayerPtr> BuildJobFunctionalModel(
 }
 
 absl::StatusOr<LayerPtr> BuildJobApplication(
-    const JobModel::Application& application) {
-  if (application.has_mobilenet()) {
-    return BuildMobileNet(application.mobilenet());
+    const proto::JobApplication& application) {
+  static constexpr char kExample[] = "mobilenet_v2 {}";
+  if (KindOf(application).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.application says nothing; expected for example application { ",
+        kExample, " }"));
   }
-  if (application.has_mobilenet_v2()) {
-    return BuildMobileNetV2(application.mobilenet_v2());
-  }
-  if (application.has_resnet50()) {
-    return BuildImageClassifier("resnet50", application.resnet50(),
-                                applications::ResNet50);
-  }
-  if (application.has_vgg16()) {
-    return BuildImageClassifier("vgg16", application.vgg16(),
-                                applications::VGG16);
-  }
-  if (application.has_efficientnet_b0()) {
-    return BuildImageClassifier("efficientnet_b0",
-                                application.efficientnet_b0(),
-                                applications::EfficientNetB0);
-  }
-  return absl::InvalidArgumentError(
-      "model.application says nothing; expected for example application { "
-      "mobilenet_v2 {} }");
+  ASSIGN_OR_RETURN(const LayerPtrTo<FunctionalLayer> model,
+                   MakeOfKind<LayerPtrTo<FunctionalLayer>>(
+                       kApplicationKinds, application, kExample,
+                       [](const ApplicationKind& kind, ConfigVisitor& visitor) {
+                         return kind.make(visitor);
+                       }));
+  RETURN_IF_ERROR(model->status());
+  return LayerPtr(model);
 }
 
 }  // namespace muster

@@ -8,8 +8,8 @@
 namespace muster {
 
 namespace proto {
+class JobApplication;
 class JobLayer;
-class JobModel_Application;
 class JobModel_Functional;
 }  // namespace proto
 
@@ -21,7 +21,7 @@ using BuildLayerFunction =
 absl::StatusOr<LayerPtr> BuildJobFunctionalModel(
     const proto::JobModel_Functional& model, BuildLayerFunction build_layer);
 absl::StatusOr<LayerPtr> BuildJobApplication(
-    const proto::JobModel_Application& application);
+    const proto::JobApplication& application);
 
 }  // namespace muster
 

@@ -38,12 +38,12 @@ KerasJson WithoutReplaced(const proto::TrainingJob& job, const Layer& layers,
   if (job.has_optimizer()) compiled.erase("optimizer");
   if (!job.metrics().empty()) compiled.erase("metrics");
   if (!job.weighted_metrics().empty()) compiled.erase("weighted_metrics");
-  if (const auto* const kind = KindOf(job.loss()); kind != nullptr) {
+  if (const std::string loss = KindOf(job.loss()); !loss.empty()) {
     compiled.erase("loss_weights");
     // "accuracy" depends on the loss.
     compiled["loss"] = KerasJson::array();
     for (size_t i = 0; i < layers.output_names().size(); ++i) {
-      compiled["loss"].push_back(kind->name());
+      compiled["loss"].push_back(loss);
     }
   }
   return config;

@@ -1,4 +1,4 @@
-// Compares the tables of what a job file can name with its schema.
+// Compares the schema of job files with the tables that it is made of.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/core/base/check.h"
+#include "common/learn/nn/applications/applications.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/constraints.h"
 #include "common/learn/nn/initializers.h"
@@ -19,12 +21,10 @@
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/train/callbacks/callbacks.h"
+#include "common/learn/train/job/job_schema.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
-#include "proto/job_callback.pb.h"
-#include "proto/job_layer.pb.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {
@@ -105,7 +105,6 @@ class HyperparameterCollector : public ConfigVisitor {
 
 // Expects a table to have the cases of the oneof `kind` of `schema`, except
 // `others`, and no other; and each kind to have the fields of its message.
-// Kinds may share a message, so one of them has to have the field.
 template <typename Kind, size_t count, typename Visit>
 void ExpectTableFitsSchema(const Kind (&kinds)[count], const Descriptor& schema,
                            const absl::flat_hash_set<std::string>& others,
@@ -142,47 +141,58 @@ void ExpectTableFitsSchema(const Kind (&kinds)[count], const Descriptor& schema,
   EXPECT_THAT(visited, UnorderedElementsAreArray(fields));
 }
 
+const Descriptor& SchemaOf(const std::string& message) {
+  const Descriptor* const found =
+      JobSchema().FindMessageTypeByName("muster.proto." + message);
+  MUSTER_CHECK(found != nullptr);
+  return *found;
+}
+
 template <typename Kind>
 void MakeWith(const Kind& kind, ConfigVisitor& visitor) {
   kind.make(visitor);
 }
 
 TEST(JobKindsTest, Layers) {
-  ExpectTableFitsSchema(kLayerKinds, *proto::JobLayer::descriptor(),
-                        {"model", "call"},
+  ExpectTableFitsSchema(kLayerKinds, SchemaOf("JobLayer"), {"model", "call"},
                         [](const LayerKind& kind, ConfigVisitor& visitor) {
                           kind.make()->VisitConfig(visitor);
                         });
 }
 
+TEST(JobKindsTest, Applications) {
+  ExpectTableFitsSchema(kApplicationKinds, SchemaOf("JobApplication"), {},
+                        MakeWith<ApplicationKind>);
+}
+
 TEST(JobKindsTest, Initializers) {
-  ExpectTableFitsSchema(kInitializerKinds, *proto::JobInitializer::descriptor(),
-                        {}, MakeWith<InitializerKind>);
+  ExpectTableFitsSchema(kInitializerKinds, SchemaOf("JobInitializer"), {},
+                        MakeWith<InitializerKind>);
 }
 
 TEST(JobKindsTest, Regularizers) {
-  ExpectTableFitsSchema(kRegularizerKinds, *proto::JobRegularizer::descriptor(),
-                        {}, MakeWith<RegularizerKind>);
+  ExpectTableFitsSchema(kRegularizerKinds, SchemaOf("JobRegularizer"), {},
+                        MakeWith<RegularizerKind>);
 }
 
 TEST(JobKindsTest, Constraints) {
-  ExpectTableFitsSchema(kConstraintKinds, *proto::JobConstraint::descriptor(),
-                        {}, MakeWith<ConstraintKind>);
+  ExpectTableFitsSchema(kConstraintKinds, SchemaOf("JobConstraint"), {},
+                        MakeWith<ConstraintKind>);
 }
 
 TEST(JobKindsTest, Losses) {
-  ExpectTableFitsSchema(kLossKinds, *proto::JobLoss::descriptor(), {},
+  ExpectTableFitsSchema(kLossKinds, SchemaOf("JobLoss"), {},
                         MakeWith<LossKind>);
 }
 
 TEST(JobKindsTest, Metrics) {
-  ExpectTableFitsSchema(kMetricKinds, *proto::JobMetric::descriptor(), {},
+  ExpectTableFitsSchema(kMetricKinds, SchemaOf("JobMetric"), {},
                         MakeWith<MetricKind>);
 }
 
 TEST(JobKindsTest, Callbacks) {
   ExpectTableFitsSchema(
-      kCallbackKinds, *proto::JobCallback::descriptor(), {},
+      kCallbackKinds, SchemaOf("JobCallback"), {},
       [](const CallbackKind& kind, ConfigVisitor& visitor) {
         // Options without a default are refused here.
         kind.make(visitor, /*output=*/nullptr).status().IgnoreError();

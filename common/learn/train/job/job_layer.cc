@@ -7,8 +7,9 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/layers.h"
 #include "common/learn/train/job/job_config_reader.h"
+#include "common/learn/train/job/job_schema.h"
 #include "google/protobuf/message.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 
 namespace muster {
 
@@ -16,7 +17,8 @@ absl::StatusOr<LayerPtr> BuildJobLayer(const proto::JobLayer& job,
                                        const JobLayerBuilder& build_inner) {
   const auto build = [&](const google::protobuf::Message& message)
       -> absl::StatusOr<LayerPtr> {
-    const auto& inner = static_cast<const proto::JobLayer&>(message);
+    proto::JobLayer inner;
+    CopyFromKinds(message, &inner);
     if (!inner.inputs().empty()) {
       return absl::InvalidArgumentError(
           "inputs: a layer inside another one has the inputs of that one");

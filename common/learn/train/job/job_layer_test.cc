@@ -16,10 +16,10 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/job/job_schema.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -29,8 +29,7 @@ using ::testing::HasSubstr;
 
 proto::JobLayer Parse(const std::string& text) {
   proto::JobLayer layer;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &layer))
-      << text;
+  EXPECT_TRUE(ParseJobMessage(text, &layer)) << text;
   return layer;
 }
 

@@ -17,7 +17,7 @@
 #include "common/learn/train/job/job_config_reader.h"
 #include "common/learn/train/job/job_functional_model.h"
 #include "common/learn/train/job/job_layer.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 
 namespace muster {
 namespace {

@@ -16,10 +16,10 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/job/job_schema.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "proto/job_layer.pb.h"
+#include "proto/job_model.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 
 absl::StatusOr<LayerPtr> Parse(const std::string& text) {
   proto::JobModel job;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job));
+  EXPECT_TRUE(ParseJobMessage(text, &job));
   return BuildJobModel(job);
 }
 

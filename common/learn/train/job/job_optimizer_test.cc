@@ -6,10 +6,10 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"
 
@@ -28,7 +28,7 @@ constexpr char kJob[] = R"(
 
 proto::TrainingJob ParseJob(const std::string& text) {
   proto::TrainingJob job;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job));
+  EXPECT_TRUE(ParseJobMessage(text, &job));
   return job;
 }
 

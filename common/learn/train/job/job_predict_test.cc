@@ -19,10 +19,10 @@
 #include "common/dataset/files/npy.h"
 #include "common/learn/train/base/progress_bar.h"
 #include "common/learn/train/job/job.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/run_summary.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"
 
@@ -72,7 +72,7 @@ class JobPredictTest : public ::testing::Test {
 
   proto::TrainingJob Job(const std::string& more = "") const {
     proto::TrainingJob job;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+    EXPECT_TRUE(ParseJobMessage(
         absl::StrCat(kJob, "train { csv { path: '", train_,
                      "' label: 'y' } shuffle { buffer: 40 } } ", more),
         &job));

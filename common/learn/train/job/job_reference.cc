@@ -17,15 +17,13 @@
 #include "common/core/base/check.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/learn/train/job/job_defaults.h"
+#include "common/learn/train/job/job_schema.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/descriptor.pb.h"
-#include "proto/training_job_schema.h"
 
 namespace muster {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
@@ -55,20 +53,18 @@ std::string CommentOf(const Entity& entity, bool has_default = false) {
 
 class Reference {
  public:
-  Reference() : defaults_(JobDefaults()) {
-    google::protobuf::FileDescriptorSet files;
-    MUSTER_CHECK(files.ParseFromArray(
-        kTrainingJobSchema, static_cast<int>(kTrainingJobSchemaSize)));
-    for (const auto& file : files.file()) {
-      MUSTER_CHECK(pool_.BuildFile(file) != nullptr);
-    }
-    FindSections();
-  }
+  Reference() : defaults_(JobDefaults()) { FindSections(); }
 
   const std::vector<Section>& sections() const { return sections_; }
 
   const Section& SectionOf(const FieldDescriptor& field) const {
     return sections_[numbers_.at(field.message_type()->full_name())];
+  }
+
+  // True if the field is a message with fields.
+  static bool HasSection(const FieldDescriptor& field) {
+    return field.message_type() != nullptr && !field.is_map() &&
+           field.message_type()->field_count() > 0;
   }
 
   // "integer", "one of RELU, TANH", "{ ... }", "list of strings".
@@ -95,7 +91,7 @@ class Reference {
   // Messages that are reached from the top level, nearest first.
   void FindSections() {
     const Descriptor* const top =
-        pool_.FindMessageTypeByName("muster.proto.TrainingJob");
+        JobSchema().FindMessageTypeByName("muster.proto.TrainingJob");
     MUSTER_CHECK(top != nullptr);
     std::deque<Section> queue = {{.message = top}};
     while (!queue.empty()) {
@@ -107,7 +103,7 @@ class Reference {
       }
       for (int i = 0; i < section.message->field_count(); ++i) {
         const FieldDescriptor* const field = section.message->field(i);
-        if (field->message_type() == nullptr || field->is_map()) continue;
+        if (!HasSection(*field)) continue;
         queue.push_back(
             {.message = field->message_type(),
              .path = section.path.empty()
@@ -129,7 +125,7 @@ class Reference {
       case FieldDescriptor::CPPTYPE_STRING:
         return "string";
       case FieldDescriptor::CPPTYPE_MESSAGE:
-        return "{ ... }";
+        return HasSection(field) ? "{ ... }" : "{}";
       case FieldDescriptor::CPPTYPE_ENUM:
         return NamesOf(*field.enum_type());
       default:
@@ -146,7 +142,6 @@ class Reference {
   }
 
   const std::map<std::string, JobDefault> defaults_;
-  DescriptorPool pool_;
   std::vector<Section> sections_;
   std::map<std::string, size_t> numbers_;  // In sections_, by full name.
 };
@@ -236,16 +231,12 @@ void AppendMarkdown(const Reference& reference, const Section& section,
     AppendWrapped(comment, "", out);
     absl::StrAppend(out, "\n");
   }
-  if (section.message->field_count() == 0) {
-    absl::StrAppend(out, "No fields.\n");
-    return;
-  }
   absl::StrAppend(out, "| field | type | meaning |\n| --- | --- | --- |\n");
   for (int i = 0; i < section.message->field_count(); ++i) {
     const FieldDescriptor& field = *section.message->field(i);
     const FieldText text = TextOf(reference, field);
     std::string name = absl::StrCat("`", field.name(), "`");
-    if (field.message_type() != nullptr && !field.is_map()) {
+    if (Reference::HasSection(field)) {
       name = absl::StrCat("[", name, "](#",
                           AnchorOf(reference.SectionOf(field)), ")");
     }
@@ -276,7 +267,7 @@ absl::StatusOr<std::string> ExplainJobField(absl::string_view name) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", section.path,
                       section.path.empty() ? "" : ".", field.name(), "\n");
       AppendField(reference, field, &text);
-      if (field.message_type() == nullptr || field.is_map()) continue;
+      if (!Reference::HasSection(field)) continue;
       if (explained.insert(field.message_type()).second) {
         absl::StrAppend(&text, "It has\n");
         AppendFields(reference, *field.message_type(), &text);

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -22,6 +21,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/train/callbacks/backup_and_restore.h"
+#include "common/learn/train/job/job_callbacks.h"
 #include "common/learn/train/job/job_check.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/loss_cost.h"
@@ -31,7 +32,6 @@
 #include "common/net/process/run_lease.h"
 #include "common/net/process/task_log.h"
 #include "common/net/process/version.h"
-#include "proto/job_callback.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -61,10 +61,8 @@ absl::Status CheckEvaluatorRunDir(const TaskOptions& options,
 }
 
 bool KeepsBackups(const proto::TrainingJob& job) {
-  return std::any_of(job.callbacks().begin(), job.callbacks().end(),
-                     [](const proto::JobCallback& callback) {
-                       return callback.has_backup_and_restore();
-                     });
+  return FindCallback<BackupAndRestoreOptions>(job, "backup_and_restore")
+      .has_value();
 }
 
 // True if an operator has stopped the run of this summary.

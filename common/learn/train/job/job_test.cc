@@ -23,13 +23,13 @@
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_model.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/run_summary.h"
 #include "common/learn/train/weights_hash.h"
 #include "common/net/process/exit_code.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "proto/training_job.pb.h"
@@ -69,7 +69,7 @@ constexpr char kJob[] = R"(
 
 proto::TrainingJob ParseJob(const std::string& text) {
   proto::TrainingJob job;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job));
+  EXPECT_TRUE(ParseJobMessage(text, &job));
   return job;
 }
 
@@ -462,14 +462,13 @@ TEST_F(JobTest, NamesWhatIsMissingOrMakesNoSense) {
               is_refused("epochs must be at least 1, got -1"));
   EXPECT_THAT(refusal([](Job& job) { job.add_metrics(); }),
               is_refused("metrics[2]: says nothing"));
-  EXPECT_THAT(refusal([](Job& job) {
-                job.mutable_model()
-                    ->mutable_sequential()
-                    ->mutable_layers(1)
-                    ->mutable_dense()
-                    ->set_units(0);
-              }),
-              is_refused("model.sequential.layers[1]: dense.units"));
+  EXPECT_THAT(
+      refusal([](Job& job) {
+        EXPECT_TRUE(ParseJobMessage(
+            "dense { units: 0 }",
+            job.mutable_model()->mutable_sequential()->mutable_layers(1)));
+      }),
+      is_refused("model.sequential.layers[1]: dense.units"));
   EXPECT_THAT(refusal([](Job& job) {
                 job.mutable_optimizer()->mutable_adam()->set_beta_1(2);
               }),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_fields.h"
+#include "common/learn/train/job/job_schema.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "proto/training_job.pb.h"
@@ -208,7 +210,7 @@ class FirstError final : public pb::io::ErrorCollector {
 // `column_of` maps a place in the text that is parsed to one in the file.
 template <typename ColumnOf>
 absl::Status ParseInto(const std::string& text, absl::string_view file_name,
-                       ColumnOf column_of, proto::TrainingJob* job,
+                       ColumnOf column_of, pb::Message* job,
                        pb::TextFormat::ParseInfoTree* locations = nullptr) {
   const auto error_at = [&](int line, int column, absl::string_view message) {
     line = std::max(line, 0);
@@ -216,7 +218,7 @@ absl::Status ParseInto(const std::string& text, absl::string_view file_name,
     return absl::InvalidArgumentError(
         absl::StrCat(Position(file_name, line, column), message));
   };
-  const JobFields fields = CheckJobFields(text, *job->descriptor());
+  const JobFields fields = CheckJobFields(text, *job->GetDescriptor());
   if (fields.mistake.has_value()) {
     return error_at(fields.mistake->line, fields.mistake->column,
                     fields.mistake->message);
@@ -378,10 +380,12 @@ absl::StatusOr<JobText> ParseJobText(absl::string_view text,
                    PlaceholderScanner(text, file_name).Scan());
   // First without values: that finds the declarations, and errors of structure
   // where they stand in the file.
-  proto::TrainingJob declarations;
+  const std::unique_ptr<pb::Message> message = NewJobMessage("TrainingJob");
   RETURN_IF_ERROR(ParseInto(
       TextWithDummies(text, placeholders), file_name,
-      [](int, int column) { return column; }, &declarations));
+      [](int, int column) { return column; }, message.get()));
+  proto::TrainingJob declarations;
+  CopyFromKinds(*message, &declarations);
   RETURN_IF_ERROR(
       CheckSettingsAreKnown(file_name, placeholders, declarations, settings));
   ASSIGN_OR_RETURN(const Substitution substitution,
@@ -393,13 +397,13 @@ absl::StatusOr<JobText> ParseJobText(absl::string_view text,
       [&](int line, int column) {
         return substitution.ColumnInFile(line, column);
       },
-      &read.job));
-  proto::TrainingJob agreed;
+      message.get()));
+  CopyFromKinds(*message, &read.job);
   pb::TextFormat::ParseInfoTree locations;
   RETURN_IF_ERROR(ParseInto(
       substitution.agreed_text(), file_name,
-      [](int, int column) { return column; }, &agreed, &locations));
-  read.agreed = CanonicalForm(agreed, &locations);
+      [](int, int column) { return column; }, message.get(), &locations));
+  read.agreed = CanonicalForm(*message, &locations);
   return read;
 }
 

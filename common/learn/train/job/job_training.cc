@@ -31,7 +31,7 @@ absl::Status CheckJobOptimizer(const proto::Optimizer& optimizer) {
 absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& job) {
   static constexpr char kExample[] =
       "sparse_categorical_crossentropy { from_logits: true }";
-  if (KindOf(job) == nullptr) {
+  if (KindOf(job).empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "loss is missing; expected for example loss { ", kExample, " }"));
   }

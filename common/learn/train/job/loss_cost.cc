@@ -1,56 +1,57 @@
 #include "common/learn/train/job/loss_cost.h"
 
+#include <optional>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "common/io/keras/keras_archive.h"
-#include "proto/job_callback.pb.h"
+#include "common/learn/train/callbacks/backup_and_restore.h"
+#include "common/learn/train/callbacks/model_checkpoint.h"
+#include "common/learn/train/job/job_callbacks.h"
+#include "common/learn/train/job/job_config_reader.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {
 
-using BackupSettings = proto::JobCallback::BackupAndRestore;
-
 constexpr double kRecoveryIntervalSeconds = 60;
 
-const BackupSettings* FindBackup(const proto::TrainingJob& job) {
-  for (const proto::JobCallback& callback : job.callbacks()) {
-    if (callback.has_backup_and_restore()) {
-      return &callback.backup_and_restore();
-    }
-  }
-  return nullptr;
+std::optional<BackupAndRestoreOptions> FindBackup(
+    const proto::TrainingJob& job) {
+  return FindCallback<BackupAndRestoreOptions>(job, "backup_and_restore");
 }
 
 bool WritesCheckpoints(const proto::TrainingJob& job) {
   for (const proto::JobCallback& callback : job.callbacks()) {
+    const auto options =
+        FindOptionsOfKind<ModelCheckpointOptions>("model_checkpoint", callback);
     const bool is_checkpoint =
-        callback.has_model_checkpoint() &&
-        KerasFileKindOf(callback.model_checkpoint().filepath()) ==
-            KerasFileKind::kNone;
+        options.has_value() &&
+        KerasFileKindOf(options->filepath) == KerasFileKind::kNone;
     if (is_checkpoint) return true;
   }
-  return FindBackup(job) != nullptr;
+  return FindBackup(job).has_value();
 }
 
 std::string RestartCost(const proto::TrainingJob& job) {
-  const BackupSettings* const backup = FindBackup(job);
-  if (backup == nullptr) {
+  const std::optional<BackupAndRestoreOptions> backup = FindBackup(job);
+  if (!backup.has_value()) {
     return "if this run is interrupted, it cannot resume: all of its training "
            "would be repeated (a backup_and_restore callback in the job file "
            "prevents that)";
   }
   std::string saved;
-  if (backup->has_save_freq()) {
-    saved = absl::StrCat("every ", backup->save_freq(), " steps (save_freq)");
+  if (backup->save_freq.has_value()) {
+    saved = absl::StrCat("every ", *backup->save_freq, " steps (save_freq)");
   }
-  if (!backup->has_save_each_epoch() || backup->save_each_epoch()) {
+  if (backup->save_each_epoch) {
     absl::StrAppend(&saved, saved.empty() ? "" : " and ",
                     "after each epoch (save_each_epoch)");
   }
   return absl::StrCat(
       "if this run is interrupted, the job, started again, "
       "resumes from its backup in ",
-      backup->backup_dir(), ", written ",
+      backup->backup_dir, ", written ",
       saved.empty() ? "on a signal only" : saved);
 }
 
@@ -107,13 +108,13 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
 
 std::string DescribeResumption(const proto::TrainingJob& job,
                                const std::string& run_dir, bool was_saved) {
-  const BackupSettings* const backup = FindBackup(job);
-  if (backup == nullptr) {
+  const std::optional<BackupAndRestoreOptions> backup = FindBackup(job);
+  if (!backup.has_value()) {
     return "started again, the job begins from the start; with a "
            "backup_and_restore callback in the job file it would resume";
   }
   return absl::StrCat("to resume from ",
-                      was_saved && backup->save_before_preemption()
+                      was_saved && backup->save_before_preemption
                           ? "there"
                           : "its newest backup",
                       ", start the job again with --run_dir=", run_dir);

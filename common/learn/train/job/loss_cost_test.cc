@@ -4,9 +4,9 @@
 
 #include "absl/time/time.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/net/cluster/tf_config.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"
 
@@ -25,7 +25,7 @@ constexpr char kWorkers[] =
 std::string Describe(const std::string& text, const char* tf_config,
                      absl::Duration server_return_timeout = absl::Minutes(1)) {
   proto::TrainingJob job;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job));
+  EXPECT_TRUE(ParseJobMessage(text, &job));
   const absl::StatusOr<ClusterConfig> config =
       ParseTfConfig(tf_config, "TF_CONFIG");
   EXPECT_OK(config);
@@ -48,11 +48,13 @@ TEST(LossCostTest, ASignalsLineSaysHowToResume) {
   EXPECT_EQ(DescribeResumption(job, "runs/1", /*was_saved=*/true),
             "started again, the job begins from the start; with a "
             "backup_and_restore callback in the job file it would resume");
-  auto* const backup = job.add_callbacks()->mutable_backup_and_restore();
+  proto::JobCallback* const backup = job.add_callbacks();
+  ASSERT_TRUE(ParseJobMessage("backup_and_restore {}", backup));
   EXPECT_EQ(DescribeResumption(job, "runs/1", /*was_saved=*/true),
             "to resume from its newest backup, start the job again with "
             "--run_dir=runs/1");
-  backup->set_save_before_preemption(true);
+  ASSERT_TRUE(ParseJobMessage(
+      "backup_and_restore { save_before_preemption: true }", backup));
   EXPECT_EQ(DescribeResumption(job, "runs/1", /*was_saved=*/true),
             "to resume from there, start the job again with --run_dir=runs/1");
   EXPECT_THAT(DescribeResumption(job, "runs/1", /*was_saved=*/false),

@@ -31,6 +31,7 @@
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/job_model.h"
+#include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/job_strategy.h"
 #include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/job_training.h"
@@ -188,7 +189,7 @@ absl::StatusOr<ResolvedJob> ResolvedJob::FromProto(
                    resolved.BuildCompileOptions(/*seed=*/0));
   RETURN_IF_ERROR(CheckLayersOf(options, resolved.layer()));
   RETURN_IF_ERROR(CheckAroundModel(job, options));
-  resolved.SetAgreed(CanonicalForm(job, /*locations=*/nullptr));
+  resolved.SetAgreed(CanonicalForm(*WithKinds(job), /*locations=*/nullptr));
   return resolved;
 }
 
