@@ -15,11 +15,11 @@ namespace muster {
 // Ops that exist only in kernels: scaled dot-product attention as one op, which
 // does not store scores in memory.
 //
-// FusedAttention(q, k, v, bias) gives
+// FusedAttention(q, k, v, bias) returns
 //   o           softmax(scale q k' + bias) v, for each example and head
 //   statistics  float32[batch, heads, time]: the logarithm of the sum of the
 //               exponentials of each row of scale q k' + bias
-// FusedAttentionGrad(do, q, k, v, o, statistics, bias) gives dq, dk and dv.
+// FusedAttentionGrad(do, q, k, v, o, statistics, bias) returns dq, dk and dv.
 //
 // q, o and their gradients are [batch, time, heads, features], k and v [batch,
 // source time, heads, features]; without the axis of heads there is one head. k

@@ -252,14 +252,14 @@ class Forward {
   const Extents extents_;
   const Activations<Activation> activations_;
   const ForwardOperands<C>& operands_;
-  // Of a block of rows:
+  // For a block of rows:
   C* states_[2] = {};
   C* scaled_ = nullptr;
   C* products_ = nullptr;
   C* kept_ = nullptr;
   C* reset_ = nullptr;
   C* candidates_ = nullptr;
-  // Of one row:
+  // For one row:
   C* gates_ = nullptr;
   C* output_ = nullptr;
   C* cell_ = nullptr;
@@ -523,7 +523,7 @@ class Backward {
   C* products_ = nullptr;
   C* candidates_ = nullptr;
   C* resets_ = nullptr;
-  // Of one row:
+  // For one row:
   C* gates_ = nullptr;
   C* h_ = nullptr;
   C* cell_ = nullptr;

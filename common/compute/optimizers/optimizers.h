@@ -233,7 +233,7 @@ extern const OptimizerKind kAdadeltaKind;
 // 1.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it.
+// reject it.
 //
 // Slots: "momentum" (m) and "velocity" (v), of the variable's shape,
 // initialized with 0. Source: You et al., arXiv:1904.00962;
@@ -263,7 +263,7 @@ extern const OptimizerKind kLambKind;
 // root of the mean square of the whole variable.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it.
+// reject it.
 //
 // Slots, initialized with 0: "velocity" (v), of the variable's shape; of
 // variables of two axes and more "r" (row), without the last axis, and "c"
@@ -296,7 +296,7 @@ extern const OptimizerKind kAdafactorKind;
 // regular expression of exclude_layers.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it. An update of an n x m matrix takes ns_steps * (4 * n * m + 2 *
+// reject it. An update of an n x m matrix takes ns_steps * (4 * n * m + 2 *
 // min(n, m)^2) * min(n, m) operations; on a CPU, one thread computes them.
 //
 // Slots of the variable's shape, initialized with 0: "momentum", and "velocity"

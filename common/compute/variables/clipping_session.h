@@ -23,8 +23,8 @@ std::vector<GradientClipping> ClippingOf(absl::Span<const VariableUse> uses);
 // passes the step's gradients on in Commit(), each norm_group scaled by its own
 // norm. Reading a variable after its gradient in the same step then returns
 //   kUnimplemented  names the variable
-// A norm that is not finite makes the gradients NaN, as Keras does. Where
-// `inner` accumulates gradients, their mean is clipped when it is applied.
+// A norm that is not finite makes the gradients NaN, as Keras does. If `inner`
+// accumulates gradients, their mean is clipped when it is applied.
 std::unique_ptr<VariableSession> WithClipping(
     std::unique_ptr<VariableSession> inner, absl::Span<const VariableUse> uses);
 

@@ -25,7 +25,7 @@ class VariableSpec;
 // Equivalent to: keras.constraints.Constraint.
 class Constraint {
  public:
-  Constraint();  // None; converts to false.
+  Constraint();  // No constraint; converts to false.
   explicit Constraint(const proto::Constraint& definition);
 
   explicit operator bool() const;

@@ -171,11 +171,12 @@ class VariableSessionFactory {
       absl::Span<const VariableUse> uses) = 0;
 
   // Opens a session for steps on `stream` of `device` if the variables are in
-  // the memory of that device: its values are there, and it takes values and
-  // indices of both places. Commit() returns before the device has applied the
-  // updates. Returns null if the variables are elsewhere; then
-  // DeviceSessionOverHost() adapts a session of OpenSession() to the device.
-  // Errors as OpenSession(). `stream` must outlive the session.
+  // the memory of that device: Read() and Gather() return values there, and
+  // Update() takes values and indices on the device or the host. Commit()
+  // returns before the device has applied the updates. Returns null if the
+  // variables are elsewhere; then DeviceSessionOverHost() adapts a session of
+  // OpenSession() to the device. Errors as OpenSession(). `stream` must outlive
+  // the session.
   virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
       absl::Span<const VariableUse> uses, Device* device,
       DeviceStream* stream) = 0;

@@ -35,7 +35,7 @@ struct VariableState {
   // A slot of the optimizer: "momentum", "velocity", ...
   struct Slot {
     std::string name;
-    // Of the dtype and shape of the rows. A slot of a whole variable may have
+    // Has the dtype and shape of the rows. A slot of a whole variable may have
     // another shape.
     Tensor value;
   };

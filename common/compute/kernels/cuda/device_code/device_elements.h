@@ -116,7 +116,7 @@ struct DeviceLayout {
   }
 };
 
-// The reason why a kernel could not compute an element. The host makes the
+// The reason why a kernel could not compute an element. The host composes the
 // message.
 enum class FaultCode : int32_t {
   kNone = 0,

@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Runs the Python test given on the files given.
+# Runs the given Python test on the given files.
 exec python3 -B "$@"

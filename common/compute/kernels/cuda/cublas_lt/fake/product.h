@@ -9,7 +9,7 @@
 namespace muster {
 namespace cublas_lt {
 
-// The objects behind the handles of the fake library.
+// The objects to which the handles of the fake library point.
 struct MatmulDescription {
   CublasComputeType compute_type = CublasComputeType::kFloat32;
   CudaDataType scale_type = CudaDataType::kFloat32;
@@ -41,7 +41,7 @@ struct FakeProduct {
   const void* c_data = nullptr;
   void* d_data = nullptr;
 
-  // Of op(a) op(b).
+  // The extents of op(a) op(b).
   uint64_t rows() const;
   uint64_t columns() const;
   uint64_t inner() const;
