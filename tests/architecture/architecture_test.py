@@ -110,7 +110,7 @@ class TreeTest(unittest.TestCase):
             self.assertTrue(
                 rooms.Room(folder, text).content,
                 f"{folder}/BUILD.bazel must begin with a comment that says what {folder} "
-                f"contains: see {rooms.__file__}")
+                f"contains: see tests/architecture/rooms.py")
 
     def test_the_page_of_rooms_is_up_to_date(self):
         self.assertTrue(rooms.read(rooms.PAGE) == rooms.page(),
