@@ -4,10 +4,10 @@
     bazel/compile_with_gcc.py [FOLDER ...]     all folders if none is named
 
 The sources of a room are compiled together as one unit, because most of the time goes
-into shared headers. Its tests are another unit. Two files that use one name for
-different things go to different units. Device code is compiled as the simulated GPU
-runs it, each file alone. A unit that compiled before and whose files are unchanged is
-skipped. The last line is "N units compile with gcc, N do not".
+into shared headers. Its tests, which join_tests.py joins, are another unit. Two sources
+that use one name for different things go to different units. Device code is compiled as
+the simulated GPU runs it, each file alone. A unit that compiled before and whose files
+are unchanged is skipped. The last line is "N units compile with gcc, N do not".
 
 `bazel build --config=gcc TARGET` makes objects and executables; first remove
 bazel/precompiled.bazelrc, which is for clang.
@@ -26,6 +26,7 @@ import sys
 import tempfile
 
 import embed_device_code
+import join_tests
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "muster" / "gcc"
@@ -55,6 +56,7 @@ PRECOMPILED = {
     "tests": ["bazel/precompiled_headers.h", "gmock/gmock.h", "gtest/gtest.h"],
 }
 
+MAIN = re.compile(r"^int main\(", re.MULTILINE)
 # An unindented line defines the name before the first of these signs, unless the name is a
 # member's. A name that `using` declares may be declared again, but not defined.
 DEFINITION = re.compile(r"^(?!namespace|extern|template|TEST)[A-Za-z_][^;({=\n]*?"
@@ -104,10 +106,13 @@ def make_units(folders):
         text = (ROOT / path).read_text()
         # A file of device kernels defines macros, so it is compiled alone.
         kind = (path if path.endswith(".cu") else
-                "tests" if path.endswith("_test.cc") else "sources")
+                "tests" if path.endswith("_test.cc") and not MAIN.search(text) else
+                "sources")
         parts = path.split("/")
         room = "/".join(parts[:2]) if parts[0] == "common" else parts[0]
         defined, used = defined_names(text), set(USED_NAME.findall(text))
+        if kind == "tests":
+            defined, used = set(), set()  # join_tests.py tells them apart.
         for unit in units:
             if (unit.room, unit.kind) == (room, kind) and unit.takes(defined, used):
                 break
@@ -173,15 +178,20 @@ def precompile(kind, out):
                     "-o", f"{header}.gch"], check=True)
 
 
+def text_of_unit(kind, files):
+    if kind == "tests" and len(files) > 1:
+        return join_tests.join([(ROOT / path, (ROOT / path).read_text()) for path in files])
+    # A unit may hold several programs.
+    return "".join(f'#define main main_{i}\n#include "{ROOT / path}"\n#undef main\n'
+                   for i, path in enumerate(files))
+
+
 def compile_files(kind, files, generated):
     """Returns the compiler's errors, or None if there are none."""
     with tempfile.TemporaryDirectory() as folder:
         unit = pathlib.Path(folder) / "unit.cc"
         precompiled = kind if kind in PRECOMPILED else "sources"
-        # A unit may hold several programs.
-        includes = [f'#define main main_{i}\n#include "{ROOT / path}"\n#undef main\n'
-                    for i, path in enumerate(files)]
-        unit.write_text(f'#include "{precompiled}.h"\n' + "".join(includes))
+        unit.write_text(f'#include "{precompiled}.h"\n' + text_of_unit(kind, files))
         dependencies = pathlib.Path(folder) / "unit.d"
         done = subprocess.run(
             [*COMPILER, *UNIT_OPTIONS, "-Winvalid-pch", "-iquote", ROOT,
@@ -193,7 +203,7 @@ def compile_files(kind, files, generated):
             return done.stderr
         paths = dependencies.read_text().replace("\\\n", " ").split()[1:]
         used = {path.replace(generated, "GENERATED", 1): digest(path)
-                for path in paths
+                for path in [*paths, *(str(ROOT / path) for path in files)]
                 if path != str(unit) and not path.endswith((f"/{precompiled}.h", ".gch"))}
     CACHE.mkdir(parents=True, exist_ok=True)
     record_of(files).write_text(json.dumps(used))

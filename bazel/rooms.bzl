@@ -2,7 +2,7 @@
 
 load("//bazel:device_kernels.bzl", "device_code_files")
 load("//bazel:layers.bzl", "visible_to")
-load("//bazel:units.bzl", "in_units")
+load("//bazel:units.bzl", "in_units", "joined_tests")
 
 def _folder():
     return native.package_name().split("/")[-1]
@@ -116,7 +116,7 @@ def muster_tests(
         native.cc_test(
             name = "tests",
             size = size,
-            srcs = together,
+            srcs = joined_tests(together),
             copts = copts,
             data = data,
             linkopts = linkopts,

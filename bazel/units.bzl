@@ -40,3 +40,44 @@ def in_units(name, sources):
             "//conditions:default": [],
         }),
     )
+
+def _joined_tests_impl(ctx):
+    sources = ctx.files.srcs
+    size = (len(sources) + len(ctx.outputs.outs) - 1) // len(ctx.outputs.outs)
+    for index, unit in enumerate(ctx.outputs.outs):
+        joined = sources[index * size:(index + 1) * size]
+        ctx.actions.run(
+            executable = "python3",
+            arguments = ["-B", ctx.file._join.path, unit.path] +
+                        [source.path for source in joined],
+            inputs = joined + [ctx.file._join],
+            mnemonic = "JoinTests",
+            outputs = [unit],
+            use_default_shell_env = True,
+        )
+
+_joined_tests = rule(
+    implementation = _joined_tests_impl,
+    attrs = {
+        "outs": attr.output_list(mandatory = True),
+        "srcs": attr.label_list(allow_files = [".cc"], mandatory = True),
+        "_join": attr.label(default = "//bazel:join_tests.py", allow_single_file = True),
+    },
+)
+
+def joined_tests(sources):
+    """Returns what `srcs` of the program of these tests are.
+
+    As in_units(), but two tests may give one name to different things: join_tests.py.
+    """
+    if len(sources) < 2:
+        return sources
+    count = (len(sources) + _SOURCES_IN_UNIT_MAX - 1) // _SOURCES_IN_UNIT_MAX
+
+    # Named as tests are, whose options .bazelrc selects by name.
+    units = ["joined_%d_test.cc" % index for index in range(count)]
+    _joined_tests(name = "joined_tests", srcs = sources, outs = units, testonly = True)
+    return select({
+        "//bazel:compiles_units": units,
+        "//conditions:default": sources,
+    })

@@ -15,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/codec/dataset_codec.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/testing/test_elements.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/dataset.pb.h"
@@ -44,18 +45,6 @@ absl::StatusOr<RegisteredFunction> MakeScale(
 const bool kHasScale = RegisterElementFunction("test_scale", MakeScale);
 const bool kHasTwin = RegisterElementFunction("test_twin", MakeScale);
 const bool kHasSecondTwin = RegisterElementFunction("test_twin", MakeScale);
-
-std::vector<int64_t> Numbers(const Dataset& dataset) {
-  std::vector<int64_t> numbers;
-  auto elements = dataset.MakeIterator();
-  EXPECT_OK(elements);
-  if (!elements.ok()) return numbers;
-  Element element;
-  while ((*elements)->Next(&element).value()) {
-    numbers.push_back(element[0].scalar<int64_t>());
-  }
-  return numbers;
-}
 
 TEST(RegisteredFunctionTest, MapsElements) {
   EXPECT_TRUE(kHasScale);
