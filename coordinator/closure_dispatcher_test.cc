@@ -77,7 +77,7 @@ class HoldingClock final : public Clock {
     EXPECT_TRUE(AwaitTrue([this] { return is_held_.load(); }))
         << "no other thread waits";
   }
-  void LetGo() { is_holding_ = false; }
+  void Release() { is_holding_ = false; }
 
  private:
   const std::thread::id owner_ = std::this_thread::get_id();
@@ -88,7 +88,7 @@ class HoldingClock final : public Clock {
 // A coordinator and workers in this process, over gRPC.
 class ClosureDispatcherTest : public testing::Test {
  protected:
-  void TearDown() override { holding_clock_.LetGo(); }
+  void TearDown() override { holding_clock_.Release(); }
 
   void StartWorkers(int count) {
     std::vector<std::string> addresses;

@@ -87,7 +87,7 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
     if (static_cast<int>(i) < options_.runner_count) ++Find(held[i])->attempts;
   }
   // In reverse order, so that the oldest closure ends up at the head.
-  std::vector<absl::Status> suspects;
+  std::vector<absl::Status> repeated_failures;
   for (size_t i = held.size(); i-- > 0;) {
     const uint64_t id = held[i];
     Entry* const entry = Find(id);
@@ -95,8 +95,8 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
     if (entry->is_cancelled || failing()) {
       MarkCancelled(entry, id, "while its worker was lost");
     } else if (entry->attempts >= options_.attempts_max) {
-      suspects.push_back(SuspectError(id, entry->attempts, why));
-      entry->value->SetError(suspects.back());
+      repeated_failures.push_back(SuspectError(id, entry->attempts, why));
+      entry->value->SetError(repeated_failures.back());
       MarkFinished(entry);
     } else {
       Requeue(id, entry);
@@ -104,7 +104,7 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
     }
   }
   DropFinished();
-  for (const absl::Status& suspect : suspects) StoreFailure(suspect);
+  for (const absl::Status& suspect : repeated_failures) StoreFailure(suspect);
 }
 
 void ClosureQueue::WorkerReleased(int worker) {
@@ -241,15 +241,15 @@ absl::Status ClosureQueue::Fail(int worker, uint64_t id,
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveWorker(entry, id);
-  const absl::Status dressed =
+  const absl::Status status_with_closure =
       WithMessage(status, absl::StrCat("closure ", id, " on worker ", worker,
                                        ": ", status.message()));
   const bool was_cancelled =
       entry->is_cancelled && status.code() == absl::StatusCode::kCancelled;
-  entry->value->SetError(dressed);
+  entry->value->SetError(status_with_closure);
   MarkFinished(entry);
   DropFinished();
-  if (!was_cancelled) StoreFailure(dressed);
+  if (!was_cancelled) StoreFailure(status_with_closure);
   return absl::OkStatus();
 }
 
@@ -432,12 +432,12 @@ void ClosureQueue::Recall(uint64_t id, Entry* entry) {
 
 void ClosureQueue::RecallForIdleWorkers() {
   if (queued_count_ > 0 || failing()) return;
-  const bool someone_is_idle = std::any_of(
+  const bool any_worker_idle = std::any_of(
       worker_states_.begin(), worker_states_.end(),
       [](const WorkerState& worker_state) {
         return worker_state.MayTake() && worker_state.in_flight.empty();
       });
-  if (!someone_is_idle) return;
+  if (!any_worker_idle) return;
   WorkerState* victim = nullptr;
   int unstarted_max = 0;
   for (WorkerState& worker_state : worker_states_) {

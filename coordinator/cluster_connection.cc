@@ -27,7 +27,7 @@
 namespace muster {
 namespace {
 
-constexpr int kNamedShardsMax = 8;
+constexpr int kListedShardsMax = 8;
 // A busy machine may respond late. A task that is not told about the end of the
 // job reports the loss of its coordinator.
 constexpr absl::Duration kEndTimeout = absl::Seconds(10);
@@ -109,7 +109,7 @@ bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
          !std::all_of(servers.tasks.begin(), servers.tasks.end(), is_connected);
 }
 
-void LogUntold(const std::map<TaskId, absl::Status>& untold) {
+void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
   for (const auto& [task, why] : untold) {
     if (why.ok()) continue;
     LOG(WARNING) << "not told that the job is over: " << why.message();
@@ -187,7 +187,7 @@ ClusterConnection::~ClusterConnection() {
   JobControl::OfProcess().SetDrainer(nullptr);
   {
     absl::MutexLock lock(&mutex_);
-    told_of_changes_ = nullptr;
+    recovery_for_changes_ = nullptr;
   }
   status_source_ = nullptr;
   metrics_source_ = nullptr;
@@ -224,9 +224,9 @@ void ClusterConnection::AddMetrics(MetricSink* sink) const {
     sink->AddGauge(kConnected, is_connected ? 1 : 0, {{"peer", task.task}});
   }
   absl::MutexLock lock(&mutex_);
-  if (told_of_changes_ == nullptr) return;
-  sink->AddCounter(kRollbacks,
-                   static_cast<double>(told_of_changes_->recovery_count()));
+  if (recovery_for_changes_ == nullptr) return;
+  sink->AddCounter(
+      kRollbacks, static_cast<double>(recovery_for_changes_->recovery_count()));
 }
 
 void ClusterConnection::AddStatus(StatusReport* report) const {
@@ -234,7 +234,7 @@ void ClusterConnection::AddStatus(StatusReport* report) const {
   watch_->AddStatus(report);
   const std::string missing = missing_.Describe();
   absl::MutexLock lock(&mutex_);
-  if (told_of_changes_ != nullptr) {
+  if (recovery_for_changes_ != nullptr) {
     report->readiness.push_back(absl::OkStatus());
   } else {
     report->readiness.push_back(absl::UnavailableError(
@@ -313,7 +313,7 @@ void ClusterConnection::StartRecovery() {
       ServerRecovery::Parts{.dispatcher = dispatcher_.get(),
                             .watch = watch_.get(),
                             .variables = variables_.get(),
-                            .what_it_held =
+                            .describe_variables =
                                 [this](int server) {
                                   absl::MutexLock lock(&mutex_);
                                   return held_[server].empty()
@@ -325,7 +325,7 @@ void ClusterConnection::StartRecovery() {
       std::make_unique<RecoverableStore>(variables_.get(), recovery_.get());
   {
     absl::MutexLock lock(&mutex_);
-    told_of_changes_ = recovery_.get();
+    recovery_for_changes_ = recovery_.get();
   }
   // A server may have been lost before recovery was created.
   recovery_->OnServerChange();
@@ -333,7 +333,7 @@ void ClusterConnection::StartRecovery() {
 
 void ClusterConnection::OnServerChange() {
   absl::MutexLock lock(&mutex_);
-  if (told_of_changes_ != nullptr) told_of_changes_->OnServerChange();
+  if (recovery_for_changes_ != nullptr) recovery_for_changes_->OnServerChange();
 }
 
 // A closure that could not reach a server is retried: servers apply its pushes
@@ -355,13 +355,12 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
       return FailureVerdict::kRetry;
     case absl::StatusCode::kFailedPrecondition: {
       absl::MutexLock lock(&mutex_);
-      const bool is_behind_the_times =
-          told_of_changes_ != nullptr &&
-          (told_of_changes_->is_recovering() ||
-           !told_of_changes_->IsHolder(failure->task_index(),
-                                       failure->incarnation()));
-      return is_behind_the_times ? FailureVerdict::kRetry
-                                 : FailureVerdict::kFailure;
+      const bool is_stale =
+          recovery_for_changes_ != nullptr &&
+          (recovery_for_changes_->is_recovering() ||
+           !recovery_for_changes_->IsHolder(failure->task_index(),
+                                            failure->incarnation()));
+      return is_stale ? FailureVerdict::kRetry : FailureVerdict::kFailure;
     }
     default:
       return FailureVerdict::kFailure;
@@ -399,11 +398,11 @@ void ClusterConnection::NoteShards() {
     if (!described.ok()) continue;  // The watch reports a lost server.
     std::string names;
     const int count = described->shards_size();
-    for (int i = 0; i < count && i < kNamedShardsMax; ++i) {
+    for (int i = 0; i < count && i < kListedShardsMax; ++i) {
       absl::StrAppend(&names, i == 0 ? ": " : ", ",
                       described->shards(i).spec().shard_name());
     }
-    if (count > kNamedShardsMax) absl::StrAppend(&names, ", ...");
+    if (count > kListedShardsMax) absl::StrAppend(&names, ", ...");
     absl::MutexLock lock(&mutex_);
     held_[server] = absl::StrCat(count, " shards of variables, ",
                                  described->memory_bytes(), " bytes", names);
@@ -432,7 +431,7 @@ absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
   }
   const bool is_unsaved =
       (code == ExitCode::kTerminated || code == ExitCode::kInterrupted) &&
-      !PreemptionNotice::OfProcess().was_obeyed();
+      !PreemptionNotice::OfProcess().was_handled();
   const std::string loss = is_unsaved ? recovery_->DescribeLoss() : "";
   if (loss.empty()) return status;
   return WithMessage(status, absl::StrCat(status.message(), "; ", loss));
@@ -458,7 +457,7 @@ void ClusterConnection::EndJob(const absl::Status& status) {
     if (watch_->incarnation(task.index) == 0) continue;
     servers[task] = &watch_->channel(task.index);
   }
-  LogUntold(
+  LogUnreachedTasks(
       EndTasks(servers, exit_code, status.message(), {.timeout = kEndTimeout}));
 }
 
@@ -521,7 +520,7 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
         tasks, ExitCodeOfOthers(ExitCodeOf(why)), why.message(),
         {.timeout = missing.empty() ? kEndTimeout : kEndAbsentTimeout});
     for (const TaskId task : missing) untold.erase(task);
-    LogUntold(untold);
+    LogUnreachedTasks(untold);
     return;
   }
   // Connects in short rounds: a task that has refused this coordinator since
@@ -538,7 +537,7 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
              !absl::IsUnavailable(untold[task]);
     });
   } while (!tasks.empty() && clock_->Now() < deadline);
-  LogUntold(untold);
+  LogUnreachedTasks(untold);
 }
 
 std::vector<std::string> ClusterConnection::DescribeTasks() const {

@@ -144,7 +144,7 @@ class ClusterConnection {
  private:
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
-  // See JobControl::AskToDrain().
+  // See JobControl::RequestDrain().
   void Drain(TaskId task, JobControl::Done done);
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -189,7 +189,7 @@ class ClusterConnection {
 
   mutable absl::Mutex mutex_;
   // Null until StartRecovery().
-  ServerRecovery* told_of_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  ServerRecovery* recovery_for_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".
   std::vector<std::string> held_ ABSL_GUARDED_BY(mutex_);

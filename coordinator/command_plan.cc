@@ -59,9 +59,9 @@ std::optional<PlannedCommand> PlanCommand(const CommandSources& sources,
     has_content = true;
   }
   if (!has_content) return std::nullopt;
-  if (record->mark_told != queue.low_water_mark()) {
-    record->mark_told = queue.low_water_mark();
-    plan.command.set_low_water_mark(record->mark_told);
+  if (record->sent_low_water_mark != queue.low_water_mark()) {
+    record->sent_low_water_mark = queue.low_water_mark();
+    plan.command.set_low_water_mark(record->sent_low_water_mark);
   }
   return plan;
 }

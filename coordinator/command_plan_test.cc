@@ -29,7 +29,7 @@ class CommandPlanTest : public testing::Test {
     record_.session = 7;
     queue_.WorkerReady(0);
     // The current mark counts as sent.
-    record_.mark_told = queue_.low_water_mark();
+    record_.sent_low_water_mark = queue_.low_water_mark();
   }
 
   std::optional<PlannedCommand> Plan(bool is_tick = false) {

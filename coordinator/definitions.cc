@@ -34,24 +34,28 @@ uint32_t Definitions::AddIterator(IteratorRecord iterator) {
 
 void Definitions::AddTo(WorkerRecord* record,
                         proto::WorkerCommand* command) const {
-  for (; record->functions_told < functions_.size(); ++record->functions_told) {
-    const Function& function = functions_[record->functions_told];
+  for (; record->sent_function_count < functions_.size();
+       ++record->sent_function_count) {
+    const Function& function = functions_[record->sent_function_count];
     proto::FunctionDefinition* const definition = command->add_functions();
-    definition->set_function_id(static_cast<uint32_t>(record->functions_told));
+    definition->set_function_id(
+        static_cast<uint32_t>(record->sent_function_count));
     definition->set_fingerprint(function.fingerprint);
-    if (record->fingerprints_there.insert(function.fingerprint).second) {
+    if (record->known_fingerprints.insert(function.fingerprint).second) {
       definition->set_graph(function.serialized_graph);
     }
   }
-  for (; record->iterators_told < iterators_.size(); ++record->iterators_told) {
-    const IteratorRecord& iterator = iterators_[record->iterators_told];
+  for (; record->sent_iterator_count < iterators_.size();
+       ++record->sent_iterator_count) {
+    const IteratorRecord& iterator = iterators_[record->sent_iterator_count];
     proto::IteratorDefinition* const definition = command->add_iterators();
     *definition = iterator.contexts[record->worker];
     // A worker that reconnects gets the epoch of another pass, so that its
     // iterator does not repeat the same elements.
     definition->set_epoch(definition->epoch() + record->sessions_open_count -
                           1);
-    definition->set_iterator_id(static_cast<uint32_t>(record->iterators_told));
+    definition->set_iterator_id(
+        static_cast<uint32_t>(record->sent_iterator_count));
     definition->set_dataset(iterator.serialized_datasets.size() == 1
                                 ? iterator.serialized_datasets[0]
                                 : iterator.serialized_datasets[record->worker]);

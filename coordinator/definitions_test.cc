@@ -50,9 +50,9 @@ TEST(DefinitionsTest, SendsNoGraphThatTheWorkerHas) {
   proto::WorkerCommand command;
   definitions.AddTo(&record, &command);
   // The next session of the same process, which has kept the graph.
-  const auto kept = record.fingerprints_there;
-  record.BeginAnew();
-  record.fingerprints_there = kept;
+  const auto kept = record.known_fingerprints;
+  record.ResetSession();
+  record.known_fingerprints = kept;
   command.Clear();
   definitions.AddTo(&record, &command);
   ASSERT_EQ(command.functions_size(), 1);

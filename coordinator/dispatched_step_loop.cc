@@ -88,7 +88,7 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
       RETURN_IF_ERROR(FinishBegun(on_step, &outcome));
       return outcome;
     }
-    while (!(pass_has_ended_ && put_back_.empty()) &&
+    while (!(pass_has_ended_ && unstarted_batches_.empty()) &&
            scheduled_count < step_count_max && MayAdd()) {
       ASSIGN_OR_RETURN(const bool has_batch, AddBatch());
       if (has_batch) ++scheduled_count;
@@ -130,15 +130,16 @@ absl::Status DispatchedStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
       put_back.push_back(batch);
     }
   }
-  put_back_.insert(put_back_.begin(), put_back.begin(), put_back.end());
+  unstarted_batches_.insert(unstarted_batches_.begin(), put_back.begin(),
+                            put_back.end());
   outcome->was_told_to_stop = true;
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
-  if (!put_back_.empty()) {
-    const auto batch = std::move(put_back_.front());
-    put_back_.pop_front();
+  if (!unstarted_batches_.empty()) {
+    const auto batch = std::move(unstarted_batches_.front());
+    unstarted_batches_.pop_front();
     RETURN_IF_ERROR(Schedule(batch));
     return true;
   }
@@ -173,7 +174,7 @@ absl::Status DispatchedStepLoop::Schedule(
 void DispatchedStepLoop::Forget() {
   scheduled_.Forget();
   bytes_ahead_ = 0;
-  put_back_.clear();
+  unstarted_batches_.clear();
   pass_has_ended_ = false;
   iterator_ = nullptr;
 }

@@ -85,7 +85,7 @@ class DispatchedStepLoop final : public StepLoop,
   absl::StatusOr<bool> AddBatch();
   absl::Status Schedule(std::shared_ptr<const ClosureArguments> batch);
   // Waits for the steps that have started, and puts the batches of the other
-  // steps into put_back_.
+  // steps into unstarted_batches_.
   absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
   void Forget();
 
@@ -105,7 +105,7 @@ class DispatchedStepLoop final : public StepLoop,
   size_t bytes_ahead_ = 0;  // Size of the scheduled batches.
   // Batches that were drawn and whose steps were cancelled. They are used
   // before new batches.
-  std::deque<std::shared_ptr<const ClosureArguments>> put_back_;
+  std::deque<std::shared_ptr<const ClosureArguments>> unstarted_batches_;
   uint64_t loop_id_ = 0;
   std::function<bool()> is_to_stop_;  // May be null.
 };

@@ -25,7 +25,7 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
   return WithExitCode(absl::FailedPreconditionError(text), ExitCode::kUsage);
 }
 
-absl::Status TakenByAnother(absl::string_view who) {
+absl::Status ServesAnotherCoordinator(absl::string_view who) {
   return WithExitCode(
       absl::AlreadyExistsError(absl::StrCat(
           "another coordinator has this cluster: ", who,

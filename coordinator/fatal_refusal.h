@@ -20,7 +20,7 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
 // Returns the error of a coordinator whose tasks serve another coordinator;
 // `who` names one. The exit code asks for a restart: a cluster manager may have
 // started this coordinator while the previous one still saves before it ends.
-absl::Status TakenByAnother(absl::string_view who);
+absl::Status ServesAnotherCoordinator(absl::string_view who);
 
 }  // namespace muster
 

@@ -22,15 +22,15 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(100);
 
 struct Answer {
   absl::Mutex mutex;
-  bool has_come ABSL_GUARDED_BY(mutex) = false;
-  // Set once, before `has_come` becomes true.
+  bool is_received ABSL_GUARDED_BY(mutex) = false;
+  // Set once, before `is_received` becomes true.
   absl::StatusOr<ReceivedMessage> message;
 };
 
-bool HasCome(Answer& answer, absl::Time deadline, Clock* clock) {
+bool AwaitResponse(Answer& answer, absl::Time deadline, Clock* clock) {
   absl::MutexLock lock(&answer.mutex);
-  return clock->AwaitWithDeadline(&answer.mutex,
-                                  absl::Condition(&answer.has_come), deadline);
+  return clock->AwaitWithDeadline(
+      &answer.mutex, absl::Condition(&answer.is_received), deadline);
 }
 
 }  // namespace
@@ -52,14 +52,14 @@ absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
                        [answer](absl::StatusOr<ReceivedMessage> message) {
                          absl::MutexLock lock(&answer->mutex);
                          answer->message = std::move(message);
-                         answer->has_come = true;
+                         answer->is_received = true;
                        });
     // A suspended worker does not respond; its session ends after a timeout.
-    while (!HasCome(*answer, clock->Now() + kPollInterval, clock) &&
+    while (!AwaitResponse(*answer, clock->Now() + kPollInterval, clock) &&
            is_session_open()) {
     }
   }
-  if (!HasCome(*answer, absl::InfinitePast(), clock)) {
+  if (!AwaitResponse(*answer, absl::InfinitePast(), clock)) {
     return absl::UnavailableError(absl::StrCat(
         "the result of closure ", closure_id, " is lost: ", channel->peer(),
         ", incarnation ", IncarnationString(keeper.worker_incarnation),

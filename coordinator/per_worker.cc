@@ -21,10 +21,11 @@ std::vector<Value> Iterator::Next() const {
 
 namespace internal {
 
-void ReportComponentCount(GraphBuilder* builder, size_t wanted, size_t came) {
+void ReportComponentCount(GraphBuilder* builder, size_t wanted,
+                          size_t received) {
   builder->ReportError(absl::InvalidArgumentError(
       absl::StrCat("Next<", wanted, ">() of an iterator whose elements have ",
-                   came, " components")));
+                   received, " components")));
 }
 
 }  // namespace internal

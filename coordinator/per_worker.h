@@ -82,7 +82,8 @@ class PerWorker<Iterator> {
 };
 
 namespace internal {
-void ReportComponentCount(GraphBuilder* builder, size_t wanted, size_t came);
+void ReportComponentCount(GraphBuilder* builder, size_t wanted,
+                          size_t received);
 }  // namespace internal
 
 template <size_t component_count>

@@ -32,7 +32,7 @@ void RecoverySaver::SaveIfDue(bool at_once) {
   } else if (has_ending_server) {
     CallPreemptionSaver();
   }
-  if (has_ending_server) LetGoOfEnding();
+  if (has_ending_server) AllowEndingServersToExit();
 }
 
 void RecoverySaver::SaveToCheckpointDir(bool is_awaited) {
@@ -97,7 +97,7 @@ void RecoverySaver::NoteEnding(bool has_loop) {
     may_save =
         has_loop && (!options_.checkpoint_dir.empty() || preemption_saver_);
   }
-  if (!may_save) return LetGoOfEnding();
+  if (!may_save) return AllowEndingServersToExit();
   const std::vector<ServerWatch::State> states = parts_.watch->states();
   if (std::any_of(states.begin(), states.end(),
                   [](const ServerWatch::State& s) { return s.is_ending; })) {
@@ -105,10 +105,10 @@ void RecoverySaver::NoteEnding(bool has_loop) {
   }
 }
 
-void RecoverySaver::LetGoOfEnding() {
+void RecoverySaver::AllowEndingServersToExit() {
   const std::vector<ServerWatch::State> states = parts_.watch->states();
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].is_ending) parts_.watch->LetGo(static_cast<int>(i));
+    if (states[i].is_ending) parts_.watch->AllowExit(static_cast<int>(i));
   }
 }
 

@@ -71,7 +71,7 @@ class RecoverySaver {
   // Takes a snapshot. If `is_awaited`, blocks until it is written; otherwise
   // the writer writes it in the background.
   absl::Status Save(bool is_awaited);
-  void LetGoOfEnding();
+  void AllowEndingServersToExit();
 
   const Options options_;
   const Parts parts_;

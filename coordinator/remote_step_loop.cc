@@ -58,7 +58,7 @@ RemoteStepLoop::~RemoteStepLoop() {
 absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
                                                       OnStep on_step) {
   Outcome outcome;
-  RETURN_IF_ERROR(HandOverKept(step_count_max, on_step, &outcome));
+  RETURN_IF_ERROR(PassKeptResults(step_count_max, on_step, &outcome));
   int64_t scheduled_count = outcome.step_count;
   while (true) {
     connection_->recovery().SaveIfDue();
@@ -122,8 +122,8 @@ absl::Status RemoteStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
   return absl::OkStatus();
 }
 
-absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
-                                          OnStep on_step, Outcome* outcome) {
+absl::Status RemoteStepLoop::PassKeptResults(int64_t step_count_max,
+                                             OnStep on_step, Outcome* outcome) {
   while (!kept_.empty() && outcome->step_count < step_count_max) {
     const ScheduledSteps::Results results{std::move(kept_.front()), 1};
     kept_.pop_front();

@@ -90,8 +90,8 @@ class RemoteStepLoop final : public StepLoop,
                                OnStep on_step, Outcome* outcome);
   absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
   // Passes on the results in kept_, whose steps had finished before a rollback.
-  absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
-                            Outcome* outcome);
+  absl::Status PassKeptResults(int64_t step_count_max, OnStep on_step,
+                               Outcome* outcome);
 
   // The position in the data at a snapshot, and the results of finished steps
   // that had not been passed on.

@@ -60,7 +60,7 @@ std::vector<RollbackPoint> RollbackPoints::List() const {
   return std::vector<RollbackPoint>(points_.rbegin(), points_.rend());
 }
 
-bool RollbackPoints::HoldsAll(const ClosureIds& succeeded) const {
+bool RollbackPoints::IncludesExactly(const ClosureIds& succeeded) const {
   absl::MutexLock lock(&mutex_);
   return !points_.empty() && points_.back().succeeded == succeeded;
 }

@@ -74,7 +74,8 @@ class RollbackPoints {
   }
 
   // True if the newest point includes exactly the closures `succeeded`.
-  bool HoldsAll(const ClosureIds& succeeded) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IncludesExactly(const ClosureIds& succeeded) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const size_t count_max_;

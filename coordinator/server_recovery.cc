@@ -54,7 +54,7 @@ std::string DescribePoint(const RollbackPoint& point) {
 
 // True if the error concerns only this checkpoint, so that another one may
 // work.
-bool IsOfTheCheckpoint(const absl::Status& status) {
+bool IsCheckpointError(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) ||
          absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
          absl::IsUnimplemented(status);
@@ -62,7 +62,7 @@ bool IsOfTheCheckpoint(const absl::Status& status) {
 
 // True if the error may be due to the loss of a server that the watch has not
 // detected yet.
-bool MayBeOfALoss(const absl::Status& status) {
+bool MayBeServerLoss(const absl::Status& status) {
   const auto failure = GetTaskFailure(status);
   if (!failure.has_value() || failure->task_type() != "ps") return false;
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -119,7 +119,7 @@ ServerRecovery::ServerRecovery(const Options& options, Parts parts)
            .take_snapshot = [this] { return TakeSnapshot(); },
            .has_progressed =
                [this] {
-                 return !rollback_points_.HoldsAll(
+                 return !rollback_points_.IncludesExactly(
                      parts_.dispatcher->succeeded());
                },
            .shard_count =
@@ -268,7 +268,7 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
   RETURN_IF_ERROR(parts_.dispatcher->why_aborted());
   {
     absl::MutexLock lock(&mutex_);
-    if (MayBeOfALoss(status)) {
+    if (MayBeServerLoss(status)) {
       parts_.clock->AwaitWithDeadline(
           &mutex_, absl::Condition(this, &ServerRecovery::HasBegunToRecover),
           parts_.clock->Now() + kNoticeTime);
@@ -330,7 +330,7 @@ void ServerRecovery::RunLoop() {
 void ServerRecovery::Recover() {
   absl::Status last_try;
   while (AwaitServers()) {
-    const std::vector<RemoteVariableStore::ReturnedServer> returned =
+    const std::vector<RemoteVariableStore::ReplacedServer> returned =
         Returned();
     if (returned.empty()) {
       LOG(INFO) << "no parameter server has lost anything; training continues";
@@ -357,7 +357,7 @@ void ServerRecovery::Recover() {
       Announce(*point, returned);
       return;
     }
-    if (IsOfTheCheckpoint(point.status())) return GiveUp(point.status());
+    if (IsCheckpointError(point.status())) return GiveUp(point.status());
     last_try = point.status();
     LOG(WARNING) << "the recovery begins again: " << last_try.message();
     absl::MutexLock lock(&mutex_);
@@ -390,7 +390,7 @@ bool ServerRecovery::AwaitServers() {
       GiveUp(WithMessage(
           lost->lost,
           absl::StrCat(lost->lost.message(), "; with it are gone ",
-                       parts_.what_it_held(server), ", and it did not ",
+                       parts_.describe_variables(server), ", and it did not ",
                        "come back within ",
                        absl::FormatDuration(options_.return_timeout),
                        " (--server_return_timeout). Start the job again: ",
@@ -414,7 +414,7 @@ bool ServerRecovery::AwaitServers() {
 }
 
 absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
-    const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
+    const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
   absl::Status first;
   for (const RollbackPoint& point : rollback_points_.List()) {
     absl::Status status;
@@ -428,7 +428,7 @@ absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
     }
     if (status.ok()) status = RollServersBackTo(point, returned);
     if (status.ok()) return point;
-    if (!IsOfTheCheckpoint(status)) return status;
+    if (!IsCheckpointError(status)) return status;
     LOG(WARNING) << "training cannot be rolled back to " << DescribePoint(point)
                  << ": " << status.message();
     if (first.ok()) first = status;
@@ -443,13 +443,13 @@ absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
 
 absl::Status ServerRecovery::RollServersBackTo(
     const RollbackPoint& point,
-    const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
+    const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
   uint64_t generation = 0;
   {
     absl::MutexLock lock(&mutex_);
     generation = ++generation_;
   }
-  RETURN_IF_ERROR(parts_.variables->BringBack(
+  RETURN_IF_ERROR(parts_.variables->RecoverServers(
       returned, generation, parts_.dispatcher->low_water_mark(),
       /*starts_over=*/point.prefix.empty()));
   if (point.prefix.empty()) return absl::OkStatus();
@@ -458,7 +458,7 @@ absl::Status ServerRecovery::RollServersBackTo(
 
 void ServerRecovery::Announce(
     const RollbackPoint& point,
-    const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
+    const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
   parts_.variables->ForgetValues();
   rollback_points_.DropAfter(point);
   RollbackReport report{.checkpoint = point.prefix,
@@ -525,9 +525,9 @@ std::string ServerRecovery::DescribeLoss() const {
                       ", with the variables there; ", checkpoint);
 }
 
-std::vector<RemoteVariableStore::ReturnedServer> ServerRecovery::Returned()
+std::vector<RemoteVariableStore::ReplacedServer> ServerRecovery::Returned()
     const {
-  std::vector<RemoteVariableStore::ReturnedServer> returned;
+  std::vector<RemoteVariableStore::ReplacedServer> returned;
   const std::vector<ServerWatch::State> states = parts_.watch->states();
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < states.size(); ++i) {
@@ -545,7 +545,7 @@ bool ServerRecovery::HasTrouble() const {
 }
 
 std::vector<std::string> ServerRecovery::NamesOf(
-    const std::vector<RemoteVariableStore::ReturnedServer>& servers) const {
+    const std::vector<RemoteVariableStore::ReplacedServer>& servers) const {
   std::vector<std::string> names;
   for (const auto& server : servers) {
     names.push_back(parts_.watch->channel(server.server).peer());

@@ -64,13 +64,13 @@ class ServerRecovery final : public TrainingRecovery {
     absl::Duration checkpoint_interval = absl::Minutes(1);
   };
 
-  // All pointers are borrowed. `what_it_held` describes the variables of a
-  // server for messages.
+  // All pointers are borrowed. `describe_variables` describes the variables of
+  // a server for messages.
   struct Parts {
     ClosureDispatcher* dispatcher = nullptr;
     ServerWatch* watch = nullptr;
     RemoteVariableStore* variables = nullptr;
-    std::function<std::string(int server)> what_it_held;
+    std::function<std::string(int server)> describe_variables;
     Clock* clock = nullptr;
   };
 
@@ -155,21 +155,21 @@ class ServerRecovery final : public TrainingRecovery {
   // Blocks until every server is connected. Returns false if the job has ended.
   bool AwaitServers() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the servers whose process does not hold the current variables.
-  std::vector<RemoteVariableStore::ReturnedServer> Returned() const
+  std::vector<RemoteVariableStore::ReplacedServer> Returned() const
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Rolls the servers back to the newest possible snapshot.
   //   kNotFound  there is no snapshot to roll back to
   absl::StatusOr<RollbackPoint> RollServersBack(
-      const std::vector<RemoteVariableStore::ReturnedServer>& returned)
+      const std::vector<RemoteVariableStore::ReplacedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RollServersBackTo(
       const RollbackPoint& point,
-      const std::vector<RemoteVariableStore::ReturnedServer>& returned)
+      const std::vector<RemoteVariableStore::ReplacedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Announce(
       const RollbackPoint& point,
-      const std::vector<RemoteVariableStore::ReturnedServer>& returned)
+      const std::vector<RemoteVariableStore::ReplacedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records that the snapshot has been published as `prefix`.
@@ -177,7 +177,7 @@ class ServerRecovery final : public TrainingRecovery {
   absl::Status Written(const UnsavedSnapshot& unsaved, absl::string_view prefix)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> NamesOf(
-      const std::vector<RemoteVariableStore::ReturnedServer>& servers) const;
+      const std::vector<RemoteVariableStore::ReplacedServer>& servers) const;
 
   bool MayWake() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return has_changed_ || stopping_;

@@ -111,13 +111,14 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
     missing_->MarkPresent({TaskType::kPs, index});
     return false;
   }
-  // After LetGo(), further events of that incarnation are ignored.
+  // After AllowExit(), further events of that incarnation are ignored.
   if (server.may_end && server.incarnation == incarnation) return false;
-  const bool was_there = server.lost.ok() && server.incarnation == incarnation;
-  const bool was_ending = was_there && server.is_ending;
+  const bool was_connected =
+      server.lost.ok() && server.incarnation == incarnation;
+  const bool was_ending = was_connected && server.is_ending;
   server.is_ending = event.is_ending();
-  if (was_there && server.is_ending == was_ending) return false;
-  if (was_there) {
+  if (was_connected && server.is_ending == was_ending) return false;
+  if (was_connected) {
     LOG(INFO) << channel(index).peer() << " has been told to end";
   } else if (server.lost.ok()) {
     Lose(index, absl::DataLossError(absl::StrCat(
@@ -128,7 +129,7 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   server.lost = absl::OkStatus();
   server.incarnation = incarnation;
   if (end_expected_) return false;
-  if (!was_there) {
+  if (!was_connected) {
     ++counters_.returned_count;
     server.state_since = clock_->Now();
     LOG(INFO) << channel(index).peer() << " is there, incarnation "
@@ -179,7 +180,7 @@ ServerWatch::Counters ServerWatch::counters() const {
   return counters_;
 }
 
-void ServerWatch::LetGo(int index) {
+void ServerWatch::AllowExit(int index) {
   bool has_changed = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -220,8 +221,9 @@ void ServerWatch::OnEnd(int server, uint64_t, const absl::Status& why) {
       FatalRefusal(*streams_[server], "parameter server", kDisagreement, why);
   if (!fatal.ok()) missing_->Fail(fatal);
   if (absl::IsPermissionDenied(why) && GetTaskFailure(why).has_value()) {
-    missing_->MarkTaken({TaskType::kPs, server},
-                        TakenByAnother(servers_[server].last_error));
+    missing_->MarkServesAnother(
+        {TaskType::kPs, server},
+        ServesAnotherCoordinator(servers_[server].last_error));
   }
 }
 
@@ -234,14 +236,14 @@ absl::Time ServerWatch::TakeTurn(const TickLoop::Turn& turn) {
   bool has_changed = false;
   {
     absl::MutexLock lock(&mutex_);
-    has_changed = LoseSilentServers();
+    has_changed = MarkSilentServersLost();
   }
   if (has_changed) on_change_();
   for (int server = 0; server < server_count(); ++server) Ask(server);
   return next_turn;
 }
 
-bool ServerWatch::LoseSilentServers() {
+bool ServerWatch::MarkSilentServersLost() {
   bool has_lost = false;
   for (int i = 0; i < server_count(); ++i) {
     const Server& server = servers_[i];

@@ -59,7 +59,7 @@ class ServerWatch : private ReconnectingStream::Listener {
     uint64_t incarnation = 0;
     // Why the server is lost, with a TaskFailure; OK while it is connected.
     absl::Status lost;
-    // True if the server was told to exit and waits for LetGo().
+    // True if the server was told to exit and waits for AllowExit().
     bool is_ending = false;
   };
 
@@ -99,7 +99,7 @@ class ServerWatch : private ReconnectingStream::Listener {
 
   // Allows a server that waits to exit to do so. The server counts as lost from
   // now on.
-  void LetGo(int server) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AllowExit(int server) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Declares that the job has ended: lost servers are not reported from now on.
   void ExpectEnd() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -110,7 +110,7 @@ class ServerWatch : private ReconnectingStream::Listener {
     uint64_t incarnation = 0;
     absl::Status lost;
     bool is_ending = false;  // True if this incarnation has reported it.
-    bool may_end = false;    // True after LetGo() for this incarnation.
+    bool may_end = false;    // True after AllowExit() for this incarnation.
     std::string last_error;  // Reason for the end of the last session.
     bool has_refused = false;
     absl::Time state_since;  // When it was lost or connected.
@@ -131,7 +131,7 @@ class ServerWatch : private ReconnectingStream::Listener {
   bool Update(int server, const proto::WatchEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if on_change_ must be called.
-  bool LoseSilentServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MarkSilentServersLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Lose(int server, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -31,13 +31,13 @@ uint32_t AddTensor(const Tensor& tensor, const SharedBatches* batches,
 
 }  // namespace
 
-void WorkerRecord::BeginAnew() {
+void WorkerRecord::ResetSession() {
   state = State::kClosed;
   session = 0;
-  functions_told = 0;
-  iterators_told = 0;
-  mark_told = 0;
-  fingerprints_there.clear();
+  sent_function_count = 0;
+  sent_iterator_count = 0;
+  sent_low_water_mark = 0;
+  known_fingerprints.clear();
   released.clear();
   trouble.clear();
   trouble_count = 0;

@@ -64,16 +64,16 @@ struct WorkerRecord {
   absl::Time next_trouble_report = absl::InfinitePast();
 
   // Definitions and marks that were sent in this session.
-  size_t functions_told = 0;
-  size_t iterators_told = 0;
-  uint64_t mark_told = 0;
-  absl::flat_hash_set<uint64_t> fingerprints_there;
+  size_t sent_function_count = 0;
+  size_t sent_iterator_count = 0;
+  uint64_t sent_low_water_mark = 0;
+  absl::flat_hash_set<uint64_t> known_fingerprints;
 
   // Kept results of this session that no caller can request any longer.
   std::vector<uint64_t> released;
 
   // Resets the session and everything that belongs to it.
-  void BeginAnew();
+  void ResetSession();
 };
 
 // Adds closures to `command`. Consecutive closures that differ only in their id

@@ -37,7 +37,7 @@ void WorkerSessions::NoteAcceptance(WorkerRecord* record,
   record->state = State::kOpen;
   record->state_since = clock_->Now();
   record->incarnation = acceptance.incarnation();
-  record->fingerprints_there.insert(acceptance.fingerprints().begin(),
+  record->known_fingerprints.insert(acceptance.fingerprints().begin(),
                                     acceptance.fingerprints().end());
   record->last_error.clear();
   queue_->WorkerReady(record->worker);
@@ -60,7 +60,7 @@ void WorkerSessions::NoteEnd(const absl::Status& reason, WorkerRecord* record) {
   } else {
     NoteRefusal(reason, record);
   }
-  record->BeginAnew();
+  record->ResetSession();
 }
 
 void WorkerSessions::NoteRefusal(const absl::Status& why,
@@ -74,10 +74,10 @@ void WorkerSessions::NoteRefusal(const absl::Status& why,
   // If two coordinators start, the one that has a session with worker 0
   // continues, and the other one gives up.
   if (absl::IsPermissionDenied(why)) {
-    const absl::Status taken =
-        TakenByAnother(absl::StrCat(NameOf(*record), " ", record->last_error));
+    const absl::Status taken = ServesAnotherCoordinator(
+        absl::StrCat(NameOf(*record), " ", record->last_error));
     if (record->worker == 0) fatal = taken;
-    missing_->MarkTaken(task, taken);
+    missing_->MarkServesAnother(task, taken);
   }
   if (!fatal.ok()) missing_->Fail(fatal);
 }
@@ -159,7 +159,7 @@ void WorkerSessions::Renew(WorkerRecord* record) {
     record->is_renewed = true;
   }
   stream(*record).Renew(record->session);
-  record->BeginAnew();
+  record->ResetSession();
 }
 
 void WorkerSessions::EndPauses() {

@@ -181,9 +181,10 @@ TEST_F(CheckpointTest, SaveAfterRollbackToInitialValuesIsComplete) {
   const std::string address = servers_[0]->address();
   servers_[0] = nullptr;
   servers_[0] = StartServer(0, /*incarnation=*/300, address);
-  const std::vector<RemoteVariableStore::ReturnedServer> returned = {{0, 300}};
-  ASSERT_OK(store_->BringBack(returned, /*generation=*/1, /*low_water_mark=*/1,
-                              /*starts_over=*/true));
+  const std::vector<RemoteVariableStore::ReplacedServer> returned = {{0, 300}};
+  ASSERT_OK(store_->RecoverServers(returned, /*generation=*/1,
+                                   /*low_water_mark=*/1,
+                                   /*starts_over=*/true));
   store_->ForgetValues();
   EXPECT_EQ(Values(), initial);
   ASSERT_OK(Save(Prefix(1)));

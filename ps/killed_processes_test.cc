@@ -76,7 +76,7 @@ class Child {
   //   kFailedPrecondition  the child has ended
   absl::StatusOr<std::string> ReadLine() {
     const int timeout_milliseconds =
-        static_cast<int>(absl::ToInt64Milliseconds(kTestPatience));
+        static_cast<int>(absl::ToInt64Milliseconds(kTestWaitMax));
     std::string line;
     while (true) {
       pollfd polled = {output_, POLLIN, 0};
@@ -197,7 +197,7 @@ TEST(KilledProcessesTest, KilledClientsDoNotAffectOthersAndLeakNothing) {
     }
     ASSERT_EQ(segments.segment_count(), 2);
     client.Kill();
-    ASSERT_TRUE(segments.AwaitSegmentCount(1, kTestPatience)) << worker;
+    ASSERT_TRUE(segments.AwaitSegmentCount(1, kTestWaitMax)) << worker;
   }
   ASSERT_OK_AND_ASSIGN(const Tensor value, store->Read("x"));
   // A killed client may have pushed more than it reported, but never a part of

@@ -84,11 +84,11 @@ class ParameterService::Watcher final : public StreamObserver {
         !agreed.ok()) {
       LOG(WARNING) << "rejected a coordinator: " << agreed.message();
       stream_->Finish(agreed);
-      service_->NoteDisagreement(agreed);
+      service_->OnClusterMismatch(agreed);
       return;
     }
     is_coordinator_ = is_coordinator_ || request->is_coordinator();
-    if (is_coordinator_) service_->HearCoordinator(stream_);
+    if (is_coordinator_) service_->OnCoordinatorMessage(stream_);
     if (is_coordinator_ && request->may_end()) service_->LetGo();
     proto::WatchEvent event;
     event.set_incarnation(service_->admission_check_.self().incarnation);
@@ -100,7 +100,7 @@ class ParameterService::Watcher final : public StreamObserver {
   }
   void OnHalfClose() override { stream_->Finish(absl::OkStatus()); }
   void OnDone(const absl::Status&) override {
-    if (is_coordinator_) service_->CoordinatorWent(stream_);
+    if (is_coordinator_) service_->OnCoordinatorDisconnected(stream_);
   }
 
  private:
@@ -279,7 +279,7 @@ void ParameterService::HandleEndTask(ReceivedMessage message,
               .reason = request->reason()};
 }
 
-void ParameterService::NoteDisagreement(const absl::Status& disagreement) {
+void ParameterService::OnClusterMismatch(const absl::Status& disagreement) {
   if (!admission_check_.job_id().empty()) return;
   absl::MutexLock lock(&mutex_);
   if (is_ended_ || !coordinators_.empty()) return;
@@ -325,7 +325,8 @@ absl::Status ParameterService::CheckCluster(
   return CheckClustersAgree(TaskId{TaskType::kChief, 0}, there, cluster_);
 }
 
-void ParameterService::HearCoordinator(const std::shared_ptr<Stream>& stream) {
+void ParameterService::OnCoordinatorMessage(
+    const std::shared_ptr<Stream>& stream) {
   absl::MutexLock lock(&mutex_);
   silent_ticks_ = 0;
   if (!coordinators_.insert(stream).second) return;
@@ -333,7 +334,8 @@ void ParameterService::HearCoordinator(const std::shared_ptr<Stream>& stream) {
   admission_check_.SetHasCoordinator(true);
 }
 
-void ParameterService::CoordinatorWent(const std::shared_ptr<Stream>& stream) {
+void ParameterService::OnCoordinatorDisconnected(
+    const std::shared_ptr<Stream>& stream) {
   absl::MutexLock lock(&mutex_);
   coordinators_.erase(stream);
   admission_check_.SetHasCoordinator(!coordinators_.empty());
@@ -358,17 +360,17 @@ std::optional<ParameterService::Outcome> ParameterService::AwaitCoordinator(
     const CoordinatorWait::Options& coordinator) {
   Clock* const clock = Clock::Real();
   CoordinatorWait wait(coordinator, clock->Now());
-  const auto ended_or_met = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  const auto ended_or_connected = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_ended_ || had_coordinator_;
   };
-  while (!ended_or_met()) {
+  while (!ended_or_connected()) {
     const absl::StatusOr<std::string> line =
         wait.Look(true, lost_count_, clock->Now());
     if (!line.ok()) {
       return Outcome{.end = End::kNoCoordinator, .why = line.status()};
     }
     if (!line->empty()) LOG(INFO) << *line;
-    clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_met),
+    clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_connected),
                              wait.next_look());
   }
   return std::nullopt;
@@ -379,9 +381,9 @@ std::optional<ParameterService::Outcome> ParameterService::AwaitCoordinator(
 ParameterService::Outcome ParameterService::AwaitLoss(
     const std::string& coordinator, absl::Duration coordinator_grace) {
   Clock* const clock = Clock::Real();
-  bool was_there = true;
+  bool was_connected = true;
   const auto has_changed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return is_ended_ || was_there == coordinators_.empty();
+    return is_ended_ || was_connected == coordinators_.empty();
   };
   silent_ticks_ = 0;
   while (true) {
@@ -399,7 +401,7 @@ ParameterService::Outcome ParameterService::AwaitLoss(
                                                     absl::ZeroDuration()))
                    << " for it to reconnect";
     }
-    was_there = is_there;
+    was_connected = is_there;
     if (silence < (is_there ? std::max(coordinator_grace, kSilenceMin)
                             : coordinator_grace)) {
       continue;

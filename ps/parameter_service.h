@@ -104,14 +104,14 @@ class ParameterService {
   absl::Status CheckCluster(const proto::WatchRequest& request) const;
   // Ends the server if it has no job and a coordinator with another TF_CONFIG
   // has connected.
-  void NoteDisagreement(const absl::Status& disagreement)
+  void OnClusterMismatch(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
   // Records a message from the coordinator on `stream`.
-  void HearCoordinator(const std::shared_ptr<Stream>& stream)
+  void OnCoordinatorMessage(const std::shared_ptr<Stream>& stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void CoordinatorWent(const std::shared_ptr<Stream>& stream)
+  void OnCoordinatorDisconnected(const std::shared_ptr<Stream>& stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Parts of AwaitEnd().
   std::optional<Outcome> AwaitCoordinator(

@@ -257,7 +257,7 @@ TEST_F(ParameterServiceFuzzTest, AnswersRequestsThatUseSharedMemory) {
                   SharedRequests::kSegmentBytes);
   ASSERT_TRUE(share.event().is_shared()) << share.event().why_not();
   std::atomic<bool> is_over{false};
-  std::thread meddler([&] {
+  std::thread segment_writer([&] {
     auto* const words =
         reinterpret_cast<std::atomic<uint64_t>*>(share.data() + 64);
     for (uint64_t i = 0; !is_over.load(std::memory_order_relaxed); ++i) {
@@ -274,7 +274,7 @@ TEST_F(ParameterServiceFuzzTest, AnswersRequestsThatUseSharedMemory) {
     ok_count += Exchange(request, std::move(beside)).ok();
   }
   is_over = true;
-  meddler.join();
+  segment_writer.join();
   EXPECT_GT(ok_count, 100);
   ExpectAlive();
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);

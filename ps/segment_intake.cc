@@ -48,7 +48,7 @@ class SegmentIntake::Share final : public StreamObserver,
     was_asked_ = true;
     if (!intake_->options_.is_enabled) {
       Say(Declined("shared memory is disabled on the server"));
-    } else if (!(is_in_ = intake_->Enter(this))) {
+    } else if (!(is_registered_ = intake_->Enter(this))) {
       Say(Declined(
           "the server has reached its limit of segments, or is shutting down"));
     } else {
@@ -59,7 +59,7 @@ class SegmentIntake::Share final : public StreamObserver,
   }
   void OnHalfClose() override { stream_->Finish(absl::OkStatus()); }
   void OnDone(const absl::Status&) override {
-    if (is_in_) intake_->Leave(this);
+    if (is_registered_) intake_->Leave(this);
     absl::MutexLock lock(&mutex_);
     is_done_ = true;
     if (segment_id_ != 0) intake_->Drop(segment_id_);
@@ -97,7 +97,7 @@ class SegmentIntake::Share final : public StreamObserver,
   SegmentIntake* const intake_;
   const std::shared_ptr<Stream> stream_;
   bool was_asked_ = false;  // Used by the transport's thread only.
-  bool is_in_ = false;
+  bool is_registered_ = false;
 
   absl::Mutex mutex_;
   bool is_done_ ABSL_GUARDED_BY(mutex_) = false;

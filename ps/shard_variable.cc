@@ -86,25 +86,25 @@ int64_t ShardVariable::StripeRowBegin(int stripe) const {
 }
 
 absl::Status ShardVariable::Mismatch(const TensorType& expected,
-                                     const TensorType& came) const {
+                                     const TensorType& received) const {
   return absl::InvalidArgumentError(
       absl::StrCat("variable \"", spec_->shard_name(), "\" expected a value ",
-                   expected.ToString(), "; got ", came.ToString()));
+                   expected.ToString(), "; got ", received.ToString()));
 }
 
 absl::StatusOr<std::vector<int64_t>> ShardVariable::CheckRows(
     const ReceivedTensor& indices) const {
-  const TensorType& came = indices.type();
-  if (came.dtype != DType::kInt64 || came.shape.rank() != 1) {
+  const TensorType& received = indices.type();
+  if (received.dtype != DType::kInt64 || received.shape.rank() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable \"", spec_->shard_name(),
-        "\" expected row indices int64[n]; got ", came.ToString()));
+        "\" expected row indices int64[n]; got ", received.ToString()));
   }
   if (type_.shape.rank() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable \"", spec_->shard_name(), "\" is a scalar and has no rows"));
   }
-  std::vector<int64_t> rows(came.shape.dim(0));
+  std::vector<int64_t> rows(received.shape.dim(0));
   indices.CopyTo(rows.data());
   for (int64_t row : rows) {
     if (row < 0 || row >= row_count_) {

@@ -174,7 +174,7 @@ class ShardVariable {
   void Constrain(const PreparedUpdate& update, int64_t row_begin,
                  int64_t row_end);
   absl::Status Mismatch(const TensorType& expected,
-                        const TensorType& came) const;
+                        const TensorType& received) const;
 
   const std::unique_ptr<const proto::ShardSpec> spec_;
   const uint32_t handle_;

@@ -100,7 +100,7 @@ int WorkerMain(int argc, char** argv) {
   };
   // MultiWorkerMirroredStrategy::Create() sends Task::failure() to the other
   // tasks instead of training.
-  const auto tell_others = [](Task& task) {
+  const auto notify_others = [](Task& task) {
     MultiWorkerMirroredStrategy::Create(task).status().IgnoreError();
   };
   const auto start = StartProgram(program, argc, argv, check);
@@ -119,7 +119,7 @@ int WorkerMain(int argc, char** argv) {
   return FinishProgram(program, Serves(options.config)
                                     ? ServeWorker(options, identity, *network)
                                     : TrainTask(options, identity, *network,
-                                                train, tell_others));
+                                                train, notify_others));
 }
 
 }  // namespace muster

@@ -129,7 +129,7 @@ class WorkerService::Conversation final
                     const proto::RequestIdentity& identity) {
     const Options& options = service_->options_;
     if (const absl::Status agreed = CheckOpening(opening); !agreed.ok()) {
-      service_->NoteDisagreement(agreed);
+      service_->OnClusterMismatch(agreed);
       return agreed;
     }
     job_id_ = identity.job_id();
@@ -284,7 +284,7 @@ absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
     }
     owner_ =
         Owner{.job_id = identity.job_id(), .name = std::string(coordinator)};
-    is_deserted_ = false;
+    is_coordinator_lost_ = false;
     replaced = std::exchange(current_, std::move(conversation));
     if (replaced != nullptr) JoinSoon(replaced);
     changed_ = true;
@@ -327,7 +327,7 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   const absl::Duration silence = conversation->silence();
   owner_->away_ticks = silence / kIdleTick;
   if (options_.coordinator_grace <= absl::ZeroDuration()) {
-    is_deserted_ = true;
+    is_coordinator_lost_ = true;
     owner_.reset();
     return;
   }
@@ -346,7 +346,7 @@ void WorkerService::CountAbsence() {
   }
   LOG(WARNING) << owner_->name << " did not reconnect within "
                << absl::FormatDuration(options_.coordinator_grace);
-  is_deserted_ = true;
+  is_coordinator_lost_ = true;
   changed_ = true;
   owner_.reset();
 }
@@ -369,7 +369,7 @@ void WorkerService::AcceptNextJob() {
   owner_.reset();
 }
 
-void WorkerService::NoteDisagreement(const absl::Status& disagreement) {
+void WorkerService::OnClusterMismatch(const absl::Status& disagreement) {
   absl::MutexLock lock(&mutex_);
   if (owner_.has_value()) return;
   disagreement_ = disagreement;
@@ -459,7 +459,8 @@ absl::StatusOr<WorkerService::JobEnd> WorkerService::AwaitJobEnd(
       }
       changed_ = false;
       const bool is_alone = current_ == nullptr;
-      if (is_alone && is_deserted_ && options.exit_when_coordinator_lost) {
+      if (is_alone && is_coordinator_lost_ &&
+          options.exit_when_coordinator_lost) {
         return WithExitCode(
             absl::UnavailableError(absl::StrCat("the coordinator is lost: ",
                                                 lost_reason_.message())),

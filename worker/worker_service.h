@@ -151,7 +151,7 @@ class WorkerService {
   void EndJob(const proto::JobEnd& end) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends an idle worker after a coordinator with another TF_CONFIG has
   // connected.
-  void NoteDisagreement(const absl::Status& disagreement)
+  void OnClusterMismatch(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends AwaitJobEnd(): no closure can run in this process again.
   void NoteDeviceLost(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -193,7 +193,7 @@ class WorkerService {
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status lost_reason_ ABSL_GUARDED_BY(mutex_);
   // True if the last coordinator did not reconnect and no other has connected.
-  bool is_deserted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_coordinator_lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status disagreement_ ABSL_GUARDED_BY(mutex_);
   absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
   std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);

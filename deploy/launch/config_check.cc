@@ -19,7 +19,7 @@
 
 namespace muster {
 
-absl::Status BecomeConfigCheck(
+absl::Status ExecConfigCheck(
     ClusterPlan plan, bool checks_data,
     absl::FunctionRef<absl::StatusOr<std::string>(absl::string_view name)>
         find_executable) {

@@ -16,7 +16,7 @@ namespace muster {
 // Returns only if that fails.
 //   kInvalidArgument  the plan has a program, which launch cannot check
 //   others            as PlanTasks(), or the executable cannot be started
-absl::Status BecomeConfigCheck(
+absl::Status ExecConfigCheck(
     ClusterPlan plan, bool checks_data,
     absl::FunctionRef<absl::StatusOr<std::string>(absl::string_view name)>
         find_executable);

@@ -41,7 +41,7 @@ class Console {
 
 // Splits a stream of bytes into lines. Emits a very long line in pieces, so
 // that memory stays bounded.
-class LineCutter {
+class LineSplitter {
  public:
   // Calls emit(line) for each line completed by `bytes`.
   template <typename Emit>

@@ -62,7 +62,7 @@ TEST_F(ConsoleTest, ALineOfAnotherTaskWipesTheBar) {
 TEST(LineCutterTest, CutsWhereverTheBytesCome) {
   std::vector<std::string> lines;
   const auto emit = [&](absl::string_view line) { lines.emplace_back(line); };
-  LineCutter cutter;
+  LineSplitter cutter;
   cutter.Add("a", emit);
   cutter.Add("b\r\n\nc\nd", emit);
   EXPECT_THAT(lines, ElementsAre("ab", "", "c"));
@@ -78,7 +78,7 @@ TEST(LineCutterTest, ALineWithoutEndIsHandedOnInPieces) {
     longest = std::max(longest, line.size());
     total += line.size();
   };
-  LineCutter cutter;
+  LineSplitter cutter;
   cutter.Add(std::string(1 << 20, 'x'), emit);
   cutter.Finish(emit);
   EXPECT_EQ(total, size_t{1} << 20);

@@ -233,7 +233,7 @@ const ProgramInfo& ProgramFor(const std::vector<std::string>& arguments) {
 
 // Replaces --restart without a value with --restart=always. Abseil would take
 // the next argument as the value.
-std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
+std::vector<std::string> ExpandRestartFlag(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   for (std::string& argument : arguments) {
     if (argument == "--") break;
@@ -424,7 +424,7 @@ absl::Status CheckConfig(const CommandLine& line) {
     ASSIGN_OR_RETURN(const std::string text, MakeModelJob(ModelJobOfFlags()));
     ASSIGN_OR_RETURN(plan.job_file, FileInMemory("model.job", text));
   }
-  return BecomeConfigCheck(
+  return ExecConfigCheck(
       std::move(plan), CheckDataWanted(), [](absl::string_view name) {
         return FindExecutable(name, OwnPath(), absl::GetFlag(FLAGS_bin_dir));
       });
@@ -541,8 +541,8 @@ int Complain(const absl::Status& status) {
 }
 
 // Replaces this process with the task's executable. Returns only on errors.
-absl::Status BecomeTask(const CommandLine& line,
-                        const std::vector<std::string>& arguments) {
+absl::Status ExecTask(const CommandLine& line,
+                      const std::vector<std::string>& arguments) {
   ASSIGN_OR_RETURN(const TaskOptions options, ResolveTaskOptions(line));
   ASSIGN_OR_RETURN(std::string executable,
                    FindExecutable(ExecutableOfTask(options.config), OwnPath(),
@@ -559,7 +559,7 @@ absl::Status BecomeTask(const CommandLine& line,
 
 int LaunchMain(int argc, char** argv) {
   ReportResourceFailures(Program().name);
-  const std::vector<std::string> arguments = WithRestartSpeltOut(argc, argv);
+  const std::vector<std::string> arguments = ExpandRestartFlag(argc, argv);
   const bool is_task = IsTaskMode(arguments);
   const ProgramInfo& program = ProgramFor(arguments);
   const absl::StatusOr<CommandLine> line = ParseArguments(program, arguments);
@@ -574,7 +574,7 @@ int LaunchMain(int argc, char** argv) {
     std::cout << "launch " << std::string(kVersion) << std::endl;
     return 0;
   }
-  if (is_task) return Complain(BecomeTask(*line, arguments));
+  if (is_task) return Complain(ExecTask(*line, arguments));
   if (CheckConfigWanted()) return Complain(CheckConfig(*line));
   if (EngineModeWanted()) {
     const absl::StatusOr<std::string> text = TextForEngine(*line);

@@ -77,7 +77,7 @@ class LaunchedTask {
     const ConsoleStream stream;
     int fd = -1;         // Owned by child_; -1 after the end of the stream.
     TerminalText shown;  // Used if the stream is a terminal.
-    LineCutter cutter;
+    LineSplitter cutter;
   };
 
   void Drain(Source* source);

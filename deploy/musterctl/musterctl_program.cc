@@ -276,7 +276,7 @@ int MusterctlMain(int argc, char** argv) {
   }
   const absl::Status usage = CheckCommand(command, operands);
   if (!usage.ok()) return Complain(usage);
-  ShutdownSignals::HoldBack();
+  ShutdownSignals::Block();
   const absl::Status status = Run(command, operands);
   if (absl::IsInvalidArgument(status)) return Complain(status);
   return FinishProgram(Program(), status);

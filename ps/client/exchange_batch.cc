@@ -202,8 +202,8 @@ absl::Status ExchangeBatch::Send() {
     Close(static_cast<int>(server));
   }
   RETURN_IF_ERROR(servers_->Exchange(&closed_));
-  ReplaceSpoiled();
-  RETURN_IF_ERROR(TakeAnswers());
+  ReplaceUnusableTargets();
+  RETURN_IF_ERROR(TakeResponses());
   for (Pulled& pulled : pulled_) {
     if (pulled.incoming.IsValid()) {
       RETURN_IF_ERROR(
@@ -214,25 +214,25 @@ absl::Status ExchangeBatch::Send() {
   return absl::OkStatus();
 }
 
-void ExchangeBatch::ReplaceSpoiled() {
+void ExchangeBatch::ReplaceUnusableTargets() {
   for (size_t i = 0; i < closed_.size(); ++i) {
     if (closed_[i].attempt_count == 1) continue;
     for (const Expected& expected : closed_expected_[i].gathers) {
-      gathered_[expected.target].is_spoiled |= expected.slot.place != nullptr;
+      gathered_[expected.target].is_unusable |= expected.slot.place != nullptr;
     }
     for (const Expected& expected : closed_expected_[i].pulls) {
-      pulled_[expected.target].is_spoiled |= expected.slot.place != nullptr;
+      pulled_[expected.target].is_unusable |= expected.slot.place != nullptr;
     }
   }
   for (Gathered& gathered : gathered_) {
-    if (gathered.is_spoiled) *gathered.out = gathered.out->Clone();
+    if (gathered.is_unusable) *gathered.out = gathered.out->Clone();
   }
   for (Pulled& pulled : pulled_) {
-    if (pulled.is_spoiled) pulled.incoming = pulled.incoming.Clone();
+    if (pulled.is_unusable) pulled.incoming = pulled.incoming.Clone();
   }
 }
 
-absl::Status ExchangeBatch::TakeAnswers() {
+absl::Status ExchangeBatch::TakeResponses() {
   for (size_t i = 0; i < closed_.size(); ++i) {
     const ExchangeAnswer& answer = closed_[i].answer;
     const auto* tensor = answer.tensors.data();

@@ -77,12 +77,12 @@ class ExchangeBatch {
   struct Gathered {
     Tensor* out;
     // The server may still write to the memory, so it must not be used.
-    bool is_spoiled = false;
+    bool is_unusable = false;
   };
   struct Pulled {
     RemoteVariable* variable;
     Tensor incoming;  // Invalid without shared memory.
-    bool is_spoiled = false;
+    bool is_unusable = false;
     std::vector<int64_t> versions;  // By shard; 0 if no value was received.
   };
   // One tensor of one response.
@@ -105,12 +105,12 @@ class ExchangeBatch {
   void Close(int server, std::optional<uint32_t> exchange_index = {});
   // Copies the received values that the servers did not write to shared memory
   // themselves.
-  absl::Status TakeAnswers();
+  absl::Status TakeResponses();
   void TakeGather(const Expected& expected, const ReceivedTensor& answer);
   absl::Status TakePull(const Expected& expected, int64_t version,
                         const ReceivedTensor& answer);
   // Gives spoiled targets new memory.
-  void ReplaceSpoiled();
+  void ReplaceUnusableTargets();
 
   ServerGroup* const servers_;
   const StepMarks* const marks_;

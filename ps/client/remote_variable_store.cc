@@ -325,11 +325,11 @@ absl::Status RemoteVariableStore::Restore(absl::string_view prefix,
   return servers_->Restore(path, values_only, /*only_verifies=*/false);
 }
 
-absl::Status RemoteVariableStore::BringBack(
-    absl::Span<const ReturnedServer> returned, uint64_t generation,
+absl::Status RemoteVariableStore::RecoverServers(
+    absl::Span<const ReplacedServer> returned, uint64_t generation,
     uint64_t low_water_mark, bool starts_over) {
   std::vector<int> places;
-  for (const ReturnedServer& server : returned) {
+  for (const ReplacedServer& server : returned) {
     servers_->SetIncarnation(server.server, server.incarnation);
     places.push_back(server.server);
   }

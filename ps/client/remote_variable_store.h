@@ -134,7 +134,7 @@ class RemoteVariableStore final : public VariableStore {
   // used; exchanges that still run fail.
 
   // The index of a server that was lost, and the process that replaces it.
-  struct ReturnedServer {
+  struct ReplacedServer {
     int server = 0;
     uint64_t incarnation = 0;
   };
@@ -142,9 +142,9 @@ class RemoteVariableStore final : public VariableStore {
   // creates the shards of the replacements again. Their values are zero until
   // Restore(). If `starts_over`, all variables of all servers get their initial
   // values instead.
-  absl::Status BringBack(absl::Span<const ReturnedServer> returned,
-                         uint64_t generation, uint64_t low_water_mark,
-                         bool starts_over);
+  absl::Status RecoverServers(absl::Span<const ReplacedServer> returned,
+                              uint64_t generation, uint64_t low_water_mark,
+                              bool starts_over);
 
   // Discards the cached values of all variables.
   void ForgetValues();
@@ -179,9 +179,9 @@ class RemoteVariableStore final : public VariableStore {
   const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
       std::make_shared<DroppedSnapshots>();
 
-  // Sends a request and keeps it for BringBack(). If the servers have carried
-  // out the same request, sends nothing: a server may be lost at present, and
-  // BringBack() sends the request to its replacement.
+  // Sends a request and keeps it for RecoverServers(). If the servers have
+  // carried out the same request, sends nothing: a server may be lost at
+  // present, and RecoverServers() sends the request to its replacement.
   absl::Status SetOptimizer(proto::SetOptimizerRequest request)
       ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
 

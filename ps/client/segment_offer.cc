@@ -45,9 +45,9 @@ std::string Names(const std::vector<std::string>& names) {
 // Receives the response of one server to the offer.
 class SegmentOffer::Taker final : public StreamObserver {
  public:
-  // Calls `on_heard` once, when the server has accepted or refused.
-  Taker(uint64_t id, uint64_t proof, std::function<void()> on_heard)
-      : offered_id_(id), proof_(proof), on_heard_(std::move(on_heard)) {}
+  // Calls `on_answer` once, when the server has accepted or refused.
+  Taker(uint64_t id, uint64_t proof, std::function<void()> on_answer)
+      : offered_id_(id), proof_(proof), on_heard_(std::move(on_answer)) {}
 
   void Start(Channel* channel, const proto::ShareRequest& request,
              const std::shared_ptr<Taker>& self) {
@@ -67,8 +67,8 @@ class SegmentOffer::Taker final : public StreamObserver {
   // accepted.
   std::string AwaitAnswer(absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
-    if (!Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_heard_),
-                                          deadline)) {
+    if (!Clock::Real()->AwaitWithDeadline(
+            &mutex_, absl::Condition(&has_answer_), deadline)) {
       return "it has not answered in time";
     }
     return why_not_;
@@ -104,8 +104,8 @@ class SegmentOffer::Taker final : public StreamObserver {
   void Hear(std::string why_not) {
     {
       absl::MutexLock lock(&mutex_);
-      if (is_heard_) return;
-      is_heard_ = true;
+      if (has_answer_) return;
+      has_answer_ = true;
       why_not_ = std::move(why_not);
     }
     on_heard_();
@@ -119,7 +119,7 @@ class SegmentOffer::Taker final : public StreamObserver {
   std::shared_ptr<Stream> stream_;
 
   absl::Mutex mutex_;
-  bool is_heard_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_answer_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
   std::string why_not_ ABSL_GUARDED_BY(mutex_);
 };
@@ -156,30 +156,30 @@ SegmentOffer::~SegmentOffer() {
 }
 
 void SegmentOffer::AskAll(const std::vector<Channel*>& channels) {
-  absl::StatusOr<std::unique_ptr<FileHandOut>> opened =
-      FileHandOut::Open(&segment_->file());
+  absl::StatusOr<std::unique_ptr<FileServer>> opened =
+      FileServer::Open(&segment_->file());
   if (!opened.ok()) {
     LOG(INFO) << "tensors go over gRPC: " << opened.status().message();
     return;
   }
-  const std::shared_ptr<FileHandOut> hand_out = *std::move(opened);
+  const std::shared_ptr<FileServer> file_server = *std::move(opened);
   const uint64_t proof = RandomIdentity();
   std::memcpy(segment_->memory()->data(), &proof, sizeof(proof));
-  const auto unheard_count =
+  const auto unanswered_count =
       std::make_shared<std::atomic<size_t>>(channels.size());
   for (Channel* channel : channels) {
     const uint64_t id = RandomIdentity();
     proto::ShareRequest request;
     request.set_segment_id(id);
-    request.set_endpoint(hand_out->endpoint());
-    request.set_token(hand_out->token());
+    request.set_endpoint(file_server->endpoint());
+    request.set_token(file_server->token());
     takers_.push_back(
-        std::make_shared<Taker>(id, proof, [hand_out, unheard_count] {
-          if (unheard_count->fetch_sub(1) == 1) hand_out->Stop();
+        std::make_shared<Taker>(id, proof, [file_server, unanswered_count] {
+          if (unanswered_count->fetch_sub(1) == 1) file_server->Stop();
         }));
     takers_.back()->Start(channel, request, takers_.back());
   }
-  hand_out->Serve(Clock::Real()->Now() + kAnswerTimeout);
+  file_server->Serve(Clock::Real()->Now() + kAnswerTimeout);
   LogTakers(channels);
 }
 

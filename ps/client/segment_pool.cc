@@ -21,9 +21,9 @@ size_t TakenBytes(size_t size_bytes) {
 
 SegmentPool::SegmentPool(
     std::shared_ptr<Buffer> memory,
-    std::function<bool(size_t offset, size_t size_bytes)> take_pages)
+    std::function<bool(size_t offset, size_t size_bytes)> allocate_pages)
     : memory_(std::move(memory)),
-      take_pages_(std::move(take_pages)),
+      take_pages_(std::move(allocate_pages)),
       state_(std::make_shared<State>(memory_->size_bytes())) {
   MUSTER_CHECK(memory_->size_bytes() > kHeaderBytes);
 }

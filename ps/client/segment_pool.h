@@ -33,10 +33,11 @@ class SegmentPool {
   static constexpr size_t kHeaderBytes = 4096;
 
   // `memory` is the whole segment, page-aligned, and keeps it mapped.
-  // `take_pages` is called before a part is used for the first time; it returns
-  // false if there is no memory for that part.
-  SegmentPool(std::shared_ptr<Buffer> memory,
-              std::function<bool(size_t offset, size_t size_bytes)> take_pages);
+  // `allocate_pages` is called before a part is used for the first time; it
+  // returns false if there is no memory for that part.
+  SegmentPool(
+      std::shared_ptr<Buffer> memory,
+      std::function<bool(size_t offset, size_t size_bytes)> allocate_pages);
 
   // Returns a buffer with unspecified contents, or null if no free range is
   // large enough.

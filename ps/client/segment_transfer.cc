@@ -76,32 +76,32 @@ FileDescriptor ReceiveFile(const FileDescriptor& socket) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FileHandOut>> FileHandOut::Open(
+absl::StatusOr<std::unique_ptr<FileServer>> FileServer::Open(
     const FileDescriptor* file) {
   ASSIGN_OR_RETURN(std::unique_ptr<LocalEndpoint> endpoint,
                    LocalEndpoint::Listen());
-  std::unique_ptr<FileHandOut> hand_out(
-      new FileHandOut(file, std::move(endpoint)));
-  if (!hand_out->stop_.is_open()) {
+  std::unique_ptr<FileServer> file_server(
+      new FileServer(file, std::move(endpoint)));
+  if (!file_server->stop_.is_open()) {
     return absl::ResourceExhaustedError("no more files");
   }
-  return hand_out;
+  return file_server;
 }
 
-FileHandOut::FileHandOut(const FileDescriptor* file,
-                         std::unique_ptr<LocalEndpoint> endpoint)
+FileServer::FileServer(const FileDescriptor* file,
+                       std::unique_ptr<LocalEndpoint> endpoint)
     : file_(file),
       endpoint_(std::move(endpoint)),
       token_(RandomSecret()),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-void FileHandOut::Stop() {
+void FileServer::Stop() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written =
       write(stop_.get(), &one, sizeof(one));
 }
 
-void FileHandOut::Serve(absl::Time deadline) {
+void FileServer::Serve(absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - Clock::Real()->Now();
     if (left <= absl::ZeroDuration()) return;
@@ -113,7 +113,7 @@ void FileHandOut::Serve(absl::Time deadline) {
   }
 }
 
-void FileHandOut::ServeOne() {
+void FileServer::ServeOne() {
   const FileDescriptor socket(
       accept4(endpoint_->socket().get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.is_open() || !IsOfThisUser(socket.get())) return;

@@ -15,15 +15,15 @@
 // to it.
 namespace muster {
 
-class FileHandOut {
+class FileServer {
  public:
   // `file` is borrowed.
   //   Fails as LocalEndpoint::Listen() does.
-  static absl::StatusOr<std::unique_ptr<FileHandOut>> Open(
+  static absl::StatusOr<std::unique_ptr<FileServer>> Open(
       const FileDescriptor* file);
 
-  FileHandOut(const FileHandOut&) = delete;
-  FileHandOut& operator=(const FileHandOut&) = delete;
+  FileServer(const FileServer&) = delete;
+  FileServer& operator=(const FileServer&) = delete;
 
   const std::string& endpoint() const { return endpoint_->address(); }
   const std::string& token() const { return token_; }
@@ -35,8 +35,8 @@ class FileHandOut {
   void Stop();
 
  private:
-  FileHandOut(const FileDescriptor* file,
-              std::unique_ptr<LocalEndpoint> endpoint);
+  FileServer(const FileDescriptor* file,
+             std::unique_ptr<LocalEndpoint> endpoint);
 
   void ServeOne();
 
@@ -46,7 +46,7 @@ class FileHandOut {
   const FileDescriptor stop_;  // Readable after Stop().
 };
 
-// Fetches the file from the FileHandOut at `endpoint`.
+// Fetches the file from the FileServer at `endpoint`.
 //   kFailedPrecondition  the endpoint is on another host
 //   kInvalidArgument     `endpoint` or `token` is invalid
 //   kUnavailable         no process listens there, or it runs as another

@@ -31,7 +31,7 @@ class SegmentTransferTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK_AND_ASSIGN(segment_, ClientSegment::Create(kSizeBytes));
-    ASSERT_OK_AND_ASSIGN(hand_out_, FileHandOut::Open(&segment_->file()));
+    ASSERT_OK_AND_ASSIGN(hand_out_, FileServer::Open(&segment_->file()));
     server_ = std::thread([this] { hand_out_->Serve(Soon()); });
   }
   void TearDown() override {
@@ -40,7 +40,7 @@ class SegmentTransferTest : public testing::Test {
   }
 
   std::unique_ptr<ClientSegment> segment_;
-  std::unique_ptr<FileHandOut> hand_out_;
+  std::unique_ptr<FileServer> hand_out_;
   std::thread server_;
 };
 

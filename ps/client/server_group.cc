@@ -185,10 +185,10 @@ class ServerGroup::Watcher final : public StreamObserver {
 
   // Blocks until the server has confirmed the watch or the stream has ended.
   // Returns false if `timeout` passes first.
-  bool AwaitHeard(absl::Duration timeout) {
+  bool AwaitConfirmed(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     const auto is_heard = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return is_heard_ || is_done_;
+      return has_answer_ || is_done_;
     };
     return Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_heard),
                                             Clock::Real()->Now() + timeout);
@@ -196,7 +196,7 @@ class ServerGroup::Watcher final : public StreamObserver {
 
   void OnMessage(ReceivedMessage) override {
     absl::MutexLock lock(&mutex_);
-    is_heard_ = true;
+    has_answer_ = true;
   }
   void OnDone(const absl::Status& status) override {
     absl::MutexLock lock(&mutex_);
@@ -214,7 +214,7 @@ class ServerGroup::Watcher final : public StreamObserver {
   absl::Mutex mutex_;
   std::function<void(int, const absl::Status&)> on_lost_
       ABSL_GUARDED_BY(mutex_);
-  bool is_heard_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_answer_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -521,7 +521,7 @@ void ServerGroup::Watch(
     watchers_.back()->Start(channel, as_coordinator, watchers_.back());
   }
   for (int server = 0; server < size(); ++server) {
-    if (!watchers_[server]->AwaitHeard(timeout_)) {
+    if (!watchers_[server]->AwaitConfirmed(timeout_)) {
       LOG(WARNING) << servers_[server]->peer() << " has not answered a watch "
                    << "for " << absl::FormatDuration(timeout_);
     }

@@ -82,7 +82,7 @@ absl::StatusOr<ExchangeAnswer> SortAnswer(
     answer.tensors[i] = beside.front();
     beside.remove_prefix(1);
   }
-  if (!beside.empty()) return BadAnswer("more tensors came");
+  if (!beside.empty()) return BadAnswer("there are more tensors than expected");
   return answer;
 }
 

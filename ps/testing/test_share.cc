@@ -10,10 +10,10 @@
 
 namespace muster {
 
-// A stream that keeps the answer and stops the FileHandOut when it arrives.
+// A stream that keeps the answer and stops the FileServer when it arrives.
 class TestShare::FakeStream final : public Stream {
  public:
-  explicit FakeStream(FileHandOut* hand_out) : hand_out_(hand_out) {}
+  explicit FakeStream(FileServer* file_server) : hand_out_(file_server) {}
 
   absl::Status Send(const Message& message) override {
     absl::MutexLock lock(&mutex_);
@@ -32,7 +32,7 @@ class TestShare::FakeStream final : public Stream {
   }
 
  private:
-  FileHandOut* const hand_out_;
+  FileServer* const hand_out_;
   mutable absl::Mutex mutex_;
   bool is_answered_ ABSL_GUARDED_BY(mutex_) = false;
   proto::ShareEvent event_ ABSL_GUARDED_BY(mutex_);
@@ -50,16 +50,16 @@ TestShare::TestShare(const Service& service,
                      uint64_t segment_id, size_t size_bytes)
     : segment_(ClientSegment::Create(size_bytes).value()) {
   std::memcpy(data(), &kProof, sizeof(kProof));
-  const auto hand_out = FileHandOut::Open(&segment_->file()).value();
-  stream_ = std::make_shared<FakeStream>(hand_out.get());
+  const auto file_server = FileServer::Open(&segment_->file()).value();
+  stream_ = std::make_shared<FakeStream>(file_server.get());
   observer_ = (*service.FindStream(kShareMethod))(stream_);
   proto::ShareRequest request;
   request.set_segment_id(segment_id);
-  request.set_endpoint(hand_out->endpoint());
-  request.set_token(hand_out->token());
+  request.set_endpoint(file_server->endpoint());
+  request.set_token(file_server->token());
   observer_->OnMessage(
       Arrived(identity, Message{request.SerializeAsString(), {}}));
-  hand_out->Serve(Clock::Real()->Now() + absl::Seconds(30));
+  file_server->Serve(Clock::Real()->Now() + absl::Seconds(30));
   event_ = stream_->Answer();
 }
 

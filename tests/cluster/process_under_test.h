@@ -27,7 +27,7 @@ namespace muster {
 class ProcessUnderTest {
  public:
   // The default timeout of a wait.
-  static constexpr absl::Duration kPatience = kTestPatience;
+  static constexpr absl::Duration kPatience = kTestWaitMax;
 
   using Environment = std::map<std::string, std::optional<std::string>>;
 

@@ -197,7 +197,7 @@ TEST(SeveralModelsOnServers, EachLayerTrainsWithItsOwnOptimizer) {
   }
 }
 
-TEST(SeveralModelsOnServers, AModelStartsAnewWhenTheOneBeforeIsGone) {
+TEST(SeveralModelsOnServers, ANewModelStartsWithInitialWeights) {
   TestCluster cluster(1, 2);
   ASSERT_OK_AND_ASSIGN(const auto strategy, Connect(cluster));
   std::optional<Model> first = Line("line");

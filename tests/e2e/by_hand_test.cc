@@ -375,13 +375,13 @@ TEST_F(ByHandTest, CheckConfigPrintsTheClusterAndStartsNothing) {
 }
 
 // Runs the coordinator without a cluster in an empty folder with this name.
-struct AloneIn {
+struct SingleProcessRun {
   std::filesystem::path folder;
   std::string output;
   int exit_code = -1;
 
-  AloneIn(const std::string& name, const std::string& job,
-          std::vector<std::string> flags = {})
+  SingleProcessRun(const std::string& name, const std::string& job,
+                   std::vector<std::string> flags = {})
       : folder(std::filesystem::path(testing::TempDir()) / name) {
     std::filesystem::create_directory(folder);
     std::ofstream(folder / "t.job") << job;
@@ -410,8 +410,9 @@ std::string TableJob(const std::string& columns, const std::string& loss,
 }
 
 TEST_F(ByHandTest, AColumnOfStringsIsNamedWithTheWaysOut) {
-  const AloneIn checked("strings_checked", TableJob("", "mean_squared_error"),
-                        {"--check_config"});
+  const SingleProcessRun checked("strings_checked",
+                                 TableJob("", "mean_squared_error"),
+                                 {"--check_config"});
   EXPECT_EQ(checked.exit_code, 2);
   EXPECT_THAT(checked.output,
               testing::AllOf(
@@ -419,11 +420,11 @@ TEST_F(ByHandTest, AColumnOfStringsIsNamedWithTheWaysOut) {
                             "not a number (float32)"),
                   HasSubstr("name those that are numbers in csv.columns"),
                   HasSubstr("string_lookup or hashing layer")));
-  const AloneIn trained("strings", TableJob("", "mean_squared_error"));
+  const SingleProcessRun trained("strings", TableJob("", "mean_squared_error"));
   EXPECT_EQ(trained.exit_code, 1);
   EXPECT_THAT(trained.output, HasSubstr("in column \"city\""));
   EXPECT_FALSE(std::filesystem::exists(trained.folder / "runs"));
-  const AloneIn without(
+  const SingleProcessRun without(
       "strings_left_out",
       TableJob("columns { name: \"age\" }", "mean_squared_error"),
       {"--check_config"});
@@ -433,28 +434,29 @@ TEST_F(ByHandTest, AColumnOfStringsIsNamedWithTheWaysOut) {
 TEST_F(ByHandTest, AConfigurationIsCheckedWithoutTheData) {
   std::string job = TableJob("", "mean_squared_error");
   job.replace(job.find("t.csv"), 5, "/data/t.csv");
-  const AloneIn missing("elsewhere_missing", job, {"--check_config"});
+  const SingleProcessRun missing("elsewhere_missing", job, {"--check_config"});
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_THAT(missing.output, HasSubstr("train: cannot open /data/t.csv"));
-  const AloneIn checked("elsewhere", job, {"--check_config", "--nocheck_data"});
+  const SingleProcessRun checked("elsewhere", job,
+                                 {"--check_config", "--nocheck_data"});
   EXPECT_EQ(checked.exit_code, 0);
   EXPECT_THAT(checked.output,
               HasSubstr("the data and folders are not checked"));
-  const AloneIn trained("elsewhere_trained", job);
+  const SingleProcessRun trained("elsewhere_trained", job);
   EXPECT_EQ(trained.exit_code, 1) << trained.output;
 }
 
 TEST_F(ByHandTest, AnInvalidJobLeavesNoFolder) {
   const std::string job = TableJob("columns { name: \"age\" }",
                                    "categorical_crossentropy", /*units=*/2);
-  const AloneIn unnamed("unnamed", job);
+  const SingleProcessRun unnamed("unnamed", job);
   EXPECT_EQ(unnamed.exit_code, 1);
   EXPECT_THAT(unnamed.output,
               HasSubstr("use the loss sparse_categorical_crossentropy"));
   EXPECT_TRUE(std::filesystem::is_empty(unnamed.folder / "runs"))
       << unnamed.output;
   // A folder that --run_dir names is kept, with its log.
-  const AloneIn named("named", job, {"--run_dir=run"});
+  const SingleProcessRun named("named", job, {"--run_dir=run"});
   EXPECT_TRUE(
       std::filesystem::exists(named.folder / "run/logs/coordinator.log"));
 }

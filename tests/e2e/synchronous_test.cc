@@ -96,9 +96,9 @@ TEST_F(SynchronousTest, TrainsTheSameOverEveryLane) {
     ExpectEndsWith(kWorker0, 0);
     ExpectEndsWith(kWorker1, 0);
     EXPECT_THAT(process(kWorker0).output(), HasSubstr(names[i]));
-    const double came = Summary()["final"]["loss"];
-    if (i == 0) loss = came;
-    EXPECT_NEAR(came, loss, 1e-4) << names[i];
+    const double final_loss = Summary()["final"]["loss"];
+    if (i == 0) loss = final_loss;
+    EXPECT_NEAR(final_loss, loss, 1e-4) << names[i];
   }
 }
 

@@ -75,7 +75,7 @@ absl::Status Count(Task& task) {
 
   // Ends before the test times out, so that the error says what has not
   // finished.
-  const absl::Time deadline = absl::Now() + kTestPatience - absl::Seconds(10);
+  const absl::Time deadline = absl::Now() + kTestWaitMax - absl::Seconds(10);
   ClusterCoordinator coordinator(*strategy);
   const Function step = CountingStep();
   int64_t scheduled_count = 0;

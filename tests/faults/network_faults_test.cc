@@ -92,7 +92,7 @@ class NetworkFaultsTest : public testing::Test {
   }
   ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
 
-  void Cut(TaskId a, TaskId b) {
+  void SplitBytes(TaskId a, TaskId b) {
     ASSERT_OK(network->Drop(Host(a), Host(b)));
     ASSERT_OK(network->Drop(Host(b), Host(a)));
   }
@@ -103,7 +103,7 @@ class NetworkFaultsTest : public testing::Test {
   // Drops all packets between a task and all others.
   void CutOff(TaskId task) {
     for (const TaskId& other : members_) {
-      if (!(other == task)) Cut(task, other);
+      if (!(other == task)) SplitBytes(task, other);
     }
   }
   void HealAll(TaskId task) {
@@ -178,7 +178,7 @@ TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
   ASSERT_OK(cluster_->StartAll(
       {"--coordinator_timeout=2s", "--server_return_timeout=1s"}));
   ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
-  Cut(kChief, kPs0);
+  SplitBytes(kChief, kPs0);
   ExpectEndsWith(kChief, kRestartMe);
   EXPECT_THAT(process(kChief).output(), HasSubstr("ps 0"));
   // The server ends by itself: no task can tell it that the job has ended.
@@ -218,7 +218,7 @@ class BrokenEdgeTest
 
   void StartAndCut(const std::string& peer_timeout) {
     ASSERT_NO_FATAL_FAILURE(Start(peer_timeout));
-    Cut(kWorker1, kWorker2);
+    SplitBytes(kWorker1, kWorker2);
     cut_time_ = absl::Now();
   }
 

@@ -214,7 +214,7 @@ TEST_F(ObjectStoreTest, AKillDuringAnUploadLeavesTheCheckpointBefore) {
     if (absl::StrContains(request.key, "ckpt-2.data") &&
         part != request.query.end() && part->second == "2") {
       is_uploading.Notify();
-      EXPECT_TRUE(is_killed.WaitForNotificationWithTimeout(kTestPatience));
+      EXPECT_TRUE(is_killed.WaitForNotificationWithTimeout(kTestWaitMax));
     }
     return Action::kServe;
   });

@@ -85,20 +85,21 @@ class TwoLeadersTest : public testing::TestWithParam<Order> {
 
   // Waits for both leaders. Returns the one that ended with `exit_code`, after
   // the other one has ended with 0.
-  const ProcessUnderTest* AwaitLoser(int exit_code) {
-    const ProcessUnderTest* loser = nullptr;
+  const ProcessUnderTest* AwaitRefusedLeader(int exit_code) {
+    const ProcessUnderTest* refused_leader = nullptr;
     for (const auto& leader : leaders_) {
       const absl::StatusOr<ProcessEnd> end = leader->AwaitEnd();
       EXPECT_OK(end);
       if (!end.ok() || end->ShellCode() == 0) continue;
-      EXPECT_EQ(loser, nullptr) << "neither trained: " << leader->output()
-                                << (loser == nullptr ? "" : loser->output());
+      EXPECT_EQ(refused_leader, nullptr)
+          << "neither trained: " << leader->output()
+          << (refused_leader == nullptr ? "" : refused_leader->output());
       EXPECT_EQ(end->ShellCode(), exit_code) << leader->output();
-      loser = leader.get();
+      refused_leader = leader.get();
     }
-    EXPECT_NE(loser, nullptr) << "both trained";
+    EXPECT_NE(refused_leader, nullptr) << "both trained";
     EXPECT_LT(absl::Now() - start_, kSoon);
-    return loser;
+    return refused_leader;
   }
 
   const ProcessUnderTest& OtherThan(const ProcessUnderTest* leader) const {
@@ -128,14 +129,14 @@ TEST_P(TwoCoordinatorsTest, OneTrainsAndTheOtherIsToldWhoHasTheCluster) {
   ASSERT_NO_FATAL_FAILURE(StartTwo("coordinator/coordinator", kChief));
   // The exit code lets a cluster manager restart it, for the time after the
   // other one has ended.
-  const ProcessUnderTest* const loser = AwaitLoser(kRestartMe);
-  ASSERT_NE(loser, nullptr);
+  const ProcessUnderTest* const refused_leader = AwaitRefusedLeader(kRestartMe);
+  ASSERT_NE(refused_leader, nullptr);
   EXPECT_THAT(
-      loser->output(),
-      AllOf(
-          ContainsRegex("another coordinator has this cluster: worker [01] "
-                        "[(]localhost:[0-9]+[)] works for chief 0 on host "),
-          HasSubstr(absl::StrCat(", process ", OtherThan(loser).pid(), ";"))));
+      refused_leader->output(),
+      AllOf(ContainsRegex("another coordinator has this cluster: worker [01] "
+                          "[(]localhost:[0-9]+[)] works for chief 0 on host "),
+            HasSubstr(absl::StrCat(", process ",
+                                   OtherThan(refused_leader).pid(), ";"))));
   for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
     ExpectSucceeds(task);
   }
@@ -281,12 +282,13 @@ TEST_P(TwoFirstWorkersTest, OneTrainsAndTheOtherIsToldWhoHasTheAddress) {
   ASSERT_OK_AND_ASSIGN(cluster_, ClusterUnderTest::Create(TestName(), 2, 0));
   cluster_->set_epochs(5);
   ASSERT_NO_FATAL_FAILURE(StartTwo("worker/worker", kWorker0));
-  const ProcessUnderTest* const loser = AwaitLoser(/*exit_code=*/2);
-  ASSERT_NE(loser, nullptr);
+  const ProcessUnderTest* const refused_leader =
+      AwaitRefusedLeader(/*exit_code=*/2);
+  ASSERT_NE(refused_leader, nullptr);
   // Compares "incarnation 0123456789abcdef", from the first line of the winner.
-  const std::string winner = OtherThan(loser).output();
+  const std::string winner = OtherThan(refused_leader).output();
   EXPECT_THAT(
-      loser->output(),
+      refused_leader->output(),
       AllOf(HasSubstr(absl::StrCat(
                 "worker 0 (", *cluster_->cluster().Address(kWorker0), ", ",
                 winner.substr(winner.find("incarnation"), 28))),

@@ -138,7 +138,7 @@ bool RunTfRecord(absl::string_view input) {
   for (int i = 0; i < kFileElementsMax; ++i) {
     const auto has_record = reader.Next(&record);
     is_valid = is_valid && has_record.ok();
-    if (has_record.ok() ? !*has_record : !reader.can_go_on()) break;
+    if (has_record.ok() ? !*has_record : !reader.can_continue()) break;
   }
   return is_valid;
 }

@@ -70,7 +70,7 @@ const Json& ArgumentSetter::BaseOf(ConfigName name) {
 
 void ArgumentSetter::Choose(Json meant) {
   is_set_ = true;
-  meant_ = std::move(meant);
+  intended_ = std::move(meant);
 }
 
 bool ArgumentSetter::IsChosen(ConfigName name, size_t count, size_t* index) {
@@ -127,7 +127,7 @@ void ArgumentSetter::Visit(ConfigName name, uint64_t& seed) {
                  0x7fffffffffffffff, 0xffffffffffffffff});
   if (name.keras != argument_ || !is_set_) return;
   // Keras stores signed 64-bit numbers.
-  meant_ = seed == 0 ? Json(nullptr) : Json(static_cast<int64_t>(seed));
+  intended_ = seed == 0 ? Json(nullptr) : Json(static_cast<int64_t>(seed));
 }
 
 void ArgumentSetter::Visit(ConfigName name, std::string& value) {
@@ -138,19 +138,19 @@ void ArgumentSetter::Visit(ConfigName name, std::vector<int64_t>& values) {
   Set<std::vector<int64_t>>(
       name, values,
       {{}, Filled<int64_t>(values, 1), Filled<int64_t>(values, 2)});
-  if (name.keras == argument_ && is_set_ && values.empty()) meant_ = nullptr;
+  if (name.keras == argument_ && is_set_ && values.empty()) intended_ = nullptr;
 }
 
 void ArgumentSetter::Visit(ConfigName name, std::vector<double>& values) {
   Set<std::vector<double>>(
       name, values,
       {{}, Filled(values, 0.0), Filled(values, 0.25), Filled(values, 1.0)});
-  if (name.keras == argument_ && is_set_ && values.empty()) meant_ = nullptr;
+  if (name.keras == argument_ && is_set_ && values.empty()) intended_ = nullptr;
 }
 
 void ArgumentSetter::Visit(ConfigName name, std::vector<std::string>& values) {
   Set<std::vector<std::string>>(name, values, {{}, {"a", "b"}, {"\"é\n"}});
-  if (name.keras == argument_ && is_set_ && values.empty()) meant_ = nullptr;
+  if (name.keras == argument_ && is_set_ && values.empty()) intended_ = nullptr;
 }
 
 void ArgumentSetter::Visit(ConfigName name, Initializer& value) {

@@ -62,7 +62,7 @@ class ArgumentSetter : public ConfigVisitor {
   // True if the argument has a variant with that number.
   bool is_set() const { return is_set_; }
   // Returns the value to which it was set, as Keras stores it.
-  const nlohmann::ordered_json& meant() const { return meant_; }
+  const nlohmann::ordered_json& meant() const { return intended_; }
   // Returns the reason why the object refuses its arguments; empty if it
   // accepts them.
   const std::string& refusal() const { return refusal_; }
@@ -84,7 +84,7 @@ class ArgumentSetter : public ConfigVisitor {
   // True if the current argument may be None, which is its variant 0.
   bool has_none_ = false;
   bool is_set_ = false;
-  nlohmann::ordered_json meant_;
+  nlohmann::ordered_json intended_;
   std::string refusal_;
 };
 

@@ -77,7 +77,7 @@ class ReversePass {
   void MarkDependents(const std::vector<NodeOutput>& sources);
   void StepBack(int index);
   void Arrive(NodeOutput at, Value gradient);
-  bool ArriveByLookup(const GradientContext& context);
+  bool CollectByLookup(const GradientContext& context);
 
   GraphBuilder& builder_;
   int last_ = -1;  // The last node of the targets.
@@ -136,7 +136,7 @@ Value ReversePass::DenseAt(NodeOutput at) {
 
 // Keeps gradients of lookups along axis 0 as rows, so that only consumers of
 // the whole table pay for its size.
-bool ReversePass::ArriveByLookup(const GradientContext& context) {
+bool ReversePass::CollectByLookup(const GradientContext& context) {
   const Node& node = context.node;
   if (node.op != "Gather" || node.attributes.GetOr<int64_t>("axis", 0) != 0) {
     return false;
@@ -178,7 +178,7 @@ void ReversePass::StepBack(int index) {
     context.needs_gradient.push_back(is_dependent_[input.node]);
   }
   context.input_gradients.resize(node.inputs.size());
-  if (ArriveByLookup(context)) return;
+  if (CollectByLookup(context)) return;
   schema->gradient_rule(context);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value gradient = context.input_gradients[i];

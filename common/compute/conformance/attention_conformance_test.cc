@@ -97,7 +97,7 @@ TEST_F(AttentionConformanceTest, Float32IsNotFused) {
   ExpectAttentionClose(one, got, wanted);
 }
 
-TEST_F(AttentionConformanceTest, WhatTheLibraryRefusesIsComputedWithoutIt) {
+TEST_F(AttentionConformanceTest, UsesOwnKernelWithoutLibrarySupport) {
   const AttentionCase one = AttentionCases().front();
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted, WantedAttention(one));
   // Fails a tensor of the first graph.
@@ -125,7 +125,7 @@ TEST_F(AttentionConformanceTest, TypesThatDoNotFitAreNamed) {
               StatusIs(absl::StatusCode::kUnimplemented));
 }
 
-TEST_F(AttentionConformanceTest, PlansThatTakeLongToMakeAreKept) {
+TEST_F(AttentionConformanceTest, CachesCompiledPlans) {
   const KernelSpec spec = ForwardSpec(DType::kBfloat16, {2, 5, 3, 8});
   const KernelRegistry kernels = MakeKernels();
   EXPECT_OK(kernels.Create(spec, 1));

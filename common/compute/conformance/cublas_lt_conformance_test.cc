@@ -224,7 +224,7 @@ TEST_F(CublasLtConformanceTest, Float32IsRoundedToTensorFloat32OnlyIfEnabled) {
   EXPECT_EQ(first_result(), 0);
 }
 
-TEST_F(CublasLtConformanceTest, WhatTheLibraryRefusesIsComputedWithoutIt) {
+TEST_F(CublasLtConformanceTest, UsesOwnKernelWithoutLibrarySupport) {
   const KernelRegistry kernels = MakeKernels();
   const KernelSpec spec = SmallProduct(kF32);
   cublas_lt_.Fail("cublasLtMatmulAlgoGetHeuristic", cublas_lt::kNotSupported);

@@ -130,7 +130,7 @@ TEST_F(CudnnConformanceTest, EqualConvolutionsShareAPlan) {
   EXPECT_GT(cudnn_.descriptor_count(), made);
 }
 
-TEST_F(CudnnConformanceTest, WhatTheLibraryRefusesIsComputedWithoutIt) {
+TEST_F(CudnnConformanceTest, UsesOwnKernelWithoutLibrarySupport) {
   const KernelRegistry kernels = MakeKernels();
   const KernelSpec spec = SmallConvolution(kF32);
   // Counts the tensors, the convolution, the operation and the graph.

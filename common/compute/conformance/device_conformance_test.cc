@@ -87,7 +87,7 @@ absl::Status RunDeviceOp(const std::string& op, const Attributes& attributes,
   return status;
 }
 
-TEST(DeviceConformanceTest, ReportsDataErrorsInTheWordsOfTheHost) {
+TEST(DeviceConformanceTest, DataErrorsHaveTheMessagesOfTheHost) {
   const auto is_invalid = [](const std::string& message) {
     return StatusIs(absl::StatusCode::kInvalidArgument, message);
   };

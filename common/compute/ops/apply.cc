@@ -34,7 +34,8 @@ std::vector<Value> ApplyWithOutputs(absl::string_view op,
   return outputs;
 }
 
-Value ReportMistake(absl::Span<const Value> inputs, absl::string_view what) {
+Value ReportInvalidArgument(absl::Span<const Value> inputs,
+                            absl::string_view what) {
   GraphBuilder* builder = BuilderOf(inputs);
   if (builder == nullptr) return Value();
   builder->ReportError(absl::InvalidArgumentError(what));

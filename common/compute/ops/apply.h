@@ -26,7 +26,8 @@ std::vector<Value> ApplyWithOutputs(absl::string_view op,
                                     Attributes attributes, int output_count);
 
 // Reports an invalid argument that no op would detect.
-Value ReportMistake(absl::Span<const Value> inputs, absl::string_view what);
+Value ReportInvalidArgument(absl::Span<const Value> inputs,
+                            absl::string_view what);
 
 }  // namespace muster::internal
 

@@ -44,7 +44,7 @@ Value OnesLike(Value x) { return internal::Apply("OnesLike", {x}); }
 Value ScalarLike(Value like, double value) {
   if (!like.ok()) return like;
   if (!Holds(like.dtype(), value)) {
-    return internal::ReportMistake(
+    return internal::ReportInvalidArgument(
         {like}, absl::StrCat("the number ", value, " does not fit in ",
                              DTypeName(like.dtype()),
                              "; convert the tensor with Cast()"));

@@ -133,7 +133,7 @@ Value Multiply(const Labelled& a, const Labelled& b,
 
 Value Einsum(absl::string_view equation, Value a, Value b) {
   const auto refuse = [&](absl::string_view why) {
-    return internal::ReportMistake(
+    return internal::ReportInvalidArgument(
         {a, b}, absl::StrCat("Einsum(\"", equation, "\"): ", why));
   };
   const std::vector<std::string> sides = absl::StrSplit(equation, "->");

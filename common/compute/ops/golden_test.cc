@@ -49,7 +49,7 @@ std::vector<int64_t> List(const Json& config, const char* name) {
 }
 
 // Adds op `op` with the configuration as attributes.
-Trace OpOfOurs(std::string op) {
+Trace MusterOp(std::string op) {
   return [op](const Json& config, const Values& x) -> Values {
     Attributes attributes;
     for (const auto& [name, value] : config.items()) {
@@ -93,7 +93,7 @@ void AddSynonyms(std::map<std::string, Trace>* traces) {
                                           {"FloorMod", "Mod"},
                                           {"Rint", "Round"},
                                           {"nn.gelu", "Gelu"}}) {
-    (*traces)[theirs] = OpOfOurs(ours);
+    (*traces)[theirs] = MusterOp(ours);
   }
 }
 
@@ -388,7 +388,7 @@ void AddControlFlow(std::map<std::string, Trace>* traces) {
 std::map<std::string, Trace> AllTraces() {
   std::map<std::string, Trace> traces;
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
-    traces[schema->name] = OpOfOurs(schema->name);
+    traces[schema->name] = MusterOp(schema->name);
   }
   AddSynonyms(&traces);
   AddElementwise(&traces);
@@ -401,7 +401,7 @@ std::map<std::string, Trace> AllTraces() {
 }
 
 // Cases of features that these ops omit by design.
-bool IsLeftOut(const GoldenCase& one) {
+bool IsUnsupportedCase(const GoldenCase& one) {
   return one.config.contains("batch_dims") ||               // Gather
          one.config.value("output_type", "") == "int32" ||  // ArgMax
          // TensorFlow returns off_value for ids out of range; here they are
@@ -429,7 +429,7 @@ TEST(GoldenOpsTest, OpsMatchTensorFlow) {
   for (const GoldenCase& one : ReadGoldenCases("ops.json")) {
     const auto op = one.config.at("op").get<std::string>();
     const auto trace = traces.find(op);
-    if (trace == traces.end() || IsLeftOut(one)) continue;
+    if (trace == traces.end() || IsUnsupportedCase(one)) continue;
     const auto trace_case = [&](const Values& x) {
       const Values results = trace->second(one.config, x);
       for (const Value& result : results) {

@@ -24,9 +24,9 @@ using List = std::vector<int64_t>;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 // Draws hostile types and attributes.
-class Attacker {
+class HostileTypeGenerator {
  public:
-  explicit Attacker(uint64_t seed) : stream_(seed) {}
+  explicit HostileTypeGenerator(uint64_t seed) : stream_(seed) {}
 
   int64_t Number() {
     constexpr int64_t kHostile[] = {0,
@@ -155,7 +155,7 @@ TEST(TypeRulesTest, HandlesHostileTypesAndAttributes) {
   constexpr int kAttacks = 1000;
   int accepted_count = 0;
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
-    Attacker attacker(FoldIn(7, schema->name));
+    HostileTypeGenerator attacker(FoldIn(7, schema->name));
     for (int i = 0; i < kAttacks; ++i) {
       const Attributes attributes = attacker.AnyAttributes();
       const std::vector<TensorType> inputs = attacker.AnyInputs(*schema);

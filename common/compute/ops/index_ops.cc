@@ -156,7 +156,7 @@ Value GatherNd(Value params, Value indices) {
   const Shape& shape = params.shape();
   const int indexed = IndexedAxes(shape, indices.shape());
   if (indexed < 0) {
-    return internal::ReportMistake(
+    return internal::ReportInvalidArgument(
         {params, indices},
         "GatherNd needs known extents of params, and indices [..., n] with n "
         "from 1 to the rank of params");
@@ -173,7 +173,7 @@ Value ScatterNd(Value indices, Value updates, std::vector<int64_t> shape) {
                           ? IndexedAxes(*type, indices.shape())
                           : -1;
   if (indexed < 0) {
-    return internal::ReportMistake(
+    return internal::ReportInvalidArgument(
         {indices, updates},
         "ScatterNd needs a shape with known extents, and indices [..., n] with "
         "n from 1 to its rank");
@@ -189,7 +189,7 @@ Value ScatterNd(Value indices, Value updates, std::vector<int64_t> shape) {
 Value SegmentSum(Value data, Value segment_ids, int64_t segment_count) {
   if (!data.ok() || !segment_ids.ok() || segment_count < 0 ||
       data.shape().rank() < 1) {
-    return internal::ReportMistake(
+    return internal::ReportInvalidArgument(
         {data, segment_ids},
         "SegmentSum needs rows of data and a count of segments that is not "
         "negative");

@@ -261,7 +261,7 @@ class RowsOf {
 };
 
 // Returns a + b, of which either may be missing.
-Value SumOfExisting(Value a, Value b) {
+Value SumOfPresent(Value a, Value b) {
   if (!a.ok()) return b;
   return b.ok() ? a + b : a;
 }
@@ -286,12 +286,12 @@ void LayerNormGradient(GradientContext& context) {
   const Value count = WithDType(rows.FeatureCount(x), mean.dtype());
   if (gradients[1].ok()) {
     const Value part = BroadcastLike(rows.Spread(gradients[1] / count), wide);
-    x_gradient = SumOfExisting(x_gradient, WithDType(part, x.dtype()));
+    x_gradient = SumOfPresent(x_gradient, WithDType(part, x.dtype()));
   }
   if (gradients[2].ok()) {
     const Value factor = -gradients[2] * inverse * Square(inverse) / count;
     const Value part = (wide - rows.Spread(mean)) * rows.Spread(factor);
-    x_gradient = SumOfExisting(x_gradient, WithDType(part, x.dtype()));
+    x_gradient = SumOfPresent(x_gradient, WithDType(part, x.dtype()));
   }
   context.input_gradients[0] = x_gradient;
 }
@@ -328,10 +328,10 @@ void LayerNormGradGradient(GradientContext& context) {
     inverse_gradient = u * (g - rows.MeanOf(g) - n * along_g);
   }
   if (v.ok()) {
-    dy_gradient = SumOfExisting(dy_gradient, n * v);
-    n_gradient = SumOfExisting(n_gradient, dy * v);
+    dy_gradient = SumOfPresent(dy_gradient, n * v);
+    n_gradient = SumOfPresent(n_gradient, dy * v);
   }
-  if (w.ok()) dy_gradient = SumOfExisting(dy_gradient, BroadcastLike(w, dy));
+  if (w.ok()) dy_gradient = SumOfPresent(dy_gradient, BroadcastLike(w, dy));
   context.input_gradients[0] =
       WithDType(dy_gradient, context.inputs[0].dtype());
   if (!n_gradient.ok()) return;
@@ -339,7 +339,7 @@ void LayerNormGradGradient(GradientContext& context) {
   context.input_gradients[1] = WithDType(x_gradient, context.inputs[1].dtype());
   context.input_gradients[3] = -rows.SumOf(x_gradient);
   context.input_gradients[4] =
-      rows.SumOf(SumOfExisting(inverse_gradient, n_gradient * distance));
+      rows.SumOf(SumOfPresent(inverse_gradient, n_gradient * distance));
 }
 
 }  // namespace

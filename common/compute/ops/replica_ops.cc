@@ -93,7 +93,7 @@ void AllReduceGradient(GradientContext& context) {
     context.input_gradients[0] = ReduceGradient(gradient, reduction);
     return;
   }
-  context.input_gradients[0] = internal::ReportMistake(
+  context.input_gradients[0] = internal::ReportInvalidArgument(
       {gradient},
       absl::StrCat("AllReduce \"", context.node.name, "\" takes the ",
                    reduction, " of all replicas, which has no gradient; ",
@@ -189,7 +189,7 @@ Value AllGather(Value x, int64_t axis) {
   const int rank = x.shape().rank();
   const auto front = ResolveAxis(axis, rank, "AllGather");
   if (!front.ok())
-    return internal::ReportMistake({x}, front.status().message());
+    return internal::ReportInvalidArgument({x}, front.status().message());
   if (*front == 0) return internal::Apply("AllGather", {x});
   // Collectives gather rows, which are contiguous in memory.
   std::vector<int64_t> permutation(rank);

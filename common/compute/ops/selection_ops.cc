@@ -45,7 +45,7 @@ Value PutRows(Value x, Value places, int64_t size) {
 }
 
 // Returns what is wrong with the operands; empty if nothing is.
-std::string MaskMistake(Value x, Value mask, const SelectionOptions& options) {
+std::string MaskError(Value x, Value mask, const SelectionOptions& options) {
   if (!x.ok() || !mask.ok()) return "BooleanMask needs values";
   const Shape& shape = x.shape();
   const int rank = mask.shape().rank();
@@ -89,9 +89,9 @@ Value WithFlatRows(Value x, int count) {
 }  // namespace
 
 MaskedRows BooleanMask(Value x, Value mask, const SelectionOptions& options) {
-  const std::string mistake = MaskMistake(x, mask, options);
+  const std::string mistake = MaskError(x, mask, options);
   if (!mistake.empty()) {
-    const Value failed = internal::ReportMistake({x, mask}, mistake);
+    const Value failed = internal::ReportInvalidArgument({x, mask}, mistake);
     return {failed, failed};
   }
   if (x.dtype() == DType::kBool) {
@@ -116,7 +116,7 @@ MaskedRows BooleanMask(Value x, Value mask, const SelectionOptions& options) {
 
 UniqueValues Unique(Value x, const SelectionOptions& options) {
   if (!x.ok() || x.shape().rank() != 1 || !x.shape().IsFullyKnown()) {
-    const Value failed = internal::ReportMistake(
+    const Value failed = internal::ReportInvalidArgument(
         {x}, "Unique needs one axis whose extent is known");
     return {failed, failed, failed};
   }

@@ -386,7 +386,7 @@ Value Tile(Value x, const std::vector<int64_t>& multiples) {
   if (!x.ok() || static_cast<int>(multiples.size()) != x.shape().rank() ||
       std::any_of(multiples.begin(), multiples.end(),
                   [](int64_t multiple) { return multiple < 1; })) {
-    return internal::ReportMistake(
+    return internal::ReportInvalidArgument(
         {x},
         absl::StrCat("Tile needs a multiple of at least 1 for each axis; "
                      "the multiples are [",

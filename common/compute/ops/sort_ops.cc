@@ -93,7 +93,7 @@ TopKOutputs Ordered(Value x, int64_t k, bool smallest) {
 TopKOutputs OrderAll(Value x, const SortOptions& options) {
   const int rank = x.ok() ? x.shape().rank() : 0;
   if (rank == 0 || x.shape().dim(rank - 1) == Shape::kUnknown) {
-    const Value mistake = internal::ReportMistake(
+    const Value mistake = internal::ReportInvalidArgument(
         {x}, "Sort needs a last axis whose extent is known");
     return {mistake, mistake};
   }

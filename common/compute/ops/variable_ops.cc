@@ -127,7 +127,7 @@ void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
         {"global_clipnorm", clipping.global_clipnorm}}) {
     if (limit == 0) continue;
     if (!std::isfinite(limit) || limit < 0) {
-      internal::ReportMistake(
+      internal::ReportInvalidArgument(
           inputs, absl::StrCat(op, ": ", name, " is ", limit,
                                "; expected a finite number above 0"));
       return;
@@ -136,7 +136,7 @@ void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
     attributes.Set(name, limit);
   }
   if (limit_count > 1) {
-    internal::ReportMistake(
+    internal::ReportInvalidArgument(
         inputs, absl::StrCat(op,
                              ": only one of clipvalue, clipnorm and "
                              "global_clipnorm can be set"));
@@ -189,7 +189,7 @@ void SetLossDenominator(Value weight) {
   for (const Node& node : weight.builder()->graph().nodes) {
     if (node.op == "SetLossDenominator" || node.op == "ApplyGradient" ||
         node.op == "ApplySparseGradient") {
-      internal::ReportMistake(
+      internal::ReportInvalidArgument(
           {weight},
           absl::StrCat(
               "SetLossDenominator comes after ", node.op, " \"", node.name,

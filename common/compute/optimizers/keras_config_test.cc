@@ -92,7 +92,7 @@ TEST(KerasConfig, AdamWHasANumberForWeightDecay) {
       nlohmann::json::parse(of_sgd)["config"]["weight_decay"].is_null());
 }
 
-TEST(KerasConfig, ClassesAreKnownInAnyCase) {
+TEST(KerasConfig, ClassNamesIgnoreCase) {
   for (const char* const name : {"adam", "Adam", "ADAM"}) {
     ASSERT_OK_AND_ASSIGN(
         const proto::Optimizer optimizer,

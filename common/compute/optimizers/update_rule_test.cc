@@ -149,7 +149,7 @@ TEST(UpdateRule, IsBitIdenticalForPartsInAnyOrder) {
   PiecesGiveTheBitsOfTheWhole<double>();
 }
 
-TEST(UpdateRule, UpdatesRowsAsTheWholeAndKeepsOthers) {
+TEST(UpdateRule, RowUpdatesMatchWholeUpdatesAndLeaveOtherRows) {
   constexpr int64_t kRows = 30;
   constexpr int64_t kRowElements = 17;
   const std::vector<int64_t> rows = {4, 29, 0, 17, 5, 12};

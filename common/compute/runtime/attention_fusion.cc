@@ -116,7 +116,7 @@ class AttentionFusion {
 
   // Returns the node with the result of product `node` as the new ops write it:
   // behind the Transpose. kResult if there is none.
-  int BehindSwap(int node) const {
+  int AfterTranspose(int node) const {
     if (RankOf({node, 0}) == 3) return node;
     const int reader = OnlyReader(node);
     return IsSwapOfHeadsAndTime(reader) ? reader : kResult;
@@ -157,7 +157,7 @@ class AttentionFusion {
   // Returns the node that computes `input`, or the operand of the Cast that
   // computes it. Returns kResult if a node on the way has other readers than
   // the next one and `reader`.
-  int BeforeCast(NodeOutput input, int reader) const {
+  int WithoutCast(NodeOutput input, int reader) const {
     if (OnlyReader(input.node) != reader) return kResult;
     if (!IsCast(input.node)) return input.node;
     const int before = NodeOf(input).inputs[0].node;
@@ -191,11 +191,11 @@ class AttentionFusion {
   }
 
   std::optional<Attention> Match(int softmax) const {
-    int scores = BeforeCast(graph_.nodes[softmax].inputs[0], softmax);
+    int scores = WithoutCast(graph_.nodes[softmax].inputs[0], softmax);
     int mask = -1;
     if (IsMasking(scores, kMaskFillMax)) {
       mask = scores;
-      scores = BeforeCast(graph_.nodes[mask].inputs[1], mask);
+      scores = WithoutCast(graph_.nodes[mask].inputs[1], mask);
     }
     if (!IsMatMul(scores, false, true)) return std::nullopt;
     Attention found = {.q_operand = graph_.nodes[scores].inputs[0],
@@ -212,7 +212,7 @@ class AttentionFusion {
       return std::nullopt;
     }
     found.v_operand = graph_.nodes[*product].inputs[1];
-    found.output = BehindSwap(*product);
+    found.output = AfterTranspose(*product);
     const Scaled query =
         MatchScaling(found.q_operand).value_or(Scaled{found.q_operand, 1});
     const auto q = WithoutSwap(query.value);
@@ -247,28 +247,28 @@ class AttentionFusion {
       return std::nullopt;
     }
     const int dp =
-        BeforeCast(graph_.nodes[softmax_grad].inputs[0], softmax_grad);
+        WithoutCast(graph_.nodes[softmax_grad].inputs[0], softmax_grad);
     const NodeOutput d_o_operand = graph_.nodes[dv].inputs[1];
     if (!IsMatMul(dp, false, true) ||
         graph_.nodes[dp].inputs !=
             std::vector<NodeOutput>{d_o_operand, attention.v_operand}) {
       return std::nullopt;
     }
-    const int ds = BehindMask(softmax_grad, attention);
+    const int ds = AfterMask(softmax_grad, attention);
     if (ds == kResult) return std::nullopt;
     const std::optional<NodeOutput> d_o = WithoutSwap(d_o_operand);
     AttentionGrad found = {.d_o = d_o.value_or(NodeOutput()),
                            .first = std::min(dp, dv),
-                           .dv = BehindSwap(dv)};
+                           .dv = AfterTranspose(dv)};
     for (const int reader : readers_[ds]) {
       if (IsMatMul(reader, false, false) &&
           graph_.nodes[reader].inputs ==
               std::vector<NodeOutput>{{ds, 0}, attention.k_operand}) {
-        found.dq = BehindScalingAndSwap(reader, attention);
+        found.dq = AfterScalingAndTranspose(reader, attention);
       } else if (IsMatMul(reader, true, false) &&
                  graph_.nodes[reader].inputs ==
                      std::vector<NodeOutput>{{ds, 0}, attention.q_operand}) {
-        found.dk = BehindSwap(reader);
+        found.dk = AfterTranspose(reader);
       }
     }
     if (!d_o || readers_[ds].size() != 2 || found.dq < 0 || found.dk < 0 ||
@@ -282,7 +282,7 @@ class AttentionFusion {
   // Returns the node with the gradient of the products, starting from the
   // gradient of the softmax. Returns kResult if the scores are masked and the
   // gradient is not, or the reverse.
-  int BehindMask(int softmax_grad, const Attention& attention) const {
+  int AfterMask(int softmax_grad, const Attention& attention) const {
     int behind = softmax_grad;
     bool is_masked = false;
     for (int reader = OnlyReader(behind); reader != kResult;
@@ -302,8 +302,8 @@ class AttentionFusion {
 
   // Returns the node with the gradient of the query, starting from the product
   // that computes the gradient of the scaled query.
-  int BehindScalingAndSwap(int product, const Attention& attention) const {
-    if (!MatchScaling(attention.q_operand)) return BehindSwap(product);
+  int AfterScalingAndTranspose(int product, const Attention& attention) const {
+    if (!MatchScaling(attention.q_operand)) return AfterTranspose(product);
     const int scaling = OnlyReader(product);
     if (scaling == kResult) return kResult;
     const std::optional<Scaled> scaled = MatchScaling({scaling, 0});
@@ -311,7 +311,7 @@ class AttentionFusion {
         scaled->scale != attention.scale) {
       return kResult;
     }
-    return BehindSwap(scaling);
+    return AfterTranspose(scaling);
   }
 
   // Inputs of the new ops if the scores are masked.

@@ -195,7 +195,7 @@ TEST_F(AttentionFusionTest, OneValueMayBeKeyAndValue) {
   EXPECT_THAT(Ops(graph), Contains(kFusedAttentionGradOp));
 }
 
-TEST_F(AttentionFusionTest, LayersOnEachOtherAreFused) {
+TEST_F(AttentionFusionTest, StackedLayersAreFused) {
   const auto attend = [](Value x) {
     const Value scores =
         MatMul(Swap(x) * kScale, Swap(x), {.transpose_b = true});
@@ -208,13 +208,13 @@ TEST_F(AttentionFusionTest, LayersOnEachOtherAreFused) {
   EXPECT_THAT(ops, Not(Contains("MatMul")));
 }
 
-TEST_F(AttentionFusionTest, WhatTheDeviceRefusesStays) {
+TEST_F(AttentionFusionTest, UnsupportedAttentionIsNotFused) {
   builder_.AddResult(Output(Softmax(Scores())));
   EXPECT_THAT(Ops(Fuse([](const KernelSpec&) { return false; })),
               Contains("Softmax"));
 }
 
-TEST_F(AttentionFusionTest, ARefusedGradientKeepsTheAttention) {
+TEST_F(AttentionFusionTest, UnsupportedGradientPreventsFusion) {
   const Value y = Output(Softmax(Scores()));
   builder_.AddResult(y);
   AddGradients(y, {q_, k_, v_});

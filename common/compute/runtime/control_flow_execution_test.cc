@@ -292,7 +292,7 @@ TEST_F(DeviceControlFlowTest, RunsScansInEachOther) {
   ExpectRunsOnDevice(trace, LoopArguments(5));
 }
 
-TEST_F(DeviceControlFlowTest, RunsLongScansOnTheHostOrRefusesThem) {
+TEST_F(DeviceControlFlowTest, LongScansRunOnTheHostOrFail) {
   const int64_t length = 30'000;
   ASSERT_OK_AND_ASSIGN(const auto host, Compile(TraceLoop));
   std::vector<Tensor> wanted;

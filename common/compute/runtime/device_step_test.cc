@@ -250,7 +250,7 @@ TEST_P(DeviceStepTest, StepsGiveTheVariablesOfTheHost) {
   }
 }
 
-TEST_P(DeviceStepTest, DataErrorsHaveTheTextOfTheHostAndChangeNothing) {
+TEST_P(DeviceStepTest, DataErrorsMatchTheHostAndChangeNothing) {
   ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(true));
   ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(true));
   std::vector<Tensor> results;
@@ -302,7 +302,7 @@ TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
   }
 }
 
-TEST_P(DeviceStepTest, StepsUnderWayGiveTheResultsOfTheHost) {
+TEST_P(DeviceStepTest, OverlappingStepsMatchTheHost) {
   for (const bool has_table : {false, true}) {
     ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(has_table));
     ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(has_table));
@@ -378,7 +378,7 @@ TEST_P(DeviceStepTest, AStepThatCannotBeginReleasesItsArguments) {
   EXPECT_TRUE(pinned.IsSoleOwner());
 }
 
-TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {
+TEST_P(DeviceStepTest, AnErrorCancelsLaterStartedSteps) {
   ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(true));
   ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(true));
   std::vector<Tensor> results;
@@ -409,7 +409,7 @@ TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {
   }
 }
 
-TEST_P(DeviceStepTest, AWeightThatIsNoNumberOfExamplesChangesNothing) {
+TEST_P(DeviceStepTest, AnInvalidWeightChangesNothing) {
   const VariableHandle &w = Variables()[1];
   GraphBuilder builder(&BuiltinOps(), "weighted");
   const Value weights = builder.Parameter("weights", {DType::kFloat32, {3}});

@@ -134,7 +134,7 @@ Executable::Executable(Graph graph, const OpRegistry& ops,
 Executable::~Executable() {
   // Started steps use the memory of their plans.
   while (!started_.empty()) {
-    if (started_.back().is_under_way) {
+    if (started_.back().is_unfinished) {
       started_.back().plan->CancelLast(session_.get());
     }
     started_.pop_back();
@@ -150,7 +150,7 @@ absl::Status Executable::Run(absl::Span<const Tensor> arguments,
     return RunPlan(plan.get(), arguments, options, results);
   }
   RETURN_IF_ERROR(StartPlan(plan.get(), arguments, options));
-  started_.push_back({.plan = std::move(plan), .is_under_way = true});
+  started_.push_back({.plan = std::move(plan), .is_unfinished = true});
   return Finish(results);
 }
 
@@ -168,7 +168,7 @@ absl::Status Executable::Start(absl::Span<const Tensor> arguments,
   Started started{.plan = std::move(plan)};
   if (started.plan->can_start()) {
     RETURN_IF_ERROR(StartPlan(started.plan.get(), arguments, options));
-    started.is_under_way = true;
+    started.is_unfinished = true;
   } else {
     RETURN_IF_ERROR(AwaitStarted());
     // An error of an earlier step cancels this one, too.
@@ -184,7 +184,7 @@ absl::Status Executable::Start(absl::Span<const Tensor> arguments,
 absl::Span<const Tensor> Executable::StartedResults() {
   MUSTER_CHECK(!started_.empty());
   const Started& last = started_.back();
-  if (!last.is_under_way) return last.results;
+  if (!last.is_unfinished) return last.results;
   last.plan->ListStartedResults(&started_results_);
   return started_results_;
 }
@@ -193,7 +193,7 @@ absl::Status Executable::Finish(std::vector<Tensor>* results) {
   MUSTER_CHECK(!started_.empty());
   const Started first = std::move(started_.front());
   started_.pop_front();
-  if (!first.is_under_way) {
+  if (!first.is_unfinished) {
     *results = first.results;
     return absl::OkStatus();
   }
@@ -202,7 +202,7 @@ absl::Status Executable::Finish(std::vector<Tensor>* results) {
   if (gated_ != nullptr) status.Update(gated_->Settle(status.ok()));
   if (status.ok()) return status;
   for (const Started& later : started_) {
-    if (!later.is_under_way) continue;
+    if (!later.is_unfinished) continue;
     later.plan->ForgetStarted();
     // Only the first error is returned.
     if (gated_ != nullptr) (void)gated_->Settle(/*was_applied=*/false);

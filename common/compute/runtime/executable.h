@@ -161,7 +161,7 @@ class Executable {
   // A step that has begun and is not finished.
   struct Started {
     std::shared_ptr<Plan> plan;
-    bool is_under_way = false;    // True if Plan::Start() began it.
+    bool is_unfinished = false;   // True if Plan::Start() began it.
     std::vector<Tensor> results;  // Set if the step is already done.
   };
 

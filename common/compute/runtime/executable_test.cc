@@ -219,7 +219,7 @@ TEST_F(ExecutableTest, DeadNodesAreDroppedAndUpdatesAreNot) {
   EXPECT_THAT(store_.events(), ElementsAre("begin 9", "update w", "commit"));
 }
 
-TEST_F(ExecutableTest, SaysWhichUpdatesWillComeInWhichOrder) {
+TEST_F(ExecutableTest, PlansUpdatesInOrder) {
   ASSERT_OK_AND_ASSIGN(const auto executable,
                        Compile(Trace([](GraphBuilder& builder) {
                          const Value x = FloatParameter(builder, {2});
@@ -267,7 +267,7 @@ TEST_F(ExecutableTest, UpdatesFindVariablesUnsharedOnceReadsAreUsedUp) {
   EXPECT_TRUE(store_.last_update_was_in_place());
 }
 
-TEST_F(ExecutableTest, UpdatesComeAsSoonAsTheirValueIsKnown) {
+TEST_F(ExecutableTest, UpdatesAreMadeAsSoonAsTheirValueIsComputed) {
   EXPECT_OK(RunOnce([](GraphBuilder& builder) {
     const Value w = ReadVariableForTest(builder, "w", {2});
     const Value doubled = builder.Op("Add", {w, w});
@@ -305,7 +305,7 @@ TEST_F(ExecutableTest, ScattersAndGathersGetTheirIndices) {
                                            "scatter table", "commit"));
 }
 
-TEST_F(ExecutableTest, RowsOfAnotherWidthAreRefused) {
+TEST_F(ExecutableTest, RejectsRowsOfAnotherWidth) {
   store_ =
       FakeVariableStore({{"table", Tensor::Zeros(DType::kFloat32, {3, 8})}});
   EXPECT_THAT(
@@ -320,7 +320,7 @@ TEST_F(ExecutableTest, RowsOfAnotherWidthAreRefused) {
                      HasSubstr("float32[2,8]"))));
 }
 
-TEST_F(ExecutableTest, AVariableOfAnotherTypeIsRefused) {
+TEST_F(ExecutableTest, RejectsAVariableOfAnotherType) {
   EXPECT_THAT(RunOnce([](GraphBuilder& builder) {
                 builder.AddResult(ReadVariableForTest(builder, "w", {5}));
               }),
@@ -366,7 +366,7 @@ TEST_F(ExecutableTest, KernelErrorsNameNodeAndOp) {
                              HasSubstr("out of range"))));
 }
 
-TEST_F(ExecutableTest, NumericsAreCheckedOnlyIfAskedFor) {
+TEST_F(ExecutableTest, NumericsAreCheckedOnlyIfEnabled) {
   const Graph graph = Trace([](GraphBuilder& builder) {
     GraphBuilder::NameScope scope(&builder, "dense");
     const Value x = FloatParameter(builder, {2});
@@ -395,7 +395,7 @@ TEST_F(ExecutableTest, NumericsAreCheckedOnlyIfAskedFor) {
   EXPECT_THAT(Floats(results[0]), ElementsAre(2, 6));
 }
 
-TEST_F(ExecutableTest, ArgumentsThatDoNotFitAreRefused) {
+TEST_F(ExecutableTest, RejectsArgumentsOfOtherTypes) {
   ASSERT_OK_AND_ASSIGN(
       const auto executable, Compile(Trace([](GraphBuilder& builder) {
         builder.AddResult(builder.Op("Relu", {FloatParameter(builder, {2})}));
@@ -410,7 +410,7 @@ TEST_F(ExecutableTest, ArgumentsThatDoNotFitAreRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("float32[3]")));
 }
 
-TEST_F(ExecutableTest, MalformedGraphsAndOptionsAreRefused) {
+TEST_F(ExecutableTest, RejectsMalformedGraphsAndOptions) {
   Graph graph = Trace([](GraphBuilder& builder) {
     builder.AddResult(builder.Op("Relu", {FloatParameter(builder, {2})}));
   });
@@ -422,7 +422,7 @@ TEST_F(ExecutableTest, MalformedGraphsAndOptionsAreRefused) {
   EXPECT_THAT(Compile(graph), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(ExecutableTest, VariablesNeedAStoreThatKnowsThem) {
+TEST_F(ExecutableTest, VariablesMustExistInTheStore) {
   const Graph graph = Trace([](GraphBuilder& builder) {
     builder.AddResult(ReadVariableForTest(builder, "unknown", {2}));
   });
@@ -432,7 +432,7 @@ TEST_F(ExecutableTest, VariablesNeedAStoreThatKnowsThem) {
   EXPECT_THAT(Compile(graph), StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST_F(ExecutableTest, GraphsThatAskForTooMuchMemoryAreRefused) {
+TEST_F(ExecutableTest, RejectsGraphsThatNeedTooMuchMemory) {
   ASSERT_OK_AND_ASSIGN(
       const auto executable,
       Compile(Trace([](GraphBuilder& builder) {

@@ -153,8 +153,8 @@ void BypassNoOps(Graph* typed_graph, const OpRegistry& ops) {
   // instead.
   std::vector<NodeOutput> stand_ins(typed_graph->nodes.size());
   const auto redirect = [&](NodeOutput& output) {
-    const NodeOutput stand_in = stand_ins[output.node];
-    if (stand_in.node >= 0) output = stand_in;
+    const NodeOutput bypassed_input = stand_ins[output.node];
+    if (bypassed_input.node >= 0) output = bypassed_input;
   };
   for (size_t i = 0; i < typed_graph->nodes.size(); ++i) {
     Node& node = typed_graph->nodes[i];

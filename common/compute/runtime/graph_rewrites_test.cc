@@ -37,7 +37,7 @@ class GraphRewritesTest : public testing::Test {
   Value x_;
 };
 
-TEST_F(GraphRewritesTest, WhatNothingDependsOnIsDropped) {
+TEST_F(GraphRewritesTest, DropsDeadNodes) {
   const Value used = builder_.Op("Relu", {x_});
   builder_.Op("Mul", {builder_.Op("Fail", {x_}), used});
   builder_.RunAfter(builder_.Op("Fail", {x_}));
@@ -73,7 +73,7 @@ TEST_F(GraphRewritesTest, AppendedNodesMoveBeforeTheirReaders) {
   EXPECT_EQ(graph.results, (std::vector<NodeOutput>{{4, 0}}));
 }
 
-TEST_F(GraphRewritesTest, AnUpdateMovesToWhereItsValueIsKnown) {
+TEST_F(GraphRewritesTest, UpdatesMoveToWhereTheirValueIsComputed) {
   const Value w = ReadVariableForTest(builder_, "w", {2, 2});
   const Value gradient = builder_.Op("Mul", {x_, x_});
   const Value last_use = builder_.Op("MatMul", {x_, w});
@@ -86,7 +86,7 @@ TEST_F(GraphRewritesTest, AnUpdateMovesToWhereItsValueIsKnown) {
   EXPECT_OK(VerifyGraph(graph, TestOps()));
 }
 
-TEST_F(GraphRewritesTest, AnUpdateStaysBehindWhatItIsOrderedAfter) {
+TEST_F(GraphRewritesTest, UpdatesRespectControlEdges) {
   UpdateVariableForTest("AssignVariable", "w", {x_});
   const Value w = ReadVariableForTest(builder_, "w", {2, 2});
   const Value doubled = builder_.Op("Add", {w, w});
@@ -100,7 +100,7 @@ TEST_F(GraphRewritesTest, AnUpdateStaysBehindWhatItIsOrderedAfter) {
                           "AssignVariable", "ReadVariable"));
 }
 
-TEST_F(GraphRewritesTest, NodesThatChangeNothingArePassedBy) {
+TEST_F(GraphRewritesTest, BypassesNoOps) {
   const Value same = builder_.Op("Identity", {builder_.Op("Identity", {x_})});
   const Value product = builder_.Op("MatMul", {same, x_});
   const Value sum = builder_.Op("SumLike", {x_, product});

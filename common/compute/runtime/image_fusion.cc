@@ -80,7 +80,7 @@ bool AddPaddings(const List& paddings, Attributes* attributes) {
 }
 
 // True for a SliceLike that removes exactly the margins that `pad` has added.
-bool CutsOff(const Node& slice, const Node& pad) {
+bool RemovesPadding(const Node& slice, const Node& pad) {
   if (slice.op != "SliceLike" ||
       slice.outputs[0].shape.rank() != pad.outputs[0].shape.rank()) {
     return false;
@@ -104,7 +104,7 @@ std::optional<Node> WithoutSlice(const Graph& graph, const Node& slice,
   if (!IsBackpropInput(backprop)) return {};
   const Node& pad = graph.nodes[backprop.inputs[2].node];
   const std::optional<List> paddings = FoldablePaddings(pad);
-  if (!paddings || !CutsOff(slice, pad) ||
+  if (!paddings || !RemovesPadding(slice, pad) ||
       slice.outputs[0] != graph.TypeOf(pad.inputs[0])) {
     return {};
   }
@@ -173,13 +173,13 @@ class ImageFusion {
 
  private:
   // A Relu that has been fused into the normalization before it.
-  struct Takeover {
+  struct ReluFusion {
     int relu;
     int normalization;
   };
 
   void Redirect(NodeOutput* output) const {
-    for (const Takeover& takeover : takeovers_) {
+    for (const ReluFusion& takeover : takeovers_) {
       if (output->node == takeover.relu) {
         *output = {takeover.normalization, 0};
       }
@@ -318,7 +318,7 @@ class ImageFusion {
   const OpRegistry& ops_;
   absl::FunctionRef<bool(const KernelSpec&)> is_supported_;
   Readers readers_;
-  std::vector<Takeover> takeovers_;
+  std::vector<ReluFusion> takeovers_;
 };
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST(ImageFusionTest, AnInferenceBlockIsOneConvolution) {
   ExpectSameResults(ConvShapes(), trace);
 }
 
-TEST(ImageFusionTest, ADepthwiseBlockTakesThePaddingToo) {
+TEST(ImageFusionTest, PaddingIsFusedIntoDepthwiseConvolutions) {
   const std::vector<Shape> shapes = {{3, 5, 6, 16}, {3, 3, 16, 1}, {16},
                                      {16},          {16},          {16}};
   const Trace trace = [](const std::vector<Value>& p) -> std::vector<Value> {
@@ -166,7 +166,7 @@ TEST(ImageFusionTest, WhatOthersReadStays) {
               ElementsAre("Conv2D", "Add", "BatchNormInference", "Relu"));
 }
 
-TEST(ImageFusionTest, NothingIsFusedThatTheDeviceDoesNotKnow) {
+TEST(ImageFusionTest, UnsupportedOpsAreNotFused) {
   const Trace trace = [](const std::vector<Value>& p) -> std::vector<Value> {
     return {Relu6(BatchNormTraining(Convolved(p), p[2], p[3]).y)};
   };
@@ -183,7 +183,7 @@ std::vector<Value> WithGradients(Value y, const std::vector<Value>& p) {
   return results;
 }
 
-TEST(ImageFusionTest, TrainingTakesTheActivationForwardAndBack) {
+TEST(ImageFusionTest, ActivationIsFusedForwardAndBackward) {
   for (const bool is_relu6 : {false, true}) {
     const Trace trace = [=](const std::vector<Value>& p) {
       // Some values exceed 6.

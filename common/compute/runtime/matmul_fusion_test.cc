@@ -53,7 +53,7 @@ class MatMulFusionTest : public testing::Test {
   Value a_, b_, bias_, product_;
 };
 
-TEST_F(MatMulFusionTest, ProductBiasAndActivationBecomeOne) {
+TEST_F(MatMulFusionTest, FusesProductBiasAndActivation) {
   builder_.AddResult(
       builder_.Op("Relu", {builder_.Op("Add", {product_, bias_})}));
   const Graph graph = Fuse();
@@ -83,7 +83,7 @@ TEST_F(MatMulFusionTest, AProductThatIsAResultStays) {
   EXPECT_THAT(Ops(Fuse()), Not(Contains("FusedMatMulBias")));
 }
 
-TEST_F(MatMulFusionTest, ASumThatOthersReadKeepsItsActivationApart) {
+TEST_F(MatMulFusionTest, ASumWithOtherReadersIsNotFusedWithItsActivation) {
   const Value sum = builder_.Op("Add", {product_, bias_});
   builder_.AddResult(builder_.Op("Relu", {sum}));
   builder_.AddResult(sum);
@@ -96,7 +96,7 @@ TEST_F(MatMulFusionTest, OnlyTheFirstActivationIsFused) {
   EXPECT_THAT(Ops(Fuse()), ElementsAre("FusedMatMulBias", "Relu"));
 }
 
-TEST_F(MatMulFusionTest, TheGradientOfAReluDoesNotKeepItApart) {
+TEST_F(MatMulFusionTest, TheGradientOfAReluDoesNotPreventFusion) {
   const Value sum = builder_.Op("Add", {product_, bias_});
   const Value relu = builder_.Op("Relu", {sum});
   builder_.AddResult(builder_.Op("ReluGrad", {relu, sum}));
@@ -120,7 +120,7 @@ TEST_F(MatMulFusionTest, ABiasThatWidensTheProductIsNone) {
   EXPECT_THAT(Ops(Fuse()), Not(Contains("FusedMatMulBias")));
 }
 
-TEST_F(MatMulFusionTest, NothingIsFusedThatTheDeviceDoesNotKnow) {
+TEST_F(MatMulFusionTest, UnsupportedOpsAreNotFused) {
   builder_.AddResult(builder_.Op("Add", {product_, bias_}));
   EXPECT_THAT(Ops(Fuse(/*is_supported=*/false)), ElementsAre("MatMul", "Add"));
 }

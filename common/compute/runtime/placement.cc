@@ -21,7 +21,7 @@ namespace muster {
 namespace {
 
 // True if this is the first call of the process with these arguments.
-bool IsNews(const std::string& what, const std::string& device) {
+bool IsFirstReport(const std::string& what, const std::string& device) {
   static absl::Mutex mutex;
   static auto* const told = new std::set<std::pair<std::string, std::string>>;
   const absl::MutexLock lock(&mutex);
@@ -29,7 +29,7 @@ bool IsNews(const std::string& what, const std::string& device) {
 }
 
 void LogSoftPlacement(const std::string& op, const std::string& device) {
-  if (!IsNews(absl::StrCat("op ", op), device)) return;
+  if (!IsFirstReport(absl::StrCat("op ", op), device)) return;
   LOG(INFO) << device << " has no kernel for " << op
             << ": it runs on the host, which waits for the device and copies "
                "the operands";
@@ -37,7 +37,7 @@ void LogSoftPlacement(const std::string& op, const std::string& device) {
 
 void LogPlaces(const PlacedGraph& placed, const std::string& device) {
   const std::string& name = placed.graph.name;
-  if (!IsNews(absl::StrCat("graph ", name), device)) return;
+  if (!IsFirstReport(absl::StrCat("graph ", name), device)) return;
   const int64_t count = std::count(placed.places.begin(), placed.places.end(),
                                    NodePlace::kDevice);
   LOG(INFO) << "graph \"" << name << "\": " << count << " nodes on " << device

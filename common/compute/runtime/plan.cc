@@ -19,7 +19,8 @@
 namespace muster {
 namespace {
 
-absl::Status Dress(absl::string_view description, const absl::Status& status) {
+absl::Status AddContext(absl::string_view description,
+                        const absl::Status& status) {
   return WithMessage(status, absl::StrCat(description, ": ", status.message()));
 }
 
@@ -205,11 +206,11 @@ absl::Status Plan::RunSteps(const RunOptions& options, VariableSession* session,
   bool has_copies = false;  // True if copies are enqueued and may not be done.
   for (Step& step : steps_) {
     absl::Status status;
-    if (step.kind == StepKind::kWeigh &&
+    if (step.kind == StepKind::kSetLossDenominator &&
         (is_started || !session->needs_loss_denominator())) {
       // For a started step, the weight is checked once the device has completed
       // the step.
-      if (is_started) RETURN_IF_ERROR(WeighLater(step, session));
+      if (is_started) RETURN_IF_ERROR(SetWeightOnDevice(step, session));
       continue;
     }
     if (step.needs_copies && has_copies) {
@@ -224,7 +225,7 @@ absl::Status Plan::RunSteps(const RunOptions& options, VariableSession* session,
       status = RunStep(step, options, session);
     }
     if (status.ok()) status = CheckNumerics(step);
-    if (!status.ok()) return Dress(step.description, status);
+    if (!status.ok()) return AddContext(step.description, status);
     has_copies = has_copies || step.stream != nullptr;
     for (Tensor* tensor : step.releases) *tensor = Tensor();
   }
@@ -237,7 +238,7 @@ absl::Status Plan::CheckArgumentNumerics(
   for (size_t i = 0; i < arguments.size(); ++i) {
     const absl::Status status = CheckFinite(arguments[i]);
     if (status.ok()) continue;
-    return Dress(
+    return AddContext(
         absl::StrCat("argument ", i, " of graph \"", graph_name_, "\""),
         status);
   }
@@ -266,7 +267,7 @@ absl::Status Plan::FindDataError(VariableSession* session) {
                step.kind == StepKind::kUpdate) {
       status = session->DataError(call++);
     }
-    if (!status.ok()) first.Update(Dress(step.description, status));
+    if (!status.ok()) first.Update(AddContext(step.description, status));
   }
   if (gate_ != nullptr) first.Update(gate_->Open());
   return first;
@@ -304,7 +305,7 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
     case StepKind::kUpdate:
       return session->Update(step.variable, step.update_kind, *step.inputs[0],
                              *step.inputs[1]);
-    case StepKind::kWeigh: {
+    case StepKind::kSetLossDenominator: {
       ASSIGN_OR_RETURN(const double weight, WeightOf(*step.inputs[0]));
       return session->SetLossDenominator(weight);
     }
@@ -312,21 +313,22 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
   return absl::InternalError("no such kind of step");
 }
 
-absl::Status Plan::WeighLater(const Step& step, VariableSession* session) {
+absl::Status Plan::SetWeightOnDevice(const Step& step,
+                                     VariableSession* session) {
   if (step.device_weight != nullptr) {
     RETURN_IF_ERROR(gate_->CheckWeight(step.device_weight->address()));
     return gated_->SetLossDenominatorOnDevice(*step.device_weight);
   }
   const absl::StatusOr<double> weight = WeightOf(*step.inputs[0]);
-  if (!weight.ok()) return Dress(step.description, weight.status());
+  if (!weight.ok()) return AddContext(step.description, weight.status());
   return session->SetLossDenominator(*weight);
 }
 
 absl::Status Plan::CheckWeights() const {
   for (const Step& step : steps_) {
-    if (step.kind != StepKind::kWeigh) continue;
+    if (step.kind != StepKind::kSetLossDenominator) continue;
     const absl::Status status = WeightOf(*step.inputs[0]).status();
-    if (!status.ok()) return Dress(step.description, status);
+    if (!status.ok()) return AddContext(step.description, status);
   }
   return absl::OkStatus();
 }

@@ -97,7 +97,14 @@ class Plan {
  private:
   friend class PlanBuilder;
 
-  enum class StepKind { kKernel, kView, kRead, kGather, kUpdate, kWeigh };
+  enum class StepKind {
+    kKernel,
+    kView,
+    kRead,
+    kGather,
+    kUpdate,
+    kSetLossDenominator
+  };
 
   struct Step {
     StepKind kind = StepKind::kKernel;
@@ -155,7 +162,7 @@ class Plan {
   absl::Status CheckArgumentNumerics(absl::Span<const Tensor> arguments) const;
   absl::Status CheckNumerics(const Step& step) const;
   // Passes the weight on to the session without reading it on the host.
-  absl::Status WeighLater(const Step& step, VariableSession* session);
+  absl::Status SetWeightOnDevice(const Step& step, VariableSession* session);
   Started& StartedAt(int i) {
     return started_[(first_started_ + i) % kStartedMax];
   }

@@ -433,7 +433,7 @@ absl::Status PlanBuilder::MakeSteps() {
       RETURN_IF_ERROR(MakeVariableStep(i, &step));
     } else if (schema.effect == OpEffect::kDescribeStep) {
       if (options_.uses.empty()) continue;  // No session to inform.
-      step.kind = Plan::StepKind::kWeigh;
+      step.kind = Plan::StepKind::kSetLossDenominator;
       const NodeOutput source = DeviceSourceOf(node.inputs[0]);
       if (source.node >= 0) step.device_weight = &plan_->slots_[SlotOf(source)];
     } else if (schema.is_view) {
@@ -527,7 +527,8 @@ bool PlanBuilder::CanStart() const {
     if (schemas_[i]->reads == OpReads::kReplicas) return false;
   }
   for (const Plan::Step& step : plan_->steps_) {
-    if (step.needs_copies && step.kind != Plan::StepKind::kWeigh) return false;
+    if (step.needs_copies && step.kind != Plan::StepKind::kSetLossDenominator)
+      return false;
   }
   // String tensors have one slot for all steps.
   if (std::count(storages_.begin(), storages_.end(), Storage::kOwn) > 0) {

@@ -87,7 +87,7 @@ std::vector<float> Floats(const Tensor& tensor) {
   return {flat.begin(), flat.end()};
 }
 
-TEST(ReplicaExecutionTest, ReplicasKnowWhichTheyAre) {
+TEST(ReplicaExecutionTest, ReplicaIdDiffersPerReplica) {
   Replicas replicas(Trace(kAnyRows,
                           [](Value x) {
                             x.builder()->AddResult(ReplicaId(*x.builder()));
@@ -196,7 +196,7 @@ TEST(ReplicaExecutionTest, GathersColumnsToo) {
 
 // Each replica weights the rows of all replicas by its own id, so that all
 // losses differ. The sum of the losses is differentiated.
-TEST(ReplicaExecutionTest, GradientsComeBackFromAllReplicas) {
+TEST(ReplicaExecutionTest, GradientsSumOverAllReplicas) {
   Replicas replicas(
       Trace(kAnyRows,
             [](Value x) {
@@ -248,7 +248,7 @@ TEST(ReplicaExecutionTest, GradientsOfMeansCountByExamples) {
 }
 
 // A replica without examples has the undefined gradient of an empty mean.
-TEST(ReplicaExecutionTest, GradientsOfNothingDoNotReachOthers) {
+TEST(ReplicaExecutionTest, GradientsOfAnEmptyReplicaAreIgnored) {
   Replicas replicas(
       Trace(kAnyRows,
             [](Value x) {
@@ -281,7 +281,7 @@ TEST(ReplicaExecutionTest, SecondDerivativesPassThroughAGather) {
   EXPECT_THAT(Floats(outcomes[1].results[0]), ElementsAre(36, 48));
 }
 
-TEST(ReplicaExecutionTest, ACollectiveThatNobodyReadsStillTakesPart) {
+TEST(ReplicaExecutionTest, UnreadCollectivesAreNotDropped) {
   const Graph graph = Trace(kAnyRows, [](Value x) {
     AllReduce(x, "sum");
     x.builder()->AddResult(x);
@@ -352,7 +352,7 @@ TEST(GradientWeightTest, MustBeANumberOfExamples) {
   }
 }
 
-TEST(GradientWeightTest, MeansNothingToAStepWithoutVariables) {
+TEST(GradientWeightTest, HasNoEffectWithoutVariables) {
   const Graph graph = Trace({DType::kFloat32, {}}, [](Value weight) {
     SetLossDenominator(weight);
     weight.builder()->AddResult(weight + 1.0);
@@ -365,7 +365,7 @@ TEST(GradientWeightTest, MeansNothingToAStepWithoutVariables) {
   EXPECT_EQ(results[0].scalar<float>(), 2);
 }
 
-TEST(ExampleOffsetTest, PartsOfABatchDrawWhatTheWholeDraws) {
+TEST(ExampleOffsetTest, RandomNumbersDoNotDependOnTheDivisionOfABatch) {
   // The same holds if all operands are constant, so that the numbers could be
   // drawn once.
   const Graph graph = Trace(kAnyRows, [](Value x) {

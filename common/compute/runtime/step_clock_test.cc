@@ -72,7 +72,7 @@ TEST_F(StepClockTest, TimeBeforeARestartDoesNotCount) {
 
 // The end of a step is measured when the next one is finished, because its
 // updates may run until then.
-TEST_F(StepClockTest, TwoStepsMayBeUnderWay) {
+TEST_F(StepClockTest, MeasuresTwoOverlappingSteps) {
   ASSERT_OK(clock_->BeginStep());
   ASSERT_OK(clock_->EndStep());
   for (int i = 0; i < 10; ++i) {

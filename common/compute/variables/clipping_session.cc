@@ -122,7 +122,7 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
   if (!IsGradient(kind) || !clipping.is_set() || !is_float) {
     return PassOn(variable, kind, value, indices);
   }
-  Held gradient = HoldCall(variable, kind, value, indices);
+  Held gradient = AssignHeldCall(variable, kind, value, indices);
   GradientAccumulator* const accumulator = inner().accumulator();
   if (accumulator != nullptr && accumulator->accumulates_gradients(variable)) {
     ASSIGN_OR_RETURN(gradient.value,

@@ -149,7 +149,7 @@ TEST_F(ClippingSessionTest, ANormThatIsNoNumberSpoilsAllGradients) {
   EXPECT_TRUE(std::isnan(Value("a")[1]));
 }
 
-TEST_F(ClippingSessionTest, RefusesToReadBehindAGradientThatIsHeldBack) {
+TEST_F(ClippingSessionTest, RejectsReadsAfterAHeldGradient) {
   const auto session = Open({.global_clipnorm = 1});
   ASSERT_OK(session->Begin(0));
   ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient,
@@ -161,7 +161,7 @@ TEST_F(ClippingSessionTest, RefusesToReadBehindAGradientThatIsHeldBack) {
   EXPECT_OK(session->Read(0).status());
 }
 
-TEST_F(ClippingSessionTest, MistakesInGradientsAreTheStoresToReport) {
+TEST_F(ClippingSessionTest, TheStoreReportsInvalidGradients) {
   for (const GradientClipping& clipping :
        {GradientClipping{.clipnorm = 1}, GradientClipping{.clipvalue = 1}}) {
     const auto session = Open(clipping);

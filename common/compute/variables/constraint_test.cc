@@ -58,7 +58,7 @@ TEST(ConstraintTest, NoAxisMeansAll) {
               Pointwise(FloatNear(1e-6f), {-1.0f}));
 }
 
-TEST(ConstraintTest, MinMaxNormGoesAShareOfTheWay) {
+TEST(ConstraintTest, MinMaxNormMovesByTheRate) {
   // Norms 5, 1 and 0.5; halfway to 2, 1 and 1.
   EXPECT_THAT(Applied("min_max_norm { min_value: 1 max_value: 2 rate: 0.5 "
                       "axis: 1 }",
@@ -74,7 +74,7 @@ TEST(ConstraintTest, NonNegKeepsNaN) {
   EXPECT_EQ(out[2], 2);
 }
 
-TEST(ConstraintTest, RowsAloneGetTheBitsOfTheWhole) {
+TEST(ConstraintTest, PartialRowsAreBitIdenticalToTheWhole) {
   for (const char* const text : {"max_norm { max_value: 0.5 axis: 1 }",
                                  "non_neg {}", "unit_norm { axis: [1, 2] }"}) {
     SCOPED_TRACE(text);
@@ -90,7 +90,7 @@ TEST(ConstraintTest, RowsAloneGetTheBitsOfTheWhole) {
   }
 }
 
-TEST(ConstraintTest, KnowsWhichNeedAllRows) {
+TEST(ConstraintTest, NeedsAllRowsIfNormsSpanRows) {
   EXPECT_TRUE(NeedsAllRows(Parse("max_norm { axis: 0 }"), 2));
   EXPECT_TRUE(NeedsAllRows(Parse("unit_norm { axis: -2 }"), 2));
   EXPECT_TRUE(NeedsAllRows(Parse("unit_norm {}"), 2));

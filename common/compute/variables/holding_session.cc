@@ -48,9 +48,10 @@ absl::Status HoldingSession::PassOn(int variable, UpdateKind kind,
   return inner_->Update(variable, kind, value, indices);
 }
 
-HoldingSession::Held HoldingSession::HoldCall(int variable, UpdateKind kind,
-                                              const Tensor& value,
-                                              const Tensor& indices) {
+HoldingSession::Held HoldingSession::AssignHeldCall(int variable,
+                                                    UpdateKind kind,
+                                                    const Tensor& value,
+                                                    const Tensor& indices) {
   inner_calls_.push_back(kNone);
   return {variable, kind, value, indices, inner_calls_.size() - 1};
 }

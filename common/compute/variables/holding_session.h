@@ -59,8 +59,8 @@ class HoldingSession : public VariableSession {
   absl::Status PassOn(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices);
   // Assigns a call number to an Update() that HandOn() may pass on later.
-  Held HoldCall(int variable, UpdateKind kind, const Tensor& value,
-                const Tensor& indices);
+  Held AssignHeldCall(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices);
   absl::Status HandOn(const Held& gradient);
   // Counts a call of the inner session that corresponds to no call of this one.
   void SkipInnerCall() { ++inner_call_count_; }

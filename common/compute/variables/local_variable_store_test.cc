@@ -203,7 +203,7 @@ class SavedStore : public testing::Test {
   LocalVariableStore store_;
 };
 
-TEST_F(SavedStore, GoesOnAsIfNothingHadHappened) {
+TEST_F(SavedStore, RestoredTrainingContinuesIdentically) {
   const std::string prefix = absl::StrCat(testing::TempDir(), "/ckpt");
   ASSERT_OK(store_.SaveShards(prefix, 1));
   ASSERT_OK(PublishTensorBundle(Disk::Real(), prefix, 1));
@@ -235,7 +235,7 @@ TEST_F(SavedStore, SnapshotsKeepTheirMomentWhileStepsGoOn) {
   ExpectEqual(then, restored);
 }
 
-TEST_F(SavedStore, ValuesAloneLeaveTheOptimizerAsItIs) {
+TEST_F(SavedStore, ValuesOnlyRestoreKeepsOptimizerState) {
   ASSERT_OK_AND_ASSIGN(const auto snapshot, store_.TakeSnapshot());
   LocalVariableStore restored;
   Make(&restored);
@@ -248,7 +248,7 @@ TEST_F(SavedStore, ValuesAloneLeaveTheOptimizerAsItIs) {
   EXPECT_THAT(restored.UpdateCount("dense/bias"), IsOkAndHolds(1));
 }
 
-TEST_F(SavedStore, WhatDoesNotFitChangesNothing) {
+TEST_F(SavedStore, RestoreOfOtherTypesChangesNothing) {
   ASSERT_OK_AND_ASSIGN(const auto snapshot, store_.TakeSnapshot());
   const std::string prefix = Save(snapshot.get());
   LocalVariableStore other;

@@ -206,7 +206,7 @@ TEST(LocalVariable, RestoreContinuesWhereAnotherStopped) {
   EXPECT_TRUE(BitwiseEqual(copy->Read(), before));
 }
 
-TEST(LocalVariable, AWrongUpdateSaysWhatWasExpectedAndChangesNothing) {
+TEST(LocalVariable, InvalidUpdateNamesExpectationAndChangesNothing) {
   const auto variable = Make(Floats({3, 2}, {1, 2, 3, 4, 5, 6}));
   const auto rule = Rule(Sgd());
   const Tensor before = variable->Read().Clone();

@@ -79,7 +79,7 @@ class LossScaleSession final : public HoldingSession, public GatedSteps {
 
   // Applies or drops the gradients that name the variable `loss_scale`.
   absl::Status Decide(int loss_scale);
-  absl::Status HandOnHeld(int loss_scale);
+  absl::Status PassOnAllHeld(int loss_scale);
 
   const std::unique_ptr<GradientReader> reader_;
   std::vector<int> loss_scale_of_;     // By variable: in `uses`, or kNone.
@@ -121,13 +121,13 @@ absl::Status LossScaleSession::Update(int variable, UpdateKind kind,
   // An update that is not a float gradient goes to the store, which rejects
   // what is invalid.
   if (IsGradient(kind) && is_float && loss_scale_of_[variable] != kNone) {
-    held().push_back(HoldCall(variable, kind, value, indices));
+    held().push_back(AssignHeldCall(variable, kind, value, indices));
     return absl::OkStatus();
   }
   return PassOn(variable, kind, value, indices);
 }
 
-absl::Status LossScaleSession::HandOnHeld(int loss_scale) {
+absl::Status LossScaleSession::PassOnAllHeld(int loss_scale) {
   for (const Held& gradient : held()) {
     if (loss_scale_of_[gradient.variable] != loss_scale) continue;
     RETURN_IF_ERROR(HandOn(gradient));
@@ -147,7 +147,7 @@ absl::Status LossScaleSession::Decide(int loss_scale) {
     ASSIGN_OR_RETURN(const Tensor of_scale,
                      inner_gated_->DropUnlessFinite(loss_scale, gradients_));
     gradients_.clear();
-    RETURN_IF_ERROR(HandOnHeld(loss_scale));
+    RETURN_IF_ERROR(PassOnAllHeld(loss_scale));
     SkipInnerCall();
     return inner().Update(loss_scale, UpdateKind::kApplyGradient, of_scale,
                           Tensor());
@@ -159,7 +159,7 @@ absl::Status LossScaleSession::Decide(int loss_scale) {
     ASSIGN_OR_RETURN(const Tensor value, inner().Read(loss_scale));
     ASSIGN_OR_RETURN(scale, reader_->ReadScalar(value));
   }
-  if (are_finite) RETURN_IF_ERROR(HandOnHeld(loss_scale));
+  if (are_finite) RETURN_IF_ERROR(PassOnAllHeld(loss_scale));
   return inner().Update(loss_scale, UpdateKind::kApplyGradient,
                         Tensor::Scalar<float>(are_finite ? scale : -scale),
                         Tensor());

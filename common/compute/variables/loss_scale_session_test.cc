@@ -197,7 +197,7 @@ TEST_P(LossScaleSessionTest, OtherUpdatesAreMade) {
   ExpectSameStates();
 }
 
-TEST_P(LossScaleSessionTest, RefusesToReadBehindAGradient) {
+TEST_P(LossScaleSessionTest, RejectsReadsAfterAGradient) {
   CreateAll(Sgd({.learning_rate = 0.1}), 8, 100);
   ASSERT_OK_AND_ASSIGN(const auto session, on_host_->OpenSession(uses_));
   ASSERT_OK(session->Begin(0));
@@ -213,7 +213,7 @@ TEST_P(LossScaleSessionTest, RefusesToReadBehindAGradient) {
 
 // The host cannot tell whether the previous step was skipped, but the count of
 // each update is right. Rates and bias corrections depend on it.
-TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
+TEST_P(LossScaleSessionTest, UnsettledStepsCountOnlyAppliedUpdates) {
   const Optimizer optimizers[] = {
       Adam({.learning_rate = ExponentialDecay({.initial_learning_rate = 0.1,
                                                .decay_steps = 1,
@@ -261,7 +261,7 @@ TEST_P(LossScaleSessionTest, StepsUnderWayCountOnlyWhatIsApplied) {
   }
 }
 
-TEST_P(LossScaleSessionTest, NothingChangesBehindAClosedGate) {
+TEST_P(LossScaleSessionTest, AClosedGatePreventsChanges) {
   CreateAll(Adam({.learning_rate = 0.1}), 1024, 3);
   uses_[0].updates[0].kind = UpdateKind::kApplySparseGradient;
   ASSERT_OK_AND_ASSIGN(const auto gate,

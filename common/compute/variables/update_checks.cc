@@ -80,10 +80,10 @@ absl::Status CheckUpdate(const CheckedVariable& variable, UpdateKind kind,
                                 "; only float32 and float64 take gradients"));
     }
     if (!has_rule) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("variable \"", variable.name,
-                       "\": a gradient came before an optimizer; call "
-                       "SetOptimizer() first"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "variable \"", variable.name,
+          "\": a gradient was pushed before an optimizer was set; call "
+          "SetOptimizer() first"));
     }
   }
   const bool is_replaced =

@@ -113,8 +113,8 @@ std::vector<std::string> VariablesOf(const TensorBundleReader& reader) {
 
 // Returns the number of path components before `name` in `full_name`; nothing
 // if `full_name` does not end with `name`.
-std::optional<int> NamesAhead(absl::string_view full_name,
-                              absl::string_view name) {
+std::optional<int> LeadingNameCount(absl::string_view full_name,
+                                    absl::string_view name) {
   if (!absl::ConsumeSuffix(&full_name, name)) return std::nullopt;
   if (!full_name.empty() && !absl::EndsWith(full_name, "/")) {
     return std::nullopt;
@@ -142,7 +142,8 @@ absl::StatusOr<std::string> FindByName(const TensorBundleReader& reader,
   std::vector<ObjectGraph::Variable> found;
   int ahead_min = 0;
   for (ObjectGraph::Variable& candidate : graph.Variables()) {
-    const std::optional<int> ahead = NamesAhead(candidate.full_name, variable);
+    const std::optional<int> ahead =
+        LeadingNameCount(candidate.full_name, variable);
     if (!ahead.has_value() || (!found.empty() && *ahead > ahead_min)) continue;
     if (!found.empty() && *ahead < ahead_min) found.clear();
     ahead_min = *ahead;

@@ -40,15 +40,15 @@ int EditDistance(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-std::string DidYouMean(absl::string_view came,
+std::string DidYouMean(absl::string_view given,
                        absl::Span<const absl::string_view> candidates) {
-  if (came.size() > kNameLengthMax) return "";
-  const std::string lower = absl::AsciiStrToLower(came);
+  if (given.size() > kNameLengthMax) return "";
+  const std::string lower = absl::AsciiStrToLower(given);
   absl::string_view best;
   // Two edits turn a short name into any other, so fewer are allowed.
-  int best_distance = std::min<int>(3, static_cast<int>(came.size() + 1) / 2);
+  int best_distance = std::min<int>(3, static_cast<int>(given.size() + 1) / 2);
   for (absl::string_view candidate : candidates) {
-    if (candidate == came) continue;
+    if (candidate == given) continue;
     const int distance = EditDistance(lower, absl::AsciiStrToLower(candidate));
     if (distance < best_distance) {
       best = candidate;

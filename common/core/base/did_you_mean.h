@@ -9,9 +9,9 @@
 namespace muster {
 
 // Returns the end of an error message about an unknown name: `; did you mean
-// "worker"?` if one of `candidates` is close to `came` (at most two edits,
+// "worker"?` if one of `candidates` is close to `given` (at most two edits,
 // ignoring case), and "" otherwise.
-std::string DidYouMean(absl::string_view came,
+std::string DidYouMean(absl::string_view given,
                        absl::Span<const absl::string_view> candidates);
 
 }  // namespace muster

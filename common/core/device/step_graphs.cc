@@ -86,7 +86,7 @@ absl::Status StepGraphs::AddLaunch(const KernelFunction& kernel,
                                    const LaunchShape& shape,
                                    absl::Span<const KernelArgument> arguments) {
   current_.AddLaunch(kernel, shape, arguments);
-  return TakeLast();
+  return HandleLastItem();
 }
 
 absl::Status StepGraphs::AddCopy(const void* from, void* to,
@@ -95,7 +95,7 @@ absl::Status StepGraphs::AddCopy(const void* from, void* to,
   const auto to_memory = MemoryOf(device_, to);
   if (from_memory.has_value() && to_memory.has_value()) {
     current_.AddCopy(from, *from_memory, to, *to_memory, size_bytes);
-    return TakeLast();
+    return HandleLastItem();
   }
   // Pageable memory must have been read or written when the call returns.
   RETURN_IF_ERROR(Flush());
@@ -105,15 +105,15 @@ absl::Status StepGraphs::AddCopy(const void* from, void* to,
 
 absl::Status StepGraphs::AddFill(void* to, uint8_t byte, size_t size_bytes) {
   current_.AddFill(to, byte, size_bytes);
-  return TakeLast();
+  return HandleLastItem();
 }
 
 absl::Status StepGraphs::AddLibraryCall(LibraryCall call) {
   current_.AddLibraryCall(std::move(call));
-  return TakeLast();
+  return HandleLastItem();
 }
 
-absl::Status StepGraphs::TakeLast() {
+absl::Status StepGraphs::HandleLastItem() {
   const size_t last = current_.size() - 1;
   if (expected_ == kNone) return Enqueue(last);
   if (current_.IsLike(last, segment()[expected_]->work)) {

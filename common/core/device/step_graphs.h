@@ -91,7 +91,7 @@ class StepGraphs final : public WorkRecorder {
   int FindExpected() const;
   bool BeginsLike(const Variant& variant) const;
   // Called after each addition to `current_`.
-  absl::Status TakeLast();
+  absl::Status HandleLastItem();
   // Enqueues `current_` from the item `first` on.
   absl::Status Enqueue(size_t first);
   // Counts the work of `current_` as a variant of the segment.

@@ -29,7 +29,7 @@ struct Recorder {
   std::vector<std::shared_ptr<ThreadRing>> rings ABSL_GUARDED_BY(mutex);
   std::set<std::string> names ABSL_GUARDED_BY(mutex);
   std::atomic<int64_t> generation{0};
-  std::atomic<int64_t> unkept_count{0};
+  std::atomic<int64_t> unrecorded_count{0};
 };
 
 // Never destroyed: threads may record while the process ends.
@@ -68,7 +68,7 @@ std::atomic<bool> is_tracing{false};
 void RecordTraceEvent(const TraceEvent& event) {
   ThreadRing* const ring = OwnRing();
   if (ring == nullptr) {
-    GlobalRecorder().unkept_count.fetch_add(1, std::memory_order_relaxed);
+    GlobalRecorder().unrecorded_count.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   absl::MutexLock lock(&ring->mutex);
@@ -92,7 +92,7 @@ void StartTrace() {
   {
     absl::MutexLock lock(&recorder.mutex);
     recorder.rings.clear();
-    recorder.unkept_count.store(0);
+    recorder.unrecorded_count.store(0);
     recorder.generation.fetch_add(1, std::memory_order_release);
   }
   internal::is_tracing.store(true);
@@ -108,7 +108,7 @@ TraceRecording ReadTrace(int64_t count_max) {
     rings = recorder.rings;
   }
   TraceRecording recording;
-  recording.dropped_count = recorder.unkept_count.load();
+  recording.dropped_count = recorder.unrecorded_count.load();
   for (const auto& ring : rings) {
     absl::MutexLock lock(&ring->mutex);
     const int64_t kept =

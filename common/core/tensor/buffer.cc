@@ -12,13 +12,13 @@ constexpr size_t kLargePageBytes = 2 << 20;
 
 // Many small pages slow a training step by several percent, and more in a
 // virtual machine, where each address is translated twice.
-bool WantsLargePages(size_t size_bytes) {
+bool UsesLargePages(size_t size_bytes) {
   return size_bytes >= 2 * kLargePageBytes;
 }
 
 std::align_val_t AlignmentOf(size_t size_bytes) {
-  return std::align_val_t{
-      WantsLargePages(size_bytes) ? kLargePageBytes : Buffer::kAlignmentBytes};
+  return std::align_val_t{UsesLargePages(size_bytes) ? kLargePageBytes
+                                                     : Buffer::kAlignmentBytes};
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::align_val_t AlignmentOf(size_t size_bytes) {
 std::shared_ptr<Buffer> Buffer::Allocate(size_t size_bytes) {
   void* data = ::operator new(size_bytes, AlignmentOf(size_bytes));
   // Only a hint: the code works without large pages.
-  if (WantsLargePages(size_bytes)) madvise(data, size_bytes, MADV_HUGEPAGE);
+  if (UsesLargePages(size_bytes)) madvise(data, size_bytes, MADV_HUGEPAGE);
   return std::shared_ptr<Buffer>(
       new Buffer(static_cast<uint8_t*>(data), size_bytes, nullptr, Place()));
 }

@@ -54,8 +54,9 @@ std::string DescrOf(DType dtype) {
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
   uint8_t start[12];
-  ASSIGN_OR_RETURN(size_t came, file->Read(start, 8));
-  if (came < 8 || std::memcmp(start, kNpyMagic.data(), kNpyMagic.size()) != 0) {
+  ASSIGN_OR_RETURN(size_t read_count, file->Read(start, 8));
+  if (read_count < 8 ||
+      std::memcmp(start, kNpyMagic.data(), kNpyMagic.size()) != 0) {
     return FileError(*file,
                      "is not .npy: expected it to begin with \\x93NUMPY");
   }
@@ -65,17 +66,18 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
         *file, absl::StrCat("is .npy version ", version, "; expected 1 to 3"));
   }
   const size_t length_bytes = version == 1 ? 2 : 4;
-  ASSIGN_OR_RETURN(came, file->Read(start + 8, length_bytes));
+  ASSIGN_OR_RETURN(read_count, file->Read(start + 8, length_bytes));
   size_t length = 0;
-  for (size_t i = 0; i < came; ++i) length |= size_t{start[8 + i]} << (8 * i);
-  if (came < length_bytes || length > kHeaderBytesMax) {
+  for (size_t i = 0; i < read_count; ++i)
+    length |= size_t{start[8 + i]} << (8 * i);
+  if (read_count < length_bytes || length > kHeaderBytesMax) {
     return FileError(
         *file, absl::StrCat("its header has ", length, " bytes; the limit is ",
                             kHeaderBytesMax));
   }
   std::string text(length, '\0');
-  ASSIGN_OR_RETURN(came, file->Read(text.data(), length));
-  if (came < length) return FileError(*file, "ends within its header");
+  ASSIGN_OR_RETURN(read_count, file->Read(text.data(), length));
+  if (read_count < length) return FileError(*file, "ends within its header");
   absl::StatusOr<NpyHeader> header = ParseNpyHeader(text);
   if (!header.ok()) return FileError(*file, header.status().message());
   if (header->shape.rank() == 0) {
@@ -349,9 +351,11 @@ absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
                                          file->content_bytes_max(), " bytes"));
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(count * value_bytes));
-  ASSIGN_OR_RETURN(const size_t came, file->Read(bytes.data(), bytes.size()));
-  if (came < bytes.size()) {
-    return FileError(*file, absl::StrCat(promise, "found ", came, " bytes"));
+  ASSIGN_OR_RETURN(const size_t read_count,
+                   file->Read(bytes.data(), bytes.size()));
+  if (read_count < bytes.size()) {
+    return FileError(*file,
+                     absl::StrCat(promise, "found ", read_count, " bytes"));
   }
   uint8_t surplus;
   ASSIGN_OR_RETURN(const size_t surplus_bytes, file->Read(&surplus, 1));

@@ -43,7 +43,7 @@ class TfRecordStream final : public ElementStream {
         return more;
       }
       if (!more.ok()) skipped_.Add(more.status());
-      ended_ = more.ok() || !reader_->can_go_on();
+      ended_ = more.ok() || !reader_->can_continue();
     }
     skipped_.Report(path_);
     return false;

@@ -83,7 +83,7 @@ absl::Status CheckpointManager::Load() {
     for (CheckpointState::Checkpoint& checkpoint : state_.checkpoints) {
       checkpoint.written = std::min(checkpoint.written, now);
     }
-    ListNewer(now);
+    ListNewerCheckpoints(now);
     return absl::OkStatus();
   }
   state_.last_preserved = now;
@@ -108,7 +108,7 @@ absl::Status CheckpointManager::Load() {
   return absl::OkStatus();
 }
 
-void CheckpointManager::ListNewer(absl::Time now) {
+void CheckpointManager::ListNewerCheckpoints(absl::Time now) {
   int64_t newest = 0;
   for (const CheckpointState::Checkpoint& checkpoint : state_.checkpoints) {
     newest =
@@ -116,12 +116,12 @@ void CheckpointManager::ListNewer(absl::Time now) {
   }
   const absl::StatusOr<std::vector<int64_t>> numbers = ListNumbers();
   if (!numbers.ok()) return;  // Listed checkpoints can be read anyway.
-  const std::vector<std::string>& passed_over = state_.passed_over;
+  const std::vector<std::string>& skipped_prefixes = state_.skipped_prefixes;
   for (const int64_t number : *numbers) {
     std::string prefix = PrefixOf(number);
     const bool is_passed_over =
-        std::find(passed_over.begin(), passed_over.end(), prefix) !=
-        passed_over.end();
+        std::find(skipped_prefixes.begin(), skipped_prefixes.end(), prefix) !=
+        skipped_prefixes.end();
     if (number <= newest || is_passed_over) continue;
     state_.checkpoints.push_back({.prefix = std::move(prefix), .written = now});
   }

@@ -105,7 +105,7 @@ class CheckpointManager {
   absl::Status Load();
   // Lists the complete checkpoints that are newer than all that are listed: a
   // process was killed before it listed them.
-  void ListNewer(absl::Time now);
+  void ListNewerCheckpoints(absl::Time now);
   // Returns the numbers of the checkpoints in the folder that have an index, in
   // ascending order.
   absl::StatusOr<std::vector<int64_t>> ListNumbers() const;

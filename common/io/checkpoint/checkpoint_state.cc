@@ -126,7 +126,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(Disk* disk,
       ResolvePath(folder, encoded.model_checkpoint_path());
   while (!state.checkpoints.empty() &&
          state.checkpoints.back().prefix != prefix) {
-    state.passed_over.push_back(state.checkpoints.back().prefix);
+    state.skipped_prefixes.push_back(state.checkpoints.back().prefix);
     state.checkpoints.pop_back();
   }
   if (state.checkpoints.empty()) {

@@ -23,7 +23,7 @@ struct CheckpointState {
   std::vector<Checkpoint> checkpoints;
   // Prefixes that the file lists after the newest of `checkpoints`: it was
   // edited to return to an older one. Not written.
-  std::vector<std::string> passed_over;
+  std::vector<std::string> skipped_prefixes;
   // When the last permanently kept checkpoint was written.
   absl::Time last_preserved = absl::UnixEpoch();
 };

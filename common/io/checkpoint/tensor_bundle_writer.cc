@@ -123,10 +123,10 @@ absl::Status TensorBundleWriter::Begin(absl::string_view name,
   }
   RETURN_IF_ERROR(AddEntry(name, full_type, slice));
   open_entry_->set_offset(offset_);
-  bytes_to_come_ = full_type.dtype == DType::kString
-                       ? std::numeric_limits<int64_t>::max()
-                       : slice.shape.element_count() *
-                             static_cast<int64_t>(SizeOf(full_type.dtype));
+  remaining_bytes_ = full_type.dtype == DType::kString
+                         ? std::numeric_limits<int64_t>::max()
+                         : slice.shape.element_count() *
+                               static_cast<int64_t>(SizeOf(full_type.dtype));
   crc32c_ = 0;
   return absl::OkStatus();
 }
@@ -168,12 +168,12 @@ absl::Status TensorBundleWriter::AddEntry(absl::string_view name,
 absl::Status TensorBundleWriter::AppendBytes(absl::Span<const uint8_t> bytes) {
   RETURN_IF_ERROR(status_);
   MUSTER_CHECK(open_entry_ != nullptr);
-  if (static_cast<int64_t>(bytes.size()) > bytes_to_come_) {
+  if (static_cast<int64_t>(bytes.size()) > remaining_bytes_) {
     return Keep(absl::InvalidArgumentError(absl::StrCat(
-        data_path_, ": a tensor has ", bytes.size() - bytes_to_come_,
+        data_path_, ": a tensor has ", bytes.size() - remaining_bytes_,
         " bytes more than its type has")));
   }
-  bytes_to_come_ -= bytes.size();
+  remaining_bytes_ -= bytes.size();
   while (!bytes.empty()) {
     const auto piece = bytes.subspan(0, kPieceBytes);
     crc32c_ = ExtendCrc32c(crc32c_, piece.data(), piece.size());
@@ -203,16 +203,16 @@ absl::Status TensorBundleWriter::AppendStrings(
   for (const std::string& value : strings) {
     RETURN_IF_ERROR(AppendBytes(AsBytes(value)));
   }
-  bytes_to_come_ = 0;
+  remaining_bytes_ = 0;
   return absl::OkStatus();
 }
 
 absl::Status TensorBundleWriter::EndTensor() {
   RETURN_IF_ERROR(status_);
   MUSTER_CHECK(open_entry_ != nullptr);
-  if (bytes_to_come_ != 0) {
+  if (remaining_bytes_ != 0) {
     return Keep(absl::InvalidArgumentError(
-        absl::StrCat(data_path_, ": a tensor has ", bytes_to_come_,
+        absl::StrCat(data_path_, ": a tensor has ", remaining_bytes_,
                      " bytes less than its type has")));
   }
   open_entry_->set_size(offset_ - open_entry_->offset());

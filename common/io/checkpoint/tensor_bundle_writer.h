@@ -110,7 +110,7 @@ class TensorBundleWriter {
 
   // The tensor between BeginTensor() and EndTensor().
   proto::BundleEntry* open_entry_ = nullptr;
-  int64_t bytes_to_come_ = 0;
+  int64_t remaining_bytes_ = 0;
   uint32_t crc32c_ = 0;
 
   absl::Status status_;  // The first error.

@@ -38,10 +38,10 @@ class InflateSource final : public ByteSource {
     size_t count = 0;
     while (count < size_bytes) {
       const size_t wanted = std::min(size_bytes - count, kOutputBytesMax);
-      ASSIGN_OR_RETURN(const size_t came,
+      ASSIGN_OR_RETURN(const size_t read_count,
                        ReadSome(static_cast<Bytef*>(data) + count, wanted));
-      if (came == 0) break;
-      count += came;
+      if (read_count == 0) break;
+      count += read_count;
     }
     return count;
   }
@@ -76,11 +76,11 @@ class InflateSource final : public ByteSource {
   }
 
   absl::Status Fill() {
-    ASSIGN_OR_RETURN(const size_t came,
+    ASSIGN_OR_RETURN(const size_t read_count,
                      source_->Read(buffer_.data(), buffer_.size()));
     stream_.next_in = buffer_.data();
-    stream_.avail_in = static_cast<uInt>(came);
-    read_bytes_ += static_cast<int64_t>(came);
+    stream_.avail_in = static_cast<uInt>(read_count);
+    read_bytes_ += static_cast<int64_t>(read_count);
     return absl::OkStatus();
   }
 

@@ -56,8 +56,9 @@ absl::Status RecordReader::RecordError(absl::string_view what) const {
       is_compressed_ ? " of the content" : "", ": ", what));
 }
 
-absl::Status RecordReader::TornError(absl::string_view part, uint64_t found,
-                                     uint64_t expected) const {
+absl::Status RecordReader::TruncatedError(absl::string_view part,
+                                          uint64_t found,
+                                          uint64_t expected) const {
   return RecordError(absl::StrCat("the file ends within ", part, ", after ",
                                   found, " of ", expected, " bytes"));
 }
@@ -71,11 +72,11 @@ absl::StatusOr<bool> RecordReader::Next(std::string* record) {
 // Returns false if the file ends here.
 absl::StatusOr<bool> RecordReader::ReadLength(uint64_t* length) {
   std::array<char, kRecordHeaderBytes> header;
-  ASSIGN_OR_RETURN(const size_t came,
+  ASSIGN_OR_RETURN(const size_t read_count,
                    source_->Read(header.data(), header.size()));
-  if (came == 0) return false;
-  if (came < header.size()) {
-    return TornError("its header", came, header.size());
+  if (read_count == 0) return false;
+  if (read_count < header.size()) {
+    return TruncatedError("its header", read_count, header.size());
   }
   *length = LoadLittleEndian(header.data(), 8);
   const uint64_t stored = LoadLittleEndian(header.data() + 8, 4);
@@ -112,10 +113,12 @@ absl::StatusOr<bool> RecordReader::ReadNext(std::string* record) {
     const uint64_t step = std::min<uint64_t>(
         whole - begin, std::max<uint64_t>(begin, kStepBytes));
     record->resize(begin + step);
-    absl::StatusOr<size_t> came = source_->Read(record->data() + begin, step);
-    if (came.ok() && *came == step) continue;
-    status_ =
-        came.ok() ? TornError("its data", begin + *came, whole) : came.status();
+    absl::StatusOr<size_t> read_count =
+        source_->Read(record->data() + begin, step);
+    if (read_count.ok() && *read_count == step) continue;
+    status_ = read_count.ok()
+                  ? TruncatedError("its data", begin + *read_count, whole)
+                  : read_count.status();
     return status_;
   }
   const uint64_t stored =

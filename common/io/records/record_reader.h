@@ -49,7 +49,7 @@ class RecordReader {
 
   // After an error: true if it concerns one record only, and Next() continues
   // with the following record. Otherwise Next() returns the same error again.
-  bool can_go_on() const { return status_.ok(); }
+  bool can_continue() const { return status_.ok(); }
 
   // The offset of the next record, in bytes of the content.
   int64_t offset() const { return offset_; }
@@ -58,8 +58,8 @@ class RecordReader {
   absl::StatusOr<bool> ReadNext(std::string* record);
   absl::StatusOr<bool> ReadLength(uint64_t* length);
   absl::Status RecordError(absl::string_view what) const;
-  absl::Status TornError(absl::string_view part, uint64_t found,
-                         uint64_t expected) const;
+  absl::Status TruncatedError(absl::string_view part, uint64_t found,
+                              uint64_t expected) const;
 
   const std::unique_ptr<ByteSource> source_;
   const bool is_compressed_;

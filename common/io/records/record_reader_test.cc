@@ -53,7 +53,7 @@ std::vector<std::string> ReadAll(RecordReader* reader, int* error_count) {
     }
     ++*error_count;
     EXPECT_FALSE(more.status().message().empty());
-    if (!reader->can_go_on()) return records;
+    if (!reader->can_continue()) return records;
   }
 }
 
@@ -106,7 +106,7 @@ TEST(RecordReaderTest, ATruncatedEndIsReportedWithItsOffset) {
                            AllOf(HasSubstr("a.tfrecord: record 1 at offset 19"),
                                  HasSubstr("ends within"))));
     }
-    EXPECT_FALSE(reader.can_go_on());
+    EXPECT_FALSE(reader.can_continue());
   }
 }
 
@@ -119,7 +119,7 @@ TEST(RecordReaderTest, ReadingContinuesAfterADamagedRecord) {
   EXPECT_THAT(reader.Next(&record),
               StatusIs(kDataLoss, HasSubstr("record 1 at offset 19: the "
                                             "checksum of its 3 bytes")));
-  EXPECT_TRUE(reader.can_go_on());
+  EXPECT_TRUE(reader.can_continue());
   EXPECT_THAT(reader.Next(&record), IsOkAndHolds(true));
   EXPECT_EQ(record, "three");
 }

@@ -139,7 +139,7 @@ void* HttpClient::TakeHandle() {
   return handle;
 }
 
-void HttpClient::PutBack(void* handle) {
+void HttpClient::ReturnHandle(void* handle) {
   // Keeps the connections, but no pointer to the request.
   curl_easy_reset(handle);
   {
@@ -154,7 +154,7 @@ void HttpClient::PutBack(void* handle) {
 
 absl::StatusOr<HttpClient::Response> HttpClient::Send(const Request& request) {
   CURL* const handle = TakeHandle();
-  const absl::Cleanup put_back = [&] { PutBack(handle); };
+  const absl::Cleanup put_back = [&] { ReturnHandle(handle); };
   Exchange exchange = {.handle = handle, .request = &request};
   curl_slist* headers = nullptr;
   for (const std::string& header : request.headers) {

@@ -75,7 +75,7 @@ class HttpClient {
 
  private:
   void* TakeHandle() ABSL_LOCKS_EXCLUDED(mutex_);
-  void PutBack(void* handle) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReturnHandle(void* handle) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   absl::Mutex mutex_;

@@ -90,7 +90,7 @@ class ObjectDiskTest : public testing::Test {
 
   // Makes the server answer the first `count` requests of a method with
   // `action`.
-  void Disturb(const std::string& method, int count, Action action) {
+  void InjectActions(const std::string& method, int count, Action action) {
     server_->set_script([=, left = std::make_shared<std::atomic<int>>(count)](
                             const S3Server::Request& request) {
       return request.method == method && left->fetch_sub(1) > 0
@@ -307,7 +307,7 @@ class DisturbedTest : public ObjectDiskTest,
 
 TEST_P(DisturbedTest, RequestsAreRepeated) {
   const std::string content = Content(2 * kPartBytes + 100);
-  Disturb(GetParam().method, 3, GetParam().action);
+  InjectActions(GetParam().method, 3, GetParam().action);
   ASSERT_OK(Write("s3://bucket/large", content));
   ASSERT_OK(Write("s3://bucket/small", "small"));
   ASSERT_OK_AND_ASSIGN(const std::string read, Read("s3://bucket/large"));
@@ -331,13 +331,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(ObjectDiskTest, GivesUpAfterADeadline) {
   retry_for_ = absl::Milliseconds(50);
   MakeDisk();
-  Disturb("PUT", 1 << 30, Action::kReportOverload);
+  InjectActions("PUT", 1 << 30, Action::kReportOverload);
   EXPECT_THAT(Write("s3://bucket/file", "x"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("s3://bucket/file"),
                              HasSubstr("503 SlowDown"))));
   EXPECT_GT(server_->request_count(), 2);
-  Disturb("PUT", 1 << 30, Action::kCutBeforeServing);
+  InjectActions("PUT", 1 << 30, Action::kCutBeforeServing);
   EXPECT_THAT(Write("s3://bucket/file", "x"),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("attempts")));
 }

@@ -73,8 +73,8 @@ std::string Answer(const HttpClient::Response& response) {
 }
 
 // Returns what the operator can do about an error response.
-std::string WayOut(const ObjectUrl& url, absl::string_view code,
-                   const HttpClient::Response& response) {
+std::string RemedyFor(const ObjectUrl& url, absl::string_view code,
+                      const HttpClient::Response& response) {
   const absl::string_view prefix = url.scheme == "gs" ? "GS_ or AWS_" : "AWS_";
   if (code == "SignatureDoesNotMatch") {
     return absl::StrCat(
@@ -133,7 +133,7 @@ absl::StatusCode CodeOf(absl::string_view code,
                                          : absl::StatusCode::kInvalidArgument;
 }
 
-absl::Status NotUnderstood(const ObjectUrl& url, absl::string_view what) {
+absl::Status InvalidResponse(const ObjectUrl& url, absl::string_view what) {
   return absl::InternalError(absl::StrCat("the answer of the store about ",
                                           url.ToString(),
                                           " cannot be understood: ", what));
@@ -199,7 +199,7 @@ absl::Status ObjectStore::ConnectionError(const Task& task,
 absl::Status ObjectStore::RefusalOf(
     const Task& task, const HttpClient::Response& response) const {
   const std::string code = XmlText(response.body, "Code");
-  const std::string way_out = WayOut(task.url, code, response);
+  const std::string way_out = RemedyFor(task.url, code, response);
   return absl::Status(
       CodeOf(code, response),
       absl::StrCat("cannot ", task.verb, " ", task.url.ToString(), " at ",
@@ -274,12 +274,12 @@ absl::StatusOr<ObjectStore::Piece> ObjectStore::Read(const ObjectUrl& url,
   }
   const std::string begin = absl::StrCat("bytes ", offset, "-");
   if (!has_size || !absl::StartsWith(range[0], begin)) {
-    return NotUnderstood(url, "a part of it was requested");
+    return InvalidResponse(url, "a part of it was requested");
   }
   const int64_t expected = std::min<int64_t>(static_cast<int64_t>(bytes.size()),
                                              piece.object_bytes - offset);
   if (static_cast<int64_t>(piece.size_bytes) != expected) {
-    return NotUnderstood(
+    return InvalidResponse(
         url, absl::StrCat(piece.size_bytes, " bytes; expected ", expected));
   }
   return piece;
@@ -329,7 +329,7 @@ absl::Status ObjectStore::ListPages(
     const bool is_cut = XmlText(response.body, "IsTruncated") == "true";
     const std::string next = XmlText(response.body, "NextContinuationToken");
     if (is_cut && (next.empty() || next == continuation)) {
-      return NotUnderstood(folder, "the listing does not continue");
+      return InvalidResponse(folder, "the listing does not continue");
     }
     continuation = is_cut ? next : "";
   } while (!continuation.empty());
@@ -377,7 +377,7 @@ absl::StatusOr<std::string> ObjectStore::BeginUpload(const ObjectUrl& url) {
                        .method = "POST",
                        .query = {{"uploads", ""}}}));
   std::string upload_id = XmlText(response.body, "UploadId");
-  if (upload_id.empty()) return NotUnderstood(url, "it names no upload");
+  if (upload_id.empty()) return InvalidResponse(url, "it names no upload");
   return upload_id;
 }
 
@@ -392,7 +392,7 @@ absl::StatusOr<std::string> ObjectStore::UploadPart(
                                  {"uploadId", std::string(upload_id)}},
                        .body = bytes}));
   std::string tag(response.header("etag"));
-  if (tag.empty()) return NotUnderstood(url, "a part has no ETag");
+  if (tag.empty()) return InvalidResponse(url, "a part has no ETag");
   return tag;
 }
 

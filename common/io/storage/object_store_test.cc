@@ -143,8 +143,8 @@ TEST(ObjectStoreConcurrencyTest, LargeReadsOfOneObjectRunAtTheSameTime) {
   server->set_script([&](const S3Server::Request&) {
     absl::MutexLock lock(&mutex);
     ++request_count;
-    const auto have_all_come = [&] { return request_count >= kReaders; };
-    mutex.Await(absl::Condition(&have_all_come));
+    const auto have_all_arrived = [&] { return request_count >= kReaders; };
+    mutex.Await(absl::Condition(&have_all_arrived));
     return Action::kServe;
   });
   std::vector<std::thread> readers;

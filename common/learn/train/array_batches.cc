@@ -124,7 +124,7 @@ absl::Status OptionForArraysError(absl::string_view call,
                                   absl::string_view instead) {
   return absl::InvalidArgumentError(
       absl::StrCat(call, ": ", option,
-                   " is for arrays, and what came is a Dataset; ", instead));
+                   " is for arrays, and the data is a Dataset; ", instead));
 }
 
 absl::StatusOr<FitOptions> OptionsOfBatches(const FitOptions& options) {

@@ -95,7 +95,7 @@ TEST(BatchArraysTest, TakesKerasSizeWithoutOne) {
   EXPECT_EQ(size(70), 70);
 }
 
-TEST(BatchArraysTest, NamesWhatDoesNotGoTogether) {
+TEST(BatchArraysTest, NamesArraysThatDoNotMatch) {
   const auto refusal = [](const Element& arrays, int64_t batch_size = 1) {
     const absl::Status status =
         BatchArrays("Predict", arrays, batch_size, std::nullopt).status();
@@ -182,7 +182,7 @@ TEST(FitCallTest, RefusesTwoSourcesOfValidation) {
               StatusIs(kInvalid, HasSubstr("batch_size must be at least 1")));
 }
 
-TEST(OptionsOfBatchesTest, NamesWhatIsForArrays) {
+TEST(OptionsOfBatchesTest, NamesOptionsThatAreForArrays) {
   const auto refusal = [](const FitOptions& options) {
     const absl::Status status = OptionsOfBatches(options).status();
     EXPECT_EQ(status.code(), kInvalid);

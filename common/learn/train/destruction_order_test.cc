@@ -198,7 +198,7 @@ class DestructionOrderTest : public ::testing::TestWithParam<LocalStrategy> {};
 
 // In these orders and their reverses, each object is destroyed first once, and
 // each pair of objects is destroyed in both orders.
-TEST_P(DestructionOrderTest, WhatIsLeftWorksOrNamesWhatIsGone) {
+TEST_P(DestructionOrderTest, RemainingObjectsWorkOrNameTheDestroyedOne) {
   for (int first = 0; first < Objects::kCount; ++first) {
     for (const int step : {1, Objects::kCount - 1}) {
       std::vector<int> order;

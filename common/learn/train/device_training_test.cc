@@ -358,9 +358,9 @@ TEST(DeviceTrainingTest, StrategiesOfReplicasUseAllGpusUnlessSomeAreNamed) {
 }
 
 // Records one weight at the end of each step and of each epoch.
-class WeightsSeen : public Callback {
+class WeightRecorder : public Callback {
  public:
-  explicit WeightsSeen(bool watches_steps) : watches_steps_(watches_steps) {}
+  explicit WeightRecorder(bool watches_steps) : watches_steps_(watches_steps) {}
 
   absl::Status OnTrainBatchEnd(Model& model, int64_t, const Logs&) override {
     return Add(model, &of_steps);
@@ -384,14 +384,14 @@ class WeightsSeen : public Callback {
 };
 
 TEST(DeviceTrainingTest, StepsOverlapUnlessACallbackWatchesThem) {
-  WeightsSeen on_cpu(/*watches_steps=*/true);
+  WeightRecorder on_cpu(/*watches_steps=*/true);
   ASSERT_OK(TrainOn("cpu:0", {.epochs = 2, .callbacks = {&on_cpu}}));
-  WeightsSeen of_each_step(/*watches_steps=*/true);
+  WeightRecorder of_each_step(/*watches_steps=*/true);
   ASSERT_OK(TrainOn("gpu:0", {.epochs = 2, .callbacks = {&of_each_step}}));
   EXPECT_THAT(of_each_step.of_steps,
               Pointwise(DoubleNear(1e-5), on_cpu.of_steps));
 
-  WeightsSeen overlapped(/*watches_steps=*/false);
+  WeightRecorder overlapped(/*watches_steps=*/false);
   ASSERT_OK(TrainOn("gpu:0", {.epochs = 2, .callbacks = {&overlapped}}));
   EXPECT_THAT(overlapped.of_epochs,
               Pointwise(DoubleNear(1e-5), on_cpu.of_epochs));

@@ -89,18 +89,18 @@ std::optional<MetricDirection> FitRun::DirectionOf(
   return muster::DirectionOf(sums_.results(), absl::StripPrefix(name, "val_"));
 }
 
-absl::Status FitRun::GoOnFrom(const TrainingState& state) {
+absl::Status FitRun::ResumeFrom(const TrainingState& state) {
   if (history_.step_count > 0) {
     return absl::FailedPreconditionError(
         "training continues from a checkpoint before its first step only");
   }
-  go_on_from_ = state;
+  resumed_state_ = state;
   return absl::OkStatus();
 }
 
-absl::Status FitRun::GoOn() {
-  if (!go_on_from_.has_value()) return absl::OkStatus();
-  const proto::TrainingState& state = go_on_from_->message();
+absl::Status FitRun::Resume() {
+  if (!resumed_state_.has_value()) return absl::OkStatus();
+  const proto::TrainingState& state = resumed_state_->message();
   epoch_ = static_cast<int>(state.epoch());
   history_.epoch.assign(state.epoch_numbers().begin(),
                         state.epoch_numbers().end());
@@ -133,8 +133,8 @@ absl::Status FitRun::GoOn() {
   if (state.step_in_epoch() > 0) return absl::OkStatus();
   RETURN_IF_ERROR(RestoreCallbacks());
   control_->stops = state.is_stopped();
-  if (control_->stops) SayStopped();
-  go_on_from_.reset();
+  if (control_->stops) WarnStopped();
+  resumed_state_.reset();
   return absl::OkStatus();
 }
 
@@ -142,8 +142,8 @@ absl::Status FitRun::BeginSteps() {
   sums_.Reset();
   epoch_steps_ = 0;
   group_steps_ = 0;
-  if (!go_on_from_.has_value()) return absl::OkStatus();
-  const proto::TrainingState& state = go_on_from_->message();
+  if (!resumed_state_.has_value()) return absl::OkStatus();
+  const proto::TrainingState& state = resumed_state_->message();
   std::vector<std::vector<double>> sums;
   for (const proto::TrainingState::Sums& each : state.metric_sums()) {
     sums.emplace_back(each.values().begin(), each.values().end());
@@ -157,18 +157,18 @@ absl::Status FitRun::BeginSteps() {
   }
   RETURN_IF_ERROR(RestoreCallbacks());
   control_->stops = state.is_stopped();
-  go_on_from_.reset();
+  resumed_state_.reset();
   return absl::OkStatus();
 }
 
-void FitRun::SayStopped() const {
+void FitRun::WarnStopped() const {
   if (!strategy_.is_chief()) return;
   LOG(WARNING) << "training that was saved after epoch " << epoch_
                << " had been ended by a callback, and is not continued; remove "
                   "what was saved to train again";
 }
 
-absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
+absl::Status FitRun::RollBackAfter(const absl::Status& failure) {
   TrainingRecovery* const recovery = strategy_.recovery();
   if (recovery == nullptr || has_diverged_) return failure;
   ASSIGN_OR_RETURN(const std::optional<Rollback> rollback,
@@ -186,9 +186,9 @@ absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
   epoch_has_ended_ = false;
   const auto* const progress =
       std::any_cast<TrainingState>(&rollback->progress);
-  go_on_from_ = progress != nullptr ? *progress : beginning_;
-  const int64_t steps = go_on_from_->message().step_in_epoch();
-  RETURN_IF_ERROR(GoOn());
+  resumed_state_ = progress != nullptr ? *progress : beginning_;
+  const int64_t steps = resumed_state_->message().step_in_epoch();
+  RETURN_IF_ERROR(Resume());
   LOG(WARNING) << "training goes back from epoch " << epoch_before + 1
                << ", step " << steps_before << ", to epoch " << epoch_ + 1
                << ", step " << steps << ": " << rollback->undone_step_count
@@ -199,11 +199,11 @@ absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
 absl::Status FitRun::RestoreCallbacks() const {
   // Changes at the beginning of the epoch were made before the state was saved,
   // so the saved state replaces them.
-  const proto::TrainingState& state = go_on_from_->message();
+  const proto::TrainingState& state = resumed_state_->message();
   const std::optional<double> rate = ConstantLearningRate(state.optimizer());
   if (rate.has_value()) RETURN_IF_ERROR(model_->SetLearningRate(*rate));
   const auto& states = state.callbacks();
-  const auto& tensors = go_on_from_->callback_tensors();
+  const auto& tensors = resumed_state_->callback_tensors();
   const std::vector<Callback*>& callbacks = options_.callbacks;
   if (static_cast<size_t>(states.size()) != callbacks.size()) {
     LOG(WARNING) << "training was saved with " << states.size()

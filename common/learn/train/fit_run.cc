@@ -49,9 +49,9 @@ namespace muster {
 namespace {
 
 absl::Status CheckFitOptions(const FitOptions& options) {
-  const auto refuse = [](absl::string_view what, int64_t least, int64_t came) {
+  const auto refuse = [](absl::string_view what, int64_t least, int64_t given) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "Fit: ", what, " must be at least ", least, ", got ", came));
+        "Fit: ", what, " must be at least ", least, ", got ", given));
   };
   if (options.epochs < 1) return refuse("epochs", 1, options.epochs);
   if (options.initial_epoch < 0) {
@@ -150,8 +150,8 @@ absl::Status FitRun::Train() {
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
-  beginning_ = go_on_from_.has_value() ? *go_on_from_ : State();
-  RETURN_IF_ERROR(GoOn());
+  beginning_ = resumed_state_.has_value() ? *resumed_state_ : State();
+  RETURN_IF_ERROR(Resume());
   bool goes_on = !control_->stops;
   for (int epoch = epoch_; epoch < options_.epochs && goes_on; ++epoch) {
     epoch_ = epoch;
@@ -159,7 +159,7 @@ absl::Status FitRun::Train() {
     if (ran.ok()) {
       goes_on = *ran;
     } else {
-      RETURN_IF_ERROR(GoBackAfter(ran.status()));
+      RETURN_IF_ERROR(RollBackAfter(ran.status()));
       epoch = epoch_ - 1;
       goes_on = !control_->stops;
     }
@@ -182,7 +182,8 @@ void FitRun::WatchRequests(bool is_watched) {
     // A stop by an operator is served once.
     const bool is_asked =
         !control_->is_interrupted && JobControl::OfProcess().has_request();
-    return is_asked || (is_watched && PreemptionNotice::OfProcess().has_come());
+    return is_asked ||
+           (is_watched && PreemptionNotice::OfProcess().was_received());
   };
   loop_->stoppable()->StopWhen(is_due);
   if (validation_ == nullptr) return;

@@ -45,7 +45,7 @@ class FitRun final : public TrainingProgress {
   absl::StatusOr<History> Run();
 
   TrainingState State() const override;
-  absl::Status GoOnFrom(const TrainingState& state) override;
+  absl::Status ResumeFrom(const TrainingState& state) override;
   bool is_interrupted() const override { return control_->is_interrupted; }
   std::optional<MetricDirection> DirectionOf(
       absl::string_view name) const override;
@@ -54,9 +54,9 @@ class FitRun final : public TrainingProgress {
   absl::Status Start();
   // Trains until the end of the last epoch.
   absl::Status Train();
-  // Resumes from the state of GoOnFrom(), after the OnTrainBegin() of the
+  // Resumes from the state of ResumeFrom(), after the OnTrainBegin() of the
   // callbacks.
-  absl::Status GoOn();
+  absl::Status Resume();
   // Lets requests pause training and validation steps. If `is_watched`,
   // preemptions do, too.
   void WatchRequests(bool is_watched);
@@ -64,14 +64,14 @@ class FitRun final : public TrainingProgress {
   absl::Status ServeRequest();
   absl::Status RestoreCallbacks() const;
   // Warns that a callback had already ended the training that is being resumed.
-  void SayStopped() const;
+  void WarnStopped() const;
   // Calls the callbacks and FitOptions::on_preemption before the process ends.
   absl::Status SaveBeforeEnd();
   // Lets callbacks save before a stop by an operator.
   void SaveBeforeStop();
   // Called after `failure`. If the variables were rolled back, resumes from the
   // same state. Otherwise returns `failure`.
-  absl::Status GoBackAfter(const absl::Status& failure);
+  absl::Status RollBackAfter(const absl::Status& failure);
   // Returns true if training continues.
   absl::StatusOr<bool> RunEpoch(int epoch);
   // Begins at the first step of the epoch, or at the step from which training
@@ -129,7 +129,7 @@ class FitRun final : public TrainingProgress {
   absl::Time epoch_start_;
   // The state from which training resumes. Unset after the epoch in which it
   // resumes has begun.
-  std::optional<TrainingState> go_on_from_;
+  std::optional<TrainingState> resumed_state_;
   // The state at the beginning of this call, after OnTrainBegin() of the
   // callbacks.
   TrainingState beginning_;

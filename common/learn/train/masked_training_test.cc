@@ -353,7 +353,7 @@ std::vector<StepMetric> TagByHand(const StepTrace& step) {
                step.element[1], tags, Value(), masks.Find(tags))}};
 }
 
-TEST_P(MaskedTrainingTest, AStepOfOnesOwnLendsTheModelItsMasks) {
+TEST_P(MaskedTrainingTest, ACustomStepPassesMasksToTheModel) {
   const auto tagger = [] {
     return Sequential({Words(), Recurrent(), Dense(kTags)});
   };

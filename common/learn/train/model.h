@@ -192,9 +192,10 @@ class Model {
   absl::Status SaveCheckpoint(const std::string& prefix);
   // `path` is a prefix, or a folder whose newest complete checkpoint is used.
   // Returns the progress of training. Fit() does not resume from it by itself;
-  // a callback can pass it to progress()->GoOnFrom() in OnTrainBegin(). From a
-  // checkpoint that tf.train.Checkpoint(model=m, optimizer=o) of Keras 3 wrote,
-  // the weights and the optimizer are restored; it has no progress of training.
+  // a callback can pass it to progress()->ResumeFrom() in OnTrainBegin(). From
+  // a checkpoint that tf.train.Checkpoint(model=m, optimizer=o) of Keras 3
+  // wrote, the weights and the optimizer are restored; it has no progress of
+  // training.
   //   kNotFound         there is no checkpoint, or it lacks a weight; names the
   //                     weights that it has
   //   kInvalidArgument  a weight has another type in the checkpoint

@@ -85,7 +85,7 @@ absl::StatusOr<std::string> Serialized(
 }
 
 // Returns false if both rules are known and differ.
-bool HaveOneRule(const proto::Optimizer& a, const proto::Optimizer& b) {
+bool HaveSameRule(const proto::Optimizer& a, const proto::Optimizer& b) {
   const OptimizerKind* const kind = FindOptimizerKind(a);
   const OptimizerKind* const other = FindOptimizerKind(b);
   return kind == nullptr || other == nullptr ||
@@ -93,8 +93,8 @@ bool HaveOneRule(const proto::Optimizer& a, const proto::Optimizer& b) {
 }
 
 // Returns the weights whose optimizers had another rule when they were saved.
-std::vector<std::string> OthersSaved(const proto::TrainingState& state,
-                                     const CompiledModel& model) {
+std::vector<std::string> WeightsWithOtherRule(const proto::TrainingState& state,
+                                              const CompiledModel& model) {
   std::vector<LayerOptimizer> by_layer;
   for (const proto::LayerOptimizer& saved : state.layer_optimizers()) {
     by_layer.push_back({saved.prefix(), saved.optimizer()});
@@ -102,8 +102,8 @@ std::vector<std::string> OthersSaved(const proto::TrainingState& state,
   const ModelOptimizers saved(state.optimizer(), std::move(by_layer));
   std::vector<std::string> others;
   for (const Weight& weight : TrainableOf(model.weights())) {
-    if (!HaveOneRule(saved.Of(weight.name()).message(),
-                     model.optimizers().Of(weight.name()).message())) {
+    if (!HaveSameRule(saved.Of(weight.name()).message(),
+                      model.optimizers().Of(weight.name()).message())) {
       others.push_back(weight.name());
     }
   }
@@ -277,7 +277,7 @@ absl::Status ModelPersistence::RestoreOnAll(
   return variables.Restore(prefix, values_only);
 }
 
-absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
+absl::StatusOr<std::string> ModelPersistence::ConvertIfKeras(
     const std::string& prefix,
     std::optional<IntermediateCheckpoint>* converted) {
   const Strategy& strategy = *model_->strategy();
@@ -406,22 +406,21 @@ absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
   ASSIGN_OR_RETURN(const std::string found,
                    FindCheckpoint(path, kDefaultCheckpointName));
   std::optional<IntermediateCheckpoint> converted;
-  ASSIGN_OR_RETURN(const std::string prefix,
-                   ConvertIfOfKeras(found, &converted));
+  ASSIGN_OR_RETURN(const std::string prefix, ConvertIfKeras(found, &converted));
   ASSIGN_OR_RETURN(const TrainingState restored, ReadState(prefix));
   const proto::TrainingState& state = restored.message();
   RETURN_IF_ERROR(
       model_->strategy()->variables().Restore(prefix, /*values_only=*/false));
   const proto::Optimizer& optimizer = model_->options().optimizer.message();
   const std::optional<double> rate = ConstantLearningRate(state.optimizer());
-  const std::vector<std::string> others = OthersSaved(state, *model_);
+  const std::vector<std::string> others = WeightsWithOtherRule(state, *model_);
   if (!others.empty()) {
     LOG(WARNING) << prefix << " was saved with another optimizer of "
                  << others.front()
                  << (others.size() > 1 ? " and other weights" : "")
                  << "; this one starts without the state that was saved";
   }
-  if (HaveOneRule(state.optimizer(), optimizer) && rate.has_value() &&
+  if (HaveSameRule(state.optimizer(), optimizer) && rate.has_value() &&
       ConstantLearningRate(optimizer).has_value()) {
     // Restores a rate that callbacks may have lowered.
     RETURN_IF_ERROR(model_->SetLearningRate(*rate));

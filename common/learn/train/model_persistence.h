@@ -58,7 +58,7 @@ class ModelPersistence {
       const std::string& path, bool values_only,
       absl::FunctionRef<absl::StatusOr<ConvertedState>()> read);
   // Returns `prefix`, or that of a converted checkpoint if Keras wrote it.
-  absl::StatusOr<std::string> ConvertIfOfKeras(
+  absl::StatusOr<std::string> ConvertIfKeras(
       const std::string& prefix,
       std::optional<IntermediateCheckpoint>* converted);
   //   kFailedPrecondition  the model has more optimizers than the file

@@ -170,7 +170,7 @@ TEST(ModelTest, LearnsALine) {
   EXPECT_NEAR(logs.at("loss"), history.history.at("val_loss").back(), 1e-5);
 }
 
-TEST(ModelTest, DataGoOnAcrossEpochsAndBeginAgainAtTheirEnd) {
+TEST(ModelTest, DataContinueAcrossEpochsAndRestartAtTheirEnd) {
   Model model = Echo();
   ASSERT_OK(model.Compile(Frozen()));
   FitOptions options = Quiet(5);
@@ -498,7 +498,7 @@ TEST(ModelTest, RefusesToMoveItsWeightsToAnotherStrategy) {
   EXPECT_OK(model.Compile(Frozen()));
 }
 
-TEST(ModelTest, WeightsThatAreSetAreThoseThatAreGot) {
+TEST(ModelTest, GetWeightsReturnsWhatSetWeightsSet) {
   Model model = Sequential({Dense(2)});
   ASSERT_OK(model.Compile(Frozen()));
   ASSERT_OK(model.Build({DType::kFloat32, {Shape::kUnknown, 1}}));

@@ -134,7 +134,7 @@ TEST_P(SeveralModelsTest, TheWeightsOfAnotherModelAreNotTaken) {
       StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("line/kernel")));
 }
 
-TEST_P(SeveralModelsTest, AModelStartsAnewWhenTheOneBeforeIsGone) {
+TEST_P(SeveralModelsTest, ANewModelStartsWithInitialWeights) {
   const std::unique_ptr<Strategy> strategy = MakeStrategy();
   std::optional<Model> first = Line("line");
   ASSERT_OK(Compile(*first, *strategy, Other()));

@@ -331,7 +331,7 @@ TEST(OneDeviceTest, GivesTheBitsOfTheDefaultStrategy) {
   ExpectSameBits(TrainClassifier(*strategy), ByDefault());
 }
 
-TEST(MirroredTest, RefusesDevicesThatMakeNoSense) {
+TEST(MirroredTest, RefusesInvalidDevices) {
   EXPECT_THAT(
       MirroredStrategy::Create({.devices = {"cpu:0", "cpu:0"}}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("named twice")));
@@ -351,7 +351,7 @@ TEST(MirroredTest, RefusesDevicesThatMakeNoSense) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("NCCL")));
 }
 
-TEST(MirroredTest, AnErrorOfOneReplicaIsTheErrorOfAllAndNotTheEnd) {
+TEST(MirroredTest, AllReplicasReturnAnErrorOfOneAndCanContinue) {
   const auto strategy = Mirrored(3);
   Tensor x = Tensor::Zeros(DType::kInt64, {12, 1});
   x.mutable_flat<int64_t>()[7] = 1000;  // No such row; second replica.
@@ -370,7 +370,7 @@ TEST(MirroredTest, AnErrorOfOneReplicaIsTheErrorOfAllAndNotTheEnd) {
 }
 
 // The other micro-batches, of both replicas, wait for the one with the error.
-TEST(MirroredTest, AnErrorOfOneMicroBatchIsTheErrorOfAllAndNotTheEnd) {
+TEST(MirroredTest, AllReplicasReturnAnErrorOfAMicroBatchAndCanContinue) {
   const auto strategy = Mirrored(2, {.deterministic_micro_batches = 4});
   Tensor x = Tensor::Zeros(DType::kInt64, {12, 1});
   const Tensor y = Tensor::Zeros(DType::kInt64, {12});
@@ -474,7 +474,7 @@ TEST_P(WorkersTest, EvaluateAndPredictEveryExampleOnce) {
       Options());
 }
 
-TEST_P(WorkersTest, GoOnUntilNobodyHasData) {
+TEST_P(WorkersTest, TrainUntilNoWorkerHasData) {
   SynchronousStrategy::Options options = Options();
   options.input.auto_shard_policy = AutoShardPolicy::kOff;
   std::vector<Trained> trained(GetParam().count);

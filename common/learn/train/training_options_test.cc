@@ -377,7 +377,7 @@ TEST_P(TrainingOptionsTest, PenaltiesAreInTheLossOfEvaluations) {
   EXPECT_NEAR(logs.at("loss"), 0.5 * kFeatures, 1e-6);
 }
 
-TEST_P(TrainingOptionsTest, ClipsWhatAllReplicasHaveComeTo) {
+TEST_P(TrainingOptionsTest, ClipsTheSumOverAllReplicas) {
   for (const OptimizerOptions& clipping :
        {OptimizerOptions{.clipnorm = 0.02}, OptimizerOptions{.clipvalue = 0.01},
         OptimizerOptions{.global_clipnorm = 0.03}}) {
@@ -474,7 +474,7 @@ std::vector<StepMetric> SquaresStep(const StepTrace& step) {
            [](absl::Span<const double> sums) { return MeanResult(sums) / 2; }}};
 }
 
-TEST_P(TrainingOptionsTest, AStepOfOnesOwnTakesTheirPlace) {
+TEST_P(TrainingOptionsTest, CustomStepsReplaceThem) {
   const Dataset data =
       Dataset::FromTensorSlices({Features(1), Features(3, 1)}).Batch(kBatch);
   const Optimizer optimizer = Sgd({.learning_rate = 0.1}, {.clipnorm = 0.5});

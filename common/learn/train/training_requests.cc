@@ -105,7 +105,7 @@ absl::Status TrainingRequests::EndBeforePreemption(Position position) {
   // Waits for all workers, so that no task leaves while the chief still writes.
   RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
   RETURN_IF_ERROR(saved);
-  PreemptionNotice::OfProcess().Obey();
+  PreemptionNotice::OfProcess().MarkHandled();
   return WithExitCode(
       absl::CancelledError(
           absl::StrCat("training was stopped by a signal ", Where(position))),

@@ -37,7 +37,7 @@ class StateKeeper final : public Callback {
 
   absl::Status OnTrainBegin(Model& model) override {
     if (begin_.epoch() == 0) return absl::OkStatus();
-    return model.progress()->GoOnFrom(begin_);
+    return model.progress()->ResumeFrom(begin_);
   }
   absl::Status OnEpochEnd(Model& model, int, const Logs&) override {
     states_.push_back(model.progress()->State().message());

@@ -22,7 +22,7 @@ TEST(ValidationSplitTest, RoundsAsKeras) {
   EXPECT_EQ(TrainingExampleCount(100, 1e-9).value(), 99);
 }
 
-TEST(ValidationSplitTest, RefusesWhatIsNoShareOrLeavesNothing) {
+TEST(ValidationSplitTest, RefusesInvalidFractionsAndEmptyParts) {
   for (const double share : {-0.1, 1.0, 7.0, std::nan("")}) {
     EXPECT_THAT(TrainingExampleCount(10, share).status(),
                 StatusIs(kInvalid, HasSubstr("at least 0 and below 1")));

@@ -28,7 +28,8 @@ MissingTasks::MissingTasks(const ClusterSpec& cluster,
     peer.address = cluster.Address(task).value_or("address unknown");
     peer.reason = "no answer yet";
     // Starts the lookup, whose outcome the first report contains.
-    if (options_.names != nullptr) options_.names->Trouble(peer.address);
+    if (options_.names != nullptr)
+      options_.names->DescribeProblem(peer.address);
   }
   absl::MutexLock lock(&mutex_);
   for (const auto& [task, peer] : peers_) Count(task, 1);
@@ -68,7 +69,7 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   Count(task, 1);
 }
 
-void MissingTasks::MarkTaken(TaskId task, const absl::Status& error) {
+void MissingTasks::MarkServesAnother(TaskId task, const absl::Status& error) {
   absl::MutexLock lock(&mutex_);
   const auto it = peers_.find(task);
   if (it == peers_.end() || it->second.present) return;
@@ -148,7 +149,9 @@ std::string MissingTasks::DescribeLocked(int named_tasks_max) const {
       break;
     }
     const std::string name_trouble =
-        options_.names == nullptr ? "" : options_.names->Trouble(peer.address);
+        options_.names == nullptr
+            ? ""
+            : options_.names->DescribeProblem(peer.address);
     absl::StrAppend(&text, named_count == 0 ? "" : ", ", task.ToString(), " (",
                     peer.address, ": ",
                     name_trouble.empty() ? peer.reason : name_trouble, ")");

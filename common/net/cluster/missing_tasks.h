@@ -69,7 +69,7 @@ class MissingTasks {
   // Await() fails if a parameter server is taken, and in addition a worker is
   // either taken or present: it returns the worker's `error` if a worker is
   // taken, and otherwise the server's.
-  void MarkTaken(TaskId task, const absl::Status& error)
+  void MarkServesAnother(TaskId task, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes Await() return `error`, such as a shutdown, or a peer with another
@@ -82,7 +82,7 @@ class MissingTasks {
   // (localhost:20001: connection refused), 5 s".
   //   kDeadlineExceeded  tasks are still missing at `deadline`; names all of
   //                      them with the reasons
-  //   any                the error passed to Fail() or MarkTaken()
+  //   any                the error passed to Fail() or MarkServesAnother()
   absl::Status Await(absl::Time deadline,
                      absl::FunctionRef<void(absl::string_view line)> report)
       ABSL_LOCKS_EXCLUDED(mutex_);

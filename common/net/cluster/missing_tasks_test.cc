@@ -89,7 +89,7 @@ TEST_F(MissingTasksTest, DeadlineErrorNamesAllTasks) {
 }
 
 // A clock on which each wait reaches its deadline at once.
-class HastyClock final : public Clock {
+class SkippingClock final : public Clock {
  public:
   absl::Time Now() override { return now_; }
   bool AwaitWithDeadline(absl::Mutex*, const absl::Condition& condition,
@@ -104,7 +104,7 @@ class HastyClock final : public Clock {
 };
 
 TEST_F(MissingTasksTest, IntervalsBetweenReportsGrow) {
-  HastyClock clock;
+  SkippingClock clock;
   MissingTasks missing(cluster_, {kWorker0}, &clock);
   std::vector<std::string> waits;
   EXPECT_THAT(
@@ -190,16 +190,16 @@ TEST_F(MissingTasksTest, EndsWhenAWorkerAndAServerAreTaken) {
   constexpr TaskId kServer = {TaskType::kPs, 0};
   const absl::Status by_a = absl::AlreadyExistsError("A has worker 1");
   const absl::Status by_b = absl::AlreadyExistsError("B has ps 0");
-  missing.MarkTaken(kWorker1, by_a);
+  missing.MarkServesAnother(kWorker1, by_a);
   missing.MarkMissing(kWorker1, "A has disconnected");
-  missing.MarkTaken(kServer, by_b);
+  missing.MarkServesAnother(kServer, by_b);
   EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
   missing.MarkPresent(kServer);
-  missing.MarkTaken(kServer, by_b);
-  missing.MarkTaken(kWorker1, by_a);
+  missing.MarkServesAnother(kServer, by_b);
+  missing.MarkServesAnother(kWorker1, by_a);
   EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
   missing.MarkMissing(kServer, "it has crashed");
-  missing.MarkTaken(kServer, by_b);
+  missing.MarkServesAnother(kServer, by_b);
   EXPECT_EQ(await(), by_a);
 }
 
@@ -211,7 +211,7 @@ TEST_F(MissingTasksTest, EndsWhenItKeepsAWorkerFromTheOtherCoordinator) {
     return missing.Await(clock_.Now(), [](absl::string_view) {});
   };
   const absl::Status taken = absl::AlreadyExistsError("B has ps 0");
-  missing.MarkTaken({TaskType::kPs, 0}, taken);
+  missing.MarkServesAnother({TaskType::kPs, 0}, taken);
   EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
   missing.MarkPresent(kWorker1);
   EXPECT_EQ(await(), taken);

@@ -48,7 +48,7 @@ NameLookup* NameLookup::OfSystem() {
   return lookup;
 }
 
-std::string NameLookup::Trouble(absl::string_view address) {
+std::string NameLookup::DescribeProblem(absl::string_view address) {
   const auto parsed = ParseHostPort(address);
   if (!parsed.ok() || IsIpAddress(parsed->host)) return "";
   const std::string& host = parsed->host;

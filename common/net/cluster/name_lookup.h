@@ -40,7 +40,7 @@ class NameLookup {
   //
   // Does not block: starts a lookup on a separate thread if no lookup of this
   // host is in progress and the last one is older than 500 ms.
-  std::string Trouble(absl::string_view address);
+  std::string DescribeProblem(absl::string_view address);
 
  private:
   struct Lookup {

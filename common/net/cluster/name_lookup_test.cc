@@ -12,39 +12,39 @@ namespace {
 
 class NameLookupTest : public testing::Test {
  protected:
-  // Blocks until LetAnswer() is called, and returns its answer.
+  // Blocks until Release() is called, and returns its answer.
   std::string Resolve() {
     absl::MutexLock lock(&mutex_);
     ++running_count_;
     EXPECT_TRUE(
-        mutex_.AwaitWithTimeout(absl::Condition(&may_answer_), kTestPatience));
+        mutex_.AwaitWithTimeout(absl::Condition(&may_answer_), kTestWaitMax));
     --running_count_;
     return answer_;
   }
-  void LetAnswer(const std::string& answer) {
+  void Release(const std::string& answer) {
     absl::MutexLock lock(&mutex_);
     answer_ = answer;
     may_answer_ = true;
     EXPECT_TRUE(mutex_.AwaitWithTimeout(
         absl::Condition(
             +[](int* count) { return *count == 0; }, &running_count_),
-        kTestPatience));
+        kTestWaitMax));
   }
   void AwaitRunning() {
     absl::MutexLock lock(&mutex_);
     EXPECT_TRUE(mutex_.AwaitWithTimeout(
         absl::Condition(
             +[](int* count) { return *count == 1; }, &running_count_),
-        kTestPatience));
+        kTestWaitMax));
   }
-  // Blocks until Trouble() returns a text (if `is_wanted`) or none. Needed
-  // because the lookup's thread stores the answer only after Resolve() has
-  // returned.
+  // Blocks until DescribeProblem() returns a text (if `is_wanted`) or none.
+  // Needed because the lookup's thread stores the answer only after Resolve()
+  // has returned.
   std::string AwaitTrouble(bool is_wanted) {
     std::string trouble;
     EXPECT_TRUE(AwaitTrue([&] {
       clock_.Advance(absl::Seconds(1));
-      trouble = lookup_.Trouble("h1:2222");
+      trouble = lookup_.DescribeProblem("h1:2222");
       return trouble.empty() != is_wanted &&
              trouble.find("still") == std::string::npos;
     })) << trouble;
@@ -60,27 +60,27 @@ class NameLookupTest : public testing::Test {
 };
 
 TEST_F(NameLookupTest, ASilentResolverIsNamedWithTheTimeItHasTaken) {
-  EXPECT_EQ(lookup_.Trouble("h1:2222"), "");
+  EXPECT_EQ(lookup_.DescribeProblem("h1:2222"), "");
   AwaitRunning();
   clock_.Advance(absl::Seconds(4));
-  EXPECT_EQ(lookup_.Trouble("h1:2222"),
+  EXPECT_EQ(lookup_.DescribeProblem("h1:2222"),
             "the name h1 is still being looked up, after 4 s");
-  LetAnswer("");
+  Release("");
 }
 
 TEST_F(NameLookupTest, AnUnknownNameIsLookedUpAgainUntilItIsKnown) {
-  EXPECT_EQ(lookup_.Trouble("h1:2222"), "");
+  EXPECT_EQ(lookup_.DescribeProblem("h1:2222"), "");
   AwaitRunning();
-  LetAnswer("Name or service not known");
+  Release("Name or service not known");
   EXPECT_EQ(AwaitTrouble(true),
             "the name h1 is not known: Name or service not known");
-  LetAnswer("");
+  Release("");
   EXPECT_EQ(AwaitTrouble(false), "");
 }
 
 TEST_F(NameLookupTest, AnAddressNeedsNoLookup) {
   for (const char* address : {"10.0.0.7:2222", "[fd00::1]:2222", "nonsense"}) {
-    EXPECT_EQ(lookup_.Trouble(address), "");
+    EXPECT_EQ(lookup_.DescribeProblem(address), "");
   }
   absl::MutexLock lock(&mutex_);
   EXPECT_EQ(running_count_, 0);

@@ -55,7 +55,7 @@ TEST(CostFitTest, FindsTheConstantsThatMadeTheSamples) {
   EXPECT_EQ(fit.cached_bytes, truth.cached_bytes);
 }
 
-TEST(CostFitTest, ForetellsWhatItHasNotSeen) {
+TEST(CostFitTest, PredictsTimesOfOtherSizes) {
   const CostModel fit = FitCosts(SamplesOf(Truth()), 2);
   for (int64_t bytes = 3000; bytes < 50 << 20; bytes *= 3) {
     AllReduceSample unseen = {Algorithm::kRing, 3, bytes, 0};
@@ -64,7 +64,7 @@ TEST(CostFitTest, ForetellsWhatItHasNotSeen) {
   }
 }
 
-TEST(CostFitTest, SamplesOfABusyMachineDoNotPullTheRestAlong) {
+TEST(CostFitTest, OutliersDoNotChangeTheFit) {
   std::vector<AllReduceSample> samples = SamplesOf(Truth());
   const std::vector<AllReduceSample> undisturbed = samples;
   for (size_t i = 0; i < samples.size(); i += 10) samples[i].seconds *= 20;

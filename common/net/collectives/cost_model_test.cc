@@ -26,7 +26,7 @@ double Milliseconds(Algorithm algorithm, int size, double gigabits) {
 }
 
 // The textbook formulas, worked out by hand for 100 MB.
-TEST(CostModelTest, FlatRingDiesPastAFewHundredRanks) {
+TEST(CostModelTest, AFlatRingIsSlowWithHundredsOfRanks) {
   struct Row {
     int size;
     double ring_25, halving_25, ring_100, halving_100;
@@ -50,14 +50,14 @@ TEST(CostModelTest, FlatRingDiesPastAFewHundredRanks) {
   }
 }
 
-TEST(CostModelTest, TinyTensorsGoAtOnceAndLargeOnesInParts) {
+TEST(CostModelTest, TinyTensorsAreSentWholeAndLargeOnesInParts) {
   const CostModel costs = RawLaneCosts();
   EXPECT_EQ(CheapestAllReduce(2, 64, costs), Algorithm::kOneShot);
   EXPECT_EQ(CheapestAllReduce(4, 64, costs), Algorithm::kOneShot);
   EXPECT_NE(CheapestAllReduce(4, 64 * kMegabyte, costs), Algorithm::kOneShot);
 }
 
-TEST(CostModelTest, ManyRanksNeverGoAllToAllNorRoundAFlatRing) {
+TEST(CostModelTest, ManyRanksUseNeitherAllToAllNorAFlatRing) {
   for (int size = 256; size <= 4096; size *= 2) {
     for (const int64_t bytes : {int64_t{1000}, kMegabyte, 100 * kMegabyte}) {
       EXPECT_EQ(CheapestAllReduce(size, bytes, RawLaneCosts()),
@@ -68,7 +68,7 @@ TEST(CostModelTest, ManyRanksNeverGoAllToAllNorRoundAFlatRing) {
 }
 
 // Halving-doubling pays twice for ranks beyond a power of two.
-TEST(CostModelTest, ARingWinsWithLargeTensorsOfAwkwardGroups) {
+TEST(CostModelTest, ARingIsFastestForLargeTensorsIfRanksAreNoPowerOfTwo) {
   EXPECT_EQ(CheapestAllReduce(12, 1000 * kMegabyte, RawLaneCosts()),
             Algorithm::kRing);
 }
@@ -127,7 +127,7 @@ TEST(CostModelTest, BytesFromAnotherProcessorWaitForATurn) {
       sent_by_two / 3, 1e-12);
 }
 
-TEST(CostModelTest, WhatNoCacheHoldsTakesLonger) {
+TEST(CostModelTest, DataLargerThanTheCacheTakesLonger) {
   CostModel costs;
   costs.link.seconds_per_byte = 1e-9;
   costs.far_seconds_per_byte = 3e-9;

@@ -169,7 +169,7 @@ TYPED_TEST(ReduceKernelsTest, EveryInputMayBecomeTheResult) {
   }
 }
 
-TYPED_TEST(ReduceKernelsTest, CutsAndPlacesChangeNoBit) {
+TYPED_TEST(ReduceKernelsTest, ResultsDoNotDependOnSplitsOrAlignment) {
   using T = TypeParam;
   constexpr int64_t kCount = 259;
   const auto inputs = this->RandomInputs(3, kCount);

@@ -220,7 +220,7 @@ TEST(BroadcastScheduleTest, ReachesEveryRankFromEveryRoot) {
   }
 }
 
-TEST(BarrierScheduleTest, LetsEveryRankHearOfEveryRank) {
+TEST(BarrierScheduleTest, EachRankHasDataOfAllRanksAtTheEnd) {
   for (int size = 1; size <= kSizeMax; ++size) {
     std::vector<std::set<int>> heard_of(size);
     for (int rank = 0; rank < size; ++rank) heard_of[rank] = {rank};

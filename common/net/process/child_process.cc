@@ -102,7 +102,7 @@ struct ChildSetup {
 
 // Runs between fork() and exec(), in a copy of a process that may have had
 // threads. So it makes system calls only, and neither allocates nor locks.
-[[noreturn]] void BecomeProgram(const ChildSetup& setup) {
+[[noreturn]] void ExecProgram(const ChildSetup& setup) {
   setpgid(0, 0);
   if (setup.die_with_parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -195,7 +195,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   if (pid < 0) {
     return SystemError(absl::StrCat("cannot start ", arguments.front()));
   }
-  if (pid == 0) BecomeProgram(setup);
+  if (pid == 0) ExecProgram(setup);
   // Both processes call it, so that the group exists whichever runs first.
   setpgid(pid, pid);
 

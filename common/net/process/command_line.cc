@@ -76,7 +76,7 @@ class Parser {
         break;
       }
       if (!absl::StartsWith(argument, "-") || argument == "-") {
-        return StrayArgument(argument);
+        return UnexpectedArgument(argument);
       }
       RETURN_IF_ERROR(ReadFlag(argument));
     }
@@ -207,7 +207,7 @@ class Parser {
         absl::StrCat(argument, " needs a value: ", argument, "=..."));
   }
 
-  absl::Status StrayArgument(absl::string_view argument) const {
+  absl::Status UnexpectedArgument(absl::string_view argument) const {
     const std::string problem =
         absl::StrCat("\"", argument.substr(0, 256), "\" is no flag");
     const absl::string_view name = argument.substr(0, argument.find('='));

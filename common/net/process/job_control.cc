@@ -29,7 +29,7 @@ void JobControl::Ask(Action action, Done done) {
       "(musterctl status)"));
 }
 
-void JobControl::AskToDrain(TaskId task, Done done) {
+void JobControl::RequestDrain(TaskId task, Done done) {
   absl::MutexLock lock(&drainer_mutex_);
   if (drainer_ != nullptr) {
     drainer_(task, std::move(done));

@@ -51,7 +51,7 @@ class JobControl {
   // Requests that `task` gets no more work and ends.
   //   kFailedPrecondition  the training cannot continue without the task; the
   //                        message says why
-  void AskToDrain(TaskId task, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RequestDrain(TaskId task, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Training.
 

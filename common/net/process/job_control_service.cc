@@ -74,7 +74,7 @@ void Drain(const ReceivedMessage& request, Responder responder) {
     return;
   }
   LOG(INFO) << request.identity().caller_task() << " asks to drain " << *task;
-  JobControl::OfProcess().AskToDrain(*task, Answering(std::move(responder)));
+  JobControl::OfProcess().RequestDrain(*task, Answering(std::move(responder)));
 }
 
 // Returns the host at which operators reach this task.

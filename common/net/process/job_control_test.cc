@@ -80,7 +80,7 @@ TEST_F(JobControlTest, TheEndOfTrainingAnswersWhatIsLeft) {
 }
 
 TEST_F(JobControlTest, SaysWhyNothingCanBeDrained) {
-  control_.AskToDrain({TaskType::kWorker, 1}, Collect());
+  control_.RequestDrain({TaskType::kWorker, 1}, Collect());
   ASSERT_EQ(outcomes_.size(), 1);
   EXPECT_THAT(outcomes_[0].status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -88,7 +88,7 @@ TEST_F(JobControlTest, SaysWhyNothingCanBeDrained) {
                                       HasSubstr("musterctl stop"))));
   control_.SetDrainer(
       [](TaskId task, JobControl::Done done) { done(task.ToString()); });
-  control_.AskToDrain({TaskType::kWorker, 1}, Collect());
+  control_.RequestDrain({TaskType::kWorker, 1}, Collect());
   EXPECT_EQ(*outcomes_.back(), "worker 1");
 }
 

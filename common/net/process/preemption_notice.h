@@ -27,29 +27,29 @@ class PreemptionNotice {
   // Called by the receiver of the signal. Returns true if a Watch exists, whose
   // owner then ends training.
   bool Deliver() {
-    has_come_.store(true);
+    was_received_.store(true);
     return watch_count_.load() > 0;
   }
 
-  bool has_come() const { return has_come_.load(); }
+  bool was_received() const { return was_received_.load(); }
 
   // Records that training has ended because of a notice, which was sent to this
   // process or to another one that trains in sync. All of these processes have
   // ended training, and everything is saved.
-  void Obey() { was_obeyed_.store(true); }
-  bool was_obeyed() const { return was_obeyed_.load(); }
+  void MarkHandled() { was_handled_.store(true); }
+  bool was_handled() const { return was_handled_.load(); }
 
   // For tests: resets the state to that before any notice.
-  void TakeBack() {
-    has_come_.store(false);
-    was_obeyed_.store(false);
+  void Reset() {
+    was_received_.store(false);
+    was_handled_.store(false);
   }
 
  private:
   PreemptionNotice() = default;
 
-  std::atomic<bool> has_come_{false};
-  std::atomic<bool> was_obeyed_{false};
+  std::atomic<bool> was_received_{false};
+  std::atomic<bool> was_handled_{false};
   std::atomic<int> watch_count_{0};
 };
 

@@ -101,7 +101,7 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   }
   // Until ShutdownSignals exists, a thread that received one of these signals
   // would end the process at once, which is the system's default.
-  ShutdownSignals::HoldBack();
+  ShutdownSignals::Block();
   return *std::move(options);
 }
 

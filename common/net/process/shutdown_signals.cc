@@ -29,7 +29,7 @@ sigset_t ShutdownSet() {
 
 }  // namespace
 
-void ShutdownSignals::HoldBack() {
+void ShutdownSignals::Block() {
   const sigset_t set = ShutdownSet();
   MUSTER_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
 }
@@ -54,9 +54,9 @@ ShutdownSignals::~ShutdownSignals() {
 
 void ShutdownSignals::SetHandler(absl::AnyInvocable<void(int)> handler) {
   absl::MutexLock lock(&handler_mutex_);
-  const int came = signal();
-  if (came != 0 && handler != nullptr) {
-    handler(came);
+  const int signal_number = signal();
+  if (signal_number != 0 && handler != nullptr) {
+    handler(signal_number);
     return;
   }
   handler_ = std::move(handler);
@@ -101,17 +101,17 @@ void ShutdownSignals::RunLoop() {
     }
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
-    const int came = static_cast<int>(info.ssi_signo);
+    const int signal_number = static_cast<int>(info.ssi_signo);
     const absl::Time now = Clock::Real()->Now();
-    if (came == signal() && now - first_at < kEchoTime) continue;
+    if (signal_number == signal() && now - first_at < kEchoTime) continue;
     if (signal() != 0) {
-      LOG(ERROR) << "a second signal (" << strsignal(came)
+      LOG(ERROR) << "a second signal (" << strsignal(signal_number)
                  << "); leaving at once";
-      _exit(128 + came);
+      _exit(128 + signal_number);
     }
     first_at = now;
     deadline = now + options_.grace_period;
-    Deliver(came);
+    Deliver(signal_number);
   }
 }
 

@@ -35,7 +35,7 @@ class ShutdownSignals {
   // Blocks both signals in this thread and the threads that it starts. A
   // ShutdownSignals that is created later still receives the signals. For
   // programs in which a library, such as gRPC, starts threads before that.
-  static void HoldBack();
+  static void Block();
 
   explicit ShutdownSignals(Options options);
   ShutdownSignals() : ShutdownSignals(Options()) {}

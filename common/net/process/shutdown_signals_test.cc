@@ -15,7 +15,7 @@ class ShutdownSignalsTest : public testing::Test {
   ShutdownSignalsTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     // Ends a process that waits for a signal that does not arrive.
-    alarm(absl::ToInt64Seconds(kTestPatience));
+    alarm(absl::ToInt64Seconds(kTestWaitMax));
   }
   ~ShutdownSignalsTest() override { alarm(0); }
 };
@@ -29,7 +29,7 @@ TEST_F(ShutdownSignalsTest, ASignalCallsTheHandlerOnce) {
           if (signal == SIGTERM) called.Notify();
         });
         kill(getpid(), SIGTERM);
-        EXPECT_TRUE(called.WaitForNotificationWithTimeout(kTestPatience));
+        EXPECT_TRUE(called.WaitForNotificationWithTimeout(kTestWaitMax));
         signals.AwaitSignal(absl::InfiniteFuture());
         _exit(signals.exit_code());
       },

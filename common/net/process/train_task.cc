@@ -98,15 +98,15 @@ absl::Status CheckTraceFile(const std::string& path) {
 
 // Notifies the other tasks if training failed before a strategy has connected
 // to them. After that, the strategy notifies them.
-void TellIfOthersWait(Task& task, const absl::Status& trained,
-                      TellFunction tell_others) {
+void NotifyWaitingTasks(Task& task, const absl::Status& trained,
+                        NotifyFunction notify_others) {
   if (trained.ok() || task.connects() || task.options().config.IsAlone()) {
     return;
   }
   LOG(WARNING) << "this task cannot train, and tells the others why before it "
                   "ends";
   task.SetFailure(trained);
-  tell_others(task);
+  notify_others(task);
 }
 
 // Ends the trace of the job and writes it to `path`.
@@ -128,7 +128,7 @@ absl::Status WriteTrace(const std::string& path) {
 
 absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                        Network* network, TrainFunction train,
-                       TellFunction tell_others) {
+                       NotifyFunction notify_others) {
   ShutdownSignals signals({.grace_period = options.grace_period});
   const uint64_t seed = options.seed.value_or(RandomIdentity());
   // Without a job file the program uses this seed. A job file may set another
@@ -173,7 +173,7 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
     });
     const StragglerLog stragglers;
     trained = AfterSignal(signals, train(task));
-    TellIfOthersWait(task, trained, tell_others);
+    NotifyWaitingTasks(task, trained, notify_others);
     signals.SetHandler(nullptr);
   }
   absl::Status ended = AfterSignal(signals, task.EndJob(trained));

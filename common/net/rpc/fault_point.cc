@@ -111,32 +111,32 @@ std::atomic<bool> faults_enabled{false};
 
 absl::Status PassFaultPoint(absl::string_view point) {
   MUSTER_CHECK(IsFaultPoint(point));
-  Fault strike;
+  Fault injected;
   {
     FaultTable& table = Table();
     absl::MutexLock lock(&table.mutex);
     const int64_t count = ++table.pass_counts[point];
     for (const Fault& fault : table.faults) {
-      if (fault.point == point && fault.occurrence == count) strike = fault;
+      if (fault.point == point && fault.occurrence == count) injected = fault;
     }
   }
-  if (strike.point.empty()) return absl::OkStatus();
-  LOG(WARNING) << "fault point " << strike.point
-               << " is injected at occurrence " << strike.occurrence;
-  switch (strike.action) {
+  if (injected.point.empty()) return absl::OkStatus();
+  LOG(WARNING) << "fault point " << injected.point
+               << " is injected at occurrence " << injected.occurrence;
+  switch (injected.action) {
     case FaultAction::kKill:
       kill(getpid(), SIGKILL);
       std::abort();
     case FaultAction::kDelay:
-      Delay(strike.delay);
+      Delay(injected.delay);
       break;
     case FaultAction::kAllocate:
-      Allocate(strike.mebibytes);
+      Allocate(injected.mebibytes);
       break;
     case FaultAction::kFail:
-      if (!strike.error.ok()) return strike.error;
+      if (!injected.error.ok()) return injected.error;
       return absl::UnavailableError(
-          absl::StrCat("fault point ", strike.point, " is injected"));
+          absl::StrCat("fault point ", injected.point, " is injected"));
   }
   return absl::OkStatus();
 }

@@ -179,8 +179,8 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
         status.ok() ? ReceivedMessage::Parse(FromByteBuffer(response_))
                     : FromGrpcStatus(status);
     if (!response.ok()) {
-      response = source_->peer().Dress(response.status(), method_,
-                                       Clock::Real()->Now() - start_time_);
+      response = source_->peer().AddContext(response.status(), method_,
+                                            Clock::Real()->Now() - start_time_);
     }
     Channel::Done done = std::move(done_);
     delete this;
@@ -477,8 +477,8 @@ void ClientReactor::OnDone(const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     source_->NoteUnreachable(local_);
   }
-  observer_->OnDone(source_->peer().Dress(FromGrpcStatus(status), method_,
-                                          Clock::Real()->Now() - start_time_));
+  observer_->OnDone(source_->peer().AddContext(
+      FromGrpcStatus(status), method_, Clock::Real()->Now() - start_time_));
   delete this;
 }
 

@@ -171,7 +171,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
   void OnReadDone(bool ok) override {
     made_.Take();
     if (!ok) {
-      Finish(ToGrpcStatus(absl::CancelledError("no request came")));
+      Finish(ToGrpcStatus(absl::CancelledError("no request was received")));
       return;
     }
     absl::StatusOr<ReceivedMessage> message =

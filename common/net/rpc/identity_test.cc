@@ -95,9 +95,9 @@ TEST(StatusDetailTest, CodeMessageAndPayloadSurviveTheWire) {
   failure.set_waited_seconds(1.5);
   const absl::Status sent =
       WithTaskFailure(absl::AbortedError("words"), failure);
-  const absl::Status came = DecodeStatus(EncodeStatus(sent));
-  EXPECT_EQ(came, sent);
-  EXPECT_EQ(GetTaskFailure(came)->waited_seconds(), 1.5);
+  const absl::Status decoded = DecodeStatus(EncodeStatus(sent));
+  EXPECT_EQ(decoded, sent);
+  EXPECT_EQ(GetTaskFailure(decoded)->waited_seconds(), 1.5);
   EXPECT_OK(DecodeStatus(EncodeStatus(absl::OkStatus())));
 }
 

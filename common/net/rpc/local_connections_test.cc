@@ -301,7 +301,7 @@ class LocalConnectionsTest : public testing::Test {
                       status = std::move(given);
                       is_done.Notify();
                     });
-    EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestWaitMax));
     return status.error_code();
   }
 

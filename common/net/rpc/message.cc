@@ -363,9 +363,8 @@ absl::StatusOr<ReceivedMessage> ReceivedMessage::Parse(
   RETURN_IF_ERROR(ReadHead(&reader, message.head_.get()));
   const proto::MessageHead& head = *message.head_;
   if (head.tensor_dtypes_size() != head.tensor_ranks_size()) {
-    return Malformed(absl::StrCat(head.tensor_dtypes_size(),
-                                  " dtypes came for ", head.tensor_ranks_size(),
-                                  " ranks"));
+    return Malformed(absl::StrCat(head.tensor_dtypes_size(), " dtypes for ",
+                                  head.tensor_ranks_size(), " ranks"));
   }
   message.tensors_.reserve(head.tensor_dtypes_size());
   int dim_index = 0;

@@ -30,7 +30,8 @@ std::string Join(const std::vector<MessageSlice>& slices) {
 
 // Returns `bytes` in pieces of at most `piece_bytes`. The first piece begins at
 // an odd address.
-std::vector<MessageSlice> Cut(const std::string& bytes, size_t piece_bytes) {
+std::vector<MessageSlice> SplitBytes(const std::string& bytes,
+                                     size_t piece_bytes) {
   auto owner = std::make_shared<std::vector<uint8_t>>(bytes.size() + 8);
   uint8_t* data = owner->data() + 1;
   std::memcpy(data, bytes.data(), bytes.size());
@@ -65,8 +66,9 @@ TEST(MessageTest, WhatIsSentArrivesHoweverItIsCut) {
   const std::string bytes = Join(EncodeMessage(Identity(), sent));
   for (size_t piece_bytes :
        {size_t{1}, size_t{3}, size_t{64}, size_t{1000}, bytes.size()}) {
-    ASSERT_OK_AND_ASSIGN(const ReceivedMessage received,
-                         ReceivedMessage::Parse(Cut(bytes, piece_bytes)));
+    ASSERT_OK_AND_ASSIGN(
+        const ReceivedMessage received,
+        ReceivedMessage::Parse(SplitBytes(bytes, piece_bytes)));
     EXPECT_EQ(received.body(), "body");
     EXPECT_EQ(received.identity().caller_incarnation(), 9);
     ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> tensors,
@@ -96,8 +98,9 @@ TEST(MessageTest, RunsAreAlignedAndCompleteWhereverTheyBegin) {
   const std::string bytes = Join(EncodeMessage(Identity(), sent));
   std::vector<float> scratch(100);
   for (size_t piece_bytes : {7, 100, 4096, 1 << 20}) {
-    ASSERT_OK_AND_ASSIGN(const ReceivedMessage received,
-                         ReceivedMessage::Parse(Cut(bytes, piece_bytes)));
+    ASSERT_OK_AND_ASSIGN(
+        const ReceivedMessage received,
+        ReceivedMessage::Parse(SplitBytes(bytes, piece_bytes)));
     for (int64_t begin : {0, 1, 999, 3050}) {
       int64_t next = begin;
       received.tensors()[1].VisitRuns(
@@ -123,7 +126,7 @@ std::string Forge(const proto::MessageHead& head, const std::string& tail) {
 }
 
 absl::Status ParseStatus(const std::string& bytes) {
-  return ReceivedMessage::Parse(Cut(bytes, 16)).status();
+  return ReceivedMessage::Parse(SplitBytes(bytes, 16)).status();
 }
 
 TEST(MessageTest, LiesAboutSizesAreFoundBeforeMemoryIsTaken) {
@@ -136,7 +139,7 @@ TEST(MessageTest, LiesAboutSizesAreFoundBeforeMemoryIsTaken) {
   proto::MessageHead head;
   head.add_tensor_dtypes(1);
   EXPECT_THAT(ParseStatus(Forge(head, "")),
-              StatusIs(kInvalid, HasSubstr("1 dtypes came for 0 ranks")));
+              StatusIs(kInvalid, HasSubstr("1 dtypes for 0 ranks")));
   head.add_tensor_ranks(9);
   EXPECT_THAT(ParseStatus(Forge(head, "")),
               StatusIs(kInvalid, HasSubstr("has rank 9")));
@@ -172,7 +175,7 @@ TEST(MessageTest, StringsThatDoNotAddUpAreRefused) {
   const std::string padding(-begin.size() % kTensorAlignmentBytes, '\0');
   ASSERT_OK_AND_ASSIGN(
       const ReceivedMessage received,
-      ReceivedMessage::Parse(Cut(begin + padding + "12345678", 16)));
+      ReceivedMessage::Parse(SplitBytes(begin + padding + "12345678", 16)));
   EXPECT_THAT(received.ToTensors(), StatusIs(absl::StatusCode::kInvalidArgument,
                                              HasSubstr("came in 8 bytes")));
 }
@@ -189,7 +192,7 @@ TEST(MessageTest, MutatedMessagesAreReadOrRefused) {
       bytes[random.Below(150)] = static_cast<char>(random.Below(256));
     }
     if (random.Below(4) == 0) bytes.resize(random.Below(bytes.size()));
-    const auto received = ReceivedMessage::Parse(Cut(bytes, 4096));
+    const auto received = ReceivedMessage::Parse(SplitBytes(bytes, 4096));
     if (!received.ok()) {
       ++refused_count;
       continue;

@@ -36,9 +36,9 @@ proto::RequestIdentity Peer::SignRequest() const {
   return identity;
 }
 
-absl::Status Peer::Dress(const absl::Status& status,
-                         absl::string_view attempted,
-                         absl::Duration waited) const {
+absl::Status Peer::AddContext(const absl::Status& status,
+                              absl::string_view attempted,
+                              absl::Duration waited) const {
   if (status.ok()) return status;
   proto::TaskFailure failure;
   {

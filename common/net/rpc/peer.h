@@ -39,8 +39,10 @@ class Peer {
 
   // Returns `status` with the peer's name before its message, and with a
   // TaskFailure that names the task, the call and the duration.
-  absl::Status Dress(const absl::Status& status, absl::string_view attempted,
-                     absl::Duration waited) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AddContext(const absl::Status& status,
+                          absl::string_view attempted,
+                          absl::Duration waited) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const std::string task_type_;

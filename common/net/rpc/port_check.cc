@@ -143,10 +143,10 @@ absl::Status CheckPortIsFree(const std::string& address) {
   const AddressList addresses = Resolve(host, absl::StrCat(port));
   int error = 0;
   for (const addrinfo* it = addresses.get(); it != nullptr; it = it->ai_next) {
-    const int met = BindError(*it);
+    const int bind_error = BindError(*it);
     // gRPC needs only one of the addresses to listen.
-    if (met == 0) return absl::OkStatus();
-    if (error == 0 || met == EADDRINUSE) error = met;
+    if (bind_error == 0) return absl::OkStatus();
+    if (error == 0 || bind_error == EADDRINUSE) error = bind_error;
   }
   if (error == 0) return absl::OkStatus();
   const std::string problem = absl::StrCat("cannot listen on ", address, ": ");

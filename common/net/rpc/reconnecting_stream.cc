@@ -126,7 +126,7 @@ void ReconnectingStream::OnMessage(uint64_t session, ReceivedMessage message) {
   {
     absl::MutexLock lock(&mutex_);
     if (!IsCurrent(session) || !end_reason_.ok()) return;
-    silence_.OnHeard();
+    silence_.OnReceived();
   }
   listener_->OnMessage(options_.peer, session, std::move(message));
 }
@@ -147,7 +147,7 @@ void ReconnectingStream::OnDone(uint64_t session, const absl::Status& status) {
   if (IsCurrent(session)) {
     CancelSoon(std::move(replaced_stream_));
     if (is_established_) {
-      silence_.OnHeard();
+      silence_.OnReceived();
       Close(options_.redial_delay);
     } else {
       Close(BackoffDelay(options_.backoff, ++failed_dial_count_,

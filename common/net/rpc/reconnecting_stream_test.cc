@@ -178,11 +178,11 @@ class ReconnectingStreamTest : public testing::Test {
     channel_->while_dialling = [&](FakeStream* stream) {
       while_dialling(stream);
       is_dialling.Notify();
-      EXPECT_TRUE(may_return.WaitForNotificationWithTimeout(kTestPatience));
+      EXPECT_TRUE(may_return.WaitForNotificationWithTimeout(kTestWaitMax));
       has_returned = true;
     };
     std::thread dialler([&] { Advance(); });
-    EXPECT_TRUE(is_dialling.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(is_dialling.WaitForNotificationWithTimeout(kTestWaitMax));
     stream_->Stop();
     EXPECT_TRUE(has_returned);
     dialler.join();
@@ -373,7 +373,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
   bool has_returned = false;
   recorder_.before_message = [&] {
     is_called.Notify();
-    EXPECT_TRUE(may_return.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(may_return.WaitForNotificationWithTimeout(kTestWaitMax));
     has_returned = true;
   };
   stream.on_cancel = [&] { may_return.Notify(); };
@@ -381,7 +381,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
     stream.Receive("slow");
     stream.End(absl::CancelledError("cancelled"));
   });
-  EXPECT_TRUE(is_called.WaitForNotificationWithTimeout(kTestPatience));
+  EXPECT_TRUE(is_called.WaitForNotificationWithTimeout(kTestWaitMax));
   stream_->Stop();
   EXPECT_TRUE(has_returned);
   EXPECT_TRUE(stream.is_cancelled);
@@ -547,7 +547,7 @@ TEST_F(GrpcReconnectingStreamTest, StopsWhileOthersSend) {
       if (i == 10) is_sending.Notify();
     }
   });
-  EXPECT_TRUE(is_sending.WaitForNotificationWithTimeout(kTestPatience));
+  EXPECT_TRUE(is_sending.WaitForNotificationWithTimeout(kTestWaitMax));
   stream_->Stop();
   const size_t line_count = recorder_.lines().size();
   sender.join();

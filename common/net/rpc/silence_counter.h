@@ -18,11 +18,11 @@ class SilenceCounter {
   explicit SilenceCounter(absl::Duration tick_interval)
       : tick_interval_(tick_interval) {}
 
-  void OnHeard() { tick_count_ = 0; }
+  void OnReceived() { tick_count_ = 0; }
   void OnTick() { ++tick_count_; }
 
   // True if more ticks than fit into `timeout`, and more than two, have passed
-  // since OnHeard().
+  // since OnReceived().
   bool IsLongerThan(absl::Duration timeout) const {
     return tick_count_ > std::max<int64_t>(2, timeout / tick_interval_);
   }

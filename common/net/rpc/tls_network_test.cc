@@ -100,7 +100,7 @@ class TlsNetworkTest : public testing::Test {
   }
   // Makes a call by a client that accepts any server. The client has no
   // certificate if `files` is empty.
-  grpc::StatusCode CallOfAStranger(const TlsFiles& files) {
+  grpc::StatusCode CallWithoutJobCertificate(const TlsFiles& files) {
     using grpc::experimental::FileWatcherCertificateProvider;
     grpc::experimental::TlsChannelCredentialsOptions options;
     if (files.empty()) {
@@ -131,7 +131,7 @@ class TlsNetworkTest : public testing::Test {
                      status = std::move(given);
                      is_done.Notify();
                    });
-    EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(is_done.WaitForNotificationWithTimeout(kTestWaitMax));
     return status.error_code();
   }
   // Runs openssl(1) to make a handshake with the server, and returns its
@@ -215,21 +215,22 @@ TEST_F(TlsNetworkTest, AnotherAuthoritysCertificateIsRefused) {
                        CertificateAuthority::Create(absl::Hours(1)));
   ASSERT_OK_AND_ASSIGN(const TlsFiles files,
                        WriteTaskFiles(*other, kWorker, folder_ + "/other"));
-  EXPECT_EQ(CallOfAStranger(files), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(CallWithoutJobCertificate(files), grpc::StatusCode::UNAVAILABLE);
   // The client refuses the server as well.
   EXPECT_THAT(CallWith(files, kWorker, kForWorkers, "", kPs),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(TlsNetworkTest, WithoutACertificateThereIsNoConnection) {
-  EXPECT_EQ(CallOfAStranger({}), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(CallWithoutJobCertificate({}), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(TlsNetworkTest, ACallThatNamesNoCallerIsRefused) {
   ASSERT_OK_AND_ASSIGN(
       const TlsFiles files,
       WriteTaskFiles(*authority_, kWorker, folder_ + "/other"));
-  EXPECT_EQ(CallOfAStranger(files), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CallWithoutJobCertificate(files),
+            grpc::StatusCode::UNAUTHENTICATED);
 }
 
 TEST_F(TlsNetworkTest, OlderVersionsOfTlsAreRefused) {

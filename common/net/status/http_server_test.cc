@@ -197,7 +197,7 @@ TEST(HttpServerTest, ProbesDoNotWaitForOtherPages) {
   absl::Notification may_end;
   std::map<std::string, HttpPage> pages = Pages();
   pages["/slow"] = {.read = [&may_end] {
-    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestWaitMax));
     return HttpResponse{.body = "slow\n"};
   }};
   const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(
@@ -232,7 +232,7 @@ TEST(HttpServerTest, AnswersWhatItIsReadingAtItsEnd) {
   std::map<std::string, HttpPage> pages;
   pages["/slow"] = {.read = [&] {
     is_read.Notify();
-    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestWaitMax));
     return HttpResponse{.body = "slow\n"};
   }};
   absl::StatusOr<std::unique_ptr<HttpServer>> server =
@@ -243,7 +243,7 @@ TEST(HttpServerTest, AnswersWhatItIsReadingAtItsEnd) {
   ASSERT_OK(connection);
   ASSERT_TRUE(
       connection->Send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-  EXPECT_TRUE(is_read.WaitForNotificationWithTimeout(kTestPatience));
+  EXPECT_TRUE(is_read.WaitForNotificationWithTimeout(kTestWaitMax));
   std::thread ender([&] { server->reset(); });
   may_end.Notify();
   const absl::StatusOr<std::string> answer = connection->ReadAll();

@@ -24,7 +24,7 @@ using SpinClock = std::chrono::steady_clock;
 // most pauses within a step, and a few times the cost of waking it.
 constexpr auto kSpinTime = std::chrono::microseconds(200);
 // Number of spins between reads of the clock.
-constexpr int kSpinsPerLook = 64;
+constexpr int kSpinsPerClockRead = 64;
 
 std::atomic<int>& ThreadCountMax() {
   static std::atomic<int> thread_count_max =
@@ -97,7 +97,8 @@ class Helper {
       if (state == State::kOffered) return true;
       if (state == State::kEnding) return false;
       Pause();
-      if (spins % kSpinsPerLook != 0 || SpinClock::now() < deadline) continue;
+      if (spins % kSpinsPerClockRead != 0 || SpinClock::now() < deadline)
+        continue;
       State nothing = State::kNothing;
       if (state_.compare_exchange_strong(nothing, State::kAsleep,
                                          std::memory_order_acq_rel)) {
@@ -149,7 +150,7 @@ class Team {
     const SpinClock::time_point deadline = SpinClock::now() + kSpinTime;
     for (int spins = 1; running_.load(std::memory_order_acquire) > 0; ++spins) {
       Pause();
-      if (spins % kSpinsPerLook == 0 && SpinClock::now() >= deadline) {
+      if (spins % kSpinsPerClockRead == 0 && SpinClock::now() >= deadline) {
         std::this_thread::yield();
       }
     }

@@ -61,7 +61,7 @@ MUSTER_INLINE float Activated(float x) {
 }
 
 template <FusedRelu kActivation>
-MUSTER_INLINE float PassedBack(float gradient, float y) {
+MUSTER_INLINE float ActivationGradient(float gradient, float y) {
   if (kActivation == FusedRelu::kRelu) return y > 0 ? gradient : 0;
   if (kActivation == FusedRelu::kRelu6) {
     return ((y > 0) & (y < 6)) ? gradient : 0;
@@ -105,9 +105,9 @@ struct SumGradients {
       for (int64_t c = 0; c < channels; ++c) {
         const float x0 = x[c];
         const float x1 = x[c + channels];
-        const float first = PassedBack<kActivation>(
+        const float first = ActivationGradient<kActivation>(
             dy[c], Normalized(x0, mean[c], factor[c], offset[c]));
-        const float second = PassedBack<kActivation>(
+        const float second = ActivationGradient<kActivation>(
             dy[c + channels], Normalized(x1, mean[c], factor[c], offset[c]));
         sums[c] += first + second;
         weighted_sums[c] += first * (x0 - mean[c]) + second * (x1 - mean[c]);
@@ -116,7 +116,7 @@ struct SumGradients {
     for (; r < rows; ++r, x += channels, dy += channels) {
       MUSTER_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) {
-        const float gradient = PassedBack<kActivation>(
+        const float gradient = ActivationGradient<kActivation>(
             dy[c], Normalized(x[c], mean[c], factor[c], offset[c]));
         sums[c] += gradient;
         weighted_sums[c] += gradient * (x[c] - mean[c]);
@@ -136,7 +136,7 @@ struct InputGradients {
     for (int64_t r = 0; r < rows; ++r) {
       MUSTER_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) {
-        const float gradient = PassedBack<kActivation>(
+        const float gradient = ActivationGradient<kActivation>(
             dy[c], Normalized(x[c], mean[c], factor[c], offset[c]));
         dx[c] = factor[c] *
                 (gradient - mean_gradient[c] - slope[c] * (x[c] - mean[c]));

@@ -70,7 +70,7 @@ struct Image {
 };
 
 // Prefers NaN, and the first of equal elements.
-MUSTER_INLINE bool Beats(float candidate, float best) {
+MUSTER_INLINE bool IsGreaterForMax(float candidate, float best) {
   return !(candidate <= best) & (best == best);
 }
 
@@ -91,7 +91,7 @@ struct MaxImage {
         const float* const row = x + input;
         MUSTER_INDEPENDENT_ITERATIONS
         for (int64_t c = 0; c < channels; ++c) {
-          best[c] = Beats(row[c], best[c]) ? row[c] : best[c];
+          best[c] = IsGreaterForMax(row[c], best[c]) ? row[c] : best[c];
         }
       });
     });
@@ -114,7 +114,7 @@ MUSTER_INLINE void FindMaxima(const Image& image, const float* x, float* best,
       const auto position = static_cast<int32_t>(input);
       MUSTER_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) {
-        const bool is_better = Beats(row[c], best[c]);
+        const bool is_better = IsGreaterForMax(row[c], best[c]);
         best[c] = is_better ? row[c] : best[c];
         at[c] = is_better ? position : at[c];
       }

@@ -185,9 +185,10 @@ class WhileKernel : public LoopKernel {
   absl::Status RunIterations(const KernelArguments& arguments) override {
     int64_t iterations = 0;
     while (iterations != iterations_max_) {
-      RETURN_IF_ERROR(condition_->Run(operands_, arguments, &go_on_));
-      const bool goes_on = go_on_[0].flat<bool>()[0];
-      ReleaseShared(&go_on_);
+      RETURN_IF_ERROR(
+          condition_->Run(operands_, arguments, &condition_result_));
+      const bool goes_on = condition_result_[0].flat<bool>()[0];
+      ReleaseShared(&condition_result_);
       if (!goes_on) break;
       if (keeps_steps_) KeepCarry(arguments, iterations, carry_count_ + 1);
       RETURN_IF_ERROR(RunIteration(arguments));
@@ -208,7 +209,7 @@ class WhileKernel : public LoopKernel {
   const std::shared_ptr<CompiledSubgraph> condition_;
   const int64_t iterations_max_;
   const bool keeps_steps_;
-  std::vector<Tensor> go_on_;
+  std::vector<Tensor> condition_result_;
 };
 
 template <typename KernelType>

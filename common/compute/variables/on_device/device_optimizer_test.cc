@@ -215,7 +215,7 @@ TEST_P(DeviceOptimizerTest, ClipsMeansOfAccumulatedGradients) {
 }
 
 // A batch without rows still applies the sums of the earlier batches.
-TEST_P(DeviceOptimizerTest, GradientOfNoRowsEndsAnUpdate) {
+TEST_P(DeviceOptimizerTest, AnEmptyGradientCompletesAnUpdate) {
   Create("table", DType::kFloat32, {9, 4});
   SetOptimizer(Sgd({.learning_rate = 0.1},
                    {.gradient_accumulation_steps = 2, .use_ema = true}));

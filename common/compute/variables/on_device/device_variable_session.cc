@@ -153,7 +153,7 @@ class DeviceVariableStore::Session final : public VariableSession,
   int loss_scale_ = kNoScale;
   std::vector<DeviceLossScale*> decided_;  // In this step.
   // Variables whose counts ApplySelected() has raised for a variant above 0.
-  std::vector<DeviceVariable*> tried_;
+  std::vector<DeviceVariable*> variants_applied_;
   // With a gate: the counts that the current step has raised, one entry for
   // each increment, and those of the unsettled steps.
   std::vector<Counted> counted_;
@@ -349,8 +349,9 @@ absl::Status DeviceVariableStore::Session::Apply(int variable) {
                                   selection.variant);
         const absl::Status status = ApplySelected(selection);
         device_update_.UseVariant(nullptr, 0);
-        for (DeviceVariable* const tried : tried_) --tried->update_count;
-        tried_.clear();
+        for (DeviceVariable* const tried : variants_applied_)
+          --tried->update_count;
+        variants_applied_.clear();
         RETURN_IF_ERROR(status);
       }
     }
@@ -408,7 +409,7 @@ absl::Status DeviceVariableStore::Session::ApplyOne(int variant,
       CountBefore(variable, update->loss_scale, variant));
   ++variable.update_count;
   if (variant > 0) {
-    tried_.push_back(&variable);
+    variants_applied_.push_back(&variable);
   } else if (gate_ != nullptr) {
     counted_.push_back({&variable, update->loss_scale});
   }

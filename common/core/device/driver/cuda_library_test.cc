@@ -84,7 +84,7 @@ TEST_F(CudaLibraryTest, AFileThatCannotBeLoadedIsNamed) {
                        HasSubstr((folder_ / "libmuster_c.so.1").string())));
 }
 
-TEST_F(CudaLibraryTest, AMissingLibraryIsNamedWithTheWayOut) {
+TEST_F(CudaLibraryTest, AMissingLibraryIsNamedWithTheAlternative) {
   EXPECT_THAT(LoadCudaLibrary("libmuster_nobody_has.so.1"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("libmuster_nobody_has.so.1"),

@@ -72,7 +72,7 @@ class Grid {
 
  private:
   absl::Status CheckShape() const;
-  absl::Status RunBlockInTurns(uint64_t seed);
+  absl::Status RunBarrierBlock(uint64_t seed);
   void RunPlainBlock(uint64_t seed);
   bool RunReadyThreads(uint64_t seed);
   bool CompleteWarpOperations();
@@ -282,7 +282,7 @@ absl::Status Grid::Deadlock() const {
       ", ", block.z, ")"));
 }
 
-absl::Status Grid::RunBlockInTurns(uint64_t seed) {
+absl::Status Grid::RunBarrierBlock(uint64_t seed) {
   const auto body = [](void* self) {
     const Grid& running = *static_cast<Grid*>(self);
     running.kernel_.invoke(running.arguments_);
@@ -334,7 +334,7 @@ absl::Status Grid::Run() {
     coordinates.block = IndexIn(block, shape_.grid);
     const uint64_t seed = seed_ == 0 ? 0 : seed_ + block + 1;
     if (kernel_.has_barriers) {
-      status = RunBlockInTurns(seed);
+      status = RunBarrierBlock(seed);
     } else {
       RunPlainBlock(seed);
       status = status_;

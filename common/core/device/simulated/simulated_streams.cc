@@ -213,7 +213,7 @@ SimulatedStreams::Running SimulatedStreams::BeginAny(
   // A stream waits only for events that were recorded earlier, so streams
   // cannot deadlock. Another thread is running the missing work.
   MUSTER_CHECK(is_running);
-  const auto can_go_on = [&] {
+  const auto can_continue = [&] {
     mutex_.AssertReaderHeld();
     return is_done() || std::any_of(streams_.begin(), streams_.end(),
                                     [&](const auto& stream) {
@@ -221,7 +221,7 @@ SimulatedStreams::Running SimulatedStreams::BeginAny(
                                       return IsReady(*stream);
                                     });
   };
-  mutex_.Await(absl::Condition(&can_go_on));
+  mutex_.Await(absl::Condition(&can_continue));
   return {};
 }
 

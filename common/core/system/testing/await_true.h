@@ -9,7 +9,7 @@ namespace muster {
 // How long a test waits for an event that must happen. It is long enough for a
 // machine with thirty processes for each core; a passing test never waits that
 // long.
-inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
+inline constexpr absl::Duration kTestWaitMax = absl::Minutes(2);
 
 // Calls `condition` until it returns true. Returns false if that takes longer
 // than `timeout`. For state that cannot be waited for, such as counters and
@@ -19,7 +19,7 @@ inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
 //
 // Does not release a mutex that the caller holds.
 [[nodiscard]] bool AwaitTrue(absl::FunctionRef<bool()> condition,
-                             absl::Duration timeout = kTestPatience);
+                             absl::Duration timeout = kTestWaitMax);
 
 }  // namespace muster
 

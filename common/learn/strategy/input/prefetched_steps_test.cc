@@ -66,7 +66,7 @@ TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
     // The buffer fills up without any request.
     EXPECT_TRUE(
         progress->drawn[step + kBuffer - 1].WaitForNotificationWithTimeout(
-            kTestPatience));
+            kTestWaitMax));
     ++progress->taken;
     ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   }
@@ -88,7 +88,7 @@ TEST(PrefetchedSteps, ASlowInputIsReportedUntilItReturns) {
   auto release = std::make_shared<absl::Notification>();
   const Dataset slow = Dataset::Range(1).MapElements(
       [release](Element element) -> absl::StatusOr<Element> {
-        EXPECT_TRUE(release->WaitForNotificationWithTimeout(kTestPatience));
+        EXPECT_TRUE(release->WaitForNotificationWithTimeout(kTestWaitMax));
         return element;
       },
       {{DType::kInt64, Shape()}});

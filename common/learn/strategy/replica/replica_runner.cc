@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<PerReplica>> ReplicaRunner::Run(
   const uint64_t step_seed = run_count_++;
   RETURN_IF_ERROR(group_->Run([&](int r) -> absl::Status {
     Replica& replica = compiled->replicas[r];
-    RETURN_IF_ERROR(replica.step->Begin(ReplicaStep::Wish::kGoOn));
+    RETURN_IF_ERROR(replica.step->Begin(ReplicaStep::StepRequest::kContinue));
     replica.step->BeginLeaf(0, call.has_data[r]);
     const RunOptions options{.step_seed = step_seed,
                              .example_offset = call.example_offsets[r]};
@@ -49,7 +49,7 @@ absl::Status ReplicaRunner::Prepare() {
   // The error may have occurred on some replicas before an update and on others
   // after it.
   ASSIGN_OR_RETURN(const bool is_renewed, group_->Renew());
-  if (is_renewed && mirrored_ != nullptr) mirrored_->Distrust();
+  if (is_renewed && mirrored_ != nullptr) mirrored_->RequireSynchronization();
   ReplicaGroup::Communicators communicators = group_->communicators();
   if (communicators != communicators_) {
     compiled_.clear();

@@ -39,7 +39,7 @@ constexpr char kName[] = "multi_worker_mirrored";
 
 // How long a task that cannot train waits to tell tasks that may not have
 // started yet.
-constexpr absl::Duration kTellTimeout = absl::Seconds(10);
+constexpr absl::Duration kFailureReportTimeout = absl::Seconds(10);
 
 // Derives a seed from the group's token, which is secret.
 constexpr uint64_t kSeedTag = 0x73656564;
@@ -80,9 +80,9 @@ PeerGroup::Options GroupOptions(
   group.implementation = options.communication.implementation;
   group.implementation_is_required = true;
   group.failure = task.failure();
-  group.startup_timeout = task.failure().ok()
-                              ? flags.startup_timeout
-                              : std::min(flags.startup_timeout, kTellTimeout);
+  group.startup_timeout = task.failure().ok() ? flags.startup_timeout
+                                              : std::min(flags.startup_timeout,
+                                                         kFailureReportTimeout);
   // A missing peer is detected up to one heartbeat after the heartbeat timeout,
   // so both together are the peer timeout.
   group.heartbeat_interval = flags.peer_timeout / 12;
@@ -158,7 +158,7 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
         // All tasks have agreed to end: no task has failed or is lost.
-        const bool is_agreed = PreemptionNotice::OfProcess().was_obeyed();
+        const bool is_agreed = PreemptionNotice::OfProcess().was_handled();
         const absl::Status end =
             peers->Leave(is_agreed ? absl::OkStatus() : status, timeout);
         return WithGroupExitCode(end.ok() ? status : end);

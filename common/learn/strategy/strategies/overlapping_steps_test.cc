@@ -127,7 +127,7 @@ TEST_F(OverlappingStepsTest, ThePredicateLimitsHowFarStepsAreAhead) {
   EXPECT_THAT(totals_, ElementsAre(9, 9, 22, 22, 30));
 }
 
-TEST_F(OverlappingStepsTest, AnErrorInTheDataStopsTheStepsBehindIt) {
+TEST_F(OverlappingStepsTest, ADataErrorCancelsLaterSteps) {
   // 1, 2, 3, 4, 5
   ASSERT_NO_FATAL_FAILURE(MakeLoop(Dataset::Range(1, 6)));
   loop_->overlapping()->OverlapWhen([](int64_t) { return true; });

@@ -35,7 +35,7 @@ TEST(CollectiveThreadTest, AnErrorDropsTheRestAndStays) {
   std::vector<int> done;
   CollectiveThread thread(
       [&](int item) -> absl::Status {
-        EXPECT_TRUE(may_fail.WaitForNotificationWithTimeout(kTestPatience));
+        EXPECT_TRUE(may_fail.WaitForNotificationWithTimeout(kTestWaitMax));
         done.push_back(item);
         return absl::UnavailableError("rank 1 is gone");
       },
@@ -60,7 +60,7 @@ TEST(CollectiveThreadTest, EndsWithWorkLeft) {
       },
       8);
   for (int item = 0; item < 8; ++item) thread.Submit(item);
-  EXPECT_TRUE(started.WaitForNotificationWithTimeout(kTestPatience));
+  EXPECT_TRUE(started.WaitForNotificationWithTimeout(kTestWaitMax));
 }
 
 }  // namespace

@@ -52,6 +52,7 @@
 namespace muster {
 namespace {
 
+using StepRequest = ReplicaStep::StepRequest;
 using ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 20000;  // Each variable has 80 kB.
@@ -230,11 +231,11 @@ class DeviceReplicaStepTest
 
   // Runs a step with these batches.
   absl::Status Run(absl::Span<const std::vector<Tensor>> batches,
-                   ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn) {
+                   StepRequest request = StepRequest::kContinue) {
     return threads_.Run(
         [&](int replica) -> absl::Status {
           ReplicaStep& step = *steps_[replica];
-          RETURN_IF_ERROR(step.Begin(wish));
+          RETURN_IF_ERROR(step.Begin(request));
           step.BeginLeaf(0, /*has_data=*/true);
           RETURN_IF_ERROR(executables_[replica]->Run(batches[replica], {},
                                                      &results_[replica]));
@@ -250,7 +251,7 @@ class DeviceReplicaStepTest
         [&](int replica) -> absl::Status {
           ReplicaStep& step = *steps_[replica];
           const bool has_data = !batches[replica].empty();
-          RETURN_IF_ERROR(step.Begin(ReplicaStep::Wish::kGoOn));
+          RETURN_IF_ERROR(step.Begin(StepRequest::kContinue));
           step.BeginLeaf(0, has_data);
           absl::Span<const Tensor> results;
           if (has_data) {
@@ -432,8 +433,8 @@ TEST_P(DeviceReplicaStepTest, AStepThatAReplicaStopsChangesNothing) {
   ASSERT_OK(Compile(over()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();
-  ASSERT_OK(Run({Batch(0, 2), Batch(1, 2)}, ReplicaStep::Wish::kStop));
-  EXPECT_TRUE(steps_[1]->outcome().somebody_wants_to_stop);
+  ASSERT_OK(Run({Batch(0, 2), Batch(1, 2)}, StepRequest::kStop));
+  EXPECT_TRUE(steps_[1]->outcome().stop_requested);
   ExpectNear(Values(), before, 0);
   ASSERT_OK(RunSteps(2, 3));
 }
@@ -493,7 +494,7 @@ TEST_P(DeviceReplicaStepTest, ToBeginAStepWaitsForNoDevice) {
   ASSERT_OK(Finish());
 }
 
-TEST_P(DeviceReplicaStepTest, InvalidDataStopsTheStepsUnderWayOnAllReplicas) {
+TEST_P(DeviceReplicaStepTest, InvalidDataCancelsOverlappingStepsOnAllReplicas) {
   has_exchange_ = false;
   std::vector<Tensor> wrong = Batch(1, 3);
   wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has only row 0.
@@ -543,7 +544,7 @@ TEST_P(DeviceReplicaStepTest, AReplicaWithoutDataContributesNothing) {
         ASSERT_OK(threads_.Run(
             [&](int replica) -> absl::Status {
               const bool has_data = replica == 0 || !is_partial;
-              RETURN_IF_ERROR(steps_[replica]->Begin(ReplicaStep::Wish::kGoOn));
+              RETURN_IF_ERROR(steps_[replica]->Begin(StepRequest::kContinue));
               steps_[replica]->BeginLeaf(0, has_data);
               if (has_data) {
                 RETURN_IF_ERROR(executables_[replica]->Run(

@@ -214,7 +214,7 @@ TEST(LeafLockstepTest, LeavesThatCallDifferentCollectivesAreNamed) {
                      "\"x\"; expected 3"));
 }
 
-TEST(LeafLockstepTest, WhatHasNoReductionIsRefused) {
+TEST(LeafLockstepTest, UnsupportedReductionsAreRefused) {
   Group group({2});
   EXPECT_THAT(group.Run([](ReplicaLink& link) -> absl::Status {
     Tensor value(DType::kBool, {1});

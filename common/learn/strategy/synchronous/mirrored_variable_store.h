@@ -99,7 +99,7 @@ class MirroredVariableStore final : public VariableStore {
   absl::Status Synchronize();
 
   // Forces the next Synchronize().
-  void Distrust() { is_dirty_ = true; }
+  void RequireSynchronization() { is_dirty_ = true; }
 
  private:
   class Session;

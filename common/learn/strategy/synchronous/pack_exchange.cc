@@ -53,12 +53,12 @@ absl::Status PackExchange::GradientIsReady(int gradient) {
   return absl::OkStatus();
 }
 
-absl::Status PackExchange::AwaitPacksUnderWay() {
+absl::Status PackExchange::AwaitPacksInTransit() {
   return thread_ == nullptr ? absl::OkStatus() : thread_->Drain();
 }
 
 absl::Status PackExchange::Combine() {
-  RETURN_IF_ERROR(AwaitPacksUnderWay());
+  RETURN_IF_ERROR(AwaitPacksInTransit());
   const int pack_count = static_cast<int>(layout_.packs.size());
   for (; next_pack_ < pack_count; ++next_pack_) {
     RETURN_IF_ERROR(memory_->Seal(next_pack_));

@@ -71,7 +71,7 @@ class PackExchange {
 
   // Blocks until packs in transit have arrived or, on a device, have been
   // enqueued. Called before another collective.
-  absl::Status AwaitPacksUnderWay();
+  absl::Status AwaitPacksInTransit();
 
   // Computes all sums, including those of trailers, and blocks until they are
   // available.

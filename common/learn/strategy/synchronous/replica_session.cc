@@ -354,7 +354,7 @@ absl::Status ReplicaSession::EndLeaf() {
 absl::Status ReplicaSession::Aggregate(const Planned& planned,
                                        const Tensor& value,
                                        const Tensor& indices) {
-  RETURN_IF_ERROR(packs_->AwaitPacksUnderWay());
+  RETURN_IF_ERROR(packs_->AwaitPacksInTransit());
   ASSIGN_OR_RETURN(const Tensor value_on_host, OnHost(value));
   ASSIGN_OR_RETURN(const Tensor indices_on_host, OnHost(indices));
   ASSIGN_OR_RETURN(const bool has_value,

@@ -141,7 +141,7 @@ ReplicaLink* ReplicaStep::link(int executable) {
 }
 
 absl::Status ReplicaStep::AwaitPacks() {
-  return packs_ == nullptr ? absl::OkStatus() : packs_->AwaitPacksUnderWay();
+  return packs_ == nullptr ? absl::OkStatus() : packs_->AwaitPacksInTransit();
 }
 
 bool ReplicaStep::IsAlone() const {
@@ -308,12 +308,12 @@ bool ReplicaStep::overlaps_steps() const {
   return !leaf_sessions_.empty() && leaf_sessions_.front()->gate() != nullptr;
 }
 
-absl::Status ReplicaStep::Begin(Wish wish, bool lets_steps_overlap) {
-  wish_ = wish;
+absl::Status ReplicaStep::Begin(StepRequest request, bool lets_steps_overlap) {
+  step_request_ = request;
   lets_steps_overlap_ = lets_steps_overlap;
   if (IsAlone()) {
-    outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
-                .is_last_step = wish == Wish::kStopAfter};
+    outcome_ = {.stop_requested = request == StepRequest::kStop,
+                .is_last_step = request == StepRequest::kStopAfter};
     // Releases the results, so that their owners can reuse the memory.
     results_.clear();
     return absl::OkStatus();
@@ -380,8 +380,9 @@ TrailerFields ReplicaStep::FieldsOf(int leaf) const {
   fields[internal::kWeightedLeaves] = is_weighted ? 1 : 0;
   fields[internal::kWeight] =
       is_weighted ? static_cast<float>(session->weight()) : 0;
-  fields[internal::kWantToStop] = wish_ == Wish::kStop ? 1 : 0;
-  fields[internal::kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
+  fields[internal::kStopRequests] = step_request_ == StepRequest::kStop ? 1 : 0;
+  fields[internal::kWantToStopAfter] =
+      step_request_ == StepRequest::kStopAfter ? 1 : 0;
   fields[internal::kLetStepsOverlap] = lets_steps_overlap_ ? 1 : 0;
   return fields;
 }
@@ -423,7 +424,7 @@ void ReplicaStep::ReadFields(const float* fields) {
                              : options_.communicator->size();
   outcome_ = {.leaves_with_data =
                   static_cast<int64_t>(sums_[internal::kLeavesWithData]),
-              .somebody_wants_to_stop = sums_[internal::kWantToStop] > 0,
+              .stop_requested = sums_[internal::kStopRequests] > 0,
               .is_last_step = sums_[internal::kWantToStopAfter] > 0,
               .all_let_steps_overlap = sums_[internal::kLetStepsOverlap] ==
                                        static_cast<float>(leaf_count)};
@@ -450,7 +451,7 @@ absl::Status ReplicaStep::CommitOnHost() {
   ReadFields(fields_.flat<float>().data());
   if (sums_[internal::kInvalidData] > 0) return ErrorOfOthers();
   const bool changes_nothing =
-      outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
+      outcome_.leaves_with_data == 0 || outcome_.stop_requested;
   if (changes_nothing || leaf_sessions_.empty()) return absl::OkStatus();
   return leaf_sessions_.front()->ApplyUpdates(GradientScale(),
                                               outcome_.leaves_with_data);
@@ -512,7 +513,7 @@ absl::Status ReplicaStep::Await() {
     RETURN_IF_ERROR(session.SettleStep(false));
   }
   const bool is_agreed =
-      outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
+      outcome_.leaves_with_data == 0 || outcome_.stop_requested;
   if (sums_[internal::kInvalidData] > 0 || !is_agreed) return ErrorOfOthers();
   RETURN_IF_ERROR(stream_->Drain(Clock::Real()->Now() + options_.timeout,
                                  "steps that change nothing"));

@@ -107,7 +107,7 @@ class ReplicaStep {
     // Number of parts of the global batch with data. 0 means that the step
     // changed nothing.
     int64_t leaves_with_data = 0;
-    bool somebody_wants_to_stop = false;
+    bool stop_requested = false;
     // A replica requests to stop after this step.
     bool is_last_step = false;
     // All replicas allow steps to overlap, from the step after the next one on.
@@ -115,8 +115,8 @@ class ReplicaStep {
   };
 
   // A replica's request.
-  enum class Wish {
-    kGoOn,
+  enum class StepRequest {
+    kContinue,
     kStop,       // At once: the step is discarded.
     kStopAfter,  // After this step.
   };
@@ -152,7 +152,7 @@ class ReplicaStep {
   bool overlaps_steps() const;
 
   // `lets_steps_overlap` contributes to Outcome::all_let_steps_overlap.
-  absl::Status Begin(Wish wish, bool lets_steps_overlap = false);
+  absl::Status Begin(StepRequest request, bool lets_steps_overlap = false);
   // Calls work(leaf) for each leaf of this replica, numbered from 0, in that
   // order or in lockstep. Returns the first error.
   absl::Status RunLeaves(absl::FunctionRef<absl::Status(int leaf)> work);
@@ -240,7 +240,7 @@ class ReplicaStep {
   int gradient_count_ = 0;  // Number of dense gradients.
 
   std::vector<bool> has_data_;  // By leaf.
-  Wish wish_ = Wish::kGoOn;
+  StepRequest step_request_ = StepRequest::kContinue;
   bool lets_steps_overlap_ = false;
 
   Outcome outcome_;

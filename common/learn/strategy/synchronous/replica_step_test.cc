@@ -56,10 +56,10 @@ proto::VariableSpec Spec(const std::string& name, int rows, int columns) {
 class ReplicaStepTest : public ::testing::Test {
  protected:
   // The input of a replica: its arguments, and whether it has data.
-  struct Brought {
+  struct ReplicaInput {
     std::vector<Tensor> arguments;
     bool has_data = true;
-    ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
+    ReplicaStep::StepRequest request = ReplicaStep::StepRequest::kContinue;
   };
 
   void Start(int replica_count) {
@@ -107,12 +107,12 @@ class ReplicaStepTest : public ::testing::Test {
     return absl::OkStatus();
   }
 
-  absl::Status Run(absl::Span<const Brought> brought) {
+  absl::Status Run(absl::Span<const ReplicaInput> brought) {
     return threads_->Run(
         [&](int replica) -> absl::Status {
-          const Brought& own = brought[replica];
+          const ReplicaInput& own = brought[replica];
           ReplicaStep& step = *steps_[replica];
-          RETURN_IF_ERROR(step.Begin(own.wish));
+          RETURN_IF_ERROR(step.Begin(own.request));
           step.BeginLeaf(0, own.has_data);
           if (own.has_data || step.MustRun()) {
             RETURN_IF_ERROR(executables_[replica][0]->Run(own.arguments, {},
@@ -136,7 +136,7 @@ class ReplicaStepTest : public ::testing::Test {
         [&](int replica) -> absl::Status {
           ReplicaStep& step = *steps_[replica];
           const int64_t begin = PartOf(arguments.size(), replica).begin;
-          RETURN_IF_ERROR(step.Begin(ReplicaStep::Wish::kGoOn));
+          RETURN_IF_ERROR(step.Begin(ReplicaStep::StepRequest::kContinue));
           RETURN_IF_ERROR(step.RunLeaves([&](int leaf) -> absl::Status {
             auto& executables = executables_[replica];
             step.BeginLeaf(leaf, true);
@@ -289,9 +289,10 @@ TEST_F(ReplicaStepTest, AStepWithoutDataChangesNothing) {
 TEST_F(ReplicaStepTest, AStepWithAStopRequestChangesNothing) {
   Start(2);
   ASSERT_OK(Compile(GradientStep()));
-  ASSERT_OK(Run({{{Pair(1, 1)}}, {{}, false, ReplicaStep::Wish::kStop}}));
+  ASSERT_OK(
+      Run({{{Pair(1, 1)}}, {{}, false, ReplicaStep::StepRequest::kStop}}));
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(steps_[i]->outcome().somebody_wants_to_stop);
+    EXPECT_TRUE(steps_[i]->outcome().stop_requested);
     EXPECT_THAT(Values(i, "w"), ElementsAre(0, 0));
   }
 }
@@ -378,7 +379,7 @@ TEST_F(ReplicaStepTest, UnreadAssignmentsAreAppliedAtTheEnd) {
     // This step is discarded.
     ASSERT_OK(Run({{{Pair(1, 2)}},
                    {{Pair(4, 8)}},
-                   {{}, false, ReplicaStep::Wish::kStop}}));
+                   {{}, false, ReplicaStep::StepRequest::kStop}}));
     EXPECT_THAT(Values(1, "total"), ElementsAre(0, 0));
     ASSERT_OK(Run({{{Pair(1, 2)}}, {{Pair(4, 8)}}, {{}, false}}));
     for (int i = 0; i < 3; ++i) {
@@ -580,7 +581,7 @@ TEST_F(ReplicaStepTest, ASteadyStepAllocatesNothing) {
       options->overlaps = overlaps;
       options->bytes_per_pack = 4;
     }));
-    const std::vector<Brought> brought = {
+    const std::vector<ReplicaInput> brought = {
         {{Pair(1, 8), Tensor::Scalar<float>(3)}},
         {{Pair(5, 4), Tensor::Scalar<float>(1)}}};
     for (int i = 0; i < 3; ++i) ASSERT_OK(Run(brought));

@@ -73,13 +73,13 @@ void ReplicaThreads::RunOne(int replica) {
 }
 
 bool ReplicaThreads::AwaitRound(uint64_t seen) {
-  const auto has_come = [this, seen] {
+  const auto is_started = [this, seen] {
     return round_.load(std::memory_order_acquire) != seen ||
            stopping_.load(std::memory_order_relaxed);
   };
-  if (!Spin(spins_, has_come)) {
+  if (!Spin(spins_, is_started)) {
     absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(&has_come));
+    mutex_.Await(absl::Condition(&is_started));
   }
   return !stopping_.load(std::memory_order_relaxed);
 }

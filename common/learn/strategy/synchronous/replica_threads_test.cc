@@ -49,8 +49,7 @@ TEST(ReplicaThreadsTest, ReplicasWorkAtTheSameTime) {
   EXPECT_OK(threads.Run(
       [&](int) {
         if (++arrived == 3) all_are_there.Notify();
-        EXPECT_TRUE(
-            all_are_there.WaitForNotificationWithTimeout(kTestPatience));
+        EXPECT_TRUE(all_are_there.WaitForNotificationWithTimeout(kTestWaitMax));
         return absl::OkStatus();
       },
       Ignore));
@@ -63,7 +62,7 @@ TEST(ReplicaThreadsTest, TheFirstErrorIsReportedAtOnceAndReturned) {
       threads.Run(
           [&](int replica) -> absl::Status {
             if (replica == 1) return absl::DataLossError("broken");
-            EXPECT_TRUE(was_told.WaitForNotificationWithTimeout(kTestPatience));
+            EXPECT_TRUE(was_told.WaitForNotificationWithTimeout(kTestWaitMax));
             return absl::AbortedError("because of another");
           },
           [&](const absl::Status& status) {

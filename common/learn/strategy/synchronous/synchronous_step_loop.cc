@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
   // The error may have occurred on some replicas before an update and on others
   // after it.
-  if (is_renewed) variables->Distrust();
+  if (is_renewed) variables->RequireSynchronization();
   const int64_t batch_size = distributed.report().global_batch_size;
   auto loop = absl::WrapUnique(new SynchronousStepLoop(
       kind, group, variables, used, std::move(distributed)));
@@ -182,27 +182,28 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::RunSteps(
         drawn.ok() && has_batches && !outcome.was_told_to_stop &&
         outcome.step_count + unfinished_count_ < step_count_max;
     if (wants_more && MayBegin()) {
-      ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
-      if (is_to_stop_ && is_to_stop_()) wish = ReplicaStep::Wish::kStopAfter;
+      ReplicaStep::StepRequest request = ReplicaStep::StepRequest::kContinue;
+      if (is_to_stop_ && is_to_stop_())
+        request = ReplicaStep::StepRequest::kStopAfter;
       if (stop.ok()) {
         const absl::StatusOr<bool> found = DrawBatches();
         drawn = found.status();
         has_batches = found.ok() && *found;
         if (!has_batches) continue;
       } else {
-        wish = ReplicaStep::Wish::kStop;
+        request = ReplicaStep::StepRequest::kStop;
         EmptyBatches();
       }
-      RETURN_IF_ERROR(BeginStep(wish));
+      RETURN_IF_ERROR(BeginStep(request));
       continue;
     }
     if (unfinished_count_ == 0) break;
     ASSIGN_OR_RETURN(const StepEnd end, FinishStep());
-    if (end.somebody_wants_to_stop || !end.had_data) {
+    if (end.stop_requested || !end.had_data) {
       Rewind();
-      if (end.somebody_wants_to_stop && !stop.ok()) return stop;
-      outcome.was_stopped = end.somebody_wants_to_stop;
-      outcome.end_of_data = !end.somebody_wants_to_stop;
+      if (end.stop_requested && !stop.ok()) return stop;
+      outcome.was_stopped = end.stop_requested;
+      outcome.end_of_data = !end.stop_requested;
       return outcome;
     }
     // Step numbers never restart, so that every step draws different random
@@ -217,7 +218,7 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::RunSteps(
     if (status.ok()) continue;
     const bool is_last_step =
         end.is_last_step || outcome.step_count == step_count_max;
-    if (!MustTellOthers(status, is_last_step)) {
+    if (!MustInformOtherWorkers(status, is_last_step)) {
       position_.step += unfinished_count_;
       return status;
     }
@@ -253,8 +254,8 @@ bool SynchronousStepLoop::LetsStepsOverlap() const {
          may_overlap_(unfinished_count_ + 2);
 }
 
-bool SynchronousStepLoop::MustTellOthers(const absl::Status& status,
-                                         bool is_last_step) {
+bool SynchronousStepLoop::MustInformOtherWorkers(const absl::Status& status,
+                                                 bool is_last_step) {
   if (group_->worker_count() == 1) return false;
   if (absl::IsCancelled(status)) return !is_last_step;
   group_->Abort(status);
@@ -305,19 +306,19 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
   return absl::OkStatus();
 }
 
-absl::Status SynchronousStepLoop::BeginStep(ReplicaStep::Wish wish) {
+absl::Status SynchronousStepLoop::BeginStep(ReplicaStep::StepRequest request) {
   Note("computing a step");
   RETURN_IF_ERROR(
-      group_->Run([&](int replica) { return BeginReplica(replica, wish); }));
+      group_->Run([&](int replica) { return BeginReplica(replica, request); }));
   ++unfinished_count_;
   return absl::OkStatus();
 }
 
-absl::Status SynchronousStepLoop::BeginReplica(int replica,
-                                               ReplicaStep::Wish wish) {
+absl::Status SynchronousStepLoop::BeginReplica(
+    int replica, ReplicaStep::StepRequest request) {
   Replica& own = replicas_[replica];
   ReplicaStep& step = *own.step;
-  RETURN_IF_ERROR(step.Begin(wish, LetsStepsOverlap()));
+  RETURN_IF_ERROR(step.Begin(request, LetsStepsOverlap()));
   RETURN_IF_ERROR(
       step.RunLeaves([&](int leaf) { return RunLeaf(&own, leaf); }));
   if (own.rows == nullptr) return step.Commit();
@@ -359,7 +360,7 @@ absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::FinishStep() {
   const ReplicaStep::Outcome& outcome = first.step->outcome();
   all_let_steps_overlap_ = outcome.all_let_steps_overlap;
   return StepEnd{.had_data = outcome.leaves_with_data > 0,
-                 .somebody_wants_to_stop = outcome.somebody_wants_to_stop,
+                 .stop_requested = outcome.stop_requested,
                  .is_last_step = outcome.is_last_step};
 }
 

@@ -116,7 +116,7 @@ class SynchronousStepLoop final : public StepLoop,
   // The common result of the replicas.
   struct StepEnd {
     bool had_data = false;
-    bool somebody_wants_to_stop = false;
+    bool stop_requested = false;
     bool is_last_step = false;
   };
 
@@ -136,8 +136,8 @@ class SynchronousStepLoop final : public StepLoop,
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
   bool MayBegin() const;
   bool LetsStepsOverlap() const;
-  absl::Status BeginStep(ReplicaStep::Wish wish);
-  absl::Status BeginReplica(int replica, ReplicaStep::Wish wish);
+  absl::Status BeginStep(ReplicaStep::StepRequest request);
+  absl::Status BeginReplica(int replica, ReplicaStep::StepRequest request);
   absl::Status RunLeaf(Replica* replica, int leaf);
   absl::StatusOr<StepEnd> FinishStep();
   absl::Status FinishReplica(int replica);
@@ -146,7 +146,7 @@ class SynchronousStepLoop final : public StepLoop,
   absl::Span<const Tensor> Results() const;
   // Handles an error of a callback. Returns true if the loop must run another
   // step to inform the other workers.
-  bool MustTellOthers(const absl::Status& status, bool is_last_step);
+  bool MustInformOtherWorkers(const absl::Status& status, bool is_last_step);
   void Rewind();
 
   const LoopKind kind_;

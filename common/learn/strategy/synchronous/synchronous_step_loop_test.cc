@@ -200,7 +200,7 @@ TEST_P(SynchronousStepLoopTest, AStepBeginsBeforeTheOneBeforeIsDone) {
   }
 }
 
-TEST_P(SynchronousStepLoopTest, OneWorkerCanKeepAllStepsApart) {
+TEST_P(SynchronousStepLoopTest, OneWorkerCanPreventOverlap) {
   ASSERT_NO_FATAL_FAILURE(Make(RowsFrom(4)));
   Run(kAll);
   const std::vector<int64_t> totals = workers_[0]->totals;
@@ -214,7 +214,7 @@ TEST_P(SynchronousStepLoopTest, OneWorkerCanKeepAllStepsApart) {
   }
 }
 
-TEST_P(SynchronousStepLoopTest, AnErrorInTheDataStopsTheStepsBehindIt) {
+TEST_P(SynchronousStepLoopTest, ADataErrorCancelsLaterSteps) {
   // The third step contains 3.
   ASSERT_NO_FATAL_FAILURE(Make(RowsFrom(-2), /*on_gpus=*/false));
   Run(kAll);

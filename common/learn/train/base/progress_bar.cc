@@ -33,7 +33,7 @@ constexpr absl::string_view kGrey = "\x1b[37m";
 constexpr absl::string_view kPlain = "\x1b[0m";
 
 // An empty NO_COLOR counts as unset.
-bool ColorIsWelcome() {
+bool IsColorAllowed() {
   const char* const no_color = std::getenv("NO_COLOR");
   return no_color == nullptr || *no_color == '\0';
 }
@@ -92,7 +92,7 @@ Verbosity ResolveVerbosity(Verbosity verbosity, bool is_chief) {
 
 ProgressBar::ProgressBar(Options options)
     : options_(std::move(options)),
-      has_color_(options_.color.value_or(ColorIsWelcome())),
+      has_color_(options_.color.value_or(IsColorAllowed())),
       target_(options_.target),
       start_(options_.clock->Now()) {}
 

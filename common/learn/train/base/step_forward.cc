@@ -34,7 +34,7 @@ namespace {
 // The weight of an example of which all positions are masked or ignored. It
 // keeps penalties effective in a batch of only such examples. Next to other
 // examples it is smaller than a rounding error.
-constexpr double kWeightOfNothing = 1e-9;
+constexpr double kIgnoredExampleWeight = 1e-9;
 
 bool IsMean(const Loss::Counted& counted) {
   return counted.example_count.builder() != nullptr;
@@ -287,7 +287,7 @@ class Forward {
     if (outputs.size() > 1) return example_count;
     const Loss::Counted& counted = *losses_[outputs[0]];
     if (counted.counts_all || !counted.loss.ok()) return counted.example_count;
-    return counted.example_count + example_count * kWeightOfNothing;
+    return counted.example_count + example_count * kIgnoredExampleWeight;
   }
 
   void AddTotal(Value example_count) {

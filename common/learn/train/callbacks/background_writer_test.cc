@@ -19,7 +19,7 @@ TEST(BackgroundWriterTest, OneIsWrittenAtATime) {
   BackgroundWriter writer;
   absl::Notification may_end;
   EXPECT_TRUE(writer.Start("first", [&] {
-    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestWaitMax));
     return absl::OkStatus();
   }));
   bool was_called = false;
@@ -110,7 +110,7 @@ TEST(BackgroundWriterTest, WaitingEndsAndNamesWhatIsBeingWritten) {
   BackgroundWriter writer({.timeout = absl::ZeroDuration(), .clock = &clock});
   absl::Notification may_end;
   EXPECT_TRUE(writer.Start("checkpoint backup/ckpt-3", [&] {
-    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(may_end.WaitForNotificationWithTimeout(kTestWaitMax));
     return absl::OkStatus();
   }));
   EXPECT_THAT(writer.Await(), StatusIs(absl::StatusCode::kDeadlineExceeded,

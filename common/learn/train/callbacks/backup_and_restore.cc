@@ -101,7 +101,7 @@ absl::Status BackupAndRestore::Restore(Model& model) {
   RETURN_IF_ERROR(newest.status());
   ASSIGN_OR_RETURN(const TrainingState restored,
                    model.RestoreCheckpoint(*newest));
-  RETURN_IF_ERROR(model.progress()->GoOnFrom(restored));
+  RETURN_IF_ERROR(model.progress()->ResumeFrom(restored));
   restored_ = *newest;
   const proto::TrainingState& state = restored.message();
   SayOnce(model, options_.output,

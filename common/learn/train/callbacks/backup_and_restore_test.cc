@@ -68,9 +68,9 @@ Dataset Rows(int64_t count) {
 }
 
 // Fails, or asks the process to end, after so many steps.
-class Trouble final : public Callback {
+class DescribeProblem final : public Callback {
  public:
-  Trouble(int64_t step_count, bool is_preemption)
+  DescribeProblem(int64_t step_count, bool is_preemption)
       : step_count_(step_count), is_preemption_(is_preemption) {}
 
   absl::Status OnTrainBatchEnd(Model&, int64_t, const Logs&) override {
@@ -153,7 +153,7 @@ absl::StatusOr<End> Train(Kind kind, BackupAndRestoreOptions options,
                  .verbose = Verbosity::kSilent,
                  // The backup need not be listed last.
                  .callbacks = {&backup, &decay, &stopping}};
-  Trouble none(0, /*is_preemption=*/false);
+  DescribeProblem none(0, /*is_preemption=*/false);
   fit.callbacks.push_back(trouble == nullptr ? &none : trouble);
   End end;
   ASSIGN_OR_RETURN(end.history,
@@ -197,7 +197,7 @@ void GoesOnAfterEveryStep(Kind before, Kind after) {
     SCOPED_TRACE(absl::StrCat("after step ", step));
     const BackupAndRestoreOptions options = {.backup_dir = TestFolder(),
                                              .save_freq = 1};
-    Trouble trouble(step, /*is_preemption=*/false);
+    DescribeProblem trouble(step, /*is_preemption=*/false);
     EXPECT_THAT(Train(before, options, &trouble),
                 StatusIs(absl::StatusCode::kAborted));
     ASSERT_OK_AND_ASSIGN(const End end, Train(after, options, nullptr));
@@ -218,11 +218,11 @@ TEST(BackupAndRestoreTest, ReplicasGoOnToTheSameBitsInAnotherNumber) {
 TEST(BackupAndRestoreTest, EpochsThatHadEndedAreNotTrainedAgain) {
   const End undisturbed = Undisturbed(Kind::kDefault);
   const BackupAndRestoreOptions options = {.backup_dir = TestFolder()};
-  Trouble trouble(kStepsPerEpoch + 2, /*is_preemption=*/false);
+  DescribeProblem trouble(kStepsPerEpoch + 2, /*is_preemption=*/false);
   EXPECT_THAT(Train(Kind::kDefault, options, &trouble),
               StatusIs(absl::StatusCode::kAborted));
   // A second time, before anything more has been saved.
-  Trouble again(2, /*is_preemption=*/false);
+  DescribeProblem again(2, /*is_preemption=*/false);
   EXPECT_THAT(Train(Kind::kDefault, options, &again),
               StatusIs(absl::StatusCode::kAborted));
   ASSERT_OK_AND_ASSIGN(const End end, Train(Kind::kDefault, options, nullptr));
@@ -236,12 +236,12 @@ TEST(BackupAndRestoreTest, PreemptedTrainingIsSavedAtItsLastStep) {
     const BackupAndRestoreOptions options = {.backup_dir = TestFolder(),
                                              .save_each_epoch = false,
                                              .save_before_preemption = true};
-    Trouble trouble(4, /*is_preemption=*/true);
+    DescribeProblem trouble(4, /*is_preemption=*/true);
     // The step after the notice is the last.
     EXPECT_THAT(Train(kind, options, &trouble),
                 StatusIs(absl::StatusCode::kCancelled,
                          HasSubstr("in epoch 1 after step 5")));
-    PreemptionNotice::OfProcess().TakeBack();
+    PreemptionNotice::OfProcess().Reset();
     ASSERT_OK_AND_ASSIGN(const End end, Train(kind, options, nullptr));
     EXPECT_TRUE(end.restored.has_value());
     ExpectSame(undisturbed, end);
@@ -262,7 +262,7 @@ TEST(BackupAndRestoreTest, PreemptedValidationsAreSavedBetweenTwoSteps) {
                            HasSubstr("in epoch 2 after step 6")));
       // The step after the notice is the last of five.
       EXPECT_EQ(trouble.steps(), 2);
-      PreemptionNotice::OfProcess().TakeBack();
+      PreemptionNotice::OfProcess().Reset();
     }
     ASSERT_OK_AND_ASSIGN(const End end, Train(kind, options, nullptr));
     EXPECT_TRUE(end.restored.has_value());
@@ -314,7 +314,7 @@ TEST(BackupAndRestoreTest, PowerFailuresLeaveOneBackupToGoOnFrom) {
 TEST(BackupAndRestoreTest, DamagedBackupIsPassedOver) {
   const End undisturbed = Undisturbed(Kind::kDefault);
   const BackupAndRestoreOptions options = {.backup_dir = TestFolder()};
-  Trouble trouble(2 * kStepsPerEpoch + 1, /*is_preemption=*/false);
+  DescribeProblem trouble(2 * kStepsPerEpoch + 1, /*is_preemption=*/false);
   EXPECT_THAT(Train(Kind::kDefault, options, &trouble),
               StatusIs(absl::StatusCode::kAborted));
   const std::string newest =
@@ -329,7 +329,7 @@ TEST(BackupAndRestoreTest, DamagedBackupIsPassedOver) {
 TEST(BackupAndRestoreTest, AnotherModelsBackupIsRefused) {
   const BackupAndRestoreOptions options = {.backup_dir = TestFolder(),
                                            .save_freq = 1};
-  Trouble trouble(1, /*is_preemption=*/false);
+  DescribeProblem trouble(1, /*is_preemption=*/false);
   EXPECT_THAT(Train(Kind::kDefault, options, &trouble),
               StatusIs(absl::StatusCode::kAborted));
   Model model = Sequential({Dense(8), Dense(8), Dense(1)});

@@ -17,10 +17,10 @@ namespace {
 constexpr char kReduceLROnPlateauName[] = "ReduceLROnPlateau";
 
 absl::Status ReduceLROnPlateauError(absl::string_view option,
-                                    absl::string_view expected, double came) {
+                                    absl::string_view expected, double given) {
   return absl::InvalidArgumentError(absl::StrCat(kReduceLROnPlateauName, ": ",
                                                  option, " must be ", expected,
-                                                 ", got ", came));
+                                                 ", got ", given));
 }
 
 }  // namespace

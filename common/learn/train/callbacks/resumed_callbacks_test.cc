@@ -401,7 +401,7 @@ class ResumedCallbacksTest : public ::testing::TestWithParam<int> {
       const std::string folder = NewFolder();
       const absl::StatusOr<End> first =
           Train(tested, make_strategy, folder, interruption);
-      PreemptionNotice::OfProcess().TakeBack();
+      PreemptionNotice::OfProcess().Reset();
       // A preemption after the last step of all comes too late.
       if (first.ok()) continue;
       ASSERT_TRUE(absl::IsAborted(first.status()) ||

@@ -37,9 +37,9 @@ EventWriter::Options EventOptions(const TensorBoardOptions& options,
   return events;
 }
 
-absl::Status TensorBoardError(absl::string_view option, int64_t came) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("TensorBoard: ", option, " must be at least 0, got ", came));
+absl::Status TensorBoardError(absl::string_view option, int64_t given) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "TensorBoard: ", option, " must be at least 0, got ", given));
 }
 
 // A rate; 0 if no time has passed.

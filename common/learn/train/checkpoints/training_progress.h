@@ -24,7 +24,7 @@ class TrainingProgress {
   // effect when all callbacks have returned from it. Does not restore
   // variables.
   //   kFailedPrecondition  a step has already been run
-  virtual absl::Status GoOnFrom(const TrainingState& state) = 0;
+  virtual absl::Status ResumeFrom(const TrainingState& state) = 0;
 
   // True if an operator ends training early. In that case State() is the state
   // after the last step only until the hooks of the epoch's end are called.

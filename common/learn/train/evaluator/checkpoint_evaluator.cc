@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<ScoredCheckpoint>> CheckpointEvaluator::Run() {
     RETURN_IF_ERROR(Wait(waiting_since));
   }
   RETURN_IF_ERROR(ExportFinal());
-  obeyed_end_ = seen_end_;
+  handled_end_ = seen_end_;
   RETURN_IF_ERROR(SaveState());
   events_.Close().IgnoreError();
   return results_;
@@ -156,7 +156,7 @@ absl::Status CheckpointEvaluator::LoadState() {
     if (number.is_number_integer()) scored_.insert(number.get<int64_t>());
   }
   const Json end = json.value("obeyed_end", Json(""));
-  if (end.is_string()) obeyed_end_ = end;
+  if (end.is_string()) handled_end_ = end;
   const Json bests = json.value("best", Json::object());
   for (Exporter& exporter : exporters_) {
     if (!bests.contains(exporter.name())) continue;
@@ -171,7 +171,7 @@ absl::Status CheckpointEvaluator::LoadState() {
 
 absl::Status CheckpointEvaluator::SaveState() {
   Json json = {{"scored", scored_},
-               {"obeyed_end", obeyed_end_},
+               {"obeyed_end", handled_end_},
                {"best", Json::object()}};
   for (const Exporter& exporter : exporters_) {
     if (exporter.best().has_value()) {
@@ -280,7 +280,7 @@ absl::StatusOr<bool> CheckpointEvaluator::HasEnded() {
   }
   RETURN_IF_ERROR(end.status());
   seen_end_ = end->training_id;
-  return seen_end_ != obeyed_end_;
+  return seen_end_ != handled_end_;
 }
 
 absl::Status CheckpointEvaluator::ExportFinal() {

@@ -140,7 +140,7 @@ class CheckpointEvaluator {
   std::vector<Exporter> exporters_;
 
   std::set<int64_t> scored_;  // Including those before a restart.
-  std::string obeyed_end_;    // The id of the last end that was handled.
+  std::string handled_end_;   // The id of the last end that was handled.
   std::string seen_end_;      // The id in the folder; empty if none.
   std::vector<ScoredCheckpoint> results_;  // Of this run.
   ReportPace pace_{absl::InfinitePast(), absl::ZeroDuration()};

@@ -148,7 +148,7 @@ TEST_F(CheckpointEvaluatorTest, ScoresEveryCheckpointInOrder) {
   EXPECT_EQ(Losses(), Scalars({{10, 1.0f}, {20, 9.0f}, {30, 4.0f}}));
 }
 
-TEST_F(CheckpointEvaluatorTest, TellsWhenTrainingIsOverAndScoresTheLastFirst) {
+TEST_F(CheckpointEvaluatorTest, AfterTheEndOfTrainingScoresTheLastFirst) {
   options_.on_scored = [&](const ScoredCheckpoint& scored) {
     // The last checkpoint is written before the end of training.
     if (scored.number == 1) {
@@ -172,7 +172,7 @@ TEST_F(CheckpointEvaluatorTest, RemembersOverARestart) {
   EXPECT_THAT(NumbersOf(all), ElementsAre(3));
 }
 
-TEST_F(CheckpointEvaluatorTest, AnEndThatWasObeyedIsNotObeyedAgain) {
+TEST_F(CheckpointEvaluatorTest, AnEarlierEndOfTrainingIsIgnored) {
   Save(1, 10);
   ASSERT_OK(EndTraining("a"));
   ASSERT_OK(Make()->Run().status());
@@ -190,7 +190,7 @@ TEST_F(CheckpointEvaluatorTest, AnEndThatWasObeyedIsNotObeyedAgain) {
   EXPECT_THAT(all, IsEmpty());
 }
 
-TEST_F(CheckpointEvaluatorTest, GivesUpWhenNothingComes) {
+TEST_F(CheckpointEvaluatorTest, TimesOutWithoutNewCheckpoints) {
   options_.checkpoint_dir = root_ + "/nothing";
   options_.timeout = absl::Milliseconds(20);
   const absl::Status status = Make()->Run().status();
@@ -290,7 +290,7 @@ TEST_F(CheckpointEvaluatorTest, TheLastIsExportedAlsoWhenScoredBeforeARestart) {
               ElementsAre("ckpt-1"));
 }
 
-TEST_F(CheckpointEvaluatorTest, RefusesExportersThatMakeNoSense) {
+TEST_F(CheckpointEvaluatorTest, RefusesInvalidExporters) {
   const auto error = [&](const ExporterOptions& exporter) {
     options_.exporters = {exporter};
     return std::string(

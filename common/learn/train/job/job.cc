@@ -291,8 +291,8 @@ absl::Status Train(Model& model, const Dataset& data, FitOptions fit,
                                                        /*was_saved=*/false)));
   }
   const PreemptionNotice& notice = PreemptionNotice::OfProcess();
-  const bool is_unsaved =
-      absl::IsCancelled(trained) && notice.has_come() && !notice.was_obeyed();
+  const bool is_unsaved = absl::IsCancelled(trained) && notice.was_received() &&
+                          !notice.was_handled();
   return is_unsaved ? WithoutSavedFiles(trained, resolved) : trained;
 }
 

@@ -62,9 +62,9 @@ std::string ServerLossCost(const proto::TrainingJob& job,
            "launch --restart waits for it)";
   }
   const auto& strategy = job.strategy().parameter_server();
-  const bool can_go_on = !strategy.recovery_dir().empty() ||
-                         WritesCheckpoints(job) || !job.model().has_keras();
-  if (!can_go_on) {
+  const bool can_continue = !strategy.recovery_dir().empty() ||
+                            WritesCheckpoints(job) || !job.model().has_keras();
+  if (!can_continue) {
     return absl::StrCat(
         "a lost parameter server ends the job: the first "
         "weights come from ",

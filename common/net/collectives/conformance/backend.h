@@ -40,7 +40,7 @@ struct CommunicatorBackend {
   // True if a waiting rank learns of a failure of any other rank. If false, it
   // learns only of failures of ranks for which it waits, directly or through
   // others.
-  bool hears_everybody = true;
+  bool learns_of_all_failures = true;
 
   // True if errors always use the group's rank numbers. If false, an error from
   // within a host may count that host's ranks from 0. Such an error also lists

@@ -43,17 +43,17 @@ enum class Fault {
 
 // Selects the frame of one rank into which the fault is injected: the n-th data
 // frame that the rank sends or receives, counted over all its lanes. 0: none.
-struct Strike {
+struct Injection {
   Fault fault;
   int occurrence = 0;
   int passed = 0;
-  bool has_struck = false;
+  bool was_injected = false;
 };
 
 class FaultyLane final : public LaneDecorator {
  public:
-  FaultyLane(std::unique_ptr<Lane> lane, std::shared_ptr<Strike> strike)
-      : LaneDecorator(std::move(lane)), strike_(std::move(strike)) {}
+  FaultyLane(std::unique_ptr<Lane> lane, std::shared_ptr<Injection> injection)
+      : LaneDecorator(std::move(lane)), injection_(std::move(injection)) {}
 
   void SetWaker(LaneWaker* waker) override {
     waker_ = waker;
@@ -63,12 +63,12 @@ class FaultyLane final : public LaneDecorator {
   absl::StatusOr<bool> Send(OutgoingFrame& frame) override {
     const bool is_new = frame.header.kind == FrameKind::kData &&
                         frame.sent_bytes == 0 && !is_counted_;
-    if (is_new && strike_->fault != Fault::kFailReceive) {
+    if (is_new && injection_->fault != Fault::kFailReceive) {
       is_counted_ = true;
-      if (IsStruck()) refusals_left_ = 50;
+      if (IsDue()) refusals_left_ = 50;
     }
     if (refusals_left_ > 0) {
-      const absl::StatusOr<bool> answer = Suffer(frame);
+      const absl::StatusOr<bool> answer = InjectFault(frame);
       if (!answer.ok() || !*answer) return answer;
       is_counted_ = false;
       return true;
@@ -90,7 +90,7 @@ class FaultyLane final : public LaneDecorator {
     // A frame may arrive in several pieces, but counts once. Frames that list
     // waiting ranks do not count, because their number depends on timing.
     const bool is_new = !std::exchange(is_receiving_, true) && is_next_data_;
-    if (strike_->fault == Fault::kFailReceive && is_new && IsStruck()) {
+    if (injection_->fault == Fault::kFailReceive && is_new && IsDue()) {
       Close();
       return absl::UnavailableError("the receive was made to fail");
     }
@@ -100,22 +100,22 @@ class FaultyLane final : public LaneDecorator {
   }
 
  private:
-  bool IsStruck() {
-    if (++strike_->passed != strike_->occurrence) return false;
-    strike_->has_struck = true;
+  bool IsDue() {
+    if (++injection_->passed != injection_->occurrence) return false;
+    injection_->was_injected = true;
     return true;
   }
 
   // Injects the fault. Returns true if the sender is told that the frame was
   // sent.
-  absl::StatusOr<bool> Suffer(OutgoingFrame& frame) {
-    if (strike_->fault == Fault::kDelay) {
+  absl::StatusOr<bool> InjectFault(OutgoingFrame& frame) {
+    if (injection_->fault == Fault::kDelay) {
       --refusals_left_;
       waker_->Wake();
       return false;
     }
     refusals_left_ = 0;
-    switch (strike_->fault) {
+    switch (injection_->fault) {
       case Fault::kFailSend:
         Close();
         return absl::UnavailableError("the send was made to fail");
@@ -145,7 +145,7 @@ class FaultyLane final : public LaneDecorator {
     } while (is_sent.ok() && !*is_sent);
   }
 
-  const std::shared_ptr<Strike> strike_;
+  const std::shared_ptr<Injection> injection_;
   LaneWaker* waker_ = nullptr;
   bool is_counted_ = false;
   bool is_receiving_ = false;
@@ -157,7 +157,7 @@ class LaneFaultTest
     : public testing::TestWithParam<std::tuple<Algorithm, Fault, bool>> {
  protected:
   struct Outcome {
-    bool has_struck = false;
+    bool was_injected = false;
     int frame_count = 0;  // Frames counted up to the fault, or all frames.
   };
 
@@ -179,14 +179,14 @@ class LaneFaultTest
   // short.
   std::optional<Outcome> Run(int occurrence, absl::Duration timeout) {
     const auto& [algorithm, fault, over_sockets] = GetParam();
-    auto strike = std::make_shared<Strike>(Strike{fault, occurrence});
+    auto injection = std::make_shared<Injection>(Injection{fault, occurrence});
     absl::StatusOr<LaneMesh> lanes =
         over_sockets ? MakeRawLanes(RawLaneKind::kUnix, kSize, kGeneration)
                      : MakeMemoryLanes(kSize);
     EXPECT_OK(lanes);
     for (auto& lane : (*lanes)[1]) {
       if (lane != nullptr) {
-        lane = std::make_unique<FaultyLane>(std::move(lane), strike);
+        lane = std::make_unique<FaultyLane>(std::move(lane), injection);
       }
     }
     const RankGroup group =
@@ -197,13 +197,14 @@ class LaneFaultTest
       return AllReduceOnce(communicator, timeout);
     });
     for (const absl::Status& status : statuses) failures += !status.ok();
-    if (!strike->has_struck && failures > 0 && timeout < absl::Seconds(30)) {
+    if (!injection->was_injected && failures > 0 &&
+        timeout < absl::Seconds(30)) {
       return std::nullopt;
     }
     const bool is_harmless = fault == Fault::kDelay || fault == Fault::kStale;
-    if (!strike->has_struck || is_harmless) {
+    if (!injection->was_injected || is_harmless) {
       EXPECT_EQ(failures, 0) << statuses[0] << statuses[1] << statuses[2];
-      return Outcome{strike->has_struck, strike->passed};
+      return Outcome{injection->was_injected, injection->passed};
     }
     for (const absl::Status& status : statuses) {
       if (status.ok()) continue;
@@ -233,7 +234,7 @@ class LaneFaultTest
                                      ? 3 * timeout + absl::Seconds(10)
                                      : absl::Seconds(20);
     EXPECT_LT(Clock::Real()->Now() - start_time, limit);
-    return Outcome{strike->has_struck, strike->passed};
+    return Outcome{injection->was_injected, injection->passed};
   }
 
   // If the call succeeds, checks the sum.
@@ -259,9 +260,9 @@ TEST_P(LaneFaultTest, EveryFrameInTurn) {
   ASSERT_LT(frame_count, 100);
   for (int occurrence = 1; occurrence <= frame_count; ++occurrence) {
     SCOPED_TRACE(absl::StrCat("frame ", occurrence, " of ", frame_count));
-    EXPECT_TRUE(Run(occurrence).has_struck);
+    EXPECT_TRUE(Run(occurrence).was_injected);
   }
-  EXPECT_FALSE(Run(frame_count + 1).has_struck);
+  EXPECT_FALSE(Run(frame_count + 1).was_injected);
 }
 
 std::string NameOf(

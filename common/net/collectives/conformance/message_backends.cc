@@ -16,9 +16,9 @@ namespace {
 using Listeners = std::vector<std::unique_ptr<LaneListener>>;
 
 // Connects one rank: it connects to lower ranks and accepts higher ones.
-absl::Status MeetOthers(int rank, const Listeners& listeners,
-                        uint64_t generation,
-                        std::vector<std::unique_ptr<Lane>>& lanes) {
+absl::Status ConnectToOthers(int rank, const Listeners& listeners,
+                             uint64_t generation,
+                             std::vector<std::unique_ptr<Lane>>& lanes) {
   const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(60);
   const int size = static_cast<int>(listeners.size());
   for (int peer = 0; peer < rank; ++peer) {
@@ -53,7 +53,8 @@ absl::StatusOr<LaneMesh> MakeRawLanes(RawLaneKind kind, int size,
   for (int rank = 0; rank < size; ++rank) {
     lanes[rank].resize(size);
     threads.emplace_back([&, rank] {
-      statuses[rank] = MeetOthers(rank, listeners, generation, lanes[rank]);
+      statuses[rank] =
+          ConnectToOthers(rank, listeners, generation, lanes[rank]);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -50,7 +50,7 @@ class KilledRankTest : public testing::TestWithParam<const char*> {};
 TEST_P(KilledRankTest, IsNamedByAllSurvivorsAtOnce) {
   RankProcesses ranks({.size = kSize, .victim = 2, .victim_faults = GetParam()},
                       PrepareRank);
-  ranks.ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
+  ranks.ExpectSurvivorsReport(NamesTheVictim("UNAVAILABLE"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -74,7 +74,7 @@ TEST(StoppedRankTest, IsNamedWhenTheWaitExpires) {
                       PrepareRank, /*expires_after=*/absl::Milliseconds(700));
   ASSERT_TRUE(ranks.AwaitVictimAtWork());
   ranks.SendToVictim(SIGSTOP);
-  ranks.ExpectSurvivorsSay(NamesTheVictim("DEADLINE_EXCEEDED"));
+  ranks.ExpectSurvivorsReport(NamesTheVictim("DEADLINE_EXCEEDED"));
 }
 
 }  // namespace

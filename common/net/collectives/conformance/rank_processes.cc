@@ -118,7 +118,7 @@ void RankProcesses::SendToVictim(int signal) {
   kill(pids_[options_.victim], signal);
 }
 
-void RankProcesses::ExpectSurvivorsSay(
+void RankProcesses::ExpectSurvivorsReport(
     const testing::Matcher<std::string>& matcher) {
   for (int rank = 0; rank < options_.size; ++rank) {
     if (rank == options_.victim) continue;

@@ -57,7 +57,7 @@ class RankProcesses {
   // Expects that the report of each rank except the victim matches. Stops
   // waiting before kUndisturbedTimeout is over, so no report that it reads is
   // due to that timeout.
-  void ExpectSurvivorsSay(const testing::Matcher<std::string>& matcher);
+  void ExpectSurvivorsReport(const testing::Matcher<std::string>& matcher);
 
  private:
   static constexpr char kAtWork[] = ".";

@@ -168,7 +168,7 @@ std::vector<BackendRegistration> RegisterAll() {
           .name = BackendName(tried),
           .make = [tried](int size) { return MakeGroup(tried, size); },
           .size_max = kSizeMax,
-          .hears_everybody = !is_composed,
+          .learns_of_all_failures = !is_composed,
           .numbers_ranks_of_group = !is_composed});
     }
   }

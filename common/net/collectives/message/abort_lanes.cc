@@ -18,7 +18,7 @@ constexpr int kFrameCountMax = 64;
 
 // Makes progress on one lane. Returns true if the lane is finished: the abort
 // is sent, or the lane has failed.
-bool IsFinished(Leaving& leaving, OutgoingFrame& abort) {
+bool IsFinished(AbortTarget& leaving, OutgoingFrame& abort) {
   if (leaving.unfinished != nullptr) {
     const absl::StatusOr<bool> is_sent =
         leaving.lane->Send(*leaving.unfinished);
@@ -44,7 +44,7 @@ bool IsFinished(Leaving& leaving, OutgoingFrame& abort) {
 
 }  // namespace
 
-void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
+void AbortLanes(std::vector<AbortTarget> lanes, uint64_t generation,
                 uint64_t sequence, const absl::Status& status,
                 absl::Duration timeout, LaneWaker& waker) {
   const std::string payload = EncodeAbort(status);
@@ -76,7 +76,7 @@ void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
     waker.Disarm();
     if (poll_fds.size() == 1) break;
   }
-  for (const Leaving& leaving : lanes) leaving.lane->Close();
+  for (const AbortTarget& leaving : lanes) leaving.lane->Close();
 }
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster {
 
 // A lane over which to send an abort.
-struct Leaving {
+struct AbortTarget {
   Lane* lane = nullptr;
   // A frame that is partly sent, or null.
   OutgoingFrame* unfinished = nullptr;
@@ -21,7 +21,7 @@ struct Leaving {
 // sent there. Meanwhile receives and discards frames, because the peer may be
 // blocked by its own sends. Gives up after `timeout`. Closes the lanes. `waker`
 // is the waker of all lanes.
-void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
+void AbortLanes(std::vector<AbortTarget> lanes, uint64_t generation,
                 uint64_t sequence, const absl::Status& status,
                 absl::Duration timeout, LaneWaker& waker);
 

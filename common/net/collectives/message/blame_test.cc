@@ -41,13 +41,13 @@ TEST(BlameTest, SeveralSilentRanksAreNamedWithoutCertainty) {
   EXPECT_FALSE(blame.is_certain);
 }
 
-TEST(BlameTest, WhereAllWaitAllAreNamed) {
+TEST(BlameTest, IfAllRanksWaitAllAreNamed) {
   const Blame blame = Find({kWaiting, kSelf, kWaiting});
   EXPECT_THAT(blame.ranks, ElementsAre(0, 2));
   EXPECT_FALSE(blame.is_certain);
 }
 
-TEST(BlameTest, ABroadcastNamesAbsentRanksFromWhichSomethingIsDue) {
+TEST(BlameTest, ABroadcastNamesAbsentRanksThatMustSend) {
   const PeerState gone_root = {};
   EXPECT_THAT(Find({gone_root, kSelf, kAbsent}, true).ranks, ElementsAre(2));
   EXPECT_THAT(Find({gone_root, kSelf, kDone}, true).ranks, ElementsAre(0));

@@ -104,7 +104,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(
     const EncodedFrameHeader& encoded) {
   if (std::memcmp(encoded.data(), kMagic, sizeof(kMagic)) != 0 ||
       !IsKnownKind(encoded[4])) {
-    return absl::InvalidArgumentError("what came is no frame");
+    return absl::InvalidArgumentError("the message is not a frame");
   }
   Reader reader(encoded.data() + sizeof(kMagic));
   FrameHeader header;

@@ -29,7 +29,7 @@ FrameHeader SomeHeader() {
   return header;
 }
 
-TEST(FrameTest, HeaderComesBackAsItWas) {
+TEST(FrameTest, HeaderRoundTrips) {
   const FrameHeader header = SomeHeader();
   const EncodedFrameHeader encoded = EncodeFrameHeader(header);
   ASSERT_OK_AND_ASSIGN(const FrameHeader decoded, DecodeFrameHeader(encoded));
@@ -54,7 +54,7 @@ TEST(FrameTest, LayoutIsAsDocumented) {
   EXPECT_EQ(encoded[60], 3);
 }
 
-TEST(FrameTest, WhatIsNoHeaderIsRefused) {
+TEST(FrameTest, InvalidHeadersAreRefused) {
   EncodedFrameHeader encoded = EncodeFrameHeader(SomeHeader());
   encoded[0] = 'X';
   EXPECT_THAT(DecodeFrameHeader(encoded),
@@ -80,7 +80,7 @@ TEST(FrameTest, AbortCarriesItsStatus) {
   EXPECT_LE(EncodeAbort(wordy).size(), kAbortPayloadBytesMax);
 }
 
-TEST(FrameTest, AbortThatMakesNoSenseIsStillAnError) {
+TEST(FrameTest, InvalidAbortIsAnError) {
   EXPECT_THAT(DecodeAbort(""), StatusIs(absl::StatusCode::kUnknown));
   EXPECT_THAT(DecodeAbort(std::string(1, '\0')),
               StatusIs(absl::StatusCode::kUnknown));

@@ -29,7 +29,7 @@ constexpr absl::Duration kAnnounceDelayMax = absl::Milliseconds(100);
 // During this time those ranks can announce that they wait too, or fail the
 // call and name the rank that delays it.
 constexpr absl::Duration kBlameDelay = absl::Seconds(1);
-constexpr absl::Duration kFarewellTimeMax = absl::Milliseconds(200);
+constexpr absl::Duration kLeaveTimeout = absl::Milliseconds(200);
 
 absl::Time Now() { return Clock::Real()->Now(); }
 
@@ -103,7 +103,7 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
     // A collective needs all ranks, so the call fails even if this rank
     // exchanges nothing with the lost one.
     if (!end.loss.ok()) {
-      return Dress(
+      return MakeError(
           absl::StatusCode::kUnavailable,
           absl::StrCat("lost rank ", NameOf(peer), ": ", end.loss.message()));
     }
@@ -297,18 +297,18 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
     // A later sequence number is valid if the peer has nothing left to send in
     // this collective. The frame stays on the lane.
     if (!is_expected) return false;
-    return Dress(absl::StatusCode::kInvalidArgument,
-                 absl::StrCat("ranks disagree: rank ", NameOf(peer),
-                              " is at collective ", header.sequence, ", ",
-                              header.signature.ToString(),
-                              ", and has sent nothing for this one, ",
-                              call_->signature.ToString()));
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     absl::StrCat("ranks disagree: rank ", NameOf(peer),
+                                  " is at collective ", header.sequence, ", ",
+                                  header.signature.ToString(),
+                                  ", and has sent nothing for this one, ",
+                                  call_->signature.ToString()));
   }
   if (header.sequence < sequence_ || !is_expected) {
-    return Dress(absl::StatusCode::kUnavailable,
-                 absl::StrCat("the lane to rank ", NameOf(peer),
-                              " is broken: a part of collective ",
-                              header.sequence, " came twice"));
+    return MakeError(absl::StatusCode::kUnavailable,
+                     absl::StrCat("the lane to rank ", NameOf(peer),
+                                  " is broken: a part of collective ",
+                                  header.sequence, " was received twice"));
   }
   const int index = plan.receives_from[peer][end.next_receive];
   const TransferPlan::Step& step = plan.receives[index];
@@ -320,7 +320,7 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
   const size_t element_bytes = SizeOf(call_->signature.dtype);
   if (header.step != step.step || header.segment != segment ||
       header.payload_bytes != (segment_end - begin) * element_bytes) {
-    return Dress(
+    return MakeError(
         absl::StatusCode::kUnavailable,
         absl::StrCat("the lane to rank ", NameOf(peer), " is broken: segment ",
                      header.segment, " of step ", header.step, " came (",
@@ -379,10 +379,11 @@ bool LaneGroup::IsReady(const std::vector<TransferPlan::Need>& needs,
 absl::Status LaneGroup::CheckSignature(int peer,
                                        const FrameHeader& header) const {
   if (header.signature == call_->signature) return absl::OkStatus();
-  return Dress(absl::StatusCode::kInvalidArgument,
-               absl::StrCat("ranks disagree: rank ", NameOf(peer), " called ",
-                            header.signature.ToString(), ", rank ",
-                            NameOf(rank_), " ", call_->signature.ToString()));
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("ranks disagree: rank ", NameOf(peer), " called ",
+                   header.signature.ToString(), ", rank ", NameOf(rank_), " ",
+                   call_->signature.ToString()));
 }
 
 absl::Status LaneGroup::Idle(absl::Time idle_since) {
@@ -466,7 +467,7 @@ absl::Status LaneGroup::HandleLoss(int peer, const absl::Status& status) {
   RETURN_IF_ERROR(end.lane->FindAbort());
   // A rank that has done its part of this call may leave.
   if (!IsNeeded(peer)) return absl::OkStatus();
-  return Dress(
+  return MakeError(
       absl::StatusCode::kUnavailable,
       absl::StrCat("lost rank ", NameOf(peer), ": ", status.message()));
 }
@@ -479,7 +480,7 @@ std::string LaneGroup::NameList(const std::vector<int>& ranks) const {
   return list;
 }
 
-Blame LaneGroup::WhoHoldsUp() const {
+Blame LaneGroup::FindDelayingRanks() const {
   std::vector<PeerState> peers(lanes_.size());
   for (int peer = 0; peer < size(); ++peer) {
     const End& end = lanes_[peer];
@@ -499,7 +500,7 @@ Blame LaneGroup::WhoHoldsUp() const {
 
 absl::Status LaneGroup::CheckDeadline(absl::Time now) const {
   if (now < deadline_) return absl::OkStatus();
-  const Blame blame = WhoHoldsUp();
+  const Blame blame = FindDelayingRanks();
   if (!blame.is_certain && now < deadline_ + kBlameDelay) {
     return absl::OkStatus();
   }
@@ -510,13 +511,13 @@ absl::Status LaneGroup::CheckDeadline(absl::Time now) const {
                          is_one ? " does" : " do", " not continue")
           : absl::StrCat(NameList(blame.ranks), is_one ? " has" : " have",
                          " not arrived");
-  return Dress(absl::StatusCode::kDeadlineExceeded,
-               absl::StrCat("waited ", absl::FormatDuration(call_->timeout),
-                            ": ", what));
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   absl::StrCat("waited ", absl::FormatDuration(call_->timeout),
+                                ": ", what));
 }
 
-absl::Status LaneGroup::Dress(absl::StatusCode code,
-                              absl::string_view what) const {
+absl::Status LaneGroup::MakeError(absl::StatusCode code,
+                                  absl::string_view what) const {
   return absl::Status(code, FailureText(what));
 }
 
@@ -539,7 +540,7 @@ absl::Status LaneGroup::Fail(absl::Status status) {
                            " was aborted: ", status.message()));
   }
   end_status_ = status;
-  std::vector<Leaving> leaving;
+  std::vector<AbortTarget> leaving;
   for (End& end : lanes_) {
     if (end.lane == nullptr) continue;
     if (end.loss.ok()) {
@@ -549,7 +550,7 @@ absl::Status LaneGroup::Fail(absl::Status status) {
       end.lane->Close();
     }
   }
-  AbortLanes(std::move(leaving), generation_, sequence_, told, kFarewellTimeMax,
+  AbortLanes(std::move(leaving), generation_, sequence_, told, kLeaveTimeout,
              waker_);
   return status;
 }

@@ -143,9 +143,9 @@ class LaneGroup {
   // Returns an error once the deadline has passed and the ranks that caused it
   // are known, or kBlameDelay later.
   absl::Status CheckDeadline(absl::Time now) const;
-  Blame WhoHoldsUp() const;
+  Blame FindDelayingRanks() const;
   // Makes an error whose message names the call and this rank.
-  absl::Status Dress(absl::StatusCode code, absl::string_view what) const;
+  absl::Status MakeError(absl::StatusCode code, absl::string_view what) const;
   std::string FailureText(absl::string_view what) const;
   int NameOf(int peer) const { return names_.empty() ? peer : names_[peer]; }
   std::string NameList(const std::vector<int>& ranks) const;

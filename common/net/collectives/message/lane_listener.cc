@@ -61,7 +61,7 @@ struct Answer {
     kWelcome,
     kWrongToken,
     kWrongGeneration,
-    kNotAwaited
+    kNotExpected
   };
   uint64_t verdict = kWelcome;
   uint64_t generation = 0;
@@ -167,7 +167,7 @@ absl::Status FinishHandshake(SocketStream& stream, absl::Time deadline) {
     ASSIGN_OR_RETURN(const bool is_finished, stream.Handshake());
     if (is_finished) return absl::OkStatus();
     if (!WaitFor(stream.fd(), POLLIN, deadline)) {
-      return absl::DeadlineExceededError("no answer came");
+      return absl::DeadlineExceededError("no answer was received");
     }
   }
 }
@@ -193,7 +193,7 @@ absl::Status ReadAll(SocketStream& stream, void* data, size_t size_bytes,
   while (size_bytes > 0) {
     ASSIGN_OR_RETURN(const size_t count, stream.Read({{bytes, size_bytes}}));
     if (count == 0 && !WaitFor(stream.fd(), POLLIN, deadline)) {
-      return absl::DeadlineExceededError("no answer came");
+      return absl::DeadlineExceededError("no answer was received");
     }
     bytes += count;
     size_bytes -= count;
@@ -368,7 +368,7 @@ class Acceptance {
       status = absl::FailedPreconditionError(
           absl::StrCat("it is at generation ", hello.generation));
     } else if (found == missing_.end()) {
-      answer.verdict = Answer::kNotAwaited;
+      answer.verdict = Answer::kNotExpected;
       status = absl::FailedPreconditionError(
           absl::StrCat("rank ", hello.rank, " is not expected"));
     }
@@ -442,7 +442,7 @@ absl::StatusOr<FileDescriptor> ConnectTo(const SocketAddress& address,
   return socket;
 }
 
-absl::Status JudgeAnswer(const Answer& answer, int rank, uint64_t generation) {
+absl::Status CheckAnswer(const Answer& answer, int rank, uint64_t generation) {
   switch (answer.verdict) {
     case Answer::kWelcome:
       return absl::OkStatus();
@@ -451,7 +451,7 @@ absl::Status JudgeAnswer(const Answer& answer, int rank, uint64_t generation) {
     case Answer::kWrongGeneration:
       return absl::FailedPreconditionError(absl::StrCat(
           "it is at generation ", answer.generation, ", not at ", generation));
-    case Answer::kNotAwaited:
+    case Answer::kNotExpected:
       return absl::FailedPreconditionError(
           absl::StrCat("it does not wait for rank ", rank));
   }
@@ -483,7 +483,7 @@ absl::StatusOr<std::unique_ptr<SocketStream>> Open(absl::string_view address,
   RETURN_IF_ERROR(WriteAll(*stream, &hello, sizeof(hello), deadline));
   Answer answer;
   RETURN_IF_ERROR(ReadAll(*stream, &answer, sizeof(answer), deadline));
-  RETURN_IF_ERROR(JudgeAnswer(answer, rank, generation));
+  RETURN_IF_ERROR(CheckAnswer(answer, rank, generation));
   return stream;
 }
 

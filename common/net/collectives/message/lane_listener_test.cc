@@ -74,7 +74,7 @@ std::string ReceiveText(Lane& lane) {
     if (!is_received.ok()) return is_received.status().ToString();
     if (*is_received) return sink.text();
   }
-  return "nothing came";
+  return "no message was received";
 }
 
 TEST_P(LaneListenerTest, RanksThatShowTheTokenGetLanes) {
@@ -104,7 +104,7 @@ TEST_P(LaneListenerTest, RanksThatShowTheTokenGetLanes) {
   }
 }
 
-TEST_P(LaneListenerTest, StrangersAreRefusedAndToldSo) {
+TEST_P(LaneListenerTest, RanksWithAnotherTokenAreRefusedWithAReason) {
   std::thread strangers([&] {
     EXPECT_THAT(ConnectLane(listener_->address(), std::string(32, '0'), 1, 7,
                             In(kLong)),
@@ -126,7 +126,7 @@ TEST_P(LaneListenerTest, StrangersAreRefusedAndToldSo) {
   strangers.join();
 }
 
-TEST_P(LaneListenerTest, RanksThatDoNotComeAreNamed) {
+TEST_P(LaneListenerTest, RanksThatDoNotConnectAreNamed) {
   EXPECT_THAT(
       listener_->Accept({4, 5}, 7, In(absl::Milliseconds(20))),
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("ranks 4, 5")));
@@ -138,7 +138,7 @@ TEST_P(LaneListenerTest, AListenerThatDoesNotAnswerIsGivenUp) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST_P(LaneListenerTest, NobodyListensAfterwards) {
+TEST_P(LaneListenerTest, TheListenerIsClosedAfterwards) {
   const std::string address = listener_->address();
   listener_ = nullptr;
   EXPECT_THAT(ConnectLane(address, std::string(32, '0'), 1, 7, In(kLong)),
@@ -270,7 +270,7 @@ TEST(LaneEncryptionTest, OnlyCiphertextCrossesTheWire) {
                                    HasSubstr("MSL1"))));
 }
 
-TEST(LaneEncryptionTest, WhoSpeaksPlaintextIsRefused) {
+TEST(LaneEncryptionTest, PlaintextConnectionsAreRefused) {
   ASSERT_OK_AND_ASSIGN(
       const auto listener,
       LaneListener::ListenTcp("127.0.0.1", {.encrypts = true}));
@@ -309,7 +309,7 @@ int64_t RefusedCount() {
   return 0;
 }
 
-TEST(LaneLimitsTest, StrangersThatSayNothingDoNotKeepRanksOut) {
+TEST(LaneLimitsTest, SilentConnectionsDoNotBlockRanks) {
   ASSERT_OK_AND_ASSIGN(
       const auto listener,
       LaneListener::ListenTcp("127.0.0.1", {.encrypts = true}));
@@ -349,7 +349,7 @@ TEST(LaneAddressTest, APortThatIsTakenIsNamed) {
                        HasSubstr(absl::StrCat("127.0.0.1:", port))));
 }
 
-TEST(LaneAddressTest, WhatIsNoAddressIsRefused) {
+TEST(LaneAddressTest, InvalidAddressesAreRefused) {
   for (const char* address : {"", "tcp:", "10.0.0.1:80", "udp:x:1"}) {
     EXPECT_THAT(ConnectLane(address, "", 0, 1, In(kLong)),
                 StatusIs(absl::StatusCode::kInvalidArgument))

@@ -40,7 +40,7 @@ TEST(PayloadSinkTest, TheLastOfAMeanDivides) {
   EXPECT_THAT(sum, ElementsAre(3, -2));
 }
 
-TEST(PayloadSinkTest, StoredBytesMayComeEitherWay) {
+TEST(PayloadSinkTest, BytesMayBeStoredThroughEitherFunction) {
   std::vector<uint8_t> memory(4, 0);
   StoreSink sink(memory.data());
   const std::vector<uint8_t> bytes = {1, 2};

@@ -152,7 +152,7 @@ void RpcLaneState::OnNote(ReceivedMessage message) {
   } else if (note == Note::kFrame) {
     AddFrame(message);
   } else {
-    End(absl::InvalidArgumentError("what came is no note of a lane"));
+    End(absl::InvalidArgumentError("the message is not a lane message"));
   }
   Wake();
 }
@@ -160,14 +160,14 @@ void RpcLaneState::OnNote(ReceivedMessage message) {
 void RpcLaneState::AddFrame(const ReceivedMessage& message) {
   const auto encoded = ReadNote<EncodedFrameHeader>(message.body());
   if (!encoded.has_value() || message.tensors().size() != 1) {
-    End(absl::InvalidArgumentError("what came is no frame"));
+    End(absl::InvalidArgumentError("the message is not a frame"));
     return;
   }
   absl::StatusOr<FrameHeader> header = DecodeFrameHeader(*encoded);
   const ReceivedTensor& payload = message.tensors()[0];
   if (!header.ok() || payload.type().dtype != DType::kUint8 ||
       header->payload_bytes != payload.size_bytes()) {
-    End(absl::InvalidArgumentError("what came is no frame"));
+    End(absl::InvalidArgumentError("the message is not a frame"));
     return;
   }
   inbox_cost_bytes_ += CostOf(*header);

@@ -65,7 +65,7 @@ class RpcLaneTest : public testing::Test {
   std::unique_ptr<Channel> channel_;
 };
 
-TEST_F(RpcLaneTest, LanesWaitForWhoAcceptsThem) {
+TEST_F(RpcLaneTest, LanesWaitUntilTheyAreAccepted) {
   acceptor_.StartGeneration(4);
   ASSERT_OK_AND_ASSIGN(auto opened, Open(3, 5));
   ASSERT_OK_AND_ASSIGN(auto accepted, acceptor_.Accept(3, 5, In(kLong)));
@@ -83,7 +83,7 @@ TEST_F(RpcLaneTest, LanesOfEarlierGenerationsAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST_F(RpcLaneTest, ANewGenerationClosesWhatNobodyHasAccepted) {
+TEST_F(RpcLaneTest, ANewGenerationClosesLanesThatWereNotAccepted) {
   ASSERT_OK_AND_ASSIGN(auto opened, Open(3, 5));
   acceptor_.StartGeneration(6);
   absl::Status status;
@@ -103,10 +103,10 @@ class CopyObserver final : public StreamObserver {
     is_done_.Notify();
   }
   void AwaitAnswer() {
-    EXPECT_TRUE(was_answered_.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(was_answered_.WaitForNotificationWithTimeout(kTestWaitMax));
   }
   absl::Status AwaitEnd() {
-    EXPECT_TRUE(is_done_.WaitForNotificationWithTimeout(kTestPatience));
+    EXPECT_TRUE(is_done_.WaitForNotificationWithTimeout(kTestWaitMax));
     return status_;
   }
 
@@ -116,7 +116,7 @@ class CopyObserver final : public StreamObserver {
   absl::Status status_;
 };
 
-TEST_F(RpcLaneTest, ACopyOfAnOpeningTakesNothingAway) {
+TEST_F(RpcLaneTest, ADuplicateOpeningHasNoEffect) {
   ASSERT_OK_AND_ASSIGN(auto opened, Open(3, 5));
   const auto observer = std::make_shared<CopyObserver>();
   const auto copy = channel_->OpenStream(kOpenLaneMethod, observer);
@@ -152,7 +152,7 @@ TEST_F(RpcLaneTest, ARankThatOpensNoLaneIsNamed) {
                        AllOf(HasSubstr("rank 3"), HasSubstr("generation 5"))));
 }
 
-TEST_F(RpcLaneTest, ATaskThatTakesNoLanesSaysSo) {
+TEST_F(RpcLaneTest, ATaskThatAcceptsNoLanesReturnsAnError) {
   const Service without_lanes;
   Listen(&without_lanes);
   EXPECT_THAT(Open(3, 5), StatusIs(absl::StatusCode::kUnimplemented,

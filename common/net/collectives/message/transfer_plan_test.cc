@@ -18,7 +18,7 @@ std::vector<int> NeededReceives(const TransferPlan::Step& step) {
   return receives;
 }
 
-TEST(PlanTest, ARingPassesOnWhatTheHopBeforeBrought) {
+TEST(PlanTest, ARingForwardsThePartOfThePreviousHop) {
   const TransferPlan plan = MakeTransferPlan(
       AllReduceSchedule(Algorithm::kRing, 1, 4, 16), /*size=*/4, 4);
   ASSERT_EQ(plan.sends.size(), 6u);
@@ -45,7 +45,7 @@ TEST(PlanTest, DirectSumsAreMadeInOneOrder) {
   }
 }
 
-TEST(PlanTest, HalvingDoublingSendsWhatItHasPutTogether) {
+TEST(PlanTest, HalvingDoublingSendsCombinedParts) {
   const TransferPlan plan = MakeTransferPlan(
       AllReduceSchedule(Algorithm::kHalvingDoubling, 0, 4, 16), 4, 16);
   // The receives are a half, a quarter (which completes the sum), a quarter and
@@ -56,13 +56,13 @@ TEST(PlanTest, HalvingDoublingSendsWhatItHasPutTogether) {
   EXPECT_THAT(NeededReceives(plan.sends[3]), ElementsAre(2, 1));
 }
 
-TEST(PlanTest, ABarrierWaitsForEverythingBefore) {
+TEST(PlanTest, ABarrierStepWaitsForAllEarlierSteps) {
   const TransferPlan plan = MakeTransferPlan(BarrierSchedule(0, 8), 8, 1);
   EXPECT_THAT(NeededReceives(plan.sends[0]), IsEmpty());
   EXPECT_THAT(NeededReceives(plan.sends[2]), ElementsAre(0, 1));
 }
 
-TEST(PlanTest, ASegmentNeedsNoMoreThanItself) {
+TEST(PlanTest, ASegmentDependsOnlyOnTheSameSegment) {
   const TransferPlan::Need need{0, {8, 16}};
   EXPECT_EQ(NeededEnd(need, 12), 12);
   EXPECT_EQ(NeededEnd(need, 20), 16);

@@ -48,7 +48,7 @@ class CallAgreementTest : public ::testing::Test {
 };
 
 // The timeout must not start again after the agreement.
-TEST_F(CallAgreementTest, ACallExpiresItsTimeoutAfterTheFirstRankCame) {
+TEST_F(CallAgreementTest, TheTimeoutStartsWithTheFirstRankThatCalls) {
   const absl::Time start = Clock::Real()->Now();
   absl::StatusOr<absl::Time> first;
   std::thread early([&] {
@@ -68,7 +68,7 @@ TEST_F(CallAgreementTest, ACallExpiresItsTimeoutAfterTheFirstRankCame) {
   EXPECT_LE(absl::AbsDuration(*second - *first), skew_);
 }
 
-TEST_F(CallAgreementTest, RanksGiveUpWithTheOneThatWaitsLeastLong) {
+TEST_F(CallAgreementTest, TheShortestTimeoutEndsTheCallForAllRanks) {
   for (int call = 0; call < 2; ++call) {
     absl::StatusOr<absl::Time> patient;
     const absl::Time start = Clock::Real()->Now();

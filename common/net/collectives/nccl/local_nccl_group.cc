@@ -12,7 +12,7 @@
 
 namespace muster {
 
-absl::StatusOr<nccl::UniqueId> DrawNcclId(const nccl::Api& api) {
+absl::StatusOr<nccl::UniqueId> GenerateNcclId(const nccl::Api& api) {
   nccl::UniqueId id;
   const nccl::Result result = api.ncclGetUniqueId(&id);
   if (result == nccl::kSuccess) return id;
@@ -24,7 +24,7 @@ absl::StatusOr<nccl::UniqueId> DrawNcclId(const nccl::Api& api) {
 absl::StatusOr<std::vector<std::unique_ptr<DeviceCommunicator>>>
 CreateLocalNcclGroup(const nccl::Api* api, absl::Span<Device* const> devices,
                      uint64_t generation, absl::Time deadline) {
-  ASSIGN_OR_RETURN(const nccl::UniqueId id, DrawNcclId(*api));
+  ASSIGN_OR_RETURN(const nccl::UniqueId id, GenerateNcclId(*api));
   ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Communicator>> controls,
                    CreateLocalGroup(static_cast<int>(devices.size()),
                                     {.generation = generation}));

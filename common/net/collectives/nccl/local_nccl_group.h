@@ -25,7 +25,7 @@ CreateLocalNcclGroup(const nccl::Api* api, absl::Span<Device* const> devices,
 
 // Generates the id of a new group.
 //   kUnavailable  NCCL generates no id; includes NCCL's message
-absl::StatusOr<nccl::UniqueId> DrawNcclId(const nccl::Api& api);
+absl::StatusOr<nccl::UniqueId> GenerateNcclId(const nccl::Api& api);
 
 }  // namespace muster
 

@@ -169,7 +169,7 @@ TEST(NcclCommunicatorTest, NothingIsLaunchedWhereRanksDisagree) {
   EXPECT_EQ(Gpus().nccl().counts()["ncclAllReduce"], launches);
 }
 
-TEST(NcclCommunicatorTest, WhatWasStartedIsDoneOnlyWithoutAnError) {
+TEST(NcclCommunicatorTest, AStartedCollectiveIsDoneOnlyWithoutAnError) {
   const Group group = MakeGroup();
   Gpus().nccl().FailCollective(nccl::kUnhandledCudaError);
   std::vector<std::thread> threads;
@@ -212,7 +212,7 @@ TEST(NcclCommunicatorTest, AConnectionThatTakesTooLongIsGivenUp) {
   Gpus().nccl().set_stalls_init(false);
 }
 
-TEST(NcclCommunicatorTest, ARankThatDoesNotComeIsNamed) {
+TEST(NcclCommunicatorTest, ARankThatDoesNotCallIsNamed) {
   auto lanes = MakeMemoryLanes(3);
   auto control = MakeMessageCommunicator({0, 5, std::move(lanes[0]), {}});
   ASSERT_OK(control);

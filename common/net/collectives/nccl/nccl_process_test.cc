@@ -131,7 +131,7 @@ class KilledNcclRankPhaseTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledNcclRankPhaseTest, IsNamedByAllSurvivorsAtOnce) {
   Start(GetParam(), /*reports_lost_ranks=*/true)
-      ->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
+      ->ExpectSurvivorsReport(NamesTheVictim("UNAVAILABLE"));
 }
 
 TEST(KilledNcclRankTest, IsNamedWhereverItIs) {
@@ -139,7 +139,7 @@ TEST(KilledNcclRankTest, IsNamedWhereverItIs) {
   ASSERT_TRUE(ranks->AwaitVictimAtWork());
   const absl::Time killed = Clock::Real()->Now();
   ranks->SendToVictim(SIGKILL);
-  ranks->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
+  ranks->ExpectSurvivorsReport(NamesTheVictim("UNAVAILABLE"));
   std::cout << "survivors ended " << Clock::Real()->Now() - killed
             << " after the kill\n";
 }
@@ -148,7 +148,7 @@ TEST(KilledNcclRankTest, IsNamedWhereverItIs) {
 // does not report it.
 TEST_P(KilledNcclRankPhaseTest, IsNamedWhenTheCallExpiresIfNcclWaitsForIt) {
   Start(GetParam(), /*reports_lost_ranks=*/false)
-      ->ExpectSurvivorsSay(NamesTheVictim("UNAVAILABLE"));
+      ->ExpectSurvivorsReport(NamesTheVictim("UNAVAILABLE"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -166,7 +166,7 @@ TEST(StoppedNcclRankTest, IsNamedWhenTheCallExpires) {
   const auto ranks = Start("", /*reports_lost_ranks=*/false);
   ASSERT_TRUE(ranks->AwaitVictimAtWork());
   ranks->SendToVictim(SIGSTOP);
-  ranks->ExpectSurvivorsSay(NamesTheVictim("DEADLINE_EXCEEDED"));
+  ranks->ExpectSurvivorsReport(NamesTheVictim("DEADLINE_EXCEEDED"));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ class NcclThread::State {
  private:
   // Called by the thread only.
   absl::Status Connect(absl::Time deadline);
-  std::shared_ptr<Request> AwaitNews();
+  std::shared_ptr<Request> AwaitRequest();
   absl::Status Serve(const Request& request);
   absl::Status Poll();
   absl::Status AwaitNotInProgress(absl::string_view function,
@@ -147,7 +147,7 @@ void NcclThread::State::Run(absl::Time connect_deadline) {
     is_connected_ = true;
   }
   while (true) {
-    const std::shared_ptr<Request> request = AwaitNews();
+    const std::shared_ptr<Request> request = AwaitRequest();
     absl::Status status = this->status();
     if (status.ok()) status = request == nullptr ? Poll() : Serve(*request);
     if (!status.ok()) {
@@ -164,7 +164,7 @@ void NcclThread::State::Run(absl::Time connect_deadline) {
   has_ended_ = true;
 }
 
-std::shared_ptr<Request> NcclThread::State::AwaitNews() {
+std::shared_ptr<Request> NcclThread::State::AwaitRequest() {
   const auto has_news = [this] {
     mutex_.AssertReaderHeld();
     return request_ != nullptr || is_abort_due_ || is_ending_;

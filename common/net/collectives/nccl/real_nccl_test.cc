@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(RealNcclTest, AMissingLibraryIsNamedWithTheWayOut) {
+TEST(RealNcclTest, AMissingLibraryIsNamedWithTheAlternative) {
   EXPECT_THAT(LoadNccl("libnccl_nobody_has.so.2"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("libnccl_nobody_has.so.2"),

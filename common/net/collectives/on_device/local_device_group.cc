@@ -168,8 +168,8 @@ class LocalDeviceCommunicator final : public DeviceCommunicator {
   absl::Status Await() override;
 
  private:
-  Arrival Bring(const CallSignature& signature, const TensorSpan& buffer,
-                const Event& ready, Event* done) {
+  Arrival MakeArrival(const CallSignature& signature, const TensorSpan& buffer,
+                      const Event& ready, Event* done) {
     return {.signature = signature,
             .rank = &own_,
             .data = buffer.bytes(),
@@ -198,11 +198,11 @@ absl::Status LocalDeviceCommunicator::StartAllReduce(
     const CollectiveCall& call) {
   RETURN_IF_ERROR(CheckReducible(buffer.dtype));
   return Run(
-      Bring({.operation = CollectiveOperation::kAllReduce,
-             .reduce_op = op,
-             .dtype = buffer.dtype,
-             .element_count = buffer.element_count},
-            buffer, ready, done),
+      MakeArrival({.operation = CollectiveOperation::kAllReduce,
+                   .reduce_op = op,
+                   .dtype = buffer.dtype,
+                   .element_count = buffer.element_count},
+                  buffer, ready, done),
       [&] {
         return PlanAllReduce(group_->reduction, group_->has_one_gpu, size(),
                              buffer.element_count);
@@ -215,11 +215,11 @@ absl::Status LocalDeviceCommunicator::StartReduceScatter(
     const CollectiveCall& call) {
   RETURN_IF_ERROR(CheckReducible(buffer.dtype));
   return Run(
-      Bring({.operation = CollectiveOperation::kReduceScatter,
-             .reduce_op = op,
-             .dtype = buffer.dtype,
-             .element_count = buffer.element_count},
-            buffer, ready, done),
+      MakeArrival({.operation = CollectiveOperation::kReduceScatter,
+                   .reduce_op = op,
+                   .dtype = buffer.dtype,
+                   .element_count = buffer.element_count},
+                  buffer, ready, done),
       [&] { return Plan{ReduceParts(size(), buffer.element_count)}; }, call);
 }
 
@@ -234,11 +234,11 @@ absl::Status LocalDeviceCommunicator::StartAllGather(
     begin += count;
   }
   return Run(
-      Bring({.operation = CollectiveOperation::kAllGather,
-             .dtype = buffer.dtype,
-             .element_count = buffer.element_count,
-             .layout = LayoutOf(element_counts)},
-            buffer, ready, done),
+      MakeArrival({.operation = CollectiveOperation::kAllGather,
+                   .dtype = buffer.dtype,
+                   .element_count = buffer.element_count,
+                   .layout = LayoutOf(element_counts)},
+                  buffer, ready, done),
       [&] {
         return Plan{GatherParts(size(), [&](int r) { return parts[r]; })};
       },
@@ -249,11 +249,11 @@ absl::Status LocalDeviceCommunicator::StartBroadcast(
     TensorSpan buffer, int root, const Event& ready, Event* done,
     const CollectiveCall& call) {
   return Run(
-      Bring({.operation = CollectiveOperation::kBroadcast,
-             .dtype = buffer.dtype,
-             .root = root,
-             .element_count = buffer.element_count},
-            buffer, ready, done),
+      MakeArrival({.operation = CollectiveOperation::kBroadcast,
+                   .dtype = buffer.dtype,
+                   .root = root,
+                   .element_count = buffer.element_count},
+                  buffer, ready, done),
       [&] {
         return Plan{CopyFrom(root, size(), {0, buffer.element_count})};
       },

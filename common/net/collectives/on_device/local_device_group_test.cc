@@ -172,7 +172,7 @@ TEST_F(LocalDeviceGroupTest, CollectivesOfOneBufferFollowEachOther) {
 }
 
 // Ranks that have timed out may have freed their memory.
-TEST_F(LocalDeviceGroupTest, ARankThatComesTooLateTouchesNoMemoryOfOthers) {
+TEST_F(LocalDeviceGroupTest, ALateRankDoesNotAccessMemoryOfOthers) {
   std::vector<std::thread> threads;
   for (const int rank : {0, 1}) {
     threads.emplace_back([&, rank] {

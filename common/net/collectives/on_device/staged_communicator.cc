@@ -173,8 +173,8 @@ class StagedCommunicator final : public DeviceCommunicator {
   std::shared_ptr<Buffer> scratch_;             // Pinned, for all other memory.
   absl::Time deadline_ = absl::InfinitePast();  // Latest deadline of the
                                                 // started collectives.
-  bool has_told_ = false;  // It has been logged that memory could not be
-                           // pinned.
+  bool has_logged_pin_error_ = false;  // It has been logged that memory could
+                                       // not be pinned.
   // By chunk. Reached when the chunk has been copied to the host.
   std::vector<std::unique_ptr<Event>> arrived_;
   // Two streams, because a bus copies in both directions at once. They are
@@ -196,7 +196,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> StagedCommunicator::AllocateOnDevice(
   if (size_bytes > 0) {
     auto made = device_.pinned_memory().Pin(on_host->data(), size_bytes);
     if (made.ok()) pinned = *std::move(made);
-    if (!made.ok() && !std::exchange(has_told_, true)) {
+    if (!made.ok() && !std::exchange(has_logged_pin_error_, true)) {
       LOG(INFO) << device_.name() << ": collectives are slower, because memory "
                 << "of the host cannot be pinned: " << made.status().message();
     }

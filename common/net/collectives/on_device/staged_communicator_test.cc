@@ -301,7 +301,7 @@ TEST_F(StagedCommunicatorTest, SmallPacksAndThoseBesideCpusAreWhole) {
   EXPECT_EQ(calls_[1].buffer.element_count, kManyElements);
 }
 
-TEST_F(StagedCommunicatorTest, ASteadyCallMakesNothing) {
+TEST_F(StagedCommunicatorTest, RepeatedCallsAllocateNothing) {
   ASSERT_OK(Allocate(kManyElements));
   ASSERT_OK(stream_->Fill(pack_->data(), 0, pack_->size_bytes()));
   ASSERT_OK(AllReduce(kManyElements));

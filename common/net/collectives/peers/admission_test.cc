@@ -41,14 +41,14 @@ TEST(AdmissionTest, TheChiefIsFirstAndTheEvaluatorOutside) {
               ElementsAre(kChief, kWorker0, kWorker1));
 }
 
-TEST(AdmissionTest, TasksOfOneMindAreLetIn) {
+TEST(AdmissionTest, AgreeingTasksAreAdmitted) {
   const Admission here(OptionsOf(kChief, 1));
   const Admission there(OptionsOf(kWorker1, 2));
   EXPECT_OK(here.Check(there.Hello(kChief), -1));
   EXPECT_OK(there.Check(here.Hello(std::nullopt), 0));
 }
 
-TEST(AdmissionTest, SomebodyElseAtTheAddressIsNamed) {
+TEST(AdmissionTest, AnotherProcessAtTheAddressIsNamed) {
   const Admission here(OptionsOf(kChief, 1));
   const Admission there(OptionsOf(kWorker0, 0xab));
   EXPECT_THAT(here.Check(there.Hello(std::nullopt), 2),
@@ -91,12 +91,12 @@ TEST(AdmissionTest, AnotherJobIsRefused) {
                      "\"batch: 5\" there and \"batch: 4\" here");
 }
 
-TEST(AdmissionTest, AnEvaluatorIsNoneOfTheGroup) {
+TEST(AdmissionTest, AnEvaluatorIsNotAMember) {
   ExpectDisagreement(OptionsOf({TaskType::kEvaluator, 0}, 2),
                      "evaluator is none of the tasks that train together");
 }
 
-TEST(AdmissionTest, NonsenseIsRefused) {
+TEST(AdmissionTest, InvalidHellosAreRefused) {
   const Admission here(OptionsOf(kChief, 1));
   EXPECT_THAT(here.Check(proto::PeerHello(), -1),
               StatusIs(absl::StatusCode::kInvalidArgument));

@@ -57,7 +57,7 @@ Formation::Formation(const Options& options, PeerLinks* links,
       missing_count_(links->task_count() - 1),
       replies_(links->task_count()) {
   for (int rank = 0; rank < links->task_count(); ++rank) {
-    if (rank != links->rank()) untold_.insert(rank);
+    if (rank != links->rank()) undelivered_.insert(rank);
   }
 }
 
@@ -75,7 +75,7 @@ void Formation::OnMissing(int rank, absl::string_view reason) {
   if (!present_[rank]) return;
   present_[rank] = false;
   ++missing_count_;
-  somebody_left_ = true;
+  task_left_ = true;
 }
 
 void Formation::OnRefused(const absl::Status& why) {
@@ -84,9 +84,9 @@ void Formation::OnRefused(const absl::Status& why) {
   refused_.Update(why);
 }
 
-void Formation::OnTold(int rank) {
+void Formation::OnFailureDelivered(int rank) {
   absl::MutexLock lock(&mutex_);
-  untold_.erase(rank);
+  undelivered_.erase(rank);
 }
 
 void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
@@ -112,20 +112,20 @@ void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
 absl::StatusOr<FormedGroup> Formation::Run(
     absl::Time deadline,
     absl::FunctionRef<void(absl::string_view line)> report) {
-  if (!options_.failure.ok()) return TellFailure(deadline);
+  if (!options_.failure.ok()) return SendFailure(deadline);
   return links_->rank() == 0 ? Lead(deadline, report)
                              : Follow(deadline, report);
 }
 
-absl::Status Formation::TellFailure(absl::Time deadline) {
+absl::Status Formation::SendFailure(absl::Time deadline) {
   const auto are_told = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return untold_.empty();
+    return undelivered_.empty();
   };
   std::set<int> untold;
   {
     absl::MutexLock lock(&mutex_);
     clock_->AwaitWithDeadline(&mutex_, absl::Condition(&are_told), deadline);
-    untold = untold_;
+    untold = undelivered_;
   }
   for (const int rank : untold) {
     LOG(WARNING) << links_->Describe(rank)
@@ -144,7 +144,7 @@ absl::StatusOr<FormedGroup> Formation::Lead(
     }
     {
       absl::MutexLock lock(&mutex_);
-      somebody_left_ = missing_count_ > 0;
+      task_left_ = missing_count_ > 0;
     }
     const std::optional<GroupPlan> plan = MakePlan();
     if (!plan.has_value()) continue;  // A task has just left again.
@@ -329,7 +329,7 @@ absl::StatusOr<FormedGroup> Formation::Follow(
     RETURN_IF_ERROR(OfLostPeer(missing_.Await(deadline, report)));
     {
       absl::MutexLock lock(&mutex_);
-      somebody_left_ = missing_count_ > 0;
+      task_left_ = missing_count_ > 0;
     }
     Attempt attempt;
     const std::optional<proto::PeerMessage> command =
@@ -430,14 +430,14 @@ absl::StatusOr<GroupPlan> Formation::PlanOf(
 std::optional<proto::PeerMessage> Formation::NextCommand(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report,
     Attempt* attempt) {
-  const auto has_come = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  const auto has_command = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return command_.has_value();
   };
   const auto subject = [this] {
     return absl::StrCat(links_->Describe(0), " to form the group");
   };
   const Interruption interruption =
-      Await(absl::Condition(&has_come), deadline, subject, report);
+      Await(absl::Condition(&has_command), deadline, subject, report);
   absl::MutexLock lock(&mutex_);
   if (interruption != Interruption::kNone) {
     *attempt = Interrupted(interruption, subject());
@@ -467,14 +467,14 @@ Formation::Interruption Formation::Await(
     absl::FunctionRef<std::string()> waiting_for,
     absl::FunctionRef<void(absl::string_view)> report) {
   ReportPace pace(clock_->Now(), options_.report_interval);
-  const auto may_go_on = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return condition.Eval() || somebody_left_ || !refused_.ok();
+  const auto may_continue = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return condition.Eval() || task_left_ || !refused_.ok();
   };
   while (true) {
     std::string line;
     {
       absl::MutexLock lock(&mutex_);
-      if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&may_go_on),
+      if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&may_continue),
                                     std::min(deadline, pace.next()))) {
         if (!refused_.ok()) return Interruption::kRefused;
         if (condition.Eval()) return Interruption::kNone;

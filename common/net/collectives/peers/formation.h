@@ -81,7 +81,7 @@ class Formation {
   void OnMissing(int rank, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRefused(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnTold(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnFailureDelivered(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnMessage(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -113,7 +113,7 @@ class Formation {
   };
 
   // Returns Options::failure.
-  absl::Status TellFailure(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SendFailure(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<FormedGroup> Lead(
       absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report);
   std::optional<GroupPlan> MakePlan();
@@ -180,10 +180,10 @@ class Formation {
   absl::Mutex mutex_;
   std::vector<bool> present_ ABSL_GUARDED_BY(mutex_);
   int missing_count_ ABSL_GUARDED_BY(mutex_);
-  bool somebody_left_ ABSL_GUARDED_BY(mutex_) = false;
+  bool task_left_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refused_ ABSL_GUARDED_BY(mutex_);
   // The ranks that have not received Options::failure yet.
-  std::set<int> untold_ ABSL_GUARDED_BY(mutex_);
+  std::set<int> undelivered_ ABSL_GUARDED_BY(mutex_);
   // State of a member: the leader's last command that has not been handled yet.
   std::optional<proto::PeerMessage> command_ ABSL_GUARDED_BY(mutex_);
   // State of the leader: the attempt and stage whose replies it awaits, and the

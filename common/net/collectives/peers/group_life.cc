@@ -22,7 +22,7 @@ namespace muster {
 namespace {
 
 // How long this task waits for the others to acknowledge its last message.
-constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(1);
+constexpr absl::Duration kAcknowledgementTimeout = absl::Seconds(1);
 
 }  // namespace
 
@@ -179,7 +179,7 @@ absl::Status GroupLife::Leave(
     absl::FunctionRef<void(absl::string_view)> report) {
   if (!status.ok()) {
     End(status, /*is_own=*/true);
-    AwaitGoodbyes();
+    AwaitAcknowledgements();
     // An error with a kind is the group's cause as a collective returned it: it
     // also names the collective that was ended.
     return GroupErrorKindOf(status).has_value() ? status : cause();
@@ -201,7 +201,7 @@ absl::Status GroupLife::Leave(
     return arrived;
   }
   End(arrived, /*is_own=*/true);
-  AwaitGoodbyes();
+  AwaitAcknowledgements();
   return cause();
 }
 
@@ -210,7 +210,7 @@ absl::Status GroupLife::AwaitOthers(
     absl::FunctionRef<void(absl::string_view)> report) {
   const absl::Time started = clock_->Now();
   const auto is_settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cause_.ok() || Absentees().empty();
+    return !cause_.ok() || TasksNotFinished().empty();
   };
   ReportPace pace(started, report_interval);
   while (true) {
@@ -222,7 +222,7 @@ absl::Status GroupLife::AwaitOthers(
         return cause_;
       }
       const absl::Time now = clock_->Now();
-      line = absl::StrCat("waiting for ", Absentees(),
+      line = absl::StrCat("waiting for ", TasksNotFinished(),
                           " to arrive at the end as well, ",
                           absl::ToInt64Seconds(now - started), " s");
       if (now >= deadline) {
@@ -234,7 +234,7 @@ absl::Status GroupLife::AwaitOthers(
   }
 }
 
-void GroupLife::AwaitGoodbyes() {
+void GroupLife::AwaitAcknowledgements() {
   absl::MutexLock lock(&mutex_);
   const auto all_know = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     for (int rank = 0; rank < links_->task_count(); ++rank) {
@@ -247,12 +247,12 @@ void GroupLife::AwaitGoodbyes() {
     return true;
   };
   if (!clock_->AwaitWithDeadline(&mutex_, absl::Condition(&all_know),
-                                 clock_->Now() + kGoodbyeTimeout)) {
+                                 clock_->Now() + kAcknowledgementTimeout)) {
     LOG(WARNING) << "not every task could be told that this one ends";
   }
 }
 
-std::string GroupLife::Absentees() const {
+std::string GroupLife::TasksNotFinished() const {
   std::vector<std::string> tasks;
   for (int rank = 0; rank < links_->task_count(); ++rank) {
     const Peer& peer = peers_[rank];

@@ -87,9 +87,9 @@ class GroupLife {
   absl::Status AwaitOthers(absl::Time deadline, absl::Duration report_interval,
                            absl::FunctionRef<void(absl::string_view)> report)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void AwaitGoodbyes() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitAcknowledgements() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CauseFrom(int rank, const proto::FailureNotice& notice) const;
-  std::string Absentees() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::string TasksNotFinished() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   PeerLinks* const links_;
   Clock* const clock_;

@@ -37,7 +37,7 @@ proto::ProgressReport Idle(uint64_t sequence) {
   return report;
 }
 
-TEST(HangReportTest, SaysWhoIsMissingAndWhereThatOneIs) {
+TEST(HangReportTest, NamesTheMissingRankAndItsCollective) {
   proto::ProgressReport report = Idle(119);
   report.set_step(120);
   report.set_activity("reading input");
@@ -49,7 +49,7 @@ TEST(HangReportTest, SaysWhoIsMissingAndWhereThatOneIs) {
             "119 of them, step 120, reading input");
 }
 
-TEST(HangReportTest, WithoutMissingRanksThoseElsewhereAreTold) {
+TEST(HangReportTest, IfNoRankIsMissingRanksInOtherCallsAreNamed) {
   const std::vector<PeerProgress> peers = {
       {.task = "worker 0"},
       {.task = "worker 1", .report = Running(120, 30)},
@@ -110,7 +110,7 @@ TEST(HangReportTest, EveryReplicaOfATaskIsTold) {
                 "collective after 119 of them"));
 }
 
-TEST(HangReportTest, WhenAllAreThereItSaysSo) {
+TEST(HangReportTest, SaysThatAllOthersHaveArrived) {
   const std::vector<PeerProgress> peers = {
       {.task = "worker 0"}, {.task = "worker 1", .report = Running(120, 3)}};
   EXPECT_THAT(DescribeHang(Own({}), 0, 1, peers),
@@ -128,7 +128,7 @@ TEST(HangReportTest, ManyAreCounted) {
               HasSubstr("rank 8 (worker 8) and 11 more"));
 }
 
-TEST(HangReportTest, ARankThatIsNoneIsLeftOut) {
+TEST(HangReportTest, InvalidRanksAreIgnored) {
   const std::vector<PeerProgress> peers = {{.task = "worker 0"},
                                            {.task = "worker 1"}};
   EXPECT_THAT(DescribeHang(Own({7, -1}), 0, 1, peers),

@@ -39,7 +39,7 @@ void HangWatch::Adopt(std::vector<const Communicator*> communicators) {
   }
 }
 
-absl::Status HangWatch::CheckNobodyAwaitedHasLeft(absl::Duration patience) {
+absl::Status HangWatch::CheckAwaitedTasksHaveNotLeft(absl::Duration patience) {
   absl::MutexLock lock(&mutex_);
   for (const Watched& watched : watched_) {
     const CollectiveProgress progress = watched.communicator->Progress();

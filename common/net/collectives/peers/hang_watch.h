@@ -49,7 +49,7 @@ class HangWatch {
   // Checks that no collective has waited for `patience` or longer for a task
   // that has finished and therefore will never join it.
   //   kFailedPrecondition  one has, because that task had fewer steps
-  absl::Status CheckNobodyAwaitedHasLeft(absl::Duration patience)
+  absl::Status CheckAwaitedTasksHaveNotLeft(absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Called at every heartbeat interval. Returns the line that is due, or "".

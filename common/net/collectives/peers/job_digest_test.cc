@@ -94,7 +94,7 @@ TEST(JobDigestTest, ADifferenceFarBackIsStillSeen) {
             "job file differs after its first 65536 bytes");
 }
 
-TEST(JobDigestTest, WhatAStrangerSendsCannotBreakTheLine) {
+TEST(JobDigestTest, ControlCharactersFromAPeerAreEscaped) {
   EXPECT_EQ(Difference(OneSection("batch size", "3\x01\r"),
                        OneSection("batch size", "4")),
             "batch size is \"3\\001\\r\" there and \"4\" here");

@@ -71,7 +71,7 @@ TEST_F(NcclGroupTest, ReplicasOfOneTaskUseNccl) {
   LeaveAll(groups);
 }
 
-TEST_F(NcclGroupTest, NcclThatCannotConnectGivesWay) {
+TEST_F(NcclGroupTest, FallsBackIfNcclCannotConnect) {
   MakeCluster(2);
   gpus_.nccl().Fail("ncclCommInitRankConfig", nccl::kSystemError);
   std::vector<PeerGroup::Options> all = GpuOptions(1);

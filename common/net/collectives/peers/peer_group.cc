@@ -401,7 +401,9 @@ void PeerGroup::OnRefused(const absl::Status& why) {
   formation_->OnRefused(why);
 }
 
-void PeerGroup::OnTold(int rank) { formation_->OnTold(rank); }
+void PeerGroup::OnFailureDelivered(int rank) {
+  formation_->OnFailureDelivered(rank);
+}
 
 void PeerGroup::OnMessage(int rank, const proto::PeerMessage& message) {
   formation_->OnMessage(rank, message);
@@ -428,7 +430,7 @@ void PeerGroup::OnTick() {
   const std::string line = hangs_->OnTick();
   if (!line.empty()) Report(line);
   const absl::Status hopeless =
-      hangs_->CheckNobodyAwaitedHasLeft(options_.heartbeat_timeout);
+      hangs_->CheckAwaitedTasksHaveNotLeft(options_.heartbeat_timeout);
   if (!hopeless.ok()) life_.Fail(hopeless);
 }
 

@@ -192,7 +192,7 @@ class PeerGroup : private PeerListener {
   void OnMissing(int rank, absl::string_view reason) override;
   void OnLost(int rank, const absl::Status& why) override;
   void OnRefused(const absl::Status& why) override;
-  void OnTold(int rank) override;
+  void OnFailureDelivered(int rank) override;
   void OnMessage(int rank, const proto::PeerMessage& message) override;
   void OnTick() override;
 

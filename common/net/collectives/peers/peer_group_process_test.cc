@@ -135,7 +135,7 @@ TEST_P(PeerGroupProcessTest, AKilledLeaderIsNamedByTheOthers) {
   ExpectNamedBySurvivors(0, since);
 }
 
-TEST_P(PeerGroupProcessTest, AStoppedMemberIsNamedAndLearnsOfIt) {
+TEST_P(PeerGroupProcessTest, AStoppedMemberIsNamedAndGetsTheError) {
   const absl::Time since = Clock::Real()->Now();
   tasks_[2]->SendSignal(SIGSTOP);
   ExpectNamedBySurvivors(2, since);

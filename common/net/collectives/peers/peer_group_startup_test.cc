@@ -32,7 +32,7 @@ using testing::HasSubstr;
 
 using PeerGroupStartupTest = PeerGroupTest;
 
-TEST_F(PeerGroupStartupTest, TasksStartInAnyOrderAndSayForWhomTheyWait) {
+TEST_F(PeerGroupStartupTest, TasksStartInAnyOrderAndLogForWhichTheyWait) {
   MakeCluster(3);
   std::vector<PeerGroup::Options> all = AllOptions();
   for (auto& options : all) options.report_interval = absl::Milliseconds(50);
@@ -58,7 +58,7 @@ TEST_F(PeerGroupStartupTest, TasksStartInAnyOrderAndSayForWhomTheyWait) {
   LeaveAll(groups);
 }
 
-TEST_F(PeerGroupStartupTest, ATaskThatNeverComesIsNamedAtTheDeadline) {
+TEST_F(PeerGroupStartupTest, ATaskThatDoesNotStartIsNamedAtTheDeadline) {
   MakeCluster(2);
   PeerGroup::Options options = OptionsOf(0);
   options.startup_timeout = absl::Milliseconds(300);
@@ -84,7 +84,7 @@ absl::Status ResultOfOneWhoIsTold(
   return told;
 }
 
-TEST_F(PeerGroupStartupTest, ALeaderThatGivesUpTellsThoseWhoAreThere) {
+TEST_F(PeerGroupStartupTest, ALeaderThatTimesOutSendsItsErrorToPresentTasks) {
   MakeCluster(3);
   PeerGroup::Options leader = OptionsOf(0);
   leader.startup_timeout = absl::Seconds(5);
@@ -256,7 +256,7 @@ TEST_F(PeerGroupStartupTest, ATaskWithTheIndexOfAnotherIsRefused) {
   LeaveAll(groups);
 }
 
-TEST_F(PeerGroupStartupTest, ATaskThatGaveUpAndCameAgainIsMetAnew) {
+TEST_F(PeerGroupStartupTest, ATaskRejoinsAfterATimeout) {
   MakeCluster(3);
   std::vector<PeerGroup::Options> all = AllOptions();
   for (auto& options : all) options.report_interval = absl::Milliseconds(50);
@@ -282,7 +282,7 @@ TEST_F(PeerGroupStartupTest, ATaskThatGaveUpAndCameAgainIsMetAnew) {
   LeaveAll(groups);
 }
 
-TEST_F(PeerGroupStartupTest, WithoutGpusNcclGivesWayToRingOrIsAnError) {
+TEST_F(PeerGroupStartupTest, WithoutGpusRingReplacesNcclUnlessItIsRequired) {
   MakeCluster(1);
   PeerGroup::Options options = OptionsOf(0);
   options.implementation = CommunicationImplementation::kNccl;

@@ -263,7 +263,7 @@ TEST_F(PeerGroupTest, AnEarlyFinisherIsNoFailure) {
   EXPECT_OK(groups[0]->cause());
 }
 
-TEST_F(PeerGroupTest, NobodyWaitsInACollectiveForOneThatHasFinished) {
+TEST_F(PeerGroupTest, ACollectiveFailsIfATaskHasFinished) {
   MakeCluster(2);
   std::vector<PeerGroup::Options> all = AllOptions();
   // A task may still join the collective within this time.
@@ -283,7 +283,7 @@ TEST_F(PeerGroupTest, NobodyWaitsInACollectiveForOneThatHasFinished) {
   early.join();
 }
 
-TEST_F(PeerGroupTest, WhoDoesNotArriveAtTheEndIsNamed) {
+TEST_F(PeerGroupTest, ATaskThatDoesNotFinishIsNamed) {
   const Groups groups = FormCluster(2);
   ASSERT_EQ(groups.size(), 2);
   EXPECT_THAT(

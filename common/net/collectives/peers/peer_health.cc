@@ -13,16 +13,16 @@ void PeerHealth::OnWelcomed(absl::Time now) {
   outgoing_open_ = true;
   was_welcomed_ = true;
   outgoing_ends_ = 0;
-  OnHeard(now);
+  OnReceived(now);
 }
 
 void PeerHealth::OnAccepted(absl::Time now) {
   incoming_open_ = true;
-  OnHeard(now);
+  OnReceived(now);
 }
 
-void PeerHealth::OnHeard(absl::Time now) {
-  silence_.OnHeard();
+void PeerHealth::OnReceived(absl::Time now) {
+  silence_.OnReceived();
   last_heard_ = now;
 }
 
@@ -38,7 +38,7 @@ void PeerHealth::OnIncomingEnded() { incoming_open_ = false; }
 void PeerHealth::OnTick() {
   if (was_welcomed_) silence_.OnTick();
   half_open_.OnTick();
-  if (IsPresent()) half_open_.OnHeard();
+  if (IsPresent()) half_open_.OnReceived();
 }
 
 std::string PeerHealth::MissingReason() const {

@@ -31,7 +31,7 @@ class PeerHealth {
   // This task has accepted the peer's stream.
   void OnAccepted(absl::Time now);
   // Any message has arrived from the peer.
-  void OnHeard(absl::Time now);
+  void OnReceived(absl::Time now);
   // Our stream ended or could not be opened, or the peer refused it.
   void OnOutgoingEnded(absl::string_view why);
   void OnIncomingEnded();

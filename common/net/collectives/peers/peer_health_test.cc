@@ -20,7 +20,7 @@ class PeerHealthTest : public testing::Test {
   // One interval passes; the peer answers or not.
   void Tick(bool is_heard) {
     clock_.Advance(kInterval);
-    if (is_heard) health_.OnHeard(clock_.Now());
+    if (is_heard) health_.OnReceived(clock_.Now());
     health_.OnTick();
   }
 
@@ -75,18 +75,18 @@ TEST_F(PeerHealthTest, APeerIsSilentAfterMoreThanTwoIntervals) {
   EXPECT_FALSE(health_.IsSilent());
   Tick(false);
   EXPECT_TRUE(health_.IsSilent());
-  health_.OnHeard(clock_.Now());
+  health_.OnReceived(clock_.Now());
   EXPECT_FALSE(health_.IsSilent());
 }
 
-TEST_F(PeerHealthTest, AWatcherThatWasStoppedTakesNobodyForLost) {
+TEST_F(PeerHealthTest, AStoppedWatcherDeclaresNoPeerLost) {
   Meet();
   clock_.Advance(absl::Hours(1));
   Tick(false);
   EXPECT_EQ(health_.LossReason(), "");
 }
 
-TEST_F(PeerHealthTest, AKilledPeerIsLostWhenNobodyAnswersAnyMore) {
+TEST_F(PeerHealthTest, AKilledPeerIsLostWhenConnectionsAreRefused) {
   Meet();
   health_.OnIncomingEnded();
   health_.OnOutgoingEnded("reset");
@@ -106,7 +106,7 @@ TEST_F(PeerHealthTest, AConnectionThatIsMadeAgainIsNoLoss) {
   EXPECT_EQ(health_.LossReason(), "");
 }
 
-TEST_F(PeerHealthTest, APeerThatNoLongerReachesUsIsLost) {
+TEST_F(PeerHealthTest, APeerThatNoLongerSendsIsLost) {
   Meet();
   health_.OnIncomingEnded();
   for (int i = 0; i < 10; ++i) Tick(true);

@@ -183,7 +183,7 @@ int PeerLinks::Admit(const std::shared_ptr<Conversation>& conversation,
   if (checked.ok()) {
     const int rank = RankOf(*DecodeTask(hello.task()));
     absl::MutexLock lock(&mutex_);
-    if (Occupy(conversation, rank, hello, &actions)) admitted_rank = rank;
+    if (AdmitPeer(conversation, rank, hello, &actions)) admitted_rank = rank;
   } else if (absl::IsNotFound(checked)) {
     conversation->Refuse(proto::PeerRefusal::WRONG_TASK, checked.message());
     const auto task = DecodeTask(hello.task());
@@ -209,9 +209,9 @@ int PeerLinks::Admit(const std::shared_ptr<Conversation>& conversation,
   return admitted_rank;
 }
 
-bool PeerLinks::Occupy(const std::shared_ptr<Conversation>& conversation,
-                       int rank, const proto::PeerHello& hello,
-                       Actions* actions) {
+bool PeerLinks::AdmitPeer(const std::shared_ptr<Conversation>& conversation,
+                          int rank, const proto::PeerHello& hello,
+                          Actions* actions) {
   Peer& peer = peers_[rank];
   const bool is_another = peer.hello.has_value() &&
                           peer.hello->incarnation() != hello.incarnation();
@@ -253,7 +253,7 @@ bool PeerLinks::Occupy(const std::shared_ptr<Conversation>& conversation,
 void PeerLinks::OnIncoming(int rank, const proto::PeerMessage& message) {
   {
     absl::MutexLock lock(&mutex_);
-    peers_[rank].health.OnHeard(clock_->Now());
+    peers_[rank].health.OnReceived(clock_->Now());
     if (is_stopping_) return;
   }
   if (!message.has_ping()) listener_->OnMessage(rank, message);
@@ -293,7 +293,7 @@ void PeerLinks::OnMessage(int rank, uint64_t session,
     if (message->has_refusal()) {
       OnRefusal(rank, session, message->refusal(), &actions);
     }
-    if (message->has_pong()) peers_[rank].health.OnHeard(clock_->Now());
+    if (message->has_pong()) peers_[rank].health.OnReceived(clock_->Now());
   }
   Perform(actions);
 }
@@ -347,7 +347,7 @@ void PeerLinks::NoteFailure(int rank, const proto::PeerHello& hello,
                             Actions* actions) {
   if (watching_) return;
   if (!options_.self.failure.ok()) {
-    actions->push_back([this, rank] { listener_->OnTold(rank); });
+    actions->push_back([this, rank] { listener_->OnFailureDelivered(rank); });
     return;
   }
   if (!hello.has_failure()) return;
@@ -450,21 +450,21 @@ void PeerLinks::Settle(int rank, Actions* actions) {
     return;
   }
   // Only the loop's thread reports, so that the last report is the newest.
-  peer.news_due = true;
+  peer.report_due = true;
   peer.was_interrupted |= !peer.health.IsPresent();
   loop_.Wake();
 }
 
-void PeerLinks::PlanNews(int rank, Actions* actions) {
+void PeerLinks::PlanReports(int rank, Actions* actions) {
   Peer& peer = peers_[rank];
-  if (!std::exchange(peer.news_due, false)) return;
+  if (!std::exchange(peer.report_due, false)) return;
   const bool is_present = peer.health.IsPresent();
   const bool was_present = std::exchange(peer.was_present, is_present);
   const bool was_interrupted = std::exchange(peer.was_interrupted, false);
   // Settle() decides whether a peer of a formed group is lost.
   if (was_interrupted && (!watching_ || peer.end_expected)) {
     const std::string why =
-        is_present ? "it went and came again" : peer.health.MissingReason();
+        is_present ? "it left and joined again" : peer.health.MissingReason();
     actions->push_back([this, rank, why] { listener_->OnMissing(rank, why); });
   }
   if (is_present && (!was_present || was_interrupted)) {
@@ -484,7 +484,7 @@ absl::Time PeerLinks::TakeTurn(const TickLoop::Turn& turn) {
     }
     for (int rank = 0; rank < task_count(); ++rank) {
       if (rank == rank_) continue;
-      PlanNews(rank, &actions);
+      PlanReports(rank, &actions);
       if (!turn.is_tick || peers_[rank].is_lost) continue;
       peers_[rank].health.OnTick();
       if (watching_) Settle(rank, &actions);

@@ -113,7 +113,7 @@ class PeerLinks : private Conversation::Host,
 
     PeerHealth health;
     std::optional<proto::PeerHello> hello;
-    bool news_due = false;         // The listener must be told the peer's
+    bool report_due = false;       // The listener must be told the peer's
                                    // state.
     bool was_present = false;      // As last reported to the listener.
     bool was_interrupted = false;  // The peer was missing since then.
@@ -144,8 +144,8 @@ class PeerLinks : private Conversation::Host,
   // Events of incoming streams.
   int Admit(const std::shared_ptr<Conversation>& conversation,
             const proto::PeerHello& hello) override ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Occupy(const std::shared_ptr<Conversation>& conversation, int rank,
-              const proto::PeerHello& hello, Actions* actions)
+  bool AdmitPeer(const std::shared_ptr<Conversation>& conversation, int rank,
+                 const proto::PeerHello& hello, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnIncoming(int rank, const proto::PeerMessage& message) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -172,7 +172,7 @@ class PeerLinks : private Conversation::Host,
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Called after any event that may have changed whether the peer is present.
   void Settle(int rank, Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PlanNews(int rank, Actions* actions)
+  void PlanReports(int rank, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsProbeDone() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

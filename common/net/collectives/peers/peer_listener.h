@@ -26,7 +26,7 @@ class PeerListener {
   virtual void OnRefused(const absl::Status& why) = 0;
   // Only called in a task with Admission::Options::failure: the peer has
   // received the failure.
-  virtual void OnTold(int rank) = 0;
+  virtual void OnFailureDelivered(int rank) = 0;
   virtual void OnMessage(int rank, const proto::PeerMessage& message) = 0;
   // Every heartbeat interval.
   virtual void OnTick() = 0;

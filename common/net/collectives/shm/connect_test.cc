@@ -93,7 +93,7 @@ TEST_F(ConnectTest, EndpointThatIsGoneIsUnavailable) {
               HasSubstr("rank 0 cannot be reached"));
 }
 
-TEST_F(ConnectTest, WhoeverHasAnotherTokenIsSentAway) {
+TEST_F(ConnectTest, RanksWithAnotherTokenAreRefused) {
   options_[2].token = "guess";
   options_[0].timeout = options_[1].timeout = absl::Milliseconds(300);
   const auto results = Connect({0, 1, 2});
@@ -123,7 +123,7 @@ TEST_F(ConnectTest, OtherTuningIsRefused) {
   }
 }
 
-TEST_F(ConnectTest, StrangersDoNotHoldItUp) {
+TEST_F(ConnectTest, OtherConnectionsDoNotDelayRanks) {
   std::vector<FileDescriptor> strangers;
   const auto address = LocalEndpoint::SocketAddress(addresses_[0]);
   ASSERT_OK(address.status());

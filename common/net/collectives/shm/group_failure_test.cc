@@ -123,7 +123,7 @@ TEST(DisagreementTest, GatheredCountsAreCompared) {
   }
 }
 
-TEST(ArgumentTest, WhatCannotBeFailsTheGroupForAll) {
+TEST(ArgumentTest, AnInvalidCallFailsTheGroupOnAllRanks) {
   const auto results =
       Make({[](Communicator& c) {
               bool value = true;
@@ -157,7 +157,7 @@ TEST(TimeoutTest, NamesTheMissingAndIsFinal) {
   EXPECT_THAT(std::string(late.message()), HasSubstr("gave up"));
 }
 
-TEST(AbortTest, WakesSleepersHereAndElsewhere) {
+TEST(AbortTest, WakesRanksOfThisAndOtherProcesses) {
   auto group = LocalGroup(3);
   absl::Status results[2];
   std::thread waiters[2];
@@ -187,7 +187,7 @@ TEST(AbortTest, WakesSleepersHereAndElsewhere) {
   EXPECT_EQ(group[0]->Barrier(kPatient), absl::CancelledError("the job ends"));
 }
 
-TEST(LeavingTest, WhoHasLeftIsNotWaitedFor) {
+TEST(LeavingTest, RanksDoNotWaitForOneThatHasLeft) {
   auto group = LocalGroup(2);
   group[1].reset();
   const absl::Status status = SumOf(*group[0], 1, kPatient);
@@ -196,7 +196,7 @@ TEST(LeavingTest, WhoHasLeftIsNotWaitedFor) {
               HasSubstr("rank 1 is gone: it has left the group"));
 }
 
-TEST(LeavingTest, WhoLeavesAfterTheLastCallDisturbsNobody) {
+TEST(LeavingTest, LeavingAfterTheLastCallIsNoError) {
   for (int round = 0; round < 200; ++round) {
     RunThreadRanks(3, {}, [](Communicator& communicator) {
       EXPECT_OK(communicator.Barrier(kPatient));
@@ -270,7 +270,7 @@ absl::Status ReduceUntilFailure(Communicator& communicator,
 class KilledRankTest : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Memory, KilledRankTest, testing::Bool());
 
-TEST_P(KilledRankTest, DiesInTheMiddleAndIsNamedByAll) {
+TEST_P(KilledRankTest, KilledInACallIsNamedByAll) {
   constexpr int kSize = 3;
   SharedAmongForks<std::atomic<int64_t>> killed_at;
   const auto now = [] { return absl::ToUnixMicros(Clock::Real()->Now()); };
@@ -291,7 +291,7 @@ TEST_P(KilledRankTest, DiesInTheMiddleAndIsNamedByAll) {
   EXPECT_EQ(ranks.Wait(2), 0);
 }
 
-TEST_P(KilledRankTest, DiesWhileOthersSleep) {
+TEST_P(KilledRankTest, KilledWhileOthersWait) {
   SharedAmongForks<std::atomic<int>> sleepers;
   ForkedRanks ranks(4, {}, [&](Communicator& communicator) {
     if (communicator.rank() == 2) {
@@ -338,7 +338,7 @@ TEST_P(KilledRankTest, StoppedRankIsNamedAtTheDeadline) {
   EXPECT_EQ(ranks.Wait(0), 0);
 }
 
-TEST(FaultTest, FailingRankGivesUpForAll) {
+TEST(FaultTest, AnErrorOfOneRankEndsTheCallForAll) {
   ForkedRanks ranks(2, {}, [](Communicator& communicator) {
     if (communicator.rank() == 1) {
       SetFaults({{.point = "collectives.shared_memory.reduce",

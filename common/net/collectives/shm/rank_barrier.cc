@@ -187,7 +187,7 @@ absl::Status RankBarrier::AwaitArrivals(uint64_t epoch) {
   const absl::Time deadline = Deadline();
   while (true) {
     if (HaveAllArrived(epoch)) return absl::OkStatus();
-    RETURN_IF_ERROR(CheckHope(epoch));
+    RETURN_IF_ERROR(CheckCanComplete(epoch));
     const absl::Time now = Clock::Real()->Now();
     if (now >= deadline) {
       const std::vector<int> missing = MissingRanks(epoch);
@@ -212,20 +212,20 @@ absl::Status RankBarrier::AwaitArrivals(uint64_t epoch) {
 void RankBarrier::Sleep(uint64_t epoch) {
   std::atomic<uint32_t>& sleeping = blocks_[rank_]->state.sleeping;
   sleeping.store(1, std::memory_order_seq_cst);
-  if (!HaveAllArrived(epoch) && CheckHope(epoch).ok()) {
+  if (!HaveAllArrived(epoch) && CheckCanComplete(epoch).ok()) {
     FutexWait(&sleeping, 1,
               std::min(kSleepMax, Deadline() - Clock::Real()->Now()));
   }
   sleeping.store(0, std::memory_order_relaxed);
 }
 
-absl::Status RankBarrier::CheckHope(uint64_t epoch) {
+absl::Status RankBarrier::CheckCanComplete(uint64_t epoch) {
   if (HasAnyFailed()) {
     // If all have arrived, a failed rank may have found a disagreement between
     // the cards, which this rank will find itself in CheckCards().
     if (HaveAllArrived(epoch)) return absl::OkStatus();
     for (int rank = 0; rank < size_; ++rank) {
-      if (HasFailed(rank)) return FailLike(rank);
+      if (HasFailed(rank)) return FailBecauseOf(rank);
     }
   }
   for (int rank = 0; rank < size_; ++rank) {
@@ -259,7 +259,7 @@ absl::Status RankBarrier::CheckCards(Exposure exposure) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
         Describe(), ": the ranks disagree: ", absl::StrJoin(claims, ", "))));
   }
-  if (HasFailed(rank_)) return FailLike(rank_);
+  if (HasFailed(rank_)) return FailBecauseOf(rank_);
   for (int rank = 0; rank < size_; ++rank) {
     // A rank that arrived at this barrier and timed out there may have freed
     // the memory that the others would access now. It will not do its part of
@@ -267,7 +267,7 @@ absl::Status RankBarrier::CheckCards(Exposure exposure) {
     if (HasFailed(rank) && (exposure == Exposure::kCallersMemory ||
                             blocks_[rank]->state.failed_epoch.load(
                                 std::memory_order_seq_cst) == epoch_)) {
-      return FailLike(rank);
+      return FailBecauseOf(rank);
     }
   }
   return absl::OkStatus();
@@ -277,7 +277,7 @@ absl::Status RankBarrier::Fail(const absl::Status& status) {
   return Record(status, status.code(), rank_, status.message());
 }
 
-absl::Status RankBarrier::FailLike(int rank) {
+absl::Status RankBarrier::FailBecauseOf(int rank) {
   const auto& failure = blocks_[rank]->failure;
   const auto code = static_cast<absl::StatusCode>(failure.code);
   // Another process wrote the text, so it may lack a terminating zero.

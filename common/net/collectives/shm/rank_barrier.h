@@ -104,11 +104,11 @@ class RankBarrier {
   void WakeSleepers();
   absl::Status AwaitArrivals(uint64_t epoch);
   // Returns an error if some rank will not arrive.
-  absl::Status CheckHope(uint64_t epoch);
+  absl::Status CheckCanComplete(uint64_t epoch);
   void Sleep(uint64_t epoch);
   absl::Status CheckCards(Exposure exposure);
   // Fails because `rank` has failed.
-  absl::Status FailLike(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FailBecauseOf(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records `status` unless this rank has already failed, and publishes its
   // `code`, `rank` and `text`. Returns the error with which this rank fails.
   absl::Status Record(const absl::Status& status, absl::StatusCode code,

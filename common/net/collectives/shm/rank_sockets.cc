@@ -129,7 +129,7 @@ class PeerLinker {
       RETURN_IF_ERROR(Dial(rank, deadline));
     }
     while (std::count(is_linked_.begin(), is_linked_.end(), false) > 0) {
-      RETURN_IF_ERROR(AwaitSomething(deadline));
+      RETURN_IF_ERROR(AwaitSocketEvent(deadline));
     }
     return std::move(links_);
   }
@@ -154,12 +154,12 @@ class PeerLinker {
     // Checks the user before sending the token: after the owner of a name has
     // ended, any process can use the name.
     if (!IsOfThisUser(link.socket.get()) || !SendHello(link.socket, hello_)) {
-      return SentAway(rank);
+      return RefusalError(rank);
     }
     return absl::OkStatus();
   }
 
-  absl::Status AwaitSomething(absl::Time deadline) {
+  absl::Status AwaitSocketEvent(absl::Time deadline) {
     std::vector<pollfd> polled = {{endpoint_.socket().get(), POLLIN, 0}};
     for (const FileDescriptor& stranger : strangers_) {
       polled.push_back({stranger.get(), POLLIN, 0});
@@ -175,24 +175,24 @@ class PeerLinker {
     if (Clock::Real()->Now() >= deadline) return Late();
     for (size_t i = 0; i < dialled.size(); ++i) {
       if (polled[1 + stranger_count + i].revents != 0) {
-        RETURN_IF_ERROR(HearFromDialled(dialled[i]));
+        RETURN_IF_ERROR(OnDialledHello(dialled[i]));
       }
     }
     for (size_t i = stranger_count; i-- > 0;) {
       if (polled[1 + i].revents == 0) continue;
       FileDescriptor stranger = std::move(strangers_[i]);
       strangers_.erase(strangers_.begin() + i);
-      RETURN_IF_ERROR(HearFromStranger(std::move(stranger)));
+      RETURN_IF_ERROR(OnUnidentifiedHello(std::move(stranger)));
     }
     if (polled[0].revents != 0) Accept();
     return absl::OkStatus();
   }
 
-  absl::Status HearFromDialled(int rank) {
+  absl::Status OnDialledHello(int rank) {
     const std::optional<Hello> hello = ReceiveHello(links_[rank].socket);
     if (!hello.has_value() || !HaveSameToken(*hello, hello_) ||
         hello->rank != rank) {
-      return SentAway(rank);
+      return RefusalError(rank);
     }
     RETURN_IF_ERROR(CheckAgreement(hello_, *hello));
     links_[rank].pid = PidOf(*hello);
@@ -201,7 +201,7 @@ class PeerLinker {
   }
 
   // Ignores connections without the token.
-  absl::Status HearFromStranger(FileDescriptor socket) {
+  absl::Status OnUnidentifiedHello(FileDescriptor socket) {
     const std::optional<Hello> hello = ReceiveHello(socket);
     if (!hello.has_value() || !IsOfThisUser(socket.get()) ||
         !HaveSameToken(*hello, hello_)) {
@@ -213,7 +213,7 @@ class PeerLinker {
     const int rank = hello->rank;
     if (rank <= options_.rank || rank >= options_.size || is_linked_[rank]) {
       return absl::InvalidArgumentError(
-          absl::StrCat("another process came as rank ", rank));
+          absl::StrCat("another process connected as rank ", rank));
     }
     links_[rank] = {.socket = std::move(socket), .pid = PidOf(*hello)};
     is_linked_[rank] = true;
@@ -230,7 +230,7 @@ class PeerLinker {
     strangers_.push_back(std::move(socket));
   }
 
-  static absl::Status SentAway(int rank) {
+  static absl::Status RefusalError(int rank) {
     return absl::UnavailableError(absl::StrCat(
         "rank ", rank,
         " has closed the connection: it has ended, or its token is another"));
@@ -291,7 +291,7 @@ absl::StatusOr<Parcel> ReceiveParcel(const PeerLink& link,
                      {interrupt.get(), POLLIN, 0}};
   while (poll(polled, 2, PollTimeout(deadline)) <= 0) {
     if (Clock::Real()->Now() >= deadline) {
-      return absl::DeadlineExceededError("nothing came");
+      return absl::DeadlineExceededError("no message was received");
     }
   }
   if (polled[1].revents != 0) return absl::CancelledError("interrupted");

@@ -70,11 +70,11 @@ class SharedMemoryCommunicator::Call {
 };
 
 SharedMemoryCommunicator::SharedMemoryCommunicator(Options options,
-                                                   Ground ground)
+                                                   MemoryResources ground)
     : options_(std::move(options)),
-      ground_(std::move(ground)),
-      barrier_(ground_.barrier.get()),
-      memory_(ground_.memory.get()),
+      resources_(std::move(ground)),
+      barrier_(resources_.barrier.get()),
+      memory_(resources_.memory.get()),
       rank_(barrier_->rank()),
       size_(barrier_->size()) {}
 
@@ -134,7 +134,8 @@ bool SharedMemoryCommunicator::HasAny(Kind kind) const {
   return false;
 }
 
-uint8_t* SharedMemoryCommunicator::Reach(int rank, size_t size_bytes) const {
+uint8_t* SharedMemoryCommunicator::MemoryOfRank(int rank,
+                                                size_t size_bytes) const {
   const Location& location = barrier_->card(rank).location;
   switch (location.kind) {
     case Kind::kSlot:
@@ -149,7 +150,7 @@ uint8_t* SharedMemoryCommunicator::Reach(int rank, size_t size_bytes) const {
 absl::Status SharedMemoryCommunicator::Fetch(int rank, size_t total_bytes,
                                              ByteRange range, uint8_t* to) {
   if (range.size() == 0) return absl::OkStatus();
-  if (const uint8_t* from = Reach(rank, total_bytes); from != nullptr) {
+  if (const uint8_t* from = MemoryOfRank(rank, total_bytes); from != nullptr) {
     std::memcpy(to, from + range.begin, range.size());
     return absl::OkStatus();
   }
@@ -189,8 +190,9 @@ absl::Status SharedMemoryCommunicator::ReducePart(ReduceOp op,
     const size_t end = std::min(begin + block_bytes, range.end);
     output_count = 0;
     for (int rank = 0; rank < size_; ++rank) {
-      uint8_t* elements =
-          rank == rank_ ? buffer.bytes() : Reach(rank, buffer.size_bytes());
+      uint8_t* elements = rank == rank_
+                              ? buffer.bytes()
+                              : MemoryOfRank(rank, buffer.size_bytes());
       if (elements != nullptr) {
         inputs[rank] = elements + begin;
       } else {

@@ -43,14 +43,14 @@ class SharedMemoryCommunicator final : public Communicator {
 
   // The memory and sockets of a rank. Members are destroyed from the last to
   // the first.
-  struct Ground {
+  struct MemoryResources {
     std::shared_ptr<const void> owned;  // The other members borrow from it.
     std::unique_ptr<RankBarrier> barrier;
     std::unique_ptr<PeerMemory> memory;
     std::unique_ptr<PeerWatch> watch;  // Null if no peer can end by itself.
   };
 
-  SharedMemoryCommunicator(Options options, Ground ground);
+  SharedMemoryCommunicator(Options options, MemoryResources ground);
   ~SharedMemoryCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -111,7 +111,7 @@ class SharedMemoryCommunicator final : public Communicator {
 
   // Returns the address of `rank`'s `size_bytes` in this process; null if they
   // are not in shared memory.
-  uint8_t* Reach(int rank, size_t size_bytes) const;
+  uint8_t* MemoryOfRank(int rank, size_t size_bytes) const;
 
   // Copies `range` of `rank`'s `total_bytes`, which may be in shared or private
   // memory.
@@ -138,7 +138,7 @@ class SharedMemoryCommunicator final : public Communicator {
                            TensorSpan output) const;
 
   const Options options_;
-  const Ground ground_;
+  const MemoryResources resources_;
   RankBarrier* const barrier_;
   PeerMemory* const memory_;
   const int rank_;

@@ -78,7 +78,7 @@ absl::Status CheckOptions(const SharedMemoryGroupOptions& options) {
 }
 
 // The objects from which the communicator of a process borrows.
-struct ProcessGround {
+struct ProcessResources {
   std::vector<PeerLink> links;
   std::shared_ptr<std::vector<MappedMemory>> control;
   // Other ranks read it to verify that they can read this process's memory.
@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
     const SharedMemoryGroupOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   const absl::Time deadline = Clock::Real()->Now() + options.timeout;
-  auto owned = std::make_shared<ProcessGround>();
+  auto owned = std::make_shared<ProcessResources>();
   ASSIGN_OR_RETURN(owned->links,
                    internal::LinkPeers(*endpoint, options, deadline));
   auto memory = std::make_unique<ProcessMemory>(options.rank, &owned->links);
@@ -155,10 +155,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
       SharedMemoryCommunicator::Options{.generation = options.generation,
                                         .transport = "shared memory",
                                         .tuning = options.tuning},
-      SharedMemoryCommunicator::Ground{.owned = std::move(owned),
-                                       .barrier = std::move(barrier),
-                                       .memory = std::move(memory),
-                                       .watch = std::move(watch)});
+      SharedMemoryCommunicator::MemoryResources{.owned = std::move(owned),
+                                                .barrier = std::move(barrier),
+                                                .memory = std::move(memory),
+                                                .watch = std::move(watch)});
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> CreateLocalGroup(
@@ -177,7 +177,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> CreateLocalGroup(
         SharedMemoryCommunicator::Options{.generation = options.generation,
                                           .transport = "local memory",
                                           .tuning = options.tuning},
-        SharedMemoryCommunicator::Ground{
+        SharedMemoryCommunicator::MemoryResources{
             .owned = owned,
             .barrier = std::make_unique<RankBarrier>(rank, blocks, policy),
             .memory = std::make_unique<ThreadMemory>(),

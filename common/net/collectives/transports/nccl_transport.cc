@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<TransportEndpoint>> NcclTransport::Prepare(
                    FindNcclFor(context.settings, *device));
   const int first_rank = ranks.ranks.front();
   if (ranks.self == first_rank) {
-    ASSIGN_OR_RETURN(const nccl::UniqueId id, DrawNcclId(*api));
+    ASSIGN_OR_RETURN(const nccl::UniqueId id, GenerateNcclId(*api));
     endpoint->set_nccl_id(id.bytes, sizeof(id.bytes));
   }
   ASSIGN_OR_RETURN(

@@ -69,7 +69,7 @@ TEST(TransportChoiceTest, SeveralRanksOnSeveralHostsUseTwoLevels) {
   EXPECT_THAT(Ways({Offer("a"), Offer("b")}, 2), ways);
 }
 
-TEST(TransportChoiceTest, WhatOneTaskHasSwitchedOffNobodyUses) {
+TEST(TransportChoiceTest, ATransportThatOneTaskHasDisabledIsNotUsed) {
   EXPECT_THAT(Ways({Offer("a"), Offer("a", false)}),
               ElementsAre("raw sockets", "gRPC"));
   EXPECT_THAT(Ways({Offer("a"), Offer("a", true, false)}),

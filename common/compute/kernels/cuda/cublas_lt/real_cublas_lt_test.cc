@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr int kNewestDriver = 13000;
 
-TEST(LoadCublasLtTest, AMissingLibraryIsNamedWithTheWayOut) {
+TEST(LoadCublasLtTest, AMissingLibraryIsNamedWithTheAlternative) {
   EXPECT_THAT(LoadCublasLt("libcublasLt_nobody_has.so.13"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("no cuBLASLt 12.0.0 or later"),
@@ -143,7 +143,7 @@ TEST_F(RealDescriptorsTest, TheLibraryReadsThemAsTheyAreMeant) {
       cublas_lt::CudaDataType::kBfloat16);
 }
 
-TEST_F(RealDescriptorsTest, TensorFloat32IsForFloat32Alone) {
+TEST_F(RealDescriptorsTest, TensorFloat32AppliesToFloat32Only) {
   const auto compute_type_of = [&](DType dtype, bool tensor_float_32) {
     const absl::StatusOr<MatMulDescriptors> made =
         MatMulDescriptors::Create(api_, {.dtype = dtype,

@@ -13,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(RealCudnnTest, AMissingLibraryIsNamedWithTheWayOut) {
+TEST(RealCudnnTest, AMissingLibraryIsNamedWithTheAlternative) {
   EXPECT_THAT(LoadCudnn("libcudnn_nobody_has.so.9"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("no cuDNN 9.0.0 or later"),

@@ -168,8 +168,8 @@ __device__ C Activated(const Parameters& p, C y) {
 // Recomputes from x whether the activation passes the gradient: rounds y like
 // the stored output of the normalization.
 template <typename T, typename C>
-__device__ C PassedBack(const Parameters& p, C dy, C distance, C factor,
-                        C shift) {
+__device__ C ActivationGradient(const Parameters& p, C dy, C distance, C factor,
+                                C shift) {
   if (p.activation == BatchNormActivation::kNone) return dy;
   const C y = static_cast<C>(ConvertNumber<T>(distance * factor + shift));
   const bool is_passed =
@@ -219,8 +219,9 @@ __device__ void SumGradients(const Parameters& p, double* shared) {
         for (int i = 0; i < kRun; ++i) {
           if (i >= count) continue;
           const C distance = static_cast<C>(packs[i].at[v]) - mean[v];
-          const C dy = PassedBack<T>(p, static_cast<C>(gradients[i].at[v]),
-                                     distance, factor[v], shift[v]);
+          const C dy =
+              ActivationGradient<T>(p, static_cast<C>(gradients[i].at[v]),
+                                    distance, factor[v], shift[v]);
           sum += dy;
           weighted += dy * distance;
         }
@@ -341,8 +342,9 @@ __device__ void ApplyGradient(const Parameters& p) {
       MUSTER_UNROLL
       for (int v = 0; v < kVector; ++v) {
         const C distance = static_cast<C>(packs[i].at[v]) - mean[v];
-        const C dy = PassedBack<T>(p, static_cast<C>(gradients[i].at[v]),
-                                   distance, factor[v], shift[v]);
+        const C dy =
+            ActivationGradient<T>(p, static_cast<C>(gradients[i].at[v]),
+                                  distance, factor[v], shift[v]);
         packs[i].at[v] = ConvertNumber<T>(a[v] * dy + (b[v] * distance + c[v]));
       }
     }

@@ -35,7 +35,7 @@ extern "C" __global__ void decide(const __grid_constant__ DecideParameters p) {
   // volatile, because the host writes the word while the device runs.
   const bool has_ended = p.end_word != nullptr &&
                          *static_cast<const volatile int32_t*>(p.end_word) != 0;
-  const bool is_applied = leaves > 0 && p.fields[kWantToStop] == 0 &&
+  const bool is_applied = leaves > 0 && p.fields[kStopRequests] == 0 &&
                           p.fields[kInvalidData] == 0 && !has_ended &&
                           p.gate->is_closed == 0;
   if (!is_applied) p.gate->is_closed = 1;

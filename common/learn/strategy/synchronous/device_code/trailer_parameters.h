@@ -15,7 +15,7 @@ enum TrailerField : int32_t {
   kLeavesWithData,
   kWeightedLeaves,
   kWeight,
-  kWantToStop,
+  kStopRequests,
   kWantToStopAfter,
   // Replicas that allow a step to begin before the previous one is done.
   kLetStepsOverlap,

@@ -201,7 +201,7 @@ TEST_P(CollectiveSuite, BroadcastCopiesEveryRoot) {
   }
 }
 
-TEST_P(CollectiveSuite, NobodyLeavesABarrierBeforeTheLastHasCome) {
+TEST_P(CollectiveSuite, BarrierReturnsAfterAllRanksHaveCalledIt) {
   std::atomic<int> arrived = 0;
   const auto statuses =
       RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
@@ -338,7 +338,7 @@ TEST_P(CollectiveSuite, CollectivesOfAllKindsFollowEachOther) {
   EXPECT_THAT(statuses, Each(IsOk()));
 }
 
-TEST_P(CollectiveSuite, WhatHasNoReductionIsRefused) {
+TEST_P(CollectiveSuite, UnsupportedReductionsAreRefused) {
   for (const DType dtype : {DType::kBool, DType::kUint8}) {
     const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
       Tensor buffer = RankPattern(dtype, 4, communicator.rank());

@@ -86,7 +86,7 @@ class FailureSuite : public testing::TestWithParam<CommunicatorBackend> {
   RankGroup group_;
 };
 
-TEST_P(FailureSuite, RanksThatDisagreeAreToldWhatCameFromWhom) {
+TEST_P(FailureSuite, ErrorsOfDifferingCallsNameEachRanksCall) {
   struct Disagreement {
     DType dtype = DType::kFloat32;
     int64_t count = 3000;
@@ -112,7 +112,7 @@ TEST_P(FailureSuite, RanksThatDisagreeAreToldWhatCameFromWhom) {
   }
 }
 
-TEST_P(FailureSuite, RanksInDifferentCollectivesAreToldSo) {
+TEST_P(FailureSuite, DifferentCollectivesAreAnErrorOnEachRank) {
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
     return communicator.rank() == 1
                ? communicator.Barrier({"lost", kCollectiveTimeout})
@@ -142,7 +142,7 @@ TEST_P(FailureSuite, RaggedCountsThatDifferAreRefused) {
   EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kInvalidArgument)));
 }
 
-TEST_P(FailureSuite, AnExpiredWaitNamesWhoHasNotArrived) {
+TEST_P(FailureSuite, AnExpiredWaitNamesTheMissingRanks) {
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
     if (communicator.rank() == 2) return absl::OkStatus();
     return AllReduce(communicator, kShort);
@@ -163,7 +163,7 @@ TEST_P(FailureSuite, AnExpiredWaitNamesWhoHasNotArrived) {
   ExpectEnded(statuses);
 }
 
-TEST_P(FailureSuite, ProgressNamesWhoHasNotArrived) {
+TEST_P(FailureSuite, ProgressNamesTheMissingRanks) {
   absl::Notification is_seen;
   std::thread observer([&] {
     CollectiveProgress progress;
@@ -222,7 +222,7 @@ TEST_P(FailureSuite, AnAbortOfOneRankEndsTheCallOfEveryOther) {
   });
   const auto statuses = RunRanks(group_, [&](Communicator& communicator) {
     // Rank 3 never calls, so that no rank can finish.
-    if (communicator.rank() == 3 && GetParam().hears_everybody) {
+    if (communicator.rank() == 3 && GetParam().learns_of_all_failures) {
       return absl::OkStatus();
     }
     if (communicator.rank() == 1) other.join();

@@ -45,10 +45,10 @@ class Lines {
   // Returns true if a line with `text` is reported in time.
   bool Await(const std::string& text) {
     absl::MutexLock lock(&mutex_);
-    const auto has_come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    const auto is_reported = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return absl::StrContains(text_, text);
     };
-    return mutex_.AwaitWithTimeout(absl::Condition(&has_come), kPatience);
+    return mutex_.AwaitWithTimeout(absl::Condition(&is_reported), kPatience);
   }
   std::string text() {
     absl::MutexLock lock(&mutex_);

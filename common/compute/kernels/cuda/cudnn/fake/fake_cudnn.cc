@@ -229,7 +229,7 @@ class FakeCudnn::State {
     }
     if (attribute == AttributeName::kPlanWorkspaceSize &&
         type == AttributeType::kInt64 && descriptor.is_finalized()) {
-      const int64_t bytes = engine == FakeEngine::kHungry
+      const int64_t bytes = engine == FakeEngine::kLargeWorkspace
                                 ? kHungryBytes
                                 : int64_t{kWorkspaceBytes};
       return Return(std::vector<int64_t>{bytes}, wanted_count, count, elements);
@@ -320,7 +320,8 @@ class FakeCudnn::State {
             *descriptor->Descriptor(AttributeName::kPlanEngineConfig);
         descriptor->engine = config.engine;
         descriptor->graph = config.graph;
-        return static_cast<FakeEngine>(config.engine) == FakeEngine::kRefusing
+        return static_cast<FakeEngine>(config.engine) ==
+                       FakeEngine::kUnsupported
                    ? cudnn::kNotSupported
                    : cudnn::kSuccess;
       }

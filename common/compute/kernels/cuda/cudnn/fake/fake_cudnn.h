@@ -17,11 +17,11 @@ enum class FakeEngine : int {
   kNondeterministic,
   kDownConverting,
   kReducingImprecisely,
-  kTensorCore,  // Rounds float32 operands to TF32.
-  kCompiled,    // Compiled at run time, like all engines of attention.
-  kRefusing,    // Its plans cannot be finalized.
-  kHungry,      // Its workspace exceeds the memory of GPUs.
-  kPlain,       // The only one of HeuristicMode::kFallback.
+  kTensorCore,      // Rounds float32 operands to TF32.
+  kCompiled,        // Compiled at run time, like all engines of attention.
+  kUnsupported,     // Its plans cannot be finalized.
+  kLargeWorkspace,  // Its workspace exceeds the memory of GPUs.
+  kPlain,           // The only one of HeuristicMode::kFallback.
 };
 
 // cuDNN's backend API on simulated GPUs, for graphs of one convolution or of
