@@ -118,9 +118,9 @@ TEST(DistributeDataset, SevenFilesForThreeWorkersEndUnevenly) {
   const std::vector<std::string> paths = WriteFiles({4, 4, 4, 4, 4, 4, 4});
   const auto workers = Distribute(CsvFiles(paths).Batch(6), 3, 1,
                                   {.auto_shard_policy = Policy::kFile});
-  EXPECT_EQ(workers[0].report().file_count, 7);
-  EXPECT_EQ(workers[0].report().local_file_count, 3);
-  EXPECT_EQ(workers[2].report().local_file_count, 2);
+  EXPECT_EQ(workers[0].plan().file_count, 7);
+  EXPECT_EQ(workers[0].plan().local_file_count, 3);
+  EXPECT_EQ(workers[2].plan().local_file_count, 2);
   EXPECT_EQ(workers[0].StepCount(), Dataset::kUnknownCardinality);
   const Epoch epoch = RunGroup(workers);
   EXPECT_THAT(epoch.sorted_rows(), ElementsAreArray(CountTo(28)));
@@ -145,7 +145,7 @@ TEST(DistributeDataset, AutoTakesFilesWhereTheySuffice) {
   const std::vector<std::string> paths = WriteFiles({3, 3, 3});
   const auto policy = [](const Dataset& dataset, int worker_count) {
     return DistributeDataset(dataset, {.worker_count = worker_count})
-        ->report()
+        ->plan()
         .policy;
   };
   EXPECT_EQ(policy(CsvFiles(paths).Batch(4), 3), Policy::kFile);

@@ -15,6 +15,9 @@ struct InputPlacement {
   int worker_count = 1;
   int worker_index = 0;
   int replicas_per_worker = 1;
+  // Above 0: every worker draws as many parts of each global batch in place of
+  // those of its replicas, so that they do not depend on the workers.
+  int micro_batch_count = 0;
 
   int replica_count() const { return worker_count * replicas_per_worker; }
 };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/strategy/input/rebatch.h"
 
 namespace muster {
 namespace {
@@ -36,7 +38,7 @@ absl::StatusOr<int64_t> RowCountOf(const Element& element) {
 
 class SubBatchIterator final : public DistributedIterator {
  public:
-  SubBatchIterator(std::unique_ptr<DatasetIterator> input, SubBatchPlan plan)
+  SubBatchIterator(std::unique_ptr<DatasetIterator> input, ShardingPlan plan)
       : input_(std::move(input)),
         plan_(std::move(plan)),
         first_replica_(plan_.placement.worker_index *
@@ -94,7 +96,7 @@ class SubBatchIterator final : public DistributedIterator {
     ASSIGN_OR_RETURN(const bool more, DrawBatch());
     if (!more) return MakeAllEmpty(batches);
     const std::vector<RowRange> ranges =
-        DivideBatch(plan_.rule, plan_.batch_size, row_count_,
+        DivideBatch(plan_.rebatch_rule, plan_.batch_size, row_count_,
                     plan_.placement.replica_count());
     for (size_t i = 0; i < batches->size(); ++i) {
       const RowRange& range = ranges[first_replica_ + i];
@@ -121,7 +123,7 @@ class SubBatchIterator final : public DistributedIterator {
 
   std::vector<Share> NextShares() {
     const InputPlacement& placement = plan_.placement;
-    if (plan_.rule != RebatchRule::kLegacy) {
+    if (plan_.rebatch_rule != RebatchRule::kLegacy) {
       // Counted from the beginning of the data and not of the batch: workers
       // whose batches end at different steps still take different shares.
       return SharesOfStep(plan_.batch_size, placement.worker_count,
@@ -221,7 +223,7 @@ class SubBatchIterator final : public DistributedIterator {
   }
 
   const std::unique_ptr<DatasetIterator> input_;
-  const SubBatchPlan plan_;
+  const ShardingPlan plan_;
   const int first_replica_;  // Among all.
   absl::Status status_;
   std::vector<std::unique_ptr<Element>> pool_;
@@ -235,7 +237,7 @@ class SubBatchIterator final : public DistributedIterator {
 }  // namespace
 
 std::unique_ptr<DistributedIterator> DivideAmongReplicas(
-    std::unique_ptr<DatasetIterator> input, SubBatchPlan plan) {
+    std::unique_ptr<DatasetIterator> input, ShardingPlan plan) {
   return std::make_unique<SubBatchIterator>(std::move(input), std::move(plan));
 }
 

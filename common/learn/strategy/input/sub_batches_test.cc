@@ -54,7 +54,7 @@ TEST(DistributedIterator, SeveralReplicasHaveOpenBatchExtents) {
       const auto dataset,
       DistributeDataset(Rows(8).Batch(4), {.replicas_per_worker = 2}));
   EXPECT_EQ(dataset.element_types()[1].shape, Shape({Shape::kUnknown, 2}));
-  EXPECT_EQ(dataset.report().global_batch_size, 4);
+  EXPECT_EQ(dataset.plan().batch_size, 4);
 }
 
 TEST(DistributedIterator, SubBatchesShareTheMemoryOfTheirBatch) {

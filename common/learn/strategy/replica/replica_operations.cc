@@ -319,12 +319,6 @@ absl::StatusOr<PerReplica> ReplicaOperations::DistributeValuesFromFunction(
   return PerReplica(std::move(values));
 }
 
-InputPlacement ReplicaOperations::Placement() const {
-  return {.worker_count = group_->worker_count(),
-          .worker_index = group_->worker_index(),
-          .replicas_per_worker = group_->local_count()};
-}
-
 absl::StatusOr<DistributedDataset> ReplicaOperations::DistributeDataset(
     const Dataset& dataset) const {
   return DistributeDataset(dataset, options_.input);
@@ -333,7 +327,7 @@ absl::StatusOr<DistributedDataset> ReplicaOperations::DistributeDataset(
 absl::StatusOr<DistributedDataset> ReplicaOperations::DistributeDataset(
     const Dataset& dataset, const InputOptions& options) const {
   RETURN_IF_ERROR(CheckCrossReplica("DistributeDataset", kCallOutside));
-  return muster::DistributeDataset(dataset, Placement(), options);
+  return muster::DistributeDataset(dataset, group_->placement(), options);
 }
 
 absl::StatusOr<DistributedDataset>
@@ -341,7 +335,7 @@ ReplicaOperations::DistributeDatasetsFromFunction(
     const DatasetFunction& function) const {
   RETURN_IF_ERROR(
       CheckCrossReplica("DistributeDatasetsFromFunction", kCallOutside));
-  return muster::DistributeDatasetsFromFunction(function, Placement());
+  return muster::DistributeDatasetsFromFunction(function, group_->placement());
 }
 
 }  // namespace muster

@@ -124,7 +124,6 @@ class ReplicaOperations {
 
  private:
   bool SpansWorkers() const { return group_->worker_count() > 1; }
-  InputPlacement Placement() const;
   absl::Status AddArguments(absl::Span<const DistributedValue> arguments,
                             ReplicaRunner::Call* call) const;
   // Returns the values of the replicas of this process; repeats a common value.

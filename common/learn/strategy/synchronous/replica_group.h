@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/learn/strategy/input/replica_batch.h"
 #include "common/learn/strategy/synchronous/replica_threads.h"
 #include "common/net/collectives/communicator.h"
 
@@ -41,6 +42,9 @@ class ReplicaGroup {
   int size() const { return local_count() * options_.worker_count; }
   int worker_index() const { return options_.worker_index; }
   int worker_count() const { return options_.worker_count; }
+  InputPlacement placement() const {
+    return {worker_count(), worker_index(), local_count()};
+  }
 
   Communicators communicators() const ABSL_LOCKS_EXCLUDED(mutex_);
 

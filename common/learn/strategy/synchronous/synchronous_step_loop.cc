@@ -30,26 +30,6 @@ std::vector<TensorType> ResultTypes(const Graph& graph) {
   return types;
 }
 
-// With micro-batches every worker reads all of the data and runs a part of it,
-// because only then are the parts independent of the number of workers.
-absl::StatusOr<DistributedDataset> Distribute(
-    const Dataset& dataset, LoopKind kind, const ReplicaGroup& group,
-    const SynchronousStepLoop::Options& options) {
-  RETURN_IF_ERROR(dataset.status());
-  InputOptions input = options.input;
-  input.exactly_once = kind != LoopKind::kTrain;
-  if (options.deterministic_micro_batches > 0) {
-    return DistributeDataset(
-        dataset, {.replicas_per_worker = options.deterministic_micro_batches},
-        input);
-  }
-  return DistributeDataset(dataset,
-                           {.worker_count = group.worker_count(),
-                            .worker_index = group.worker_index(),
-                            .replicas_per_worker = group.local_count()},
-                           input);
-}
-
 // Returns the micro-batches of each rank; empty without micro-batches.
 Leaves LeavesOf(int micro_batch_count, int rank_count) {
   Leaves leaves{.count = micro_batch_count};
@@ -73,13 +53,16 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   // decide how training continues. Predictions need no micro-batches, because
   // each row is computed separately.
   if (kind == LoopKind::kPredict) used.deterministic_micro_batches = 0;
+  used.input.exactly_once = kind != LoopKind::kTrain;
+  InputPlacement placement = group->placement();
+  placement.micro_batch_count = used.deterministic_micro_batches;
   ASSIGN_OR_RETURN(DistributedDataset distributed,
-                   Distribute(dataset, kind, *group, used));
+                   DistributeDataset(dataset, placement, used.input));
   ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
   // The error may have occurred on some replicas before an update and on others
   // after it.
   if (is_renewed) variables->RequireSynchronization();
-  const int64_t batch_size = distributed.report().global_batch_size;
+  const int64_t batch_size = distributed.plan().batch_size;
   auto loop = absl::WrapUnique(new SynchronousStepLoop(
       kind, group, variables, used, std::move(distributed)));
   for (int replica = 0; replica < group->local_count(); ++replica) {
@@ -272,7 +255,7 @@ absl::StatusOr<bool> SynchronousStepLoop::DrawBatches() {
     ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position_.pass));
   }
   ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
-  return has_batches || group_->worker_count() > 1;
+  return has_batches || dataset_.plan().continues_at_end;
 }
 
 void SynchronousStepLoop::EmptyBatches() {
@@ -296,7 +279,7 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
     Note("reading input up to where training continues");
     ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
     // One of several workers may have less data than the others.
-    if (has_batches || group_->worker_count() > 1) continue;
+    if (has_batches || dataset_.plan().continues_at_end) continue;
     return absl::DataLossError(
         absl::StrCat("training continues after batch ", position.element,
                      " of the data, which has only ", i,

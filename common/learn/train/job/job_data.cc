@@ -426,27 +426,13 @@ absl::StatusOr<Dataset> JobSource::Ordered(
 
 absl::StatusOr<InputOptions> BuildJobInput(const proto::JobInput& input) {
   InputOptions options;
-  switch (input.auto_shard_policy()) {
-    case proto::JobInput::AUTO:
-      options.auto_shard_policy = AutoShardPolicy::kAuto;
-      break;
-    case proto::JobInput::FILE:
-      options.auto_shard_policy = AutoShardPolicy::kFile;
-      break;
-    case proto::JobInput::DATA:
-      options.auto_shard_policy = AutoShardPolicy::kData;
-      break;
-    case proto::JobInput::HINT:
-      options.auto_shard_policy = AutoShardPolicy::kHint;
-      break;
-    case proto::JobInput::OFF:
-      options.auto_shard_policy = AutoShardPolicy::kOff;
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("input.auto_shard_policy is ", input.auto_shard_policy(),
-                       "; expected AUTO, FILE, DATA, HINT or OFF"));
+  if (!proto::JobInput::AutoShardPolicy_IsValid(input.auto_shard_policy())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.auto_shard_policy is ", input.auto_shard_policy(),
+                     "; expected AUTO, FILE, DATA, HINT or OFF"));
   }
+  options.auto_shard_policy =
+      static_cast<AutoShardPolicy>(input.auto_shard_policy());
   if (input.has_prefetch_step_count()) {
     options.prefetch_step_count = input.prefetch_step_count();
   }
