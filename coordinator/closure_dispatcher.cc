@@ -12,8 +12,8 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/rpc/fault_point.h"
 #include "coordinator/command_plan.h"
-#include "coordinator/iterator_record.h"
 #include "coordinator/kept_result.h"
+#include "coordinator/per_worker_dataset.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
 

@@ -14,7 +14,7 @@
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
-#include "coordinator/iterator_record.h"
+#include "coordinator/per_worker_dataset.h"
 #include "proto/graph.pb.h"
 
 namespace muster {
@@ -86,23 +86,27 @@ void ClusterCoordinator::CancelAll() { connection_->dispatcher().CancelAll(); }
 
 absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
     const Dataset& dataset) {
-  ASSIGN_OR_RETURN(IteratorRecord record,
-                   EncodePerWorker(dataset, {.worker_count = worker_count(),
-                                             .decorrelate_shuffles = false}));
-  return PerWorker<Iterator>(
-      connection_->dispatcher().AddIterator(std::move(record)),
-      dataset.element_types());
+  return AddIterator({.dataset = dataset}, /*plan_count=*/1);
 }
 
 absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
     const WorkerDatasetFunction& make) {
-  std::vector<TensorType> element_types;
-  ASSIGN_OR_RETURN(
-      IteratorRecord record,
-      EncodePerWorker(make, {.worker_count = worker_count()}, &element_types));
+  return AddIterator({.function = make}, /*plan_count=*/worker_count());
+}
+
+absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::AddIterator(
+    ShardingRequest request, int plan_count) {
+  request.path = BatchPath::kMadePerWorker;
+  std::vector<ShardingPlan> plans;
+  for (int w = 0; w < plan_count; ++w) {
+    request.placement = {.worker_count = worker_count(), .worker_index = w};
+    ASSIGN_OR_RETURN(plans.emplace_back(), PlanSharding(request));
+    LogPlan(plans.back());
+  }
+  ASSIGN_OR_RETURN(IteratorRecord record, EncodePerWorker(plans));
   return PerWorker<Iterator>(
       connection_->dispatcher().AddIterator(std::move(record)),
-      std::move(element_types));
+      std::move(plans[0].element_types));
 }
 
 void ClusterCoordinator::OnRollback(

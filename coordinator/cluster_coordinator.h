@@ -19,7 +19,6 @@
 #include "coordinator/function.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "coordinator/per_worker.h"
-#include "coordinator/per_worker_dataset.h"
 #include "coordinator/remote_value.h"
 #include "coordinator/rollback_report.h"
 
@@ -27,6 +26,9 @@ namespace muster {
 
 class ClusterConnection;
 struct ClosureWork;
+struct ShardingRequest;
+
+using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
 
 // Schedules training steps on workers. A step may be attempted more than once;
 // its updates are applied exactly once.
@@ -134,6 +136,9 @@ class ClusterCoordinator {
  private:
   absl::StatusOr<ClosureWork> MakeWork(
       const Function& function, const std::vector<FunctionArgument>& arguments);
+  // One plan is for all workers.
+  absl::StatusOr<PerWorker<Iterator>> AddIterator(ShardingRequest request,
+                                                  int plan_count);
 
   const std::shared_ptr<ClusterConnection> connection_;
 };

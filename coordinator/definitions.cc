@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/iterator_record.h"
+#include "coordinator/per_worker_dataset.h"
 #include "coordinator/worker_record.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"

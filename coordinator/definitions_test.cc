@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/system/duration_histogram.h"
-#include "coordinator/iterator_record.h"
+#include "coordinator/per_worker_dataset.h"
 #include "coordinator/worker_record.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

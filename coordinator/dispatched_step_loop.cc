@@ -28,9 +28,12 @@ absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
     std::shared_ptr<ClusterConnection> connection, const Graph& step,
     const Dataset& dataset, LoopKind kind, const Options& options,
     Clock* clock) {
-  RETURN_IF_ERROR(dataset.status());
+  ASSIGN_OR_RETURN(ShardingPlan plan, PlanSharding({.dataset = dataset}));
+  if (options.prefetch_batch_count > 0) {
+    plan.dataset = plan.dataset.Prefetch(options.prefetch_batch_count);
+  }
   std::unique_ptr<DispatchedStepLoop> loop(new DispatchedStepLoop(
-      std::move(connection), dataset, kind, options, clock));
+      std::move(connection), std::move(plan), kind, options, clock));
   loop->function_id_ = loop->connection_->dispatcher().AddFunction(
       step.name, EncodeGraph(FeedFromTensors(step)).SerializeAsString());
   loop->connection_->NoteShards();
@@ -44,12 +47,10 @@ absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
 }
 
 DispatchedStepLoop::DispatchedStepLoop(
-    std::shared_ptr<ClusterConnection> connection, const Dataset& dataset,
+    std::shared_ptr<ClusterConnection> connection, ShardingPlan plan,
     LoopKind kind, const Options& options, Clock* clock)
     : connection_(std::move(connection)),
-      dataset_(options.prefetch_batch_count > 0
-                   ? dataset.Prefetch(options.prefetch_batch_count)
-                   : dataset),
+      plan_(std::move(plan)),
       kind_(kind),
       options_(options),
       scheduled_(&connection_->dispatcher(), options.waits, clock) {}
@@ -144,7 +145,7 @@ absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
     return true;
   }
   if (iterator_ == nullptr) {
-    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, pass_));
+    ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(pass_));
   }
   Element batch;
   ASSIGN_OR_RETURN(const bool has_batch, iterator_->Next(&batch));

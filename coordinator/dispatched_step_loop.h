@@ -15,6 +15,7 @@
 #include "common/core/system/clock.h"
 #include "common/core/system/duration_histogram.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/strategy/input/sharding_plan.h"
 #include "common/learn/strategy/step_loop.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
@@ -75,8 +76,8 @@ class DispatchedStepLoop final : public StepLoop,
 
  private:
   DispatchedStepLoop(std::shared_ptr<ClusterConnection> connection,
-                     const Dataset& dataset, LoopKind kind,
-                     const Options& options, Clock* clock);
+                     ShardingPlan plan, LoopKind kind, const Options& options,
+                     Clock* clock);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
   // True if another batch should be drawn before the next result is taken.
@@ -93,7 +94,7 @@ class DispatchedStepLoop final : public StepLoop,
   void OnRollback(const void*) override { Forget(); }
 
   const std::shared_ptr<ClusterConnection> connection_;
-  const Dataset dataset_;
+  const ShardingPlan plan_;
   const LoopKind kind_;
   const Options options_;
   uint32_t function_id_ = 0;

@@ -1,41 +1,28 @@
 #ifndef COORDINATOR_PER_WORKER_DATASET_H_
 #define COORDINATOR_PER_WORKER_DATASET_H_
 
-#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/core/tensor/tensor.h"
-#include "common/dataset/dataset.h"
+#include "absl/types/span.h"
+#include "common/learn/strategy/input/sharding_plan.h"
+#include "proto/worker.pb.h"
 
 namespace muster {
 
-struct IteratorRecord;
-
-using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
-
-struct PerWorkerDatasetOptions {
-  int worker_count = 1;
-  int num_replicas_in_sync = 1;
-  // Gives every shuffle a different order on each worker, regardless of its
-  // seed.
-  bool decorrelate_shuffles = true;
-  // Number of completed passes through the data.
-  int64_t epoch = 0;
+// An input pipeline in the form in which it is sent to workers: one definition
+// for all workers, or one for each.
+struct IteratorRecord {
+  std::vector<std::string> serialized_datasets;
+  std::vector<proto::IteratorDefinition> contexts;  // By worker; no dataset.
 };
 
-// Returns a record that gives the whole `dataset` to every worker.
-//   kFailedPrecondition  the definition cannot be sent; see EncodeDataset()
-//   kInvalidArgument     an error in the definition of the dataset
+// Encodes the plan of each worker, or that of worker 0, which is then for all.
+//   kFailedPrecondition  a definition cannot be sent; see EncodeDataset()
+//   kInvalidArgument     the datasets have different element types or names
 absl::StatusOr<IteratorRecord> EncodePerWorker(
-    const Dataset& dataset, const PerWorkerDatasetOptions& options);
-
-// Returns a record that gives each worker the dataset that `make` returns for
-// it. All must have the same element types, which are written to
-// `element_types`.
-absl::StatusOr<IteratorRecord> EncodePerWorker(
-    const WorkerDatasetFunction& make, const PerWorkerDatasetOptions& options,
-    std::vector<TensorType>* element_types);
+    absl::Span<const ShardingPlan> plans);
 
 }  // namespace muster
 

@@ -8,7 +8,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log.h"
 #include "coordinator/closure_arguments.h"
-#include "coordinator/iterator_record.h"
 #include "coordinator/per_worker_dataset.h"
 #include "proto/graph.pb.h"
 #include "worker/client/step_signature.h"
@@ -19,17 +18,19 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
     std::shared_ptr<ClusterConnection> connection, const Graph& step,
     const Dataset& dataset, const Options& options, Clock* clock) {
-  RETURN_IF_ERROR(dataset.status());
-  if (dataset.Cardinality() == Dataset::kUnknownCardinality) {
-    return absl::InvalidArgumentError(
-        "the length of the data is unknown, and every worker draws from a copy "
-        "of it: Repeat() it, and say how many steps to take");
-  }
-  std::unique_ptr<RemoteStepLoop> loop(
-      new RemoteStepLoop(std::move(connection), dataset, options, clock));
+  ASSIGN_OR_RETURN(
+      ShardingPlan plan,
+      PlanSharding(
+          {.path = BatchPath::kCopied,
+           .dataset = dataset,
+           .placement = {.worker_count =
+                             connection->dispatcher().worker_count()}}));
+  LogPlan(plan);
+  std::unique_ptr<RemoteStepLoop> loop(new RemoteStepLoop(
+      std::move(connection), plan.step_count, options, clock));
   loop->work_.function_id = loop->connection_->dispatcher().AddFunction(
       step.name, EncodeGraph(FeedFromIterator(step)).SerializeAsString());
-  RETURN_IF_ERROR(loop->OpenIterators());
+  RETURN_IF_ERROR(loop->OpenIterators(std::move(plan)));
   loop->connection_->NoteShards();
   ServerRecovery& recovery = loop->connection_->recovery();
   loop->loop_id_ = recovery.AddLoop(loop.get());
@@ -39,12 +40,11 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
 }
 
 RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
-                               const Dataset& dataset, const Options& options,
+                               int64_t pass_step_count, const Options& options,
                                Clock* clock)
     : connection_(std::move(connection)),
-      dataset_(dataset),
       options_(options),
-      pass_step_count_(dataset.Cardinality()),
+      pass_step_count_(pass_step_count),
       scheduled_(&connection_->dispatcher(), options.waits, clock) {}
 
 RemoteStepLoop::~RemoteStepLoop() {
@@ -167,16 +167,11 @@ std::optional<DurationHistogram> RemoteStepLoop::StepDurations() const {
   return connection_->dispatcher().StepDurations(work_.function_id);
 }
 
-absl::Status RemoteStepLoop::OpenIterators() {
-  // This loop counts the steps of a pass; the iterators of workers never end.
-  Dataset dataset = pass_step_count_ >= 0 ? dataset_.Repeat() : dataset_;
+absl::Status RemoteStepLoop::OpenIterators(ShardingPlan plan) {
   if (options_.prefetch_batch_count > 0) {
-    dataset = dataset.Prefetch(options_.prefetch_batch_count);
+    plan.dataset = plan.dataset.Prefetch(options_.prefetch_batch_count);
   }
-  ASSIGN_OR_RETURN(
-      IteratorRecord record,
-      EncodePerWorker(
-          dataset, {.worker_count = connection_->dispatcher().worker_count()}));
+  ASSIGN_OR_RETURN(IteratorRecord record, EncodePerWorker({plan}));
   auto arguments = std::make_shared<ClosureArguments>();
   arguments->arguments.push_back(
       {.iterator_id =

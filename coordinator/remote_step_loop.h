@@ -25,6 +25,8 @@
 
 namespace muster {
 
+struct ShardingPlan;
+
 // Trains on workers: every closure runs one or more steps, and every worker
 // draws from its own copy of the data.
 //
@@ -79,10 +81,10 @@ class RemoteStepLoop final : public StepLoop,
 
  private:
   RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
-                 const Dataset& dataset, const Options& options, Clock* clock);
+                 int64_t pass_step_count, const Options& options, Clock* clock);
 
   // Creates iterators on the workers that never end.
-  absl::Status OpenIterators();
+  absl::Status OpenIterators(ShardingPlan plan);
   // Schedules one closure of `step_count` steps.
   absl::Status Schedule(int step_count);
   // Passes the results of one closure to `on_step`, step by step.
@@ -103,7 +105,6 @@ class RemoteStepLoop final : public StepLoop,
   void OnRollback(const void* state) override;
 
   const std::shared_ptr<ClusterConnection> connection_;
-  const Dataset dataset_;
   const Options options_;
   // Batches in one pass; kInfinite if the data never ends.
   const int64_t pass_step_count_;

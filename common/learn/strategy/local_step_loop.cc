@@ -15,7 +15,7 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
     const Graph& step, const Dataset& dataset,
     VariableSessionFactory* variables, const Options& options) {
-  RETURN_IF_ERROR(dataset.status());
+  ASSIGN_OR_RETURN(ShardingPlan plan, PlanSharding({.dataset = dataset}));
   ASSIGN_OR_RETURN(
       std::unique_ptr<Executable> executable,
       CompileReplicaStep(step, variables, {options.device}, /*replica=*/0,
@@ -23,20 +23,20 @@ absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
   if (executable->overlaps_steps()) {
     RETURN_IF_ERROR(executable->MeasureIdleTime());
   }
-  Dataset input = dataset;
   if (options.prefetch_batch_count > 0) {
     // The thread that prefetches pins, too.
     if (options.device != nullptr) {
-      input = InPinnedMemory(input, options.device);
+      plan.dataset = InPinnedMemory(plan.dataset, options.device);
     }
-    input = input.Prefetch(options.prefetch_batch_count);
+    plan.dataset = plan.dataset.Prefetch(options.prefetch_batch_count);
   }
   return std::unique_ptr<StepLoop>(
-      new LocalStepLoop(std::move(executable), std::move(input)));
+      new LocalStepLoop(std::move(executable), std::move(plan)));
 }
 
-LocalStepLoop::LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)
-    : step_(std::move(step)), dataset_(std::move(dataset)) {
+LocalStepLoop::LocalStepLoop(std::unique_ptr<Executable> step,
+                             ShardingPlan plan)
+    : step_(std::move(step)), plan_(std::move(plan)) {
   const absl::Span<const VariableUse> uses = step_->variable_uses();
   const bool changes_variables =
       std::any_of(uses.begin(), uses.end(),
@@ -106,7 +106,7 @@ bool LocalStepLoop::MayBegin() const {
 
 absl::StatusOr<bool> LocalStepLoop::BeginStep() {
   if (iterator_ == nullptr) {
-    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, position_.pass));
+    ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position_.pass));
   }
   ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
   if (!has_element) return false;
@@ -139,7 +139,7 @@ absl::Status LocalStepLoop::FinishStep(OnStep on_step) {
 }
 
 absl::Status LocalStepLoop::Seek(const StepPosition& position) {
-  ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, position.pass));
+  ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position.pass));
   for (int64_t i = 0; i < position.element; ++i) {
     ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
     if (has_element) continue;

@@ -16,6 +16,7 @@
 #include "common/core/device/device.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/strategy/input/sharding_plan.h"
 #include "common/learn/strategy/step_loop.h"
 
 namespace muster {
@@ -64,7 +65,7 @@ class LocalStepLoop final : public StepLoop,
   }
 
  private:
-  LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset);
+  LocalStepLoop(std::unique_ptr<Executable> step, ShardingPlan plan);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
   // False: the data ends.
@@ -73,7 +74,7 @@ class LocalStepLoop final : public StepLoop,
   bool MayBegin() const;
 
   const std::unique_ptr<Executable> step_;
-  const Dataset dataset_;
+  const ShardingPlan plan_;
   std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
   StepPosition position_;
   int64_t unfinished_count_ = 0;      // Steps that have begun.
