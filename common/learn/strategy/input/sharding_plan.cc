@@ -290,9 +290,9 @@ std::string ShardingPlan::ToString() const {
   return absl::StrCat(
       reason, "; worker ", placement.worker_index, " of ",
       placement.worker_count, ": ", files, DescribeRows(*this), "; ",
-      continues_at_end
-          ? "at the end continues without rows until all are there; "
-          : "",
+      continues_at_end ? "at the end continues without rows until all workers "
+                         "reach their end; "
+                       : "",
       "shuffles as pipeline ", context.input_pipeline_id, " of ",
       context.num_input_pipelines,
       decorrelates_all_shuffles ? ", each in another order" : "");

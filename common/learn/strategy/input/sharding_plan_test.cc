@@ -351,7 +351,8 @@ TEST(PlanSharding, PrintsItselfInOneLine) {
             "auto_shard_policy AUTO: files are sharded among 3 workers (FILE); "
             "worker 1 of 3: reads files 1 + 3 i (2 of 7); takes 3 steps for "
             "each batch of 6, with at most 2 rows per replica (BALANCED); at "
-            "the end continues without rows until all are there; shuffles as "
+            "the end continues without rows until all workers reach their end; "
+            "shuffles as "
             "pipeline 1 of 3");
   EXPECT_EQ(text(Rows(9).Batch(7), 2, 1, {}),
             "auto_shard_policy AUTO: each of 3 workers reads everything and "
