@@ -59,8 +59,10 @@ std::string NameLookup::DescribeProblem(absl::string_view address) {
     absl::MutexLock lock(&state_->mutex);
     const auto [it, is_new] = state_->lookups.try_emplace(host);
     Lookup& lookup = it->second;
-    const bool is_running = !is_new && lookup.end == absl::InfiniteFuture();
-    if (is_running && now - lookup.start >= kPatience) {
+    if (!is_new && !lookup.is_running && !lookup.end.has_value()) {
+      lookup.end = now;
+    }
+    if (lookup.is_running && now - lookup.start >= kPatience) {
       trouble =
           absl::StrCat("the name ", host, " is still being looked up, after ",
                        absl::ToInt64Seconds(now - lookup.start), " s");
@@ -68,19 +70,21 @@ std::string NameLookup::DescribeProblem(absl::string_view address) {
       trouble =
           absl::StrCat("the name ", host, " is not known: ", lookup.error);
     }
-    is_due = is_new || (!is_running && now - lookup.end >= kLookupInterval);
+    is_due =
+        is_new || (!lookup.is_running && now - *lookup.end >= kLookupInterval);
     if (is_due) {
+      lookup.is_running = true;
       lookup.start = now;
-      lookup.end = absl::InfiniteFuture();
+      lookup.end = std::nullopt;
     }
   }
   if (is_due) {
-    std::thread([state = state_, resolve = resolve_, clock = clock_, host] {
+    std::thread([state = state_, resolve = resolve_, host] {
       std::string error = resolve(host);
       absl::MutexLock lock(&state->mutex);
       Lookup& lookup = state->lookups[host];
       lookup.error = std::move(error);
-      lookup.end = clock->Now();
+      lookup.is_running = false;
     }).detach();
   }
   return trouble;

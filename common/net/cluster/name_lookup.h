@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -44,8 +45,11 @@ class NameLookup {
 
  private:
   struct Lookup {
+    bool is_running = false;
     absl::Time start;
-    absl::Time end = absl::InfiniteFuture();  // Infinite while in progress.
+    // When DescribeProblem() first saw that the lookup had ended. The thread of
+    // the lookup does not read the clock, which it may outlive.
+    std::optional<absl::Time> end;
     std::string error;
   };
   // Shared with the lookup threads, which may outlive this object: the

@@ -361,7 +361,7 @@ TEST(PlanSharding, PrintsItselfInOneLine) {
             "auto_shard_policy to DATA if that is meant; worker 2 of 3: takes "
             "rows 6 to below 7 for each batch of 7, with at most 3 rows per "
             "replica (LEGACY); at the end continues without rows until all "
-            "are there; shuffles as pipeline 0 of 1");
+            "workers reach their end; shuffles as pipeline 0 of 1");
   EXPECT_THAT(text(Rows(9).Batch(7), 0, 1, {.auto_shard_policy = Policy::kOff}),
               HasSubstr("(OFF); unless it is sharded already, an epoch sees "
                         "the data 3 times; worker 0 of 3"));

@@ -32,7 +32,13 @@ class CanonicalWriter {
   void WriteMessage(const pb::Message& message, const Locations* locations,
                     const std::string& prefix, int line) {
     std::vector<const pb::FieldDescriptor*> fields;
-    message.GetReflection()->ListFields(message, &fields);
+    const pb::Descriptor& type = *message.GetDescriptor();
+    if (type.map_key() != nullptr) {
+      // The entry of a map has a key and a value, also if they are 0.
+      fields = {type.map_key(), type.map_value()};
+    } else {
+      message.GetReflection()->ListFields(message, &fields);
+    }
     for (const pb::FieldDescriptor* const field : fields) {
       if (field->full_name() == "muster.proto.TrainingJob.variables") continue;
       int field_line = line;

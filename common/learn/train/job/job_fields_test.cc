@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/learn/train/job/job_schema.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
@@ -15,7 +16,9 @@ namespace {
 namespace pb = google::protobuf;
 using ::testing::HasSubstr;
 
-const pb::Descriptor& Job() { return *proto::TrainingJob::descriptor(); }
+const pb::Descriptor& Job() {
+  return *JobSchema().FindMessageTypeByName("muster.proto.TrainingJob");
+}
 
 // The first mistake as "line:column: message"; empty if there is none.
 std::string MistakeOf(const std::string& text,

@@ -16,8 +16,10 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/job/job_fields.h"
 #include "common/learn/train/job/job_schema.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "proto/job_model.pb.h"
 #include "proto/variable.pb.h"
@@ -100,11 +102,6 @@ TEST(JobLayerTest, MistakesNameTheField) {
       {"random_zoom { height_factor: [ 1, 2, 3 ] }",
        "random_zoom.height_factor"},
       {"lstm {}", "lstm.units"},
-      {"lstm { units: 1 reset_after: true }", "lstm has no reset_after"},
-      {"gru { units: 1 unit_forget_bias: true }",
-       "gru has no unit_forget_bias"},
-      {"simple_rnn { units: 1 recurrent_activation: TANH }",
-       "simple_rnn has no recurrent_activation"},
       {"multi_head_attention { num_heads: 2 }", "multi_head_attention.key_dim"},
       {"conv1d { filters: 1 kernel_size: [ 2, 2 ] }",
        "conv1d.kernel_size must be one number, got 2 numbers"},
@@ -137,6 +134,22 @@ TEST(JobLayerTest, MistakesNameTheField) {
     EXPECT_THAT(Build(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(field)))
         << text;
+  }
+}
+
+TEST(JobLayerTest, HyperparametersOfRelatedKindsAreUnknownFields) {
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {"lstm { units: 1 reset_after: true }", "reset_after"},
+      {"gru { units: 1 unit_forget_bias: true }", "unit_forget_bias"},
+      {"simple_rnn { units: 1 recurrent_activation: TANH }",
+       "recurrent_activation"}};
+  const auto& type =
+      *JobSchema().FindMessageTypeByName("muster.proto.JobLayer");
+  for (const auto& [text, field] : mistakes) {
+    const JobFields fields = CheckJobFields(text, type);
+    ASSERT_TRUE(fields.mistake.has_value()) << text;
+    EXPECT_THAT(fields.mistake->message,
+                HasSubstr(absl::StrCat("has no field named \"", field, "\"")));
   }
 }
 

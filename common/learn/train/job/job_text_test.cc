@@ -267,7 +267,7 @@ TEST(JobTextTest, SuggestsTheEnumValueThatWasMeant) {
       {"random_flip { mode: HORIZONTALLY }", "did you mean \"HORIZONTAL\"?"},
       {"resizing { interpolation: BILINEER }", "did you mean \"BILINEAR\"?"},
       {"random_zoom { fill_mode: ZERO }",
-       "expected one of REFLECT, CONSTANT, NEAREST, WRAP"}};
+       "expected one of CONSTANT, NEAREST, REFLECT, WRAP"}};
   for (const auto& [text, hint] : mistakes) {
     EXPECT_THAT(layer(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(hint)))
