@@ -39,6 +39,11 @@ absl::Status CheckInputOptions(const InputOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("distributed input: ", problem...));
   };
+  if (AutoShardPolicyName(options.auto_shard_policy) == "unknown") {
+    return refuse("auto_shard_policy is ",
+                  static_cast<int>(options.auto_shard_policy),
+                  "; expected -1 (OFF) to 3 (HINT)");
+  }
   if (options.prefetch_step_count < 0 ||
       options.prefetch_step_count > kPrefetchStepCountMax) {
     return refuse("prefetch_step_count is ", options.prefetch_step_count,
@@ -275,9 +280,19 @@ std::string DescribeRows(const ShardingPlan& plan) {
 }  // namespace
 
 absl::string_view AutoShardPolicyName(AutoShardPolicy policy) {
-  constexpr absl::string_view kNames[] = {"OFF", "AUTO", "FILE", "DATA",
-                                          "HINT"};
-  return kNames[static_cast<int>(policy) + 1];
+  switch (policy) {
+    case AutoShardPolicy::kOff:
+      return "OFF";
+    case AutoShardPolicy::kAuto:
+      return "AUTO";
+    case AutoShardPolicy::kFile:
+      return "FILE";
+    case AutoShardPolicy::kData:
+      return "DATA";
+    case AutoShardPolicy::kHint:
+      return "HINT";
+  }
+  return "unknown";
 }
 
 std::string ShardingPlan::ToString() const {

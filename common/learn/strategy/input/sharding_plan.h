@@ -40,7 +40,7 @@ enum class AutoShardPolicy {
   kHint,
 };
 
-// "AUTO", "FILE", ...
+// "AUTO", "FILE", ...; "unknown" for a number that is no policy.
 absl::string_view AutoShardPolicyName(AutoShardPolicy policy);
 
 inline constexpr int kPrefetchStepCountMax = 1024;

@@ -159,6 +159,18 @@ TEST(PlanSharding, FollowsEveryPolicyOnEveryGroup) {
   }
 }
 
+TEST(PlanSharding, ANumberThatIsNoPolicyIsRefused) {
+  for (const int number : {-2, 4, 1000}) {
+    EXPECT_THAT(
+        PlanSharding(
+            {.dataset = Rows(4).Batch(2),
+             .placement = {.worker_count = 2},
+             .options = {.auto_shard_policy = static_cast<Policy>(number)}}),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr(absl::StrCat("auto_shard_policy is ", number))));
+  }
+}
+
 TEST(PlanSharding, ExactlyOnceReadsEverythingWhateverThePolicy) {
   for (const Source& source : Sources()) {
     for (const Policy policy : kPolicies) {
