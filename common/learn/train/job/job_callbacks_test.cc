@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/core/base/testing/status_matchers.h"
-#include "common/learn/train/job/job_schema.h"
+#include "common/learn/train/job/testing/parse_job_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -244,30 +245,30 @@ const FieldDescriptor* FieldOfKind(const Message& message) {
   return message.GetReflection()->GetOneofFieldDescriptor(message, kinds);
 }
 
-// Calls read() with the message, or with a copy that has the fields of kinds.
-template <typename Read>
-auto ReadWithKinds(const Message& message, Read read) {
-  const bool is_generated =
-      message.GetDescriptor()->file()->pool() != &JobSchema();
-  return is_generated ? read(*WithKinds(message)) : read(message);
-}
-
 }  // namespace
 
 std::string KindOf(const Message& message) {
-  return ReadWithKinds(message, [](const Message& with_kinds) {
-    const FieldDescriptor* const field = FieldOfKind(with_kinds);
-    return field == nullptr ? std::string() : field->name();
-  });
+  std::string name;
+  ReadKind(message, [&](absl::string_view kind, const Message&) {
+    name = std::string(kind);
+    return absl::OkStatus();
+  }).IgnoreError();
+  return name;
 }
 
-absl::Status ReadKind(const Message& message,
-                      absl::FunctionRef<absl::Status(const Message&)> read) {
-  return ReadWithKinds(message, [&](const Message& with_kinds) {
-    const FieldDescriptor* const field = FieldOfKind(with_kinds);
-    MUSTER_CHECK(field != nullptr);
-    return read(with_kinds.GetReflection()->GetMessage(with_kinds, field));
-  });
+absl::Status ReadKind(
+    const Message& message,
+    absl::FunctionRef<absl::Status(absl::string_view, const Message&)> read) {
+  // The message of a generated class has no fields of kinds.
+  const bool is_generated =
+      message.GetDescriptor()->file()->pool() != &JobSchema();
+  const std::unique_ptr<Message> copy =
+      is_generated ? WithKinds(message) : nullptr;
+  const Message& with_kinds = is_generated ? *copy : message;
+  const FieldDescriptor* const field = FieldOfKind(with_kinds);
+  if (field == nullptr) return absl::OkStatus();
+  return read(field->name(),
+              with_kinds.GetReflection()->GetMessage(with_kinds, field));
 }
 
 }  // namespace muster

@@ -90,43 +90,33 @@ class JobConfigReader : public ConfigVisitor {
 // "dense", "model". Empty if it has none.
 std::string KindOf(const google::protobuf::Message& message);
 
-// Returns the entry of a table, like kLossKinds, for the kind of `message`.
-// Null if there is none or the table lacks it.
-template <typename Kind, size_t count>
-const Kind* FindKind(const Kind (&kinds)[count],
-                     const google::protobuf::Message& message) {
-  const std::string name = KindOf(message);
-  for (const Kind& kind : kinds) {
-    if (kind.name == name) return &kind;
-  }
-  return nullptr;
-}
-
-// Calls read(hyperparameters) with the message of the kind of `message`, which
-// has one.
-absl::Status ReadKind(
-    const google::protobuf::Message& message,
-    absl::FunctionRef<absl::Status(const google::protobuf::Message&)> read);
+// Returns read(kind, hyperparameters) with the name of the message's kind and
+// the message of its hyperparameters. Returns OK if the message has no kind.
+absl::Status ReadKind(const google::protobuf::Message& message,
+                      absl::FunctionRef<absl::Status(
+                          absl::string_view, const google::protobuf::Message&)>
+                          read);
 
 // Returns the options of a message of this kind, like "backup_and_restore",
-// with what the file has set. Empty for a message of another kind. Values are
-// those of the file, also where they are refused.
+// with what the file has set. Empty for a message of another kind. Whether the
+// values are valid is for MakeOfKind() to report.
 template <typename Options>
 std::optional<Options> FindOptionsOfKind(
     absl::string_view kind, const google::protobuf::Message& message) {
-  if (KindOf(message) != kind) return std::nullopt;
-  Options options;
-  ReadKind(message, [&](const google::protobuf::Message& hyperparameters) {
+  std::optional<Options> options;
+  ReadKind(message, [&](absl::string_view found,
+                        const google::protobuf::Message& hyperparameters) {
+    if (found != kind) return absl::OkStatus();
     JobConfigReader reader(kind, hyperparameters);
-    options.VisitConfig(reader);
+    options.emplace().VisitConfig(reader);
     return reader.Finish();
   }).IgnoreError();
   return options;
 }
 
 // Makes what the kind of `message` says: make(kind, visitor), with the entry of
-// the table and a visitor that sets what the file has. `build_layer` makes the
-// layers inside.
+// the table, like kLossKinds, and a visitor that sets what the file has.
+// `build_layer` makes the layers inside.
 //   kInvalidArgument  it has no kind, or none of the table; quotes `example`.
 //                     Or as JobConfigReader::Finish()
 //   others            of `make`
@@ -135,22 +125,19 @@ absl::StatusOr<Made> MakeOfKind(
     const Kind (&kinds)[count], const google::protobuf::Message& message,
     absl::string_view example, const Make& make,
     JobConfigReader::LayerBuilder build_layer = nullptr) {
-  const std::string name = KindOf(message);
-  if (name.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("says nothing; expected for example ", example));
-  }
-  const Kind* const kind = FindKind(kinds, message);
-  if (kind == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, " cannot stand here; expected for example ", example));
-  }
-  absl::StatusOr<Made> made = absl::UnknownError("");
+  absl::StatusOr<Made> made = absl::InvalidArgumentError(
+      absl::StrCat("says nothing; expected for example ", example));
   RETURN_IF_ERROR(
-      ReadKind(message, [&](const google::protobuf::Message& hyperparameters) {
-        JobConfigReader reader(name, hyperparameters, std::move(build_layer));
-        made = make(*kind, reader);
-        return reader.Finish();
+      ReadKind(message, [&](absl::string_view name,
+                            const google::protobuf::Message& hyperparameters) {
+        for (const Kind& kind : kinds) {
+          if (kind.name != name) continue;
+          JobConfigReader reader(name, hyperparameters, std::move(build_layer));
+          made = make(kind, reader);
+          return reader.Finish();
+        }
+        return absl::InvalidArgumentError(absl::StrCat(
+            name, " cannot stand here; expected for example ", example));
       }));
   return made;
 }

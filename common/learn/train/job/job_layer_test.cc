@@ -18,6 +18,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/job/job_fields.h"
 #include "common/learn/train/job/job_schema.h"
+#include "common/learn/train/job/testing/parse_job_message.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"

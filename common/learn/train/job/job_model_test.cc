@@ -16,7 +16,7 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/job/job_schema.h"
+#include "common/learn/train/job/testing/parse_job_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job_model.pb.h"

@@ -27,7 +27,6 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/dynamic_message.h"
 #include "google/protobuf/message.h"
-#include "google/protobuf/text_format.h"
 #include "proto/training_job_schema.h"
 
 namespace muster {
@@ -312,21 +311,21 @@ std::unique_ptr<Message> NewOfFullName(const std::string& name) {
 void ForEachJobKind(
     absl::FunctionRef<void(absl::string_view, absl::string_view,
                            absl::FunctionRef<void(ConfigVisitor&)>)>
-        see) {
-  const auto see_table = [see](absl::string_view message, const auto& kinds) {
+        use) {
+  const auto use_table = [use](absl::string_view message, const auto& kinds) {
     for (const auto& kind : kinds) {
-      see(message, kind.name,
+      use(message, kind.name,
           [&](ConfigVisitor& visitor) { ShowKind(kind, visitor); });
     }
   };
-  see_table("JobLayer", kLayerKinds);
-  see_table("JobApplication", kApplicationKinds);
-  see_table("JobInitializer", kInitializerKinds);
-  see_table("JobRegularizer", kRegularizerKinds);
-  see_table("JobConstraint", kConstraintKinds);
-  see_table("JobLoss", kLossKinds);
-  see_table("JobMetric", kMetricKinds);
-  see_table("JobCallback", kCallbackKinds);
+  use_table("JobLayer", kLayerKinds);
+  use_table("JobApplication", kApplicationKinds);
+  use_table("JobInitializer", kInitializerKinds);
+  use_table("JobRegularizer", kRegularizerKinds);
+  use_table("JobConstraint", kConstraintKinds);
+  use_table("JobLoss", kLossKinds);
+  use_table("JobMetric", kMetricKinds);
+  use_table("JobCallback", kCallbackKinds);
 }
 
 const google::protobuf::DescriptorPool& JobSchema() { return TheSchema().pool; }
@@ -346,17 +345,6 @@ void CopyFromKinds(const Message& message, Message* generated) {
   MUSTER_CHECK(message.GetDescriptor()->full_name() ==
                generated->GetDescriptor()->full_name());
   MUSTER_CHECK(generated->ParsePartialFromString(message.SerializeAsString()));
-}
-
-bool ParseJobMessage(absl::string_view text, Message* generated) {
-  const std::unique_ptr<Message> message =
-      NewOfFullName(generated->GetDescriptor()->full_name());
-  if (!google::protobuf::TextFormat::ParseFromString(std::string(text),
-                                                     message.get())) {
-    return false;
-  }
-  CopyFromKinds(*message, generated);
-  return true;
 }
 
 }  // namespace muster

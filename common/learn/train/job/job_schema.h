@@ -27,7 +27,7 @@ namespace muster {
 void ForEachJobKind(absl::FunctionRef<
                     void(absl::string_view message, absl::string_view kind,
                          absl::FunctionRef<void(ConfigVisitor& visitor)> visit)>
-                        see);
+                        use);
 
 // Returns the schema, comments included.
 const google::protobuf::DescriptorPool& JobSchema();
@@ -43,12 +43,6 @@ std::unique_ptr<google::protobuf::Message> WithKinds(
 // Copies a message of the schema into one of a generated class of this name.
 void CopyFromKinds(const google::protobuf::Message& message,
                    google::protobuf::Message* generated);
-
-// Reads text format into a message of a generated class. Returns false, and
-// logs the error, if the text does not fit the schema. ParseJobText() reads
-// whole job files with errors for people.
-bool ParseJobMessage(absl::string_view text,
-                     google::protobuf::Message* generated);
 
 }  // namespace muster
 

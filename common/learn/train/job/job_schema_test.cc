@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "common/learn/train/job/testing/parse_job_message.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"

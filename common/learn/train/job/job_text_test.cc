@@ -37,14 +37,14 @@ absl::StatusOr<proto::TrainingJob> Parse(const std::string& text,
 // The activation of the first layer, which is dense.
 std::string ActivationOf(const proto::TrainingJob& job) {
   std::string name;
-  EXPECT_OK(ReadKind(job.model().sequential().layers(0),
-                     [&](const google::protobuf::Message& dense) {
-                       const auto* const field =
-                           dense.GetDescriptor()->FindFieldByName("activation");
-                       name =
-                           dense.GetReflection()->GetEnum(dense, field)->name();
-                       return absl::OkStatus();
-                     }));
+  EXPECT_OK(
+      ReadKind(job.model().sequential().layers(0),
+               [&](absl::string_view, const google::protobuf::Message& dense) {
+                 const auto* const field =
+                     dense.GetDescriptor()->FindFieldByName("activation");
+                 name = dense.GetReflection()->GetEnum(dense, field)->name();
+                 return absl::OkStatus();
+               }));
   return name;
 }
 

@@ -4,7 +4,7 @@
 
 #include "absl/time/time.h"
 #include "common/core/base/testing/status_matchers.h"
-#include "common/learn/train/job/job_schema.h"
+#include "common/learn/train/job/testing/parse_job_message.h"
 #include "common/net/cluster/tf_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
