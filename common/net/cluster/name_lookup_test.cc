@@ -1,9 +1,12 @@
 #include "common/net/cluster/name_lookup.h"
 
+#include <atomic>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/system/clock.h"
 #include "common/core/system/testing/await_true.h"
 #include "gtest/gtest.h"
 
@@ -76,6 +79,35 @@ TEST_F(NameLookupTest, AnUnknownNameIsLookedUpAgainUntilItIsKnown) {
             "the name h1 is not known: Name or service not known");
   Release("");
   EXPECT_EQ(AwaitTrouble(false), "");
+}
+
+// A clock that stands still and counts how often it is read.
+class CountingClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    now_count_.fetch_add(1);
+    return absl::UnixEpoch();
+  }
+  bool AwaitWithDeadline(absl::Mutex*, const absl::Condition&,
+                         absl::Time) override {
+    ADD_FAILURE() << "a lookup does not wait";
+    return false;
+  }
+  int now_count() const { return now_count_.load(); }
+
+ private:
+  std::atomic<int> now_count_{0};
+};
+
+TEST(NameLookupThreadTest, DoesNotReadTheClockThatItMayOutlive) {
+  CountingClock clock;
+  NameLookup lookup([](const std::string&) { return "no such name"; }, &clock);
+  int call_count = 0;
+  EXPECT_TRUE(AwaitTrue([&] {
+    ++call_count;
+    return !lookup.DescribeProblem("h1:2222").empty();
+  }));
+  EXPECT_EQ(clock.now_count(), call_count);
 }
 
 TEST_F(NameLookupTest, AnAddressNeedsNoLookup) {
