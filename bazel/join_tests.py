@@ -2,9 +2,9 @@
 
     join_tests.py OUTPUT SOURCE...
 
-Two sources may give one name to different things. What a source keeps to itself stands in
-an unnamed namespace; here that contains a namespace of the source's own. Macros that a
-source defines end with the source.
+Two sources may use one name for different things. The joined source puts the unnamed
+namespace of each source into a namespace with a number. Macros of a source are undefined at
+its end.
 """
 
 import re

@@ -36,7 +36,7 @@ def complaints(text):
 
 class JoinTestsTest(unittest.TestCase):
 
-    def test_sources_may_give_one_name_to_different_things(self):
+    def test_sources_may_use_one_name_for_different_things(self):
         self.assertEqual(complaints(join_tests.join([("a_test.cc", SOURCE % (1, 1)),
                                                      ("b_test.cc", SOURCE % (2, 2))])), "")
 

@@ -68,7 +68,7 @@ _joined_tests = rule(
 def joined_tests(sources):
     """Returns what `srcs` of the program of these tests are.
 
-    As in_units(), but two tests may give one name to different things: join_tests.py.
+    As in_units(), but two tests may use one name for different things: join_tests.py.
     """
     if len(sources) < 2:
         return sources

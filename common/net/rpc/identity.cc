@@ -79,8 +79,8 @@ absl::Status AdmissionCheck::Check(
 absl::Status AdmissionCheck::Refuse(const char* cause,
                                     absl::Status status) const {
   CountRefusedRequest(cause);
-  // Contains only what every caller knows already, because any process may have
-  // sent the request.
+  // Contains nothing but the name of this task, which is no secret: the caller
+  // has not been identified.
   proto::TaskFailure failure;
   failure.set_task_type(self_.task_type);
   failure.set_task_index(self_.task_index);
