@@ -146,8 +146,9 @@ absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
     expected = RowsType(type_, update.rows.size());
   }
   if (value.type() != expected) return Mismatch(expected, value.type());
-  if (TakesIndices(kind))
+  if (TakesIndices(kind)) {
     RETURN_IF_ERROR(PutRowsInOrder(row_elements_, &update));
+  }
   if (IsGradient(kind)) RETURN_IF_ERROR(MakeSlots(*update.rule));
   return update;
 }

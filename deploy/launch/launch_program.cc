@@ -304,8 +304,9 @@ absl::Status CheckWhatToTrain() {
   std::vector<std::string> given;
   for (absl::string_view name : {"job", "program", "model"}) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (!flag->CurrentValue().empty())
+    if (!flag->CurrentValue().empty()) {
       given.push_back(absl::StrCat("--", name));
+    }
   }
   if (given.empty()) {
     return absl::InvalidArgumentError(

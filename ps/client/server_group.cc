@@ -341,8 +341,9 @@ absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
 
 absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
   std::vector<std::unique_ptr<Window>> windows;
-  for (int i = 0; i < size(); ++i)
+  for (int i = 0; i < size(); ++i) {
     windows.push_back(std::make_unique<Window>());
+  }
   return RunAll(
       "Exchange", static_cast<int>(exchanges->size()),
       [&](int call) { return (*exchanges)[call].server; },

@@ -115,8 +115,9 @@ class JobControlTest : public testing::Test {
         ++span_counts[names[process]];
       }
     }
-    for (const std::string& task : tasks)
+    for (const std::string& task : tasks) {
       EXPECT_GT(span_counts[task], 0) << task;
+    }
     EXPECT_EQ(names.size(), tasks.size());
   }
 

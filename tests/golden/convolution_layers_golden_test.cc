@@ -123,8 +123,9 @@ LayerPtr MakePooling(const std::string& kind, const json& config) {
   }
   const Size2D size = ToSize(config, "pool_size", 2);
   Pooling2DOptions options{.padding = ToPadding(config)};
-  if (config.contains("strides"))
+  if (config.contains("strides")) {
     options.strides = ToSize(config, "strides", 0);
+  }
   return kind == "MaxPooling2D" ? MaxPooling2D(size, options)
                                 : AveragePooling2D(size, options);
 }

@@ -63,10 +63,12 @@ LayerOutput Words(const LayerOutput& ids) {
 // The layers between the words and their tags; see cases/masks.py.
 LayerOutput Encode(const std::string& kind, const LayerOutput& ids) {
   LayerOutput x = Words(ids);
-  if (kind == "lstm")
+  if (kind == "lstm") {
     return LSTM(kWidth, {.sequence = {.return_sequences = true}})(x);
-  if (kind == "gru")
+  }
+  if (kind == "gru") {
     return GRU(kWidth, {.sequence = {.return_sequences = true}})(x);
+  }
   if (kind == "merged") {
     x = Add()({x, Dense(kWidth)(x)});
     x = LayerNormalization()(Rescaling(0.5)(x));
@@ -138,8 +140,9 @@ CompileOptions MakeOptions(const nlohmann::json& config) {
   SparseCrossentropyOptions loss;
   const bool is_sum = config.contains("reduction");
   if (is_sum) loss.reduction = Reduction::kSum;
-  if (config.contains("ignore_class"))
+  if (config.contains("ignore_class")) {
     loss.ignore_class = config["ignore_class"];
+  }
   return {.optimizer = Sgd({.learning_rate = is_sum ? 0.05 : 0.5}),
           .loss = SparseCategoricalCrossentropy(loss),
           .metrics = {SparseCategoricalAccuracy()},

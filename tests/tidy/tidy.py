@@ -199,6 +199,19 @@ def endless_waits_in_tests(path, text):
                    "WaitForNotificationWithTimeout()")
 
 
+def braces(path, text):
+    """Requires braces around a statement that is not on the line of its condition."""
+    if not path.endswith(CPP_SUFFIXES):
+        return
+    lines = text.split("\n")
+    for number, (line, body) in enumerate(zip(lines, lines[1:]), 1):
+        head = re.match(r"^( +)(?:\} else )?(?:if|for|while) \(.*\)$", line)
+        if not head or line.count("(") != line.count(")"):
+            continue
+        if re.match(f"^{head[1]}  +\\S.*;$", body):
+            yield f"{path}:{number}: no braces around a statement on its own line"
+
+
 def default_visibility(path, text):
     """Checks that a target is private unless it declares who may use it."""
     if not path.endswith("BUILD.bazel") or path.startswith("third_party/"):
@@ -233,7 +246,7 @@ def small_files(path, text):
                    f"common/core/system/small_file.h, and data with common/io/storage")
 
 
-FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
+FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words, braces,
               unusual_terms, sleeps_in_tests, endless_waits_in_tests, default_visibility,
               line_length, small_files]
 

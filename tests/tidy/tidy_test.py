@@ -114,6 +114,13 @@ class RulesTest(unittest.TestCase):
             rule, "a_test.cc", "EXPECT_TRUE(done.WaitForNotificationWithTimeout(t));"))
         self.assertFalse(self.complaints(rule, "a.cc", "done.WaitForNotification();"))
 
+    def test_braces(self):
+        rule = tidy.braces
+        self.assertTrue(self.complaints(rule, "a.cc", "  if (a)\n    b();\n"))
+        self.assertTrue(self.complaints(rule, "a.h", "  for (int i : all)\n    b(i);\n"))
+        self.assertFalse(self.complaints(rule, "a.cc", "  if (a) b();\n"))
+        self.assertFalse(self.complaints(rule, "a.cc", "  if (a) {\n    b();\n  }\n"))
+
     def test_visibility(self):
         rule = tidy.default_visibility
         library = 'cc_library(\n    name = "a",\n    visibility = ["//%s"],\n)\n'

@@ -188,8 +188,9 @@ Value AllGather(Value x, int64_t axis) {
   if (!x.ok()) return x;
   const int rank = x.shape().rank();
   const auto front = ResolveAxis(axis, rank, "AllGather");
-  if (!front.ok())
+  if (!front.ok()) {
     return internal::ReportInvalidArgument({x}, front.status().message());
+  }
   if (*front == 0) return internal::Apply("AllGather", {x});
   // Collectives gather rows, which are contiguous in memory.
   std::vector<int64_t> permutation(rank);

@@ -148,8 +148,9 @@ class FusedRule final : public PlainRule {
       }
       const int64_t offset = rows[i] * row_elements;
       T* row_slots[kSlotCountMax] = {};
-      for (size_t s = 0; s < slots.size(); ++s)
+      for (size_t s = 0; s < slots.size(); ++s) {
         row_slots[s] = slots[s] + offset;
+      }
       Math::Apply(coefficients,
                   UpdateArrays<T>{row_elements, gradients + i * row_elements,
                                   variable + offset, row_slots});

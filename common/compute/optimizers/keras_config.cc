@@ -159,8 +159,9 @@ absl::Status SetValue(const Json& value, const FieldDescriptor* field,
         reflection->SetDouble(message, field, 0);
         return absl::OkStatus();
       }
-      if (!value.is_number())
+      if (!value.is_number()) {
         return WrongType(field->name(), "a number", value);
+      }
       reflection->SetDouble(message, field, value.get<double>());
       return absl::OkStatus();
   }

@@ -527,8 +527,9 @@ bool PlanBuilder::CanStart() const {
     if (schemas_[i]->reads == OpReads::kReplicas) return false;
   }
   for (const Plan::Step& step : plan_->steps_) {
-    if (step.needs_copies && step.kind != Plan::StepKind::kSetLossDenominator)
+    if (step.needs_copies && step.kind != Plan::StepKind::kSetLossDenominator) {
       return false;
+    }
   }
   // String tensors have one slot for all steps.
   if (std::count(storages_.begin(), storages_.end(), Storage::kOwn) > 0) {

@@ -163,8 +163,9 @@ TEST(TrainingStepTest, ASteadyStepWithVariablesAllocatesNothing) {
                                            CpuKernels(), store.get()));
   const std::vector<Tensor> arguments = {RandomTensor({9, kFeatures}, 3)};
   std::vector<Tensor> results;
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 3; ++i) {
     ASSERT_OK(executable->Run(arguments, {}, &results));
+  }
   const int64_t before = AllocationCount();
   bool all_ok = true;
   for (int i = 0; i < 10; ++i) {

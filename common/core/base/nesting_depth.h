@@ -14,8 +14,8 @@ namespace muster {
 // level.
 inline constexpr int kNestingDepthMax = 256;
 
-// Maximum depth of messages inside each other in a job. Jobs are sent in
-// protobuf's binary format, whose decoder has the same limit.
+// Maximum depth of messages inside each other in a job. A job that was read is
+// converted by protobuf's binary format, whose decoder has the same limit.
 inline constexpr int kMessageDepthMax = 100;
 
 // Maximum depth of models and layers inside each other. Every pass over a model

@@ -277,8 +277,9 @@ absl::Status CheckFirstRecord(const Plan& plan) {
   std::vector<size_t> positions(plan.columns.size());
   for (size_t c = 0; c < positions.size(); ++c) positions[c] = c;
   if (plan.has_header) {
-    if (!(*reader)->ReadRecord(&fields).value_or(false))
+    if (!(*reader)->ReadRecord(&fields).value_or(false)) {
       return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(positions, FindColumns(plan, **reader, fields));
   }
   const size_t field_count = plan.has_header ? fields.size() : positions.size();

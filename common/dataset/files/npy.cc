@@ -68,8 +68,9 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
   const size_t length_bytes = version == 1 ? 2 : 4;
   ASSIGN_OR_RETURN(read_count, file->Read(start + 8, length_bytes));
   size_t length = 0;
-  for (size_t i = 0; i < read_count; ++i)
+  for (size_t i = 0; i < read_count; ++i) {
     length |= size_t{start[8 + i]} << (8 * i);
+  }
   if (read_count < length_bytes || length > kHeaderBytesMax) {
     return FileError(
         *file, absl::StrCat("its header has ", length, " bytes; the limit is ",

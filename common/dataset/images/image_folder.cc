@@ -96,8 +96,9 @@ absl::StatusOr<NodePointer> MakeImageFolder(ImageListing listing,
 Dataset ImageFolder(absl::string_view directory,
                     const ImageFolderOptions& options) {
   const auto listing = ListImageFolder(directory, options.class_names);
-  if (!listing.ok())
+  if (!listing.ok()) {
     return Dataset(absl::StatusOr<NodePointer>(listing.status()));
+  }
   return ImageFolder(*listing, options);
 }
 

@@ -185,8 +185,9 @@ TEST_F(CheckpointManagerTest, SeveralWritersWriteOneCheckpoint) {
 
 TEST_F(CheckpointManagerTest, ReportsADamagedCheckpointAndUsesThePreviousOne) {
   auto manager = Manager(3);
-  for (int step = 1; step <= 3; ++step)
+  for (int step = 1; step <= 3; ++step) {
     ASSERT_OK(manager->Save(WriteModel(step)));
+  }
   const std::string data = BundleDataPath("runs/7/ckpt-3", 0, 1);
   std::string damaged = disk_->Get(data);
   damaged[200] ^= 1;

@@ -91,8 +91,9 @@ TEST_F(HostileIndexTest, Types) {
       proto::BundleEntry& entry = index->entries["t"];
       entry.set_dtype(dtype);
       entry.mutable_shape()->clear_dim();
-      for (const int64_t dim : dims)
+      for (const int64_t dim : dims) {
         entry.mutable_shape()->add_dim()->set_size(dim);
+      }
     });
   };
   constexpr auto kDataLoss = absl::StatusCode::kDataLoss;

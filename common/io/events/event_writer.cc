@@ -94,8 +94,9 @@ absl::Status EventWriter::Open(absl::Time now) {
     std::filesystem::create_directories(options_.folder, error);
   }
   path_ = NewPath(options_, now);
-  if (error)
+  if (error) {
     return absl::ErrnoToStatus(error.value(), "cannot create its folder");
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> sink, options_.create_file(path_));
   file_ = std::make_unique<RecordWriter>(std::move(sink));
   event_bytes_ = 0;

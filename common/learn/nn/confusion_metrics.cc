@@ -93,7 +93,8 @@ std::string WhatIsWrong(const MatrixThresholds& thresholds,
       type.shape.rank() > 1 ? type.shape.dims().back() : Shape::kUnknown;
   const auto threshold_count = static_cast<int64_t>(thresholds.values.size());
   if (threshold_count < 1 || threshold_count > kThresholdCountMax) {
-    return absl::StrCat("expected 1 to ", kThresholdCountMax, " thresholds");
+    return absl::StrCat("expected 1 to ", kThresholdCountMax,
+                        " thresholds, got ", threshold_count);
   }
   const auto in_classes = [&](const char* name, int64_t value, int64_t low,
                               int64_t high) -> std::string {

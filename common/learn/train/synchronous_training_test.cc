@@ -110,8 +110,9 @@ absl::StatusOr<Trained> Train(Strategy& strategy, Model model,
                                     .verbose = Verbosity::kSilent,
                                     .callbacks = std::move(callbacks)}));
   ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
-  for (const Tensor& weight : weights)
+  for (const Tensor& weight : weights) {
     trained.weights.push_back(weight.Clone());
+  }
   return trained;
 }
 

@@ -78,8 +78,9 @@ TEST(ClusterDifferencesTest, SparseRolesAreComparedByTheirSharedTasks) {
 
 TEST(ClusterDifferencesTest, LongListsAreReportedByTheirFirstDifference) {
   std::vector<std::string> addresses;
-  for (int i = 0; i < 1000; ++i)
+  for (int i = 0; i < 1000; ++i) {
     addresses.push_back(absl::StrCat("h", i, ":1"));
+  }
   const ClusterSpec here = Make({}, addresses, {});
   addresses[7] = "x:1";
   EXPECT_EQ(DescribeDifferences(Make({}, addresses, {}), here),

@@ -28,8 +28,9 @@ MissingTasks::MissingTasks(const ClusterSpec& cluster,
     peer.address = cluster.Address(task).value_or("address unknown");
     peer.reason = "no answer yet";
     // Starts the lookup, whose outcome the first report contains.
-    if (options_.names != nullptr)
+    if (options_.names != nullptr) {
       options_.names->DescribeProblem(peer.address);
+    }
   }
   absl::MutexLock lock(&mutex_);
   for (const auto& [task, peer] : peers_) Count(task, 1);

@@ -58,8 +58,9 @@ Json ToJson(const TaskStatus& task) {
                {"state", std::string(NameOf(task.state))},
                {"in_state_seconds", absl::ToDoubleSeconds(task.in_state)}};
   if (!task.address.empty()) json["address"] = task.address;
-  if (task.incarnation != 0)
+  if (task.incarnation != 0) {
     json["incarnation"] = IncarnationString(task.incarnation);
+  }
   if (!task.problem.empty()) json["problem"] = task.problem;
   if (task.is_straggler) json["is_straggler"] = true;
   SetIfKnown("closures_in_flight", task.closures_in_flight, &json);

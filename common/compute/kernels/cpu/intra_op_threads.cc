@@ -97,8 +97,9 @@ class Helper {
       if (state == State::kOffered) return true;
       if (state == State::kEnding) return false;
       Pause();
-      if (spins % kSpinsPerClockRead != 0 || SpinClock::now() < deadline)
+      if (spins % kSpinsPerClockRead != 0 || SpinClock::now() < deadline) {
         continue;
+      }
       State nothing = State::kNothing;
       if (state_.compare_exchange_strong(nothing, State::kAsleep,
                                          std::memory_order_acq_rel)) {

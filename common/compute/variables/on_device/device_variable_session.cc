@@ -349,8 +349,9 @@ absl::Status DeviceVariableStore::Session::Apply(int variable) {
                                   selection.variant);
         const absl::Status status = ApplySelected(selection);
         device_update_.UseVariant(nullptr, 0);
-        for (DeviceVariable* const tried : variants_applied_)
+        for (DeviceVariable* const tried : variants_applied_) {
           --tried->update_count;
+        }
         variants_applied_.clear();
         RETURN_IF_ERROR(status);
       }

@@ -23,8 +23,9 @@ void VisitPairOfEach(ConfigVisitor& visitor, ConfigName name,
                      const std::vector<std::array<int64_t, 2>*>& axes,
                      absl::string_view sides) {
   std::vector<int64_t> all;
-  for (const auto* const axis : axes)
+  for (const auto* const axis : axes) {
     all.insert(all.end(), axis->begin(), axis->end());
+  }
   visitor.VisitPairs(name, all);
   const size_t count = all.size();
   if (count != 1 && count != axes.size() && count != 2 * axes.size()) {

@@ -66,8 +66,9 @@ class HostPackMemory final : public PackMemory {
   }
 
   absl::Status ContributeZeros(int item, int leaf, size_t size_bytes) override {
-    if (size_bytes > 0)
+    if (size_bytes > 0) {
       std::memset(HostContribution(item, leaf), 0, size_bytes);
+    }
     return absl::OkStatus();
   }
 

@@ -166,8 +166,9 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::RunSteps(
         outcome.step_count + unfinished_count_ < step_count_max;
     if (wants_more && MayBegin()) {
       ReplicaStep::StepRequest request = ReplicaStep::StepRequest::kContinue;
-      if (is_to_stop_ && is_to_stop_())
+      if (is_to_stop_ && is_to_stop_()) {
         request = ReplicaStep::StepRequest::kStopAfter;
+      }
       if (stop.ok()) {
         const absl::StatusOr<bool> found = DrawBatches();
         drawn = found.status();

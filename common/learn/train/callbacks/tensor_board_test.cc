@@ -130,8 +130,9 @@ TEST_F(TensorBoardTest, HistogramsOfWeightsEveryNthEpoch) {
   std::vector<int64_t> steps;
   for (const proto::Event& event : Train()) {
     for (const proto::Summary::Value& value : event.summary().value()) {
-      if (value.tag() == "dense/kernel/histogram")
+      if (value.tag() == "dense/kernel/histogram") {
         steps.push_back(event.step());
+      }
     }
   }
   EXPECT_THAT(steps, ElementsAre(0, 2));

@@ -66,8 +66,9 @@ class CanonicalWriter {
     if (!field.is_repeated()) return {-1};
     const pb::Reflection& reflection = *message.GetReflection();
     std::vector<int> indices(reflection.FieldSize(message, &field));
-    for (size_t i = 0; i < indices.size(); ++i)
+    for (size_t i = 0; i < indices.size(); ++i) {
       indices[i] = static_cast<int>(i);
+    }
     if (!field.is_map()) return indices;
     std::sort(indices.begin(), indices.end(), [&](int a, int b) {
       return ValueText(message, field, a) < ValueText(message, field, b);

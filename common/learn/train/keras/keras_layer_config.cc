@@ -232,8 +232,9 @@ class KerasConfigWriter : public ConfigVisitor {
     return write_layer_ ? write_layer_(*layer) : KerasLayerConfig(*layer);
   }
   void Add(ConfigName name, Json value) {
-    if (!name.keras.empty())
+    if (!name.keras.empty()) {
       config_[std::string(name.keras)] = std::move(value);
+    }
   }
 
   Json& config_;

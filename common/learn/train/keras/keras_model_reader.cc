@@ -261,8 +261,9 @@ absl::StatusOr<LayerOutput> ModelReader::ReadInput(absl::string_view place,
   if (keeps_batch_size_) options.batch_size = batch_size;
   if (const std::string dtype = TextMember(config, "dtype"); !dtype.empty()) {
     const absl::StatusOr<DType> parsed = ParseDType(dtype);
-    if (!parsed.ok())
+    if (!parsed.ok()) {
       return BadKerasStructure(place, parsed.status().message());
+    }
     options.dtype = *parsed;
   }
   return Input(*shape, options);

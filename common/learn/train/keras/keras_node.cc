@@ -165,8 +165,9 @@ absl::StatusOr<KerasNode> KerasNodeFrom(absl::string_view place,
   }
   CollectTensors(args, &node.inputs);
   RETURN_IF_ERROR(AddKeywords(place, FindMember(json, "kwargs"), &node));
-  if (node.inputs.empty())
+  if (node.inputs.empty()) {
     return BadKerasStructure(place, "is called on nothing");
+  }
   return node;
 }
 

@@ -151,8 +151,9 @@ std::string BackendName(const TransportCase& tried) {
   std::string name;
   bool begins_word = true;
   for (const char c : tried.transport->name()) {
-    if (absl::ascii_isalnum(c))
+    if (absl::ascii_isalnum(c)) {
       name += begins_word ? absl::ascii_toupper(c) : c;
+    }
     begins_word = !absl::ascii_isalnum(c);
   }
   return name + tried.placement.name;

@@ -13,8 +13,9 @@ using ::testing::IsEmpty;
 
 std::vector<int> NeededReceives(const TransferPlan::Step& step) {
   std::vector<int> receives;
-  for (const TransferPlan::Need& need : step.needs)
+  for (const TransferPlan::Need& need : step.needs) {
     receives.push_back(need.receive);
+  }
   return receives;
 }
 

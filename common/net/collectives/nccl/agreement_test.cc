@@ -37,8 +37,9 @@ class CallAgreementTest : public ::testing::Test {
     // The agreements are constructed one after another, so the ranks' times
     // differ by the duration of this loop.
     const absl::Time begin = Clock::Real()->Now();
-    for (const auto& control : controls_)
+    for (const auto& control : controls_) {
       agreements_.emplace_back(control.get());
+    }
     skew_ = Clock::Real()->Now() - begin;
   }
 

@@ -246,8 +246,9 @@ absl::Status NcclThread::State::AwaitNotInProgress(absl::string_view function,
   while (result == nccl::kInProgress) {
     const nccl::Result asked =
         options_.api->ncclCommGetAsyncError(comm_, &result);
-    if (asked != nccl::kSuccess)
+    if (asked != nccl::kSuccess) {
       return ToStatus("ncclCommGetAsyncError", asked);
+    }
     if (result != nccl::kInProgress) break;
     const absl::Time now = Clock::Real()->Now();
     if (now >= deadline) {

@@ -80,8 +80,9 @@ bool IsElsewhere(const PeerProgress& peer, const CollectiveProgress& own) {
 std::string DescribeRank(int rank, int replicas_per_task,
                          absl::Span<const PeerProgress> peers) {
   const std::string& task = peers[rank / replicas_per_task].task;
-  if (replicas_per_task == 1)
+  if (replicas_per_task == 1) {
     return absl::StrCat("rank ", rank, " (", task, ")");
+  }
   return absl::StrCat("rank ", rank, " (replica ", rank % replicas_per_task,
                       " of ", task, ")");
 }

@@ -225,8 +225,9 @@ class PeerLinker {
     FileDescriptor socket(
         accept4(endpoint_.socket().get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket.is_open()) return;
-    if (strangers_.size() == kStrangersMax)
+    if (strangers_.size() == kStrangersMax) {
       strangers_.erase(strangers_.begin());
+    }
     strangers_.push_back(std::move(socket));
   }
 

@@ -98,8 +98,9 @@ __device__ C CombineLane(const ReduceParameters& p, int64_t begin,
     }
     MUSTER_UNROLL
     for (int i = 0; i < kRun; ++i) {
-      if (j + i * lanes < end)
+      if (j + i * lanes < end) {
         combined = Combine(p.reduction, combined, run[i]);
+      }
     }
   }
   return combined;

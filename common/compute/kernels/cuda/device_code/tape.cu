@@ -308,8 +308,7 @@ __device__ __forceinline__ void Rotate(C (&values)[kCount]) {
   for (int k = 0; k < kBy; ++k) values[kCount - kBy + k] = first[k];
 }
 
-// Sets a[k] = function(k, a[k], other[k]...), with code that is unrolled for
-// kAtOnce positions.
+// Sets a[k] = function(k, a[k], other[k]...), unrolled for kAtOnce positions.
 template <int kAtOnce, typename Function, typename C, int kCount,
           typename... Others>
 __device__ __forceinline__ void ForEach(const Function& function,
@@ -318,8 +317,9 @@ __device__ __forceinline__ void ForEach(const Function& function,
   MUSTER_KEEP_LOOP
   for (int first = 0; first < kCount; first += kStep) {
     MUSTER_UNROLL
-    for (int k = 0; k < kStep; ++k)
+    for (int k = 0; k < kStep; ++k) {
       a[k] = function(first + k, a[k], other[k]...);
+    }
     if constexpr (kStep < kCount) {
       Rotate<kStep>(a);
       (Rotate<kStep>(other), ...);
@@ -423,8 +423,9 @@ __device__ __forceinline__ void RoundTo(float (&a)[kCount]) {
     });
   } else {
     MUSTER_UNROLL
-    for (int k = 0; k < kCount; ++k)
+    for (int k = 0; k < kCount; ++k) {
       a[k] = Widen<float>(ConvertNumber<E>(a[k]));
+    }
   }
 }
 
