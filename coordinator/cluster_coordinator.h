@@ -20,7 +20,7 @@
 #include "coordinator/parameter_server_strategy.h"
 #include "coordinator/per_worker.h"
 #include "coordinator/remote_value.h"
-#include "coordinator/rollback_report.h"
+#include "coordinator/rollback_point.h"
 
 namespace muster {
 

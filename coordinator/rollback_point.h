@@ -18,6 +18,18 @@
 
 namespace muster {
 
+// The outcome of a rollback.
+struct RollbackReport {
+  // The restored checkpoint. Empty for the variables' initial values.
+  std::string checkpoint;
+  // Undone closures: those that had succeeded after the snapshot. undone_ids
+  // lists the first few.
+  int64_t undone_count = 0;
+  std::vector<uint64_t> undone_ids;
+  // The lost servers.
+  std::vector<std::string> servers;
+};
+
 // A snapshot of training between two steps, and the checkpoint with its
 // variables.
 struct RollbackPoint {

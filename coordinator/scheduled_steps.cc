@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log.h"
-#include "common/core/system/report_pace.h"
 #include "common/core/system/wait_line.h"
 
 namespace muster {

@@ -11,7 +11,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/system/log.h"
-#include "common/core/system/report_pace.h"
 #include "common/core/system/wait_line.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"

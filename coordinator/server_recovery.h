@@ -25,7 +25,6 @@
 #include "coordinator/closure_ids.h"
 #include "coordinator/recovery_saver.h"
 #include "coordinator/rollback_point.h"
-#include "coordinator/rollback_report.h"
 #include "coordinator/server_watch.h"
 #include "ps/client/remote_variable_store.h"
 

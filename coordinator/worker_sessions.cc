@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/system/log.h"
-#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 #include "common/net/rpc/identity.h"
 #include "coordinator/fatal_refusal.h"
 #include "proto/worker.pb.h"

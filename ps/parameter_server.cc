@@ -1,7 +1,7 @@
 #include "ps/parameter_server.h"
 
 #include "common/core/base/status_macros.h"
-#include "common/core/system/available_memory.h"
+#include "common/core/system/memory_limits.h"
 #include "common/net/process/exit_code.h"
 
 namespace muster {

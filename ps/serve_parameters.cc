@@ -8,7 +8,6 @@
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/shutdown_signals.h"
-#include "common/net/process/start_line.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
 #include "ps/parameter_server.h"

@@ -45,7 +45,7 @@
 #include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/certificate_authority.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/method_access.h"
 #include "common/net/rpc/tls_context.h"
 #include "deploy/launch/config_check.h"
 #include "deploy/launch/engine_mode.h"

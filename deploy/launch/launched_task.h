@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/core/system/rotating_log.h"
+#include "common/core/system/log_file.h"
 #include "common/net/process/child_process.h"
 #include "deploy/launch/console.h"
 #include "deploy/launch/task_plan.h"

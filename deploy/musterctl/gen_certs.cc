@@ -16,7 +16,7 @@
 #include "common/core/system/small_file.h"
 #include "common/io/storage/private_file.h"
 #include "common/net/rpc/certificate_authority.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/method_access.h"
 #include "deploy/launch/task_counts.h"
 
 ABSL_FLAG(std::string, out, "certs",

@@ -17,7 +17,7 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/system/available_memory.h"
+#include "common/core/system/memory_limits.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/io/storage/object_url.h"

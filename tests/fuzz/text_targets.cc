@@ -9,9 +9,9 @@
 #include "common/learn/train/keras/keras_model_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "common/net/cluster/address.h"
-#include "common/net/cluster/hostlist.h"
+#include "common/net/cluster/slurm_cluster.h"
 #include "common/net/cluster/tf_config.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/method_access.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace muster {

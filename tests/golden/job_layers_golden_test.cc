@@ -9,7 +9,7 @@
 #include "common/core/base/testing/status_matchers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/layers.h"
-#include "common/learn/train/job/job_layer.h"
+#include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/testing/parse_job_message.h"
 #include "common/learn/train/keras/keras_layer_config.h"
 #include "gmock/gmock.h"

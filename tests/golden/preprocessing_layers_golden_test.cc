@@ -13,7 +13,7 @@
 #include "common/learn/nn/preprocessing/discretization.h"
 #include "common/learn/nn/preprocessing/lookup.h"
 #include "common/learn/nn/preprocessing/text_vectorization.h"
-#include "common/learn/train/job/job_layer.h"
+#include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/testing/parse_job_message.h"
 #include "gtest/gtest.h"
 #include "proto/job_model.pb.h"

@@ -22,7 +22,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/layers.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/job/job_layer.h"
+#include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/testing/parse_job_message.h"
 #include "common/learn/train/model.h"
 #include "gmock/gmock.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/loss_scale_optimizer.h"
+#include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
 

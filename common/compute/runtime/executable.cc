@@ -27,8 +27,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
-#include "common/core/system/available_memory.h"
 #include "common/core/system/clock.h"
+#include "common/core/system/memory_limits.h"
 #include "common/core/tensor/check_numerics.h"
 
 namespace muster {

@@ -1,5 +1,3 @@
-#include "common/compute/variables/orthogonal.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/compute/variables/initial_value.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "gmock/gmock.h"

@@ -59,4 +59,17 @@ const std::shared_ptr<const UpdateRule>& VariableRules::Of(
                                             : found->second;
 }
 
+SessionRules::SessionRules(absl::Span<const VariableUse> uses)
+    : rules_(uses.size()) {
+  for (const VariableUse& use : uses) variables_.push_back(use.name);
+}
+
+void SessionRules::Update(const VariableRules& all) {
+  if (all.IsCopyOf(all_)) return;
+  all_ = all;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    rules_[i] = all_.Of(variables_[i]);
+  }
+}
+
 }  // namespace muster

@@ -3,12 +3,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/variable_session.h"
 
 namespace muster {
 
@@ -47,6 +49,26 @@ class VariableRules {
 
   // Shared with copies, so it is replaced and never changed.
   std::shared_ptr<const Rules> rules_ = std::make_shared<Rules>();
+};
+
+// The rules of a session's variables, by index. Not thread-safe.
+class SessionRules {
+ public:
+  explicit SessionRules(absl::Span<const VariableUse> uses);
+
+  // Takes the rules of the session's variables from `all`. Does nothing if
+  // `all` has not changed since the last call.
+  void Update(const VariableRules& all);
+
+  // Returns null if the variable has no rule.
+  const std::shared_ptr<const UpdateRule>& operator[](int variable) const {
+    return rules_[variable];
+  }
+
+ private:
+  std::vector<std::string> variables_;
+  std::vector<std::shared_ptr<const UpdateRule>> rules_;  // By variable.
+  VariableRules all_;
 };
 
 }  // namespace muster

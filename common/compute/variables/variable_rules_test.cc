@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "gmock/gmock.h"

@@ -1,9 +1,8 @@
-#include "common/core/base/crc32c.h"
-
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "common/core/base/hashes.h"
 #include "gtest/gtest.h"
 
 namespace muster {

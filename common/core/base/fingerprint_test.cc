@@ -1,10 +1,9 @@
-#include "common/core/base/fingerprint.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include "common/core/base/hashes.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -1,5 +1,3 @@
-#include "common/core/base/uniform.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <vector>

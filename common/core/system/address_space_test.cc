@@ -1,9 +1,8 @@
-#include "common/core/system/address_space.h"
-
 #include <sys/resource.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/memory_limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

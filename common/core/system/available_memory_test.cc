@@ -1,10 +1,9 @@
-#include "common/core/system/available_memory.h"
-
 #include <sys/resource.h>
 
 #include <cstdlib>
 
 #include "absl/base/config.h"
+#include "common/core/system/memory_limits.h"
 #include "gtest/gtest.h"
 
 namespace muster {

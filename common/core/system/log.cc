@@ -22,7 +22,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log_file.h"
 #include "common/core/system/log_format.h"
-#include "common/core/system/rotating_log.h"
 
 namespace muster {
 namespace {

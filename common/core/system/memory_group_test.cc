@@ -1,10 +1,9 @@
-#include "common/core/system/memory_group.h"
-
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
 
+#include "common/core/system/memory_limits.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -1,8 +1,7 @@
-#include "common/core/system/report_pace.h"
-
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/core/system/wait_line.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

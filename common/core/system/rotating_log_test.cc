@@ -1,10 +1,9 @@
-#include "common/core/system/rotating_log.h"
-
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/log_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

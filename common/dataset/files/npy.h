@@ -1,16 +1,34 @@
 #ifndef COMMON_DATASET_FILES_NPY_H_
 #define COMMON_DATASET_FILES_NPY_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/files/record_files.h"
 
 namespace muster {
+
+// The content of a .npy file's header.
+struct NpyHeader {
+  char kind = 0;           // 'f', 'i', 'u', 'b', 'S' or 'U', as NumPy has it.
+  size_t value_bytes = 0;  // Of one value in the file.
+  bool is_big_endian = false;
+  bool is_column_major = false;
+  Shape shape;
+  DType dtype = DType::kInvalid;  // The dtype of the resulting tensor.
+};
+
+// Parses the Python dict after the length. Source: numpy.lib.format.
+//   kInvalidArgument  it is not a dict, lacks a key, or the values are of a
+//                     kind that is not supported
+absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view text);
 
 // NumPy's .npy format: "\x93NUMPY", the version (two bytes), the length of the
 // header (uint16, from version 2 uint32, little-endian), the header, which is a

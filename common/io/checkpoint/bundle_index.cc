@@ -7,7 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/table_reader.h"

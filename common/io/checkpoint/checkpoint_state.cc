@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/nesting_depth.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/object_url.h"

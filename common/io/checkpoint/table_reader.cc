@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/coding.h"
 #include "common/io/checkpoint/table_format.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/io/checkpoint/coding.h"
 #include "common/io/checkpoint/table_reader.h"

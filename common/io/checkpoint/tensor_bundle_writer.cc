@@ -7,7 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/io/checkpoint/bundle_files.h"

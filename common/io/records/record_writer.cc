@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/records/deflate_sink.h"
 

@@ -1,5 +1,3 @@
-#include "common/learn/nn/average_loss.h"
-
 #include <optional>
 #include <vector>
 
@@ -7,6 +5,7 @@
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/loss_options.h"
 #include "common/learn/nn/losses.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

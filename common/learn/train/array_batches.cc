@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
-#include "common/learn/train/validation_split.h"
+#include "common/learn/train/epoch_plan.h"
 
 namespace muster {
 namespace {

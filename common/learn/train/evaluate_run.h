@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,17 @@
 #include "common/learn/train/model.h"
 
 namespace muster {
+
+// Joins the predictions for batches along their rows.
+//   kInvalidArgument  there are no batches
+absl::StatusOr<Tensor> ConcatenateRows(absl::Span<const Tensor> batches);
+
+// Returns each output of `model`, which must be built, for all of `data`, in
+// order. Labels are ignored.
+//   kInvalidArgument  the data has no batches, or never ends
+//   others            errors of data and strategy
+absl::StatusOr<std::vector<Tensor>> PredictAll(const CompiledModel& model,
+                                               const Dataset& data);
 
 // Evaluates a model on one dataset, any number of times. Fit() uses one for
 // validation. Not thread-safe.

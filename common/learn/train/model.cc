@@ -21,7 +21,6 @@
 #include "common/learn/train/model_persistence.h"
 #include "common/learn/train/model_summary.h"
 #include "common/learn/train/named_inputs.h"
-#include "common/learn/train/predict_run.h"
 #include "common/learn/train/training_control.h"
 
 namespace muster {

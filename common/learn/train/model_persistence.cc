@@ -42,7 +42,7 @@
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/keras/converted_state.h"
 #include "common/learn/train/keras/keras_checkpoint.h"
-#include "common/learn/train/keras/keras_model_file.h"
+#include "common/learn/train/keras/keras_model.h"
 #include "common/learn/train/keras/keras_objects.h"
 #include "common/learn/train/keras/keras_weights.h"
 #include "common/learn/train/onnx/export_onnx.h"

@@ -15,7 +15,7 @@
 #include "common/learn/train/checkpoints/training_state.h"
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/keras/converted_state.h"
-#include "common/learn/train/keras/keras_model_file.h"
+#include "common/learn/train/keras/keras_model.h"
 #include "common/learn/train/training_control.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/keras_archive.h"
 #include "common/io/storage/disk.h"
-#include "common/learn/train/keras/keras_model_file.h"
+#include "common/learn/train/keras/keras_model.h"
 
 namespace muster {
 namespace {

@@ -1,9 +1,8 @@
-#include "common/learn/train/validation_split.h"
-
 #include <cmath>
 
 #include "absl/status/status.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/learn/train/epoch_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

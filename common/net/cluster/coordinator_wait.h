@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 #include "common/net/cluster/cluster_spec.h"
 
 namespace muster {

@@ -1,7 +1,9 @@
-#include "common/net/cluster/hostlist.h"
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/net/cluster/slurm_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

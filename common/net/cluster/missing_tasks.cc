@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 
 namespace muster {
 namespace {

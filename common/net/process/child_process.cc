@@ -24,7 +24,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/system/file_descriptor.h"
-#include "common/core/system/memory_group.h"
+#include "common/core/system/memory_limits.h"
 #include "common/core/system/poll_timeout.h"
 
 namespace muster {

@@ -1,5 +1,4 @@
-#include "common/net/process/start_line.h"
-
+#include "common/net/process/status_service.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "common/net/process/settings.h"
+#include "common/net/process/command_line.h"
 
 namespace muster {
 

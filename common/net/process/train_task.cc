@@ -28,7 +28,6 @@
 #include "common/net/process/job_control_service.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/shutdown_signals.h"
-#include "common/net/process/start_line.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
 #include "common/net/status/job_trace.h"

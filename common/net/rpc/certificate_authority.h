@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/method_access.h"
 #include "common/net/rpc/tls_context.h"
 
 namespace muster {

@@ -26,7 +26,6 @@
 #include "common/core/system/clock.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/grpc_convert.h"
-#include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/local_handshake.h"
 #include "common/net/rpc/local_route.h"

@@ -17,12 +17,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/system/available_memory.h"
+#include "common/core/system/memory_limits.h"
 #include "common/core/system/metrics.h"
 #include "common/net/rpc/bounded_log.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/grpc_convert.h"
-#include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/grpc_shutdown.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/local_connections.h"
@@ -33,7 +32,6 @@
 #include "common/net/rpc/port_check.h"
 #include "common/net/rpc/refused_requests.h"
 #include "common/net/rpc/seen_calls.h"
-#include "common/net/rpc/spiffe_id.h"
 #include "proto/rpc.pb.h"
 
 namespace muster {

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/core/system/file_descriptor.h"
 #include "common/net/rpc/message.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/method_access.h"
 
 namespace muster {
 

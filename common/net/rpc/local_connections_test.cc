@@ -33,7 +33,7 @@
 #include "common/core/system/file_descriptor.h"
 #include "common/core/system/testing/await_true.h"
 #include "common/net/rpc/certificate_authority.h"
-#include "common/net/rpc/grpc_identity.h"
+#include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/local_handshake.h"
 #include "common/net/rpc/tls_network.h"
 #include "gmock/gmock.h"

@@ -1,8 +1,7 @@
-#include "common/net/rpc/spiffe_id.h"
-
 #include <string>
 
 #include "common/core/base/testing/status_matchers.h"
+#include "common/net/rpc/method_access.h"
 #include "gtest/gtest.h"
 
 namespace muster {

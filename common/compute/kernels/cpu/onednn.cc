@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/system/address_space.h"
+#include "common/core/system/memory_limits.h"
 
 namespace muster::internal {
 namespace {

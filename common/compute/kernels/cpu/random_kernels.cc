@@ -5,7 +5,6 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/random_position.h"
 #include "common/core/base/random.h"
-#include "common/core/base/uniform.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 

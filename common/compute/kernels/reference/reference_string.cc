@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register_reference_kernels.h"
-#include "common/core/base/fingerprint.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/text_tokens.h"
 

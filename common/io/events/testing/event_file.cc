@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "common/core/base/check.h"
-#include "common/core/base/crc32c.h"
+#include "common/core/base/hashes.h"
 #include "common/io/records/record_format.h"
 #include "proto/event.pb.h"
 

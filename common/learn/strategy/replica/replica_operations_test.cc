@@ -15,7 +15,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/nn/average_loss.h"
+#include "common/learn/nn/loss_options.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/strategy/cross_device/distributed_values.h"
 #include "common/learn/strategy/replica/distributed_variable.h"

@@ -8,7 +8,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log.h"
 #include "common/core/system/metrics.h"
-#include "common/core/system/report_pace.h"
 #include "common/core/system/wait_line.h"
 
 namespace muster {

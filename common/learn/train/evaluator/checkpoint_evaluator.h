@@ -17,7 +17,6 @@
 #include "absl/time/time.h"
 #include "common/core/base/lifetime.h"
 #include "common/core/system/clock.h"
-#include "common/core/system/report_pace.h"
 #include "common/core/system/wait_line.h"
 #include "common/dataset/dataset.h"
 #include "common/io/events/event_writer.h"

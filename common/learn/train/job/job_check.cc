@@ -17,7 +17,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
-#include "common/core/system/available_memory.h"
+#include "common/core/system/memory_limits.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"

@@ -22,11 +22,11 @@
 #include "common/learn/nn/image/mixed_images.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/train/epoch_plan.h"
 #include "common/learn/train/job/job_batch_stream.h"
 #include "common/learn/train/job/job_csv.h"
 #include "common/learn/train/job/job_data_files.h"
 #include "common/learn/train/named_inputs.h"
-#include "common/learn/train/validation_split.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {

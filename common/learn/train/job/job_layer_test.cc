@@ -1,5 +1,3 @@
-#include "common/learn/train/job/job_layer.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/job/job_fields.h"
+#include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/testing/parse_job_message.h"
 #include "gmock/gmock.h"

@@ -30,11 +30,11 @@
 #include "common/learn/strategy/strategies/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/base/fit_options.h"
+#include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/job/job_data.h"
-#include "common/learn/train/job/job_weights.h"
+#include "common/learn/train/job/job_evaluation.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
-#include "common/learn/train/predict_run.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {

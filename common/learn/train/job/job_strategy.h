@@ -7,6 +7,8 @@
 #include "absl/status/statusor.h"
 #include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/job/job.h"
+#include "common/net/process/task.h"
 
 namespace muster {
 
@@ -35,6 +37,17 @@ BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job);
 //   kUnimplemented    as CheckJobStrategy()
 absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
     const proto::TrainingJob& job, int thread_count);
+
+// A factory that knows all strategies but parameter_server. In a cluster of
+// workers a job that names none trains under multi_worker_mirrored, and the
+// workers refuse each other unless their jobs are the same
+// (ResolvedJob::agreed()). Without a cluster: as DefaultStrategyFactory().
+//
+// `task` is borrowed by the factory.
+//   kInvalidArgument  the job asks for a strategy of one process, and the
+//                     cluster has several
+//   as MultiWorkerMirroredStrategy::Create()
+StrategyFactory SynchronousStrategyFactory(Task* task);
 
 }  // namespace muster
 

@@ -34,7 +34,6 @@
 #include "common/learn/train/job/job_schema.h"
 #include "common/learn/train/job/job_strategy.h"
 #include "common/learn/train/job/job_text.h"
-#include "common/learn/train/job/job_training.h"
 #include "common/learn/train/model.h"
 #include "proto/training_job.pb.h"
 

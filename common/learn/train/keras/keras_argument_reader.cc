@@ -23,8 +23,8 @@
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
+#include "common/learn/train/keras/keras_differences.h"
 #include "common/learn/train/keras/keras_object.h"
-#include "common/learn/train/keras/keras_unnamed_activation.h"
 
 namespace muster {
 namespace {

@@ -16,7 +16,7 @@
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "common/learn/train/keras/keras_unnamed_activation.h"
+#include "common/learn/train/keras/keras_differences.h"
 #include "google/protobuf/repeated_field.h"
 #include "nlohmann/json.hpp"
 #include "proto/variable.pb.h"

@@ -22,7 +22,7 @@
 #include "common/learn/nn/structure.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/keras_layer_config.h"
-#include "common/learn/train/keras/keras_layer_kind.h"
+#include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/keras/keras_node.h"
 #include "nlohmann/json.hpp"
 

@@ -28,9 +28,9 @@
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/structure.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
+#include "common/learn/train/keras/keras_differences.h"
 #include "common/learn/train/keras/keras_implicit_masks.h"
-#include "common/learn/train/keras/keras_layer_kind.h"
-#include "common/learn/train/keras/keras_legacy_config.h"
+#include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/keras/keras_node.h"
 #include "common/learn/train/keras/keras_object.h"
 

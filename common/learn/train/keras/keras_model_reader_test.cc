@@ -19,7 +19,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/normalization.h"
 #include "common/learn/train/keras/keras_layer_config.h"
-#include "common/learn/train/keras/keras_layer_kind.h"
+#include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

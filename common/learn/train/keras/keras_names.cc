@@ -3,11 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers/layers.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
@@ -17,6 +21,44 @@
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {
+namespace {
+
+// Keras has some classes under a second name, which files may have, too.
+std::string WithoutAlias(absl::string_view class_name) {
+  const std::string short_names = absl::StrReplaceAll(
+      class_name, {{"Convolution", "Conv"}, {"AvgPool", "AveragePool"}});
+  return absl::StrReplaceAll(
+      short_names, {{"Pool1D", "Pooling1D"},
+                    {"Pool2D", "Pooling2D"},
+                    {"Pool3D", "Pooling3D"},
+                    {"GroupedQueryAttention", "GroupQueryAttention"}});
+}
+
+}  // namespace
+
+const LayerKind* FindKerasLayerKind(absl::string_view class_name) {
+  // The class is what a layer of the kind says of itself.
+  static const auto& kKinds = *[] {
+    auto* const kinds = new absl::flat_hash_map<std::string, const LayerKind*>;
+    for (const LayerKind& kind : kLayerKinds) {
+      kinds->emplace(kind.make()->kind(), &kind);
+    }
+    return kinds;
+  }();
+  const auto found = kKinds.find(WithoutAlias(class_name));
+  return found == kKinds.end() ? nullptr : found->second;
+}
+
+absl::Status UnknownKerasLayer(absl::string_view place,
+                               absl::string_view class_name) {
+  std::vector<std::string> classes;
+  for (const LayerKind& kind : kLayerKinds) {
+    classes.push_back(kind.make()->kind());
+  }
+  return UnknownKerasName(place, "layer", class_name,
+                          {classes.begin(), classes.end()});
+}
+
 namespace {
 
 // Makes an entry of a table with Keras' defaults.

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/structure.h"
-#include "common/learn/train/keras/keras_legacy_config.h"
+#include "common/learn/train/keras/keras_differences.h"
 #include "common/learn/train/keras/keras_object.h"
 
 namespace muster {

@@ -1,6 +1,8 @@
 #ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_WEIGHTS_H_
 #define COMMON_LEARN_TRAIN_KERAS_KERAS_WEIGHTS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -8,11 +10,18 @@
 #include "absl/strings/string_view.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
+#include "common/io/keras/keras_archive.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/base/load_weights_options.h"
 #include "common/learn/train/keras/converted_state.h"
 
 namespace muster {
+
+// Returns how many bytes the weights of an archive can have: the values of each
+// weight of the model in its config, and of each slot of its optimizer, and an
+// allowance for what HDF5 and Keras keep beside them. None if the config is no
+// model that Muster can build. `archive` is without weights.
+std::optional<int64_t> KerasWeightsSizeBytesMax(const KerasArchive& archive);
 
 namespace proto {
 class Optimizer;

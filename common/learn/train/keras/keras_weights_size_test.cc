@@ -1,5 +1,3 @@
-#include "common/learn/train/keras/keras_weights_size.h"
-
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,6 +10,7 @@
 #include "common/io/keras/keras_archive.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/train/keras/keras_model.h"
+#include "common/learn/train/keras/keras_weights.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -23,7 +23,7 @@
 #include "common/core/base/testing/status_matchers.h"
 #include "common/net/collectives/message/socket_stream.h"
 #include "common/net/rpc/certificate_authority.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/method_access.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

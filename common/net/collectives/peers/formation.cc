@@ -9,7 +9,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/system/log.h"
-#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/name_lookup.h"
 #include "common/net/collectives/peers/group_error.h"

@@ -10,7 +10,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/system/log.h"
-#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/peers/peer_links.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/core/system/report_pace.h"
+#include "common/core/system/wait_line.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {

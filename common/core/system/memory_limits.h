@@ -1,12 +1,29 @@
-#ifndef COMMON_CORE_SYSTEM_MEMORY_GROUP_H_
-#define COMMON_CORE_SYSTEM_MEMORY_GROUP_H_
+#ifndef COMMON_CORE_SYSTEM_MEMORY_LIMITS_H_
+#define COMMON_CORE_SYSTEM_MEMORY_LIMITS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
 namespace muster {
+
+// Checks that this process can map `bytes` more bytes. Call it before a library
+// that does not check its allocations. `what` names the library in the error:
+// "oneDNN". Costs nothing if the address space is not limited (`ulimit -v`).
+//   kResourceExhausted  names the limit, and says how to raise it
+absl::Status CheckAddressSpace(size_t bytes, absl::string_view what);
+
+// Returns the maximum number of bytes that this process may use: the smallest
+// of the machine's memory, the limits of its control groups (version 1 and 2),
+// what Slurm grants its job on this node, and its limit of address space
+// (`ulimit -v`). Memory in use is not subtracted.
+//
+// Sources: getrlimit(2); sbatch(1), "Output environment variables".
+size_t AvailableMemoryBytes();
 
 // The control group (version 1 or 2) that limits the memory of this process:
 // the one that `root`/proc/self/cgroup names, read from `root`/sys/fs/cgroup.
@@ -41,4 +58,4 @@ class MemoryGroup {
 
 }  // namespace muster
 
-#endif  // COMMON_CORE_SYSTEM_MEMORY_GROUP_H_
+#endif  // COMMON_CORE_SYSTEM_MEMORY_LIMITS_H_

@@ -1,4 +1,4 @@
-#include "common/core/system/rotating_log.h"
+#include "common/core/system/log_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
