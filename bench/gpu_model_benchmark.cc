@@ -41,7 +41,7 @@
 #include "common/learn/nn/layers/dense.h"
 #include "common/learn/nn/layers/layer_normalization.h"
 #include "common/learn/nn/layers/merge.h"
-#include "common/learn/nn/layers/pooling_1d.h"
+#include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/strategies/default_strategy.h"

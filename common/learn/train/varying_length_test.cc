@@ -18,7 +18,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/dense.h"
 #include "common/learn/nn/layers/embedding.h"
-#include "common/learn/nn/layers/pooling_1d.h"
+#include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/recurrent/bidirectional.h"

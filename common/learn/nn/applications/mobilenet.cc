@@ -16,10 +16,10 @@
 #include "common/learn/nn/layers/batch_normalization.h"
 #include "common/learn/nn/layers/convolution.h"
 #include "common/learn/nn/layers/depthwise_convolution.h"
+#include "common/learn/nn/layers/margins.h"
 #include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/layers/relu.h"
 #include "common/learn/nn/layers/reshape.h"
-#include "common/learn/nn/layers/zero_padding.h"
 #include "common/learn/nn/window.h"
 
 namespace muster::applications {

@@ -13,9 +13,9 @@
 #include "common/learn/nn/layers/batch_normalization.h"
 #include "common/learn/nn/layers/convolution.h"
 #include "common/learn/nn/layers/dense.h"
+#include "common/learn/nn/layers/margins.h"
 #include "common/learn/nn/layers/merge.h"
 #include "common/learn/nn/layers/pooling.h"
-#include "common/learn/nn/layers/zero_padding.h"
 #include "common/learn/nn/window.h"
 
 namespace muster::applications {

@@ -12,20 +12,19 @@
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/convolve_3d.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/window.h"
 
 namespace muster {
 namespace {
 
 using internal::AtLeastZero;
-using internal::Divides;
 
-std::string Expectation(int64_t filters, int64_t groups, int64_t channels) {
-  return absl::StrCat(
-      "expected filters, kernel_size, strides and dilation_rate of at least 1, "
-      "and groups that divide filters and channels; there are ",
-      filters, " filters, ", groups, " groups and ", channels, " channels");
+// Returns false for a `divisor` below 1.
+bool Divides(int64_t divisor, int64_t number) {
+  return divisor > 0 && number % divisor == 0;
 }
 
 void VisitPadding(ConfigVisitor& visitor, SequencePadding& padding) {
@@ -42,138 +41,158 @@ void VisitPadding(ConfigVisitor& visitor, SequencePadding& padding) {
   if (choice == Choice::kCausal) padding = SequencePadding::Causal();
 }
 
-// Conv1D and Conv2D differ only in the number of spatial axes.
+internal::Convolve3DOptions VolumeOptions(const Conv3DLayerOptions& options) {
+  return {.strides = options.strides,
+          .dilations = options.dilation_rate,
+          .padding = options.padding,
+          .groups = options.groups};
+}
+
+// Each Convolve() convolves `x` without bias. The kernel has the shape that
+// ConvLayer::Build() gives it.
+
+Value Convolve(Value x, Value kernel, const Conv1DLayerOptions& options) {
+  if (options.padding.is_causal()) {
+    const int64_t earlier = (kernel.shape().dim(0) - 1) * options.dilation_rate;
+    x = Pad(x, {0, 0, earlier, 0, 0, 0});
+  }
+  // A sequence is an image of height 1.
+  return Squeeze(Conv2D(ExpandDims(x, 1), ExpandDims(kernel, 0),
+                        {.strides = {1, options.strides},
+                         .dilations = {1, options.dilation_rate},
+                         .padding = ToPadding2D(options.padding.padding()),
+                         .groups = options.groups}),
+                 {1});
+}
+
+Value Convolve(Value x, Value kernel, const Conv2DLayerOptions& options) {
+  return Conv2D(x, kernel,
+                {.strides = options.strides.extents(),
+                 .dilations = options.dilation_rate.extents(),
+                 .padding = ToPadding2D(options.padding),
+                 .groups = options.groups});
+}
+
+Value Convolve(Value x, Value kernel, const Conv3DLayerOptions& options) {
+  return internal::Convolve3D(x, kernel, VolumeOptions(options));
+}
+
+// Each IsDeepEnough() returns true if Convolve() can convolve `input`.
+
+bool IsDeepEnough(const Shape& input, const Size3D& kernel_size,
+                  const Conv3DLayerOptions& options) {
+  return input.rank() == 5 && internal::HasKnownExtents(input) &&
+         internal::OutputDepth(input.dim(1), kernel_size.depth,
+                               VolumeOptions(options)) >= 1;
+}
+
+bool IsDeepEnough(const Shape&, const auto&, const auto&) { return true; }
+
 template <typename Size, typename Options>
-void VisitConvolution(ConfigVisitor& visitor, int64_t& filters,
-                      Size& kernel_size, Options& options) {
-  visitor.VisitPositive("filters", filters);
-  VisitSize(visitor, "kernel_size", kernel_size);
-  VisitSize(visitor, "strides", options.strides);
-  VisitPadding(visitor, options.padding);
-  VisitSize(visitor, "dilation_rate", options.dilation_rate);
-  visitor.Visit("groups", options.groups);
-  visitor.Visit("activation", options.activation);
-  visitor.Visit("use_bias", options.use_bias);
-  visitor.VisitWeight("kernel", options.kernel_initializer,
-                      options.kernel_regularizer, options.kernel_constraint);
-  visitor.VisitWeight("bias", options.bias_initializer,
-                      options.bias_regularizer, options.bias_constraint);
-}
+class ConvLayer : public Layer {
+ public:
+  ConvLayer(int64_t filters, Size kernel_size, const Options& options)
+      : Layer(options.name),
+        filters_(filters),
+        kernel_size_(kernel_size),
+        options_(options) {}
 
-}  // namespace
+  std::string kind() const override {
+    return absl::StrCat("Conv", kAxisCount<Size>, "D");
+  }
 
-Conv2DLayer::Conv2DLayer(int64_t filters, Size2D kernel_size,
-                         const Conv2DLayerOptions& options)
-    : Layer(options.name),
-      filters_(filters),
-      kernel_size_(kernel_size),
-      options_(options) {}
+  void VisitConfig(ConfigVisitor& visitor) override {
+    visitor.VisitPositive("filters", filters_);
+    VisitSize(visitor, "kernel_size", kernel_size_);
+    VisitSize(visitor, "strides", options_.strides);
+    VisitPadding(visitor, options_.padding);
+    VisitSize(visitor, "dilation_rate", options_.dilation_rate);
+    visitor.Visit("groups", options_.groups);
+    visitor.Visit("activation", options_.activation);
+    visitor.Visit("use_bias", options_.use_bias);
+    visitor.VisitWeight("kernel", options_.kernel_initializer,
+                        options_.kernel_regularizer,
+                        options_.kernel_constraint);
+    visitor.VisitWeight("bias", options_.bias_initializer,
+                        options_.bias_regularizer, options_.bias_constraint);
+  }
 
-void Conv2DLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitConvolution(visitor, filters_, kernel_size_, options_);
-}
-
-void Conv2DLayer::Build(const Shape& input) {
-  const int64_t channels = internal::ChannelCount(input);
-  const int64_t groups = std::max<int64_t>(options_.groups, 1);
-  kernel_ = AddWeight(
-      "kernel",
-      {AtLeastZero(kernel_size_.height), AtLeastZero(kernel_size_.width),
-       channels == Shape::kUnknown ? channels : channels / groups,
-       AtLeastZero(filters_)},
-      options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer,
-       .constraint = options_.kernel_constraint});
-  if (options_.use_bias) {
+ protected:
+  void Build(const Shape& input) override {
+    const int64_t channels = internal::ChannelCount(input);
+    const int64_t groups = std::max<int64_t>(options_.groups, 1);
+    kernel_ = AddWeight(
+        "kernel",
+        internal::KernelShape(
+            kernel_size_,
+            {channels == Shape::kUnknown ? channels : channels / groups,
+             AtLeastZero(filters_)}),
+        options_.kernel_initializer,
+        {.regularizer = options_.kernel_regularizer,
+         .constraint = options_.kernel_constraint});
+    if (!options_.use_bias) return;
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
                   {.regularizer = options_.bias_regularizer,
                    .constraint = options_.bias_constraint});
   }
-}
 
-Value Conv2DLayer::Call(Value x, const CallContext&) {
-  const int64_t channels = internal::ChannelCount(x.shape());
-  const int64_t least =
-      std::min({filters_, kernel_size_.height, kernel_size_.width,
-                options_.strides.height, options_.strides.width,
-                options_.dilation_rate.height, options_.dilation_rate.width});
-  x = internal::ToFloatImage(x, 4, absl::StrCat("Conv2D ", name()),
-                             least >= 1 && Divides(options_.groups, filters_) &&
-                                 Divides(options_.groups, channels),
-                             Expectation(filters_, options_.groups, channels));
-  if (!x.ok()) return x;
-  Value y = Conv2D(x, kernel_,
-                   {.strides = options_.strides.extents(),
-                    .dilations = options_.dilation_rate.extents(),
-                    .padding = ToPadding2D(options_.padding),
-                    .groups = options_.groups});
-  if (options_.use_bias) y = y + bias_;
-  return Activate(options_.activation, y);
+  Value Call(Value x, const CallContext&) override {
+    const int64_t channels = internal::ChannelCount(x.shape());
+    const bool is_valid =
+        std::min({filters_, SmallestExtent(kernel_size_),
+                  SmallestExtent(options_.strides),
+                  SmallestExtent(options_.dilation_rate)}) >= 1 &&
+        Divides(options_.groups, filters_) &&
+        Divides(options_.groups, channels) &&
+        IsDeepEnough(x.shape(), kernel_size_, options_);
+    x = internal::ToFloatImage(x, kAxisCount<Size> + 2,
+                               absl::StrCat(kind(), " ", name()), is_valid,
+                               Expectation(channels));
+    if (!x.ok()) return x;
+    Value y = Convolve(x, kernel_, options_);
+    if (!y.ok()) return y;
+    if (options_.use_bias) y = y + bias_;
+    return Activate(options_.activation, y);
+  }
+
+ private:
+  std::string Expectation(int64_t channels) const {
+    return absl::StrCat(
+        "expected filters, kernel_size, strides and dilation_rate of at least "
+        "1, ",
+        kAxisCount<Size> == 3 ? "volumes of known extents that are as deep as "
+                                "the kernel, "
+                              : "",
+        "and groups that divide filters and channels; there are ", filters_,
+        " filters, ", options_.groups, " groups and ", channels, " channels");
+  }
+
+  int64_t filters_;
+  Size kernel_size_;
+  Options options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+}  // namespace
+
+LayerPtr Conv1D(int64_t filters, int64_t kernel_size,
+                const Conv1DLayerOptions& options) {
+  return std::make_shared<ConvLayer<int64_t, Conv1DLayerOptions>>(
+      filters, kernel_size, options);
 }
 
 LayerPtr Conv2D(int64_t filters, Size2D kernel_size,
                 const Conv2DLayerOptions& options) {
-  return std::make_shared<Conv2DLayer>(filters, kernel_size, options);
+  return std::make_shared<ConvLayer<Size2D, Conv2DLayerOptions>>(
+      filters, kernel_size, options);
 }
 
-Conv1DLayer::Conv1DLayer(int64_t filters, int64_t kernel_size,
-                         const Conv1DLayerOptions& options)
-    : Layer(options.name),
-      filters_(filters),
-      kernel_size_(kernel_size),
-      options_(options) {}
-
-void Conv1DLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitConvolution(visitor, filters_, kernel_size_, options_);
-}
-
-void Conv1DLayer::Build(const Shape& input) {
-  const int64_t channels = internal::ChannelCount(input);
-  const int64_t groups = std::max<int64_t>(options_.groups, 1);
-  kernel_ =
-      AddWeight("kernel",
-                {AtLeastZero(kernel_size_),
-                 channels == Shape::kUnknown ? channels : channels / groups,
-                 AtLeastZero(filters_)},
-                options_.kernel_initializer,
-                {.regularizer = options_.kernel_regularizer,
-                 .constraint = options_.kernel_constraint});
-  if (options_.use_bias) {
-    bias_ =
-        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer,
-                   .constraint = options_.bias_constraint});
-  }
-}
-
-Value Conv1DLayer::Call(Value x, const CallContext&) {
-  const int64_t channels = internal::ChannelCount(x.shape());
-  const int64_t least = std::min(
-      {filters_, kernel_size_, options_.strides, options_.dilation_rate});
-  x = internal::ToFloatImage(x, 3, absl::StrCat("Conv1D ", name()),
-                             least >= 1 && Divides(options_.groups, filters_) &&
-                                 Divides(options_.groups, channels),
-                             Expectation(filters_, options_.groups, channels));
-  if (!x.ok()) return x;
-  if (options_.padding.is_causal()) {
-    const int64_t earlier = (kernel_size_ - 1) * options_.dilation_rate;
-    x = Pad(x, {0, 0, earlier, 0, 0, 0});
-  }
-  // A sequence is an image of height 1.
-  Value y = Conv2D(ExpandDims(x, 1), ExpandDims(kernel_, 0),
-                   {.strides = {1, options_.strides},
-                    .dilations = {1, options_.dilation_rate},
-                    .padding = ToPadding2D(options_.padding.padding()),
-                    .groups = options_.groups});
-  y = Squeeze(y, {1});
-  if (options_.use_bias) y = y + bias_;
-  return Activate(options_.activation, y);
-}
-
-LayerPtr Conv1D(int64_t filters, int64_t kernel_size,
-                const Conv1DLayerOptions& options) {
-  return std::make_shared<Conv1DLayer>(filters, kernel_size, options);
+LayerPtr Conv3D(int64_t filters, Size3D kernel_size,
+                const Conv3DLayerOptions& options) {
+  return std::make_shared<ConvLayer<Size3D, Conv3DLayerOptions>>(
+      filters, kernel_size, options);
 }
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 #ifndef COMMON_LEARN_NN_LAYERS_CONVOLUTION_H_
 #define COMMON_LEARN_NN_LAYERS_CONVOLUTION_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -13,63 +12,10 @@
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/window.h"
 
-// Convolutions of images [batch, height, width, channels] and sequences [batch,
-// steps, channels] with trained kernels. Integers are converted to float32.
+// Convolutions of sequences [batch, steps, channels], images [batch, height,
+// width, channels] and volumes [batch, depth, height, width, channels] with
+// trained kernels. Integers are converted to float32.
 namespace muster {
-
-struct Conv2DLayerOptions {
-  Size2D strides = 1;
-  Padding padding = Padding::kValid;
-  Size2D dilation_rate = 1;
-  // The number of groups into which channels and filters are split. Each group
-  // of filters reads only its group of channels.
-  int64_t groups = 1;
-  Activation activation = Activation::kLinear;
-  bool use_bias = true;
-  Initializer kernel_initializer = GlorotUniform();
-  Initializer bias_initializer = Zeros();
-  Regularizer kernel_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Constraint kernel_constraint = {};
-  Constraint bias_constraint = {};
-  std::string name = "";
-};
-
-//   y = activation(conv(x, kernel) + bias)
-//
-// Input [batch, height, width, channels]. Output [batch, height', width',
-// filters], where for each spatial axis
-//   kSame   extent' = ceil(extent / stride)
-//   kValid  extent' = ceil((extent - (kernel - 1) * dilation) / stride)
-// Weights: kernel [kernel height, kernel width, channels / groups, filters],
-// and bias [filters] if `use_bias`.
-//
-// Source: keras.layers.Conv2D.
-class Conv2DLayer : public Layer {
- public:
-  Conv2DLayer(int64_t filters, Size2D kernel_size,
-              const Conv2DLayerOptions& options);
-
-  void VisitConfig(ConfigVisitor& visitor) override;
-
- protected:
-  void Build(const Shape& input) override;
-  Value Call(Value x, const CallContext& context) override;
-
- private:
-  int64_t filters_;
-  Size2D kernel_size_;
-  Conv2DLayerOptions options_;
-  Weight kernel_;
-  Weight bias_;
-};
-
-// Examples: Conv2D(32, 3), Conv2D(64, {3, 1}, {.strides = 2, .padding =
-// Padding::kSame}).
-//
-// Equivalent to: keras.layers.Conv2D.
-LayerPtr Conv2D(int64_t filters, Size2D kernel_size,
-                const Conv2DLayerOptions& options = {});
 
 // The padding of a sequence: one of Padding, or Causal(), which puts zeros
 // before the sequence only, so that no step reads later ones.
@@ -91,10 +37,14 @@ class SequencePadding {
   bool is_causal_ = false;
 };
 
-struct Conv1DLayerOptions {
-  int64_t strides = 1;
-  SequencePadding padding = Padding::kValid;
-  int64_t dilation_rate = 1;
+// `Size` is int64_t, Size2D or Size3D.
+template <typename Size, typename AnyPadding = Padding>
+struct ConvLayerOptions {
+  Size strides = 1;
+  AnyPadding padding = Padding::kValid;
+  Size dilation_rate = 1;
+  // The number of groups into which channels and filters are split. Each group
+  // of filters reads only its group of channels.
   int64_t groups = 1;
   Activation activation = Activation::kLinear;
   bool use_bias = true;
@@ -106,49 +56,37 @@ struct Conv1DLayerOptions {
   Constraint bias_constraint = {};
   std::string name = "";
 };
+using Conv1DLayerOptions = ConvLayerOptions<int64_t, SequencePadding>;
+using Conv2DLayerOptions = ConvLayerOptions<Size2D>;
+using Conv3DLayerOptions = ConvLayerOptions<Size3D>;
 
-// Conv2DLayer with one spatial axis. Input [batch, steps, channels], output
-// [batch, steps', filters], where steps' of a causal padding is that of kSame.
-// Weights: kernel [kernel_size, channels / groups,
-// filters], and bias [filters] if `use_bias`.
+// Return layers that compute
 //
-// Source: keras.layers.Conv1D.
-class Conv1DLayer : public Layer {
- public:
-  Conv1DLayer(int64_t filters, int64_t kernel_size,
-              const Conv1DLayerOptions& options);
-
-  void VisitConfig(ConfigVisitor& visitor) override;
-
- protected:
-  void Build(const Shape& input) override;
-  Value Call(Value x, const CallContext& context) override;
-
- private:
-  int64_t filters_;
-  int64_t kernel_size_;
-  Conv1DLayerOptions options_;
-  Weight kernel_;
-  Weight bias_;
-};
-
-// Equivalent to: keras.layers.Conv1D.
+//   y = activation(conv(x, kernel) + bias)
+//
+// The output has the rank of the input, `filters` channels, and for each
+// spatial axis
+//   kSame, Causal()  extent' = ceil(extent / stride)
+//   kValid           extent' = ceil((extent - (kernel - 1) * dilation) /
+//   stride)
+// Weights: kernel [kernel_size..., channels / groups, filters], and bias
+// [filters] if `use_bias`.
+//
+// All extents of volumes but the batch must be known. Volumes are convolved as
+// images that have the slices of a window along depth as channels, which takes
+// kernel depth times the memory of the input.
+//
+// Examples: Conv2D(32, 3), Conv2D(64, {3, 1}, {.strides = 2, .padding =
+// Padding::kSame}).
+//
+// Source: keras.layers.Conv1D, keras.layers.Conv2D and keras.layers.Conv3D.
 LayerPtr Conv1D(int64_t filters, int64_t kernel_size,
                 const Conv1DLayerOptions& options = {});
+LayerPtr Conv2D(int64_t filters, Size2D kernel_size,
+                const Conv2DLayerOptions& options = {});
+LayerPtr Conv3D(int64_t filters, Size3D kernel_size,
+                const Conv3DLayerOptions& options = {});
 
-namespace internal {
-
-// Clamps an invalid extent for the shape of a weight. Call() reports it.
-inline int64_t AtLeastZero(int64_t extent) {
-  return std::max<int64_t>(extent, 0);
-}
-
-// Returns false for a `divisor` below 1.
-inline bool Divides(int64_t divisor, int64_t number) {
-  return divisor > 0 && number % divisor == 0;
-}
-
-}  // namespace internal
 }  // namespace muster
 
 #endif  // COMMON_LEARN_NN_LAYERS_CONVOLUTION_H_

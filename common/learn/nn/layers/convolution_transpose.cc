@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,16 +17,12 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers/convolution.h"
+#include "common/learn/nn/window.h"
 
 namespace muster {
 namespace {
 
 using internal::AtLeastZero;
-
-constexpr char kTransposeExpectation[] =
-    "expected filters, kernel_size, strides and dilation_rate of at least 1, "
-    "and output_padding of at least 0";
 
 // One spatial axis.
 struct Axis {
@@ -51,6 +48,23 @@ int64_t OutputExtent(int64_t extent, const Axis& axis, Padding padding) {
   return axis.output_padding.has_value()
              ? before_last + window + *axis.output_padding
              : before_last + std::max(window, axis.stride);
+}
+
+// Returns the spatial axes of a layer.
+template <typename Size>
+std::vector<Axis> AxesOf(const Size& kernel_size,
+                         const ConvTransposeOptions<Size>& options) {
+  std::vector<Axis> axes;
+  for (int i = 0; i < kAxisCount<Size>; ++i) {
+    axes.push_back({.kernel_size = ExtentsOf(kernel_size)[i],
+                    .stride = ExtentsOf(options.strides)[i],
+                    .dilation_rate = ExtentsOf(options.dilation_rate)[i],
+                    .output_padding = std::nullopt});
+    if (options.output_padding.has_value()) {
+      axes.back().output_padding = ExtentsOf(*options.output_padding)[i];
+    }
+  }
+  return axes;
 }
 
 // Convolves images. Returns a poisoned value, after reporting the reason, if an
@@ -114,199 +128,131 @@ Value AddedAlongDepth(Value x, const Axis& axis, Padding padding,
   return sum;
 }
 
-// The layers differ only in the number of spatial axes.
-template <typename Size, typename Options>
-void VisitTranspose(ConfigVisitor& visitor, int64_t& filters, Size& kernel_size,
-                    Options& options) {
-  visitor.VisitPositive("filters", filters);
-  VisitSize(visitor, "kernel_size", kernel_size);
-  VisitSize(visitor, "strides", options.strides);
-  VisitPadding(visitor, options.padding);
-  VisitOptionalSize(visitor,
-                    Described("output_padding",
-                              "Added to the extents of the output. Absent: "
-                              "extents * strides with SAME."),
-                    options.output_padding);
-  VisitSize(visitor, "dilation_rate", options.dilation_rate);
-  visitor.Visit("activation", options.activation);
-  visitor.Visit("use_bias", options.use_bias);
-  visitor.VisitWeight("kernel", options.kernel_initializer,
-                      options.kernel_regularizer, options.kernel_constraint);
-  visitor.VisitWeight("bias", options.bias_initializer,
-                      options.bias_regularizer, options.bias_constraint);
+// Convolves sequences, images or volumes, which have one of `axes` for each
+// spatial axis. Returns a poisoned value, after reporting the reason, if an
+// extent is unknown.
+Value ConvolveTransposed(Value x, Value kernel, const std::vector<Axis>& axes,
+                         Padding padding) {
+  if (axes.size() == 2) {
+    return Transposed(x, kernel, {axes[0], axes[1]}, padding);
+  }
+  if (axes.size() == 1) {
+    // A sequence is an image of height 1.
+    const Value y = Transposed(ExpandDims(x, 1), ExpandDims(kernel, 0),
+                               {Axis{1, 1, 1, std::nullopt}, axes[0]}, padding);
+    return y.ok() ? Squeeze(y, {1}) : y;
+  }
+  const Shape input = x.shape();
+  const Shape shape = kernel.shape();
+  const int64_t filters = shape.dim(3);
+  const Value slices = Transposed(
+      Reshape(x, {-1, input.dim(2), input.dim(3), input.dim(4)}),
+      Reshape(
+          Transpose(kernel, {1, 2, 0, 3, 4}),
+          {shape.dim(1), shape.dim(2), shape.dim(0) * filters, shape.dim(4)}),
+      {axes[1], axes[2]}, padding);
+  if (!slices.ok()) return slices;
+  return AddedAlongDepth(
+      Reshape(slices, {-1, input.dim(1), slices.shape().dim(1),
+                       slices.shape().dim(2), slices.shape().dim(3)}),
+      axes[0], padding, filters);
 }
 
-}  // namespace
+template <typename Size>
+class ConvTransposeLayer : public Layer {
+ public:
+  ConvTransposeLayer(int64_t filters, Size kernel_size,
+                     const ConvTransposeOptions<Size>& options)
+      : Layer(options.name),
+        filters_(filters),
+        kernel_size_(kernel_size),
+        options_(options) {}
 
-Conv2DTransposeLayer::Conv2DTransposeLayer(
-    int64_t filters, Size2D kernel_size, const Conv2DTransposeOptions& options)
-    : Layer(options.name),
-      filters_(filters),
-      kernel_size_(kernel_size),
-      options_(options) {}
+  std::string kind() const override {
+    return absl::StrCat("Conv", kAxisCount<Size>, "DTranspose");
+  }
 
-void Conv2DTransposeLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitTranspose(visitor, filters_, kernel_size_, options_);
-}
+  void VisitConfig(ConfigVisitor& visitor) override {
+    visitor.VisitPositive("filters", filters_);
+    VisitSize(visitor, "kernel_size", kernel_size_);
+    VisitSize(visitor, "strides", options_.strides);
+    VisitPadding(visitor, options_.padding);
+    VisitOptionalSize(visitor,
+                      Described("output_padding",
+                                "Added to the extents of the output. Absent: "
+                                "extents * strides with SAME."),
+                      options_.output_padding);
+    VisitSize(visitor, "dilation_rate", options_.dilation_rate);
+    visitor.Visit("activation", options_.activation);
+    visitor.Visit("use_bias", options_.use_bias);
+    visitor.VisitWeight("kernel", options_.kernel_initializer,
+                        options_.kernel_regularizer,
+                        options_.kernel_constraint);
+    visitor.VisitWeight("bias", options_.bias_initializer,
+                        options_.bias_regularizer, options_.bias_constraint);
+  }
 
-void Conv2DTransposeLayer::Build(const Shape& input) {
-  kernel_ = AddWeight(
-      "kernel",
-      {AtLeastZero(kernel_size_.height), AtLeastZero(kernel_size_.width),
-       AtLeastZero(filters_), internal::ChannelCount(input)},
-      options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer,
-       .constraint = options_.kernel_constraint});
-  if (options_.use_bias) {
+ protected:
+  void Build(const Shape& input) override {
+    kernel_ = AddWeight(
+        "kernel",
+        internal::KernelShape(kernel_size_, {AtLeastZero(filters_),
+                                             internal::ChannelCount(input)}),
+        options_.kernel_initializer,
+        {.regularizer = options_.kernel_regularizer,
+         .constraint = options_.kernel_constraint});
+    if (!options_.use_bias) return;
     bias_ =
         AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
                   {.regularizer = options_.bias_regularizer,
                    .constraint = options_.bias_constraint});
   }
-}
 
-Value Conv2DTransposeLayer::Call(Value x, const CallContext&) {
-  const std::optional<Size2D>& more = options_.output_padding;
-  const std::array<Axis, 2> axes = {
-      Axis{kernel_size_.height, options_.strides.height,
-           options_.dilation_rate.height,
-           more ? std::optional(more->height) : std::nullopt},
-      Axis{kernel_size_.width, options_.strides.width,
-           options_.dilation_rate.width,
-           more ? std::optional(more->width) : std::nullopt}};
-  x = internal::ToFloatImage(
-      x, 4, absl::StrCat("Conv2DTranspose ", name()),
-      filters_ >= 1 && IsValid(axes[0]) && IsValid(axes[1]),
-      kTransposeExpectation);
-  if (!x.ok()) return x;
-  Value y = Transposed(x, kernel_, axes, options_.padding);
-  if (!y.ok()) return y;
-  if (options_.use_bias) y = y + bias_;
-  return Activate(options_.activation, y);
+  Value Call(Value x, const CallContext&) override {
+    constexpr bool kAreVolumes = kAxisCount<Size> == 3;
+    const std::vector<Axis> axes = AxesOf(kernel_size_, options_);
+    const bool is_valid =
+        filters_ >= 1 && std::all_of(axes.begin(), axes.end(), IsValid) &&
+        (!kAreVolumes || internal::HasKnownExtents(x.shape()));
+    x = internal::ToFloatImage(
+        x, kAxisCount<Size> + 2, absl::StrCat(kind(), " ", name()), is_valid,
+        absl::StrCat(
+            "expected filters, kernel_size, strides and dilation_rate of at "
+            "least 1, and output_padding of at least 0",
+            kAreVolumes ? ", and known extents but the batch's" : ""));
+    if (!x.ok()) return x;
+    Value y = ConvolveTransposed(x, kernel_, axes, options_.padding);
+    if (!y.ok()) return y;
+    if (options_.use_bias) y = y + bias_;
+    return Activate(options_.activation, y);
+  }
+
+ private:
+  int64_t filters_;
+  Size kernel_size_;
+  ConvTransposeOptions<Size> options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+}  // namespace
+
+LayerPtr Conv1DTranspose(int64_t filters, int64_t kernel_size,
+                         const Conv1DTransposeOptions& options) {
+  return std::make_shared<ConvTransposeLayer<int64_t>>(filters, kernel_size,
+                                                       options);
 }
 
 LayerPtr Conv2DTranspose(int64_t filters, Size2D kernel_size,
                          const Conv2DTransposeOptions& options) {
-  return std::make_shared<Conv2DTransposeLayer>(filters, kernel_size, options);
-}
-
-Conv1DTransposeLayer::Conv1DTransposeLayer(
-    int64_t filters, int64_t kernel_size, const Conv1DTransposeOptions& options)
-    : Layer(options.name),
-      filters_(filters),
-      kernel_size_(kernel_size),
-      options_(options) {}
-
-void Conv1DTransposeLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitTranspose(visitor, filters_, kernel_size_, options_);
-}
-
-void Conv1DTransposeLayer::Build(const Shape& input) {
-  kernel_ = AddWeight("kernel",
-                      {AtLeastZero(kernel_size_), AtLeastZero(filters_),
-                       internal::ChannelCount(input)},
-                      options_.kernel_initializer,
-                      {.regularizer = options_.kernel_regularizer,
-                       .constraint = options_.kernel_constraint});
-  if (options_.use_bias) {
-    bias_ =
-        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer,
-                   .constraint = options_.bias_constraint});
-  }
-}
-
-Value Conv1DTransposeLayer::Call(Value x, const CallContext&) {
-  // A sequence is an image of height 1.
-  const std::array<Axis, 2> axes = {
-      Axis{1, 1, 1, std::nullopt},
-      Axis{kernel_size_, options_.strides, options_.dilation_rate,
-           options_.output_padding}};
-  x = internal::ToFloatImage(x, 3, absl::StrCat("Conv1DTranspose ", name()),
-                             filters_ >= 1 && IsValid(axes[1]),
-                             kTransposeExpectation);
-  if (!x.ok()) return x;
-  Value y = Transposed(ExpandDims(x, 1), ExpandDims(kernel_, 0), axes,
-                       options_.padding);
-  if (!y.ok()) return y;
-  y = Squeeze(y, {1});
-  if (options_.use_bias) y = y + bias_;
-  return Activate(options_.activation, y);
-}
-
-LayerPtr Conv1DTranspose(int64_t filters, int64_t kernel_size,
-                         const Conv1DTransposeOptions& options) {
-  return std::make_shared<Conv1DTransposeLayer>(filters, kernel_size, options);
-}
-
-Conv3DTransposeLayer::Conv3DTransposeLayer(
-    int64_t filters, Size3D kernel_size, const Conv3DTransposeOptions& options)
-    : Layer(options.name),
-      filters_(filters),
-      kernel_size_(kernel_size),
-      options_(options) {}
-
-void Conv3DTransposeLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitTranspose(visitor, filters_, kernel_size_, options_);
-}
-
-void Conv3DTransposeLayer::Build(const Shape& input) {
-  kernel_ = AddWeight(
-      "kernel",
-      {AtLeastZero(kernel_size_.depth), AtLeastZero(kernel_size_.height),
-       AtLeastZero(kernel_size_.width), AtLeastZero(filters_),
-       internal::ChannelCount(input)},
-      options_.kernel_initializer,
-      {.regularizer = options_.kernel_regularizer,
-       .constraint = options_.kernel_constraint});
-  if (options_.use_bias) {
-    bias_ =
-        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
-                  {.regularizer = options_.bias_regularizer,
-                   .constraint = options_.bias_constraint});
-  }
-}
-
-Value Conv3DTransposeLayer::Call(Value x, const CallContext&) {
-  const std::optional<Size3D>& more = options_.output_padding;
-  const Axis depth = {kernel_size_.depth, options_.strides.depth,
-                      options_.dilation_rate.depth,
-                      more ? std::optional(more->depth) : std::nullopt};
-  const std::array<Axis, 2> axes = {
-      Axis{kernel_size_.height, options_.strides.height,
-           options_.dilation_rate.height,
-           more ? std::optional(more->height) : std::nullopt},
-      Axis{kernel_size_.width, options_.strides.width,
-           options_.dilation_rate.width,
-           more ? std::optional(more->width) : std::nullopt}};
-  const bool is_valid = filters_ >= 1 && IsValid(depth) && IsValid(axes[0]) &&
-                        IsValid(axes[1]) &&
-                        internal::HasKnownExtents(x.shape());
-  x = internal::ToFloatImage(
-      x, 5, absl::StrCat("Conv3DTranspose ", name()), is_valid,
-      absl::StrCat(kTransposeExpectation,
-                   ", and known extents but the batch's"));
-  if (!x.ok()) return x;
-  const Shape input = x.shape();
-  const int64_t channels = input.dim(4);
-  const Value kernel = Reshape(Transpose(kernel_, {1, 2, 0, 3, 4}),
-                               {kernel_size_.height, kernel_size_.width,
-                                kernel_size_.depth * filters_, channels});
-  const Value slices =
-      Transposed(Reshape(x, {-1, input.dim(2), input.dim(3), channels}), kernel,
-                 axes, options_.padding);
-  if (!slices.ok()) return slices;
-  Value y = AddedAlongDepth(
-      Reshape(slices, {-1, input.dim(1), slices.shape().dim(1),
-                       slices.shape().dim(2), slices.shape().dim(3)}),
-      depth, options_.padding, filters_);
-  if (options_.use_bias) y = y + bias_;
-  return Activate(options_.activation, y);
+  return std::make_shared<ConvTransposeLayer<Size2D>>(filters, kernel_size,
+                                                      options);
 }
 
 LayerPtr Conv3DTranspose(int64_t filters, Size3D kernel_size,
                          const Conv3DTransposeOptions& options) {
-  return std::make_shared<Conv3DTransposeLayer>(filters, kernel_size, options);
+  return std::make_shared<ConvTransposeLayer<Size3D>>(filters, kernel_size,
+                                                      options);
 }
 
 }  // namespace muster

@@ -28,6 +28,7 @@
 #include "common/core/base/did_you_mean.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/train/job/job_schema.h"
 #include "google/protobuf/descriptor.h"

@@ -228,8 +228,6 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
 
 namespace {
 
-using proto::JobStrategy;
-
 absl::StatusOr<std::unique_ptr<Strategy>> BuildMultiWorkerMirrored(
     const ResolvedJob& job, Task& task) {
   ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
