@@ -229,7 +229,7 @@ def compile_apart(kind, files, generated):
 
 def compile_unit(unit, generated):
     complaints = compile_apart(unit.kind, unit.files, generated)
-    print(f"{'gcc refuses' if complaints else 'compiled'}: {unit.name()}", flush=True)
+    print(f"{'gcc rejects' if complaints else 'compiled'}: {unit.name()}", flush=True)
     return complaints
 
 

@@ -43,7 +43,7 @@ def check_kernels(path):
     kernels = re.findall(r"__global__[^{;]*?(\w+)\([^){;]*\)\s*{([^;]*;)", text)
     if len(kernels) != text.count("__global__"):
         sys.exit(f"{path}: {text.count('__global__')} times __global__, and "
-                 f"{len(kernels)} kernels of the form that device_language.h asks for")
+                 f"{len(kernels)} kernels of the form that device_language.h requires")
     for kernel, first_statement in kernels:
         if first_statement.strip(" \\\n") != "AwaitPrecedingKernel();":
             sys.exit(f"{path}: the kernel {kernel} does not begin with AwaitPrecedingKernel()")

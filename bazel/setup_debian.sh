@@ -33,7 +33,7 @@ for package in "${packages[@]}"; do
 done
 install_missing() {
   if ! grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null; then
-    echo "This is not Debian 12, whose packages the build is made for." \
+    echo "This is not Debian 12, whose packages the build requires." \
       "Missing: ${missing[*]}" >&2
     return 1
   fi

@@ -118,7 +118,7 @@ def measure_loss(figures):
             figures["worker killed: next applied step, ms"].append(
                 1e3 * (launch.await_line(r"chief +\| 1/1 ") - killed_s))
             figures["worker killed: back at work, ms"].append(
-                1e3 * (launch.await_line("worker 0 .* is back") - killed_s))
+                1e3 * (launch.await_line("worker 0 .* has reconnected, incarnation") - killed_s))
         finally:
             launch.stop()
 

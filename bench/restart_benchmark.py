@@ -119,7 +119,8 @@ def measure(kills, folder):
             os.kill(worker, signal.SIGKILL)
             worker = await_worker(launch, worker)
             started.append(1e3 * (time.monotonic() - killed_at))
-            used.append(1e3 * (output.await_line("is back, incarnation", killed_at) - killed_at))
+            used_at = output.await_line("has reconnected, incarnation", killed_at)
+            used.append(1e3 * (used_at - killed_at))
     finally:
         launch.kill()
         launch.wait()

@@ -155,7 +155,7 @@ void ClosureDispatcher::Abort(const absl::Status& why) {
 absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
     const RemoteValue& value, absl::Time deadline) {
   if (!value.valid()) {
-    return absl::InvalidArgumentError("this RemoteValue is of no closure");
+    return absl::InvalidArgumentError("this RemoteValue belongs to no closure");
   }
   const absl::Time started = clock_->Now();
   RemoteValueState* const state = value.state().get();
@@ -395,10 +395,11 @@ absl::Status ClosureDispatcher::Drain(absl::Time deadline) {
   --drain_count_;
   loop_.Wake();
   if (!is_in_time) {
-    return TimedOut("the end of all steps under way", clock_->Now() - started);
+    return TimedOut("the drain of all running steps", clock_->Now() - started);
   }
   return absl::AbortedError(
-      "steps cannot end: a parameter server is lost, or the job is over");
+      "running steps cannot finish: a parameter server is lost, or the job "
+      "has ended");
 }
 
 void ClosureDispatcher::Undrain() {
@@ -467,8 +468,8 @@ absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
   // A worker closes its session after it has read all messages.
   for (ReconnectingStream* const stream : told) stream->AwaitClosed(deadline);
   if (names.empty()) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      absl::StrCat("these were not told that the job is over: ", names));
+  return absl::DeadlineExceededError(absl::StrCat(
+      "these workers were not notified of the end of the job: ", names));
 }
 
 void ClosureDispatcher::Withdraw(absl::string_view reason,

@@ -204,7 +204,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
 
   // Tells every worker that the job has ended. Waits for connected workers
   // until `deadline`, and for lost workers at most for a few seconds. The error
-  // names the workers that were not told.
+  // names the workers that were not notified.
   absl::Status EndJob(const proto::JobEnd& end, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -180,7 +180,7 @@ class ClosureDispatcherTest : public testing::Test {
   std::unique_ptr<ClosureDispatcher> dispatcher_;
 };
 
-TEST_F(ClosureDispatcherTest, RunsClosuresAndBringsTheirResults) {
+TEST_F(ClosureDispatcherTest, RunsClosuresAndReturnsTheirResults) {
   StartWorkers(2);
   StartDispatcher();
   ASSERT_OK(missing_->Await(Soon(), Ignore));
@@ -278,7 +278,7 @@ TEST_F(ClosureDispatcherTest, AFetchEndsWithTheConversationThatKeptTheResult) {
   SetFaults({});
 }
 
-TEST_F(ClosureDispatcherTest, AFailureComesOutOfJoinAndTheNextRoundWorks) {
+TEST_F(ClosureDispatcherTest, JoinReturnsAFailureAndTheNextRoundWorks) {
   StartWorkers(2);
   StartDispatcher();
   const uint32_t echo = AddEcho();
@@ -347,7 +347,7 @@ TEST_F(ClosureDispatcherTest, AReturningWorkerIsUsedWhileAnotherIsStillAway) {
   EXPECT_OK(dispatcher_->Fetch(value, Soon()));
 }
 
-TEST_F(ClosureDispatcherTest, StartUpNamesTheWorkersThatNeverCame) {
+TEST_F(ClosureDispatcherTest, StartUpNamesTheWorkersThatDidNotConnect) {
   StartWorkers(2);
   workers_[1]->Kill();
   StartDispatcher();
@@ -368,7 +368,7 @@ TEST_F(ClosureDispatcherTest, AWorkerOfAnotherClusterRefuses) {
                AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("127.0.0.1:2"))));
 }
 
-TEST_F(ClosureDispatcherTest, AnAbortWakesEverybody) {
+TEST_F(ClosureDispatcherTest, AnAbortWakesAllWaitingCalls) {
   StartWorkers(1);
   StartDispatcher();
   ASSERT_OK(missing_->Await(Soon(), Ignore));
@@ -386,7 +386,7 @@ TEST_F(ClosureDispatcherTest, AnAbortWakesEverybody) {
   EXPECT_THAT(dispatcher_->Schedule({.function_id = echo}, kTimeout), is_lost);
 }
 
-TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorAsksForANewStart) {
+TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorRequestsARestart) {
   StartWorkers(1);
   const absl::Status status =
       workers_[0]
@@ -400,7 +400,7 @@ TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorAsksForANewStart) {
   EXPECT_EQ(ExitCodeOf(status), ExitCode::kRestartMe);
 }
 
-TEST_F(ClosureDispatcherTest, AWorkerNoticesThatItsCoordinatorIsGone) {
+TEST_F(ClosureDispatcherTest, AWorkerDetectsTheLossOfItsCoordinator) {
   StartWorkers(1);
   StartDispatcher();
   ASSERT_OK(missing_->Await(Soon(), Ignore));
@@ -411,7 +411,7 @@ TEST_F(ClosureDispatcherTest, AWorkerNoticesThatItsCoordinatorIsGone) {
                        HasSubstr("the coordinator is lost")));
 }
 
-TEST_F(ClosureDispatcherTest, AWorkerTellsASecondCoordinatorWhoHasIt) {
+TEST_F(ClosureDispatcherTest, AWorkerNamesItsCoordinatorToASecondOne) {
   StartWorkers(1);
   StartDispatcher({.coordinator = "chief 0 on host h, process 1"});
   ASSERT_OK(missing_->Await(Soon(), Ignore));
@@ -473,7 +473,7 @@ TEST_F(ClosureDispatcherTest, ACoordinatorThatWithdrawsLeavesItsWorkersFree) {
   EXPECT_OK(missing->Await(Soon(), Ignore));
 }
 
-TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsLetGoToo) {
+TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsReleasedToo) {
   coordinator_grace_ = absl::Hours(1);
   StartWorkers(1);
   for (int round = 0; round < 20; ++round) {
@@ -488,7 +488,7 @@ TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsLetGoToo) {
   EXPECT_OK(missing_->Await(Soon(), Ignore));
 }
 
-TEST_F(ClosureDispatcherTest, AWorkerIsKeptForACoordinatorThatBrokeOff) {
+TEST_F(ClosureDispatcherTest, AWorkerWaitsForItsDisconnectedCoordinator) {
   coordinator_grace_ = absl::Hours(1);
   StartWorkers(1);
   StartDispatcher();

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-TEST(ClosureIdsTest, IsTheSetThatItIsMadeOf) {
+TEST(ClosureIdsTest, BehavesLikeAStdSet) {
   constexpr uint64_t kIds = 60;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     RandomStream random(seed);

@@ -20,8 +20,8 @@ constexpr size_t kListedFailuresMax = 16;
 absl::Status SuspectError(uint64_t id, int attempts, const absl::Status& why) {
   return absl::AbortedError(absl::StrCat(
       "closure ", id, " was running on ", attempts,
-      " workers when they died, so it is the suspect and is not tried again; "
-      "the last one: ",
+      " workers when they were lost, so it probably caused the losses and is "
+      "not retried; the last loss: ",
       why.message()));
 }
 

@@ -256,7 +256,8 @@ class Simulation {
 
 class ClosureQueueSimulationTest : public testing::TestWithParam<int> {};
 
-TEST_P(ClosureQueueSimulationTest, AppliesEachClosureOnceWhateverHappens) {
+TEST_P(ClosureQueueSimulationTest,
+       AppliesEachClosureOnceInRandomOrdersOfEvents) {
   constexpr int kSeedCount = 400;
   for (int seed = 0; seed < kSeedCount; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -68,7 +68,7 @@ TEST(ClosureQueueTest, AWorkerLeavesWorkForTheOthers) {
   EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(3));
 }
 
-TEST(ClosureQueueTest, NothingIsGivenToAPausedWorkerOrKeptForIt) {
+TEST(ClosureQueueTest, NoClosureIsGivenToOrReservedForAPausedWorker) {
   ClosureQueue queue({.worker_count = 2});
   queue.WorkerReady(0);
   queue.WorkerReady(1);
@@ -165,7 +165,7 @@ TEST(ClosureQueueTest, AReturningWorkerStartsWithNothingHeld) {
   EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(1, 2));
 }
 
-TEST(ClosureQueueTest, OnlyTheClosureThatWasRunningIsTheSuspect) {
+TEST(ClosureQueueTest, OnlyTheRunningClosureCountsAnAttempt) {
   ClosureQueue queue({.worker_count = 1, .attempts_max = 3});
   const Values values = AddMany(&queue, 3);
   for (int i = 0; i < 3; ++i) {
@@ -239,7 +239,7 @@ TEST(ClosureQueueTest, ALostWorkerWhileFailingRequeuesNothing) {
   EXPECT_THAT(values[0]->status(), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST(ClosureQueueTest, AnAbortIsForGoodAndComesFirst) {
+TEST(ClosureQueueTest, AnAbortIsPermanentAndReportedFirst) {
   ClosureQueue queue({.worker_count = 1});
   const Values values = AddMany(&queue, 3);
   queue.WorkerReady(0);
@@ -298,7 +298,7 @@ TEST(ClosureQueueTest, SchedulingAndCancellingWithoutAWorkerTakesNoMemory) {
   EXPECT_EQ(queue.low_water_mark(), 401u);
 }
 
-TEST(ClosureQueueTest, AnIdleWorkerGetsWhatABusyOneHasNotStarted) {
+TEST(ClosureQueueTest, AnIdleWorkerGetsUnstartedClosuresOfABusyOne) {
   ClosureQueue queue({.worker_count = 2});
   const Values values = AddMany(&queue, 7);
   queue.WorkerReady(0);
@@ -315,7 +315,7 @@ TEST(ClosureQueueTest, AnIdleWorkerGetsWhatABusyOneHasNotStarted) {
   EXPECT_EQ(queue.requeued_count(), 0);  // No worker was lost.
 }
 
-TEST(ClosureQueueTest, WorkThatIsDoneInNoTimeIsNotRecalled) {
+TEST(ClosureQueueTest, VeryShortClosuresAreNotRecalled) {
   ClosureQueue queue(
       {.worker_count = 2, .recall_worth_min = absl::Milliseconds(2)});
   const Values values = AddMany(&queue, 7);
@@ -326,7 +326,7 @@ TEST(ClosureQueueTest, WorkThatIsDoneInNoTimeIsNotRecalled) {
   EXPECT_FALSE(queue.HasRecallsFor(0));
 }
 
-TEST(ClosureQueueTest, FewClosuresAreForIdleWorkers) {
+TEST(ClosureQueueTest, FewClosuresAreReservedForIdleWorkers) {
   ClosureQueue queue({.worker_count = 3});
   for (int worker = 0; worker < 3; ++worker) queue.WorkerReady(worker);
   const Values first = AddMany(&queue, 1);
@@ -345,7 +345,7 @@ TEST(ClosureQueueTest, FewClosuresAreForIdleWorkers) {
   EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(5));
 }
 
-TEST(ClosureQueueTest, AnUnwantedResultIsNotAskedFor) {
+TEST(ClosureQueueTest, AnUnreferencedResultIsNotRequested) {
   ClosureQueue queue({.worker_count = 1});
   const auto kept = queue.Add({});
   queue.Add({});
@@ -357,7 +357,7 @@ TEST(ClosureQueueTest, AnUnwantedResultIsNotAskedFor) {
   EXPECT_FALSE(taken[1].result_wanted);
 }
 
-TEST(ClosureQueueTest, DescribesWhomAWaitIsFor) {
+TEST(ClosureQueueTest, DescribesTheWorkersOfAWait) {
   ClosureQueue queue({.worker_count = 2, .window = {.closures_at_start = 1}});
   const Values values = AddMany(&queue, 5);
   queue.WorkerReady(1);

@@ -54,7 +54,7 @@ constexpr MetricInfo kBusySeconds = {"muster_closures_busy_seconds_total",
 constexpr MetricInfo kLost = {"muster_peers_lost_total",
                               "How often a task was lost."};
 constexpr MetricInfo kReturned = {"muster_peers_returned_total",
-                                  "How often a lost task came back."};
+                                  "How often a lost task reconnected."};
 constexpr MetricInfo kConnected = {
     "muster_peer_connected", "1 if the task is connected to this one, else 0."};
 constexpr MetricInfo kRollbacks = {
@@ -76,9 +76,9 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
           " in the cluster; it is ", options.cluster.ToString()));
     }
     if (options.cluster.Tasks(type).back().index != count - 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the coordinator must know every ", TaskTypeName(type),
-          " from 0 on; the cluster is ", options.cluster.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the cluster must list every ", TaskTypeName(type),
+                       " from 0 on; it is ", options.cluster.ToString()));
     }
   }
   if (options.closures_in_flight < 1) {
@@ -112,7 +112,8 @@ bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
 void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
   for (const auto& [task, why] : untold) {
     if (why.ok()) continue;
-    LOG(WARNING) << "not told that the job is over: " << why.message();
+    LOG(WARNING) << "could not notify a task of the end of the job: "
+                 << why.message();
   }
 }
 
@@ -416,8 +417,7 @@ void ClusterConnection::AddToTrace(TraceCollector* trace) const {
 }
 
 void ClusterConnection::Interrupt() {
-  dispatcher_->Abort(
-      absl::CancelledError("training was told to stop by a signal"));
+  dispatcher_->Abort(absl::CancelledError("training was stopped by a signal"));
   recovery_->OnServerChange();
 }
 

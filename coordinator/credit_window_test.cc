@@ -42,7 +42,7 @@ TEST(CreditWindowTest, FollowsAChangeOfPace) {
   EXPECT_EQ(window.size(), 2);
 }
 
-TEST(CreditWindowTest, IgnoresReportsThatMakeNoSense) {
+TEST(CreditWindowTest, IgnoresInvalidReports) {
   CreditWindow window(1, kOptions);
   window.Observe(0, absl::Seconds(1));
   window.Observe(-5, absl::Seconds(1));

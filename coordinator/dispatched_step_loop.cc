@@ -59,7 +59,7 @@ DispatchedStepLoop::~DispatchedStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
   const absl::Status status = scheduled_.Abandon();
   if (!status.ok()) {
-    LOG(WARNING) << "a loop of steps ended badly: " << status.message();
+    LOG(WARNING) << "a loop of steps ended with an error: " << status.message();
   }
 }
 

@@ -15,10 +15,10 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
   if (why.code() == disagreement_code) {
     text = std::string(why.message());
   } else if (absl::IsUnimplemented(why)) {
-    text = absl::StrCat(
-        stream.channel().peer(), " is no ", role, ": ", stream.Reason(why),
-        "; its address stands under the wrong role. Give all tasks the same ",
-        "\"cluster\" in TF_CONFIG");
+    text = absl::StrCat(stream.channel().peer(), " is no ", role, ": ",
+                        stream.Reason(why),
+                        "; its address is listed under the wrong role. Give "
+                        "all tasks the same \"cluster\" in TF_CONFIG");
   } else {
     return absl::OkStatus();
   }
@@ -28,8 +28,8 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
 absl::Status ServesAnotherCoordinator(absl::string_view who) {
   return WithExitCode(
       absl::AlreadyExistsError(absl::StrCat(
-          "another coordinator has this cluster: ", who,
-          "; end that one first, or give this one a cluster of its own")),
+          "another coordinator uses this cluster: ", who,
+          "; stop that coordinator first, or use a different cluster")),
       ExitCode::kRestartMe);
 }
 

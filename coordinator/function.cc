@@ -21,7 +21,7 @@ absl::StatusOr<uint32_t> Function::Resolve(
     absl::Span<const FunctionArgument> arguments,
     absl::FunctionRef<uint32_t(const Graph&)> add) const {
   if (state_ == nullptr) {
-    return absl::InvalidArgumentError("this Function is none");
+    return absl::InvalidArgumentError("this Function is default-constructed");
   }
   if (static_cast<int>(arguments.size()) != state_->parameter_count) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -69,7 +69,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
     }
     if (!has_servers) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the job wants parameter servers, and this cluster has none: ",
+          "the job needs parameter servers, and this cluster has none: ",
           "TF_CONFIG's \"cluster\" needs a \"ps\" and a \"worker\" list. Or ",
           "start it with launch, or take `strategy` out of the job file"));
     }
@@ -77,7 +77,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
         strategy.kind_case() != proto::JobStrategy::KIND_NOT_SET) {
       return absl::InvalidArgumentError(
           "the job names another strategy than parameter_server, and this "
-          "cluster has parameter servers, which would have nothing to do");
+          "cluster has parameter servers, which would not be used");
     }
     const auto& spec = strategy.parameter_server();
     ParameterServerStrategyOptions options;

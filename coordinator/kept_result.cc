@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
     return absl::UnavailableError(absl::StrCat(
         "the result of closure ", closure_id, " is lost: ", channel->peer(),
         ", incarnation ", IncarnationString(keeper.worker_incarnation),
-        ", kept it and is no more, or was lost for a time"));
+        ", kept it, and has ended or was disconnected"));
   }
   RETURN_IF_ERROR(answer->message.status());
   return answer->message->ToTensors();

@@ -58,7 +58,7 @@ void RecoverySaver::CallPreemptionSaver() {
   }
   const absl::Status status = save ? save() : absl::OkStatus();
   if (!status.ok()) {
-    LOG(WARNING) << "nothing was saved before a parameter server ends: "
+    LOG(WARNING) << "the save before a parameter server exits failed: "
                  << status.message();
   }
 }

@@ -51,7 +51,7 @@ RemoteStepLoop::~RemoteStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
   const absl::Status status = scheduled_.Abandon();
   if (!status.ok()) {
-    LOG(WARNING) << "a training loop ended badly: " << status.message();
+    LOG(WARNING) << "a training loop ended with an error: " << status.message();
   }
 }
 

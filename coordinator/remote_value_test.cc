@@ -33,7 +33,7 @@ TEST(RemoteValueTest, AWaitEndsAtItsDeadline) {
   EXPECT_FALSE(state.AwaitDone(Clock::Real()->Now()));
 }
 
-TEST(RemoteValueTest, AKeptResultIsReleasedOnceWhenTheLastHolderLetsGo) {
+TEST(RemoteValueTest, AKeptResultIsReleasedOnceWithItsLastReference) {
   int released_count = 0;
   auto state = std::make_shared<RemoteValueState>(1);
   state->SetKept({.keeper = {.worker_index = 3, .worker_incarnation = 7},

@@ -30,8 +30,9 @@ absl::Status TakeResult(const proto::ClosureResult& result,
                         ClosureQueue* queue) {
   if (result.first_tensor() > tensors.size() ||
       result.tensor_count() > tensors.size() - result.first_tensor()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the results of closure ", result.id(), " did not come along"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the results of closure ", result.id(),
+                     " are missing from the report"));
   }
   const absl::Span<const Tensor> own =
       tensors.subspan(result.first_tensor(), result.tensor_count());

@@ -39,7 +39,7 @@ class RollbackPointsTest : public testing::Test {
   std::set<std::string> published_;
 };
 
-TEST_F(RollbackPointsTest, APointGoesWithItsCheckpoint) {
+TEST_F(RollbackPointsTest, APointIsRemovedWithItsCheckpoint) {
   Add("a");
   published_ = {"a"};
   Add("b");

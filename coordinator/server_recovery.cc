@@ -47,7 +47,7 @@ absl::StatusOr<uint64_t> ReadSnapshotId(absl::string_view prefix) {
 }
 
 std::string DescribePoint(const RollbackPoint& point) {
-  return point.prefix.empty() ? "the first values of all variables"
+  return point.prefix.empty() ? "the initial values of all variables"
                               : absl::StrCat("checkpoint ", point.prefix);
 }
 
@@ -332,7 +332,8 @@ void ServerRecovery::Recover() {
     const std::vector<RemoteVariableStore::ReplacedServer> returned =
         Returned();
     if (returned.empty()) {
-      LOG(INFO) << "no parameter server has lost anything; training continues";
+      LOG(INFO) << "all parameter servers still have their variables; training "
+                   "continues";
       parts_.dispatcher->Resume();
       return;
     }
@@ -344,7 +345,7 @@ void ServerRecovery::Recover() {
     if (recovery_count > options_.recovery_count_max) {
       return GiveUp(absl::AbortedError(absl::StrCat(
           absl::StrJoin(NamesOf(returned), ", "),
-          " came back empty, and training was brought back ",
+          " restarted without variables, and training was rolled back ",
           options_.recovery_count_max,
           " times already, as often as --max_recoveries allows",
           last_try.ok() ? std::string()
@@ -358,7 +359,7 @@ void ServerRecovery::Recover() {
     }
     if (IsCheckpointError(point.status())) return GiveUp(point.status());
     last_try = point.status();
-    LOG(WARNING) << "the recovery begins again: " << last_try.message();
+    LOG(WARNING) << "restarting the recovery: " << last_try.message();
     absl::MutexLock lock(&mutex_);
     parts_.clock->AwaitWithDeadline(
         &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
@@ -388,9 +389,9 @@ bool ServerRecovery::AwaitServers() {
       const int server = static_cast<int>(lost - states.begin());
       GiveUp(WithMessage(
           lost->lost,
-          absl::StrCat(lost->lost.message(), "; with it are gone ",
-                       parts_.describe_variables(server), ", and it did not ",
-                       "come back within ",
+          absl::StrCat(lost->lost.message(),
+                       "; lost with it: ", parts_.describe_variables(server),
+                       ". It did not reconnect within ",
                        absl::FormatDuration(options_.return_timeout),
                        " (--server_return_timeout). Start the job again: ",
                        "it resumes from its newest checkpoint, if it ",
@@ -399,7 +400,7 @@ bool ServerRecovery::AwaitServers() {
     }
     if (pace.IsDue(now)) {
       LOG(INFO) << line
-                << "waiting for a parameter server to come back, for another "
+                << "waiting for a parameter server to reconnect, for another "
                 << absl::FormatDuration(
                        absl::Trunc(started + options_.return_timeout - now,
                                    absl::Seconds(1)))
@@ -434,7 +435,7 @@ absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
   }
   const absl::Status status = absl::NotFoundError(absl::StrCat(
       absl::StrJoin(NamesOf(returned), ", "),
-      " came back empty, and there is no checkpoint to continue from",
+      " restarted without variables, and there is no checkpoint to resume from",
       first.ok() ? std::string() : absl::StrCat(": ", first.message())));
   // A new coordinator can resume from a backup, or begin from the start.
   return first.ok() ? WithExitCode(status, ExitCode::kRestartMe) : status;
@@ -464,7 +465,7 @@ void ServerRecovery::Announce(
                         .servers = NamesOf(returned)};
   const std::string what = absl::StrCat(
       "training was rolled back to ", DescribePoint(point), " after ",
-      absl::StrJoin(report.servers, ", "), " came back empty");
+      absl::StrJoin(report.servers, ", "), " restarted without variables");
   ClosureDispatcher::RollbackWork work{.kept = point.succeeded};
   Handler handler;
   {
@@ -518,7 +519,7 @@ std::string ServerRecovery::DescribeLoss() const {
     checkpoint = absl::StrCat("the newest checkpoint is ", point.prefix);
     break;
   }
-  return absl::StrCat("nothing more could be saved, because ",
+  return absl::StrCat("the newest steps could not be saved, because ",
                       absl::StrJoin(lost, ", "),
                       lost.size() == 1 ? " is lost" : " are lost",
                       ", with the variables there; ", checkpoint);

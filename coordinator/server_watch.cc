@@ -119,11 +119,11 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   server.is_ending = event.is_ending();
   if (was_connected && server.is_ending == was_ending) return false;
   if (was_connected) {
-    LOG(INFO) << channel(index).peer() << " has been told to end";
+    LOG(INFO) << channel(index).peer() << " is about to exit";
   } else if (server.lost.ok()) {
     Lose(index, absl::DataLossError(absl::StrCat(
                     "another process, incarnation ",
-                    IncarnationString(incarnation), ", is in its place")));
+                    IncarnationString(incarnation), ", has replaced it")));
   }
   server.may_end = false;
   server.lost = absl::OkStatus();
@@ -132,7 +132,7 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   if (!was_connected) {
     ++counters_.returned_count;
     server.state_since = clock_->Now();
-    LOG(INFO) << channel(index).peer() << " is there, incarnation "
+    LOG(INFO) << channel(index).peer() << " is connected again, incarnation "
               << IncarnationString(incarnation);
   }
   return true;
@@ -187,7 +187,7 @@ void ServerWatch::AllowExit(int index) {
     Server& server = servers_[index];
     if (!server.is_ending || server.may_end) return;
     server.may_end = true;
-    Lose(index, absl::UnavailableError("it was told to end"));
+    Lose(index, absl::UnavailableError("it was allowed to exit"));
     has_changed = !end_expected_;
   }
   Ask(index);

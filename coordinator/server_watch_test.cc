@@ -55,7 +55,7 @@ absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there,
                        [](absl::string_view) {});
 }
 
-TEST(ServerWatchTest, AServerOfTheSameClusterIsMet) {
+TEST(ServerWatchTest, AServerOfTheSameClusterConnects) {
   EXPECT_OK(Meet(ClusterWithWorker("h1:2222"), ClusterWithWorker("h1:2222")));
 }
 

@@ -45,7 +45,7 @@ void WorkerSessions::NoteAcceptance(WorkerRecord* record,
   const bool is_renewed = std::exchange(record->is_renewed, false);
   if (++record->sessions_open_count > 1 && !is_renewed) {
     ++recovered_count_;
-    LOG(INFO) << NameOf(*record) << " is back, incarnation "
+    LOG(INFO) << NameOf(*record) << " has reconnected, incarnation "
               << IncarnationString(record->incarnation);
   } else if (record->sessions_open_count == 1 && has_functions) {
     LOG(INFO) << NameOf(*record) << " has joined, incarnation "
@@ -113,7 +113,7 @@ void WorkerSessions::NoteTrouble(const absl::Status& trouble, bool is_news,
   record->next_trouble_report =
       now + ReportPace::IntervalAfter(now - record->trouble_since,
                                       options_.trouble_report_interval);
-  LOG(WARNING) << NameOf(*record) << " cannot continue: " << record->trouble
+  LOG(WARNING) << NameOf(*record) << " cannot run closures: " << record->trouble
                << "; its closures "
                << (HasOtherOpenSession(*record)
                        ? "go to other workers"

@@ -103,7 +103,7 @@ TEST_F(WorkerSessionsTest, AnAcceptedWorkerTakesClosures) {
               testing::ElementsAre(State::kConnecting, State::kConnected));
 }
 
-TEST_F(WorkerSessionsTest, ALostWorkerGivesItsClosuresBack) {
+TEST_F(WorkerSessionsTest, ClosuresOfALostWorkerAreQueuedAgain) {
   Open(0);
   queue_.Add({});
   std::vector<ClosureQueue::Taken> taken;
@@ -129,7 +129,7 @@ TEST_F(WorkerSessionsTest, ARenewedWorkerIsNotLost) {
   EXPECT_EQ(sessions_.recovered_count(), 0);
 }
 
-TEST_F(WorkerSessionsTest, TroublePausesAWorker) {
+TEST_F(WorkerSessionsTest, AWorkerThatCannotReachAServerIsPaused) {
   Open(0);
   queue_.Add({});
   sessions_.NoteTrouble(absl::UnavailableError("no server"), /*is_news=*/true,

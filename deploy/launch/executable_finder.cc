@@ -33,9 +33,9 @@ std::string Advice(absl::string_view name) {
   for (const StockExecutable& executable : kStockExecutables) {
     if (executable.name != name) continue;
     return absl::StrCat("build it (bazel build ", executable.target,
-                        "), or say where it lies with --bin_dir");
+                        "), or give its folder with --bin_dir");
   }
-  return "say where it lies with --bin_dir";
+  return "give its folder with --bin_dir";
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_F(ExecutableFinderTest, SaysWhatBuildsAnExecutable) {
   }
 }
 
-TEST_F(ExecutableFinderTest, KnowsItself) {
+TEST_F(ExecutableFinderTest, OwnPathIsTheExecutable) {
   EXPECT_EQ(std::filesystem::path(OwnPath()).filename(),
             program_invocation_short_name);
 }

@@ -54,7 +54,7 @@ TEST(JobWatchTest, WorkersMayBeLostWhileOneIsLeft) {
   EXPECT_THAT(watch.verdict(kLater)->reason, HasSubstr("no worker is left"));
 }
 
-TEST(JobWatchTest, ALostServerIsTheCoordinatorsToReportFirst) {
+TEST(JobWatchTest, TheCoordinatorMayReportALostServerFirst) {
   JobWatch watch = WithServers();
   watch.OnEnd(kPs0, kKilled, kNow);
   EXPECT_EQ(watch.verdict(kNow + absl::Seconds(10)), std::nullopt);
@@ -86,7 +86,7 @@ TEST(JobWatchTest, WithoutACoordinatorTheFirstFailureCounts) {
   EXPECT_EQ(watch.verdict(kNow)->exit_code, 3);
 }
 
-TEST(JobWatchTest, NobodyWaitsForTheEvaluator) {
+TEST(JobWatchTest, TheEvaluatorIsNotAwaited) {
   JobWatch watch(
       ClusterPlan{.ps_count = 0, .with_chief = false, .with_evaluator = true});
   watch.OnEnd({TaskType::kEvaluator, 0}, kBadly, kNow);

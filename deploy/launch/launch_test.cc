@@ -89,7 +89,7 @@ class LaunchTest : public testing::Test {
   const std::string run_dir_;
 };
 
-TEST_F(LaunchTest, EveryTaskRunsInItsPlaceAndIsHeard) {
+TEST_F(LaunchTest, EveryTaskRunsAndItsOutputIsShown) {
   const auto launch = Launch({"--workers=2", "--ps=1", "--cores=6"},
                              "echo I am $role $index; echo $MUSTER_THREADS "
                              "threads >&2; echo $MUSTER_RUN_DIR");
@@ -176,7 +176,7 @@ TEST_F(LaunchTest, TasksThatOutstayTheJobAreStopped) {
                     HasSubstr("ps 0 has not ended within 100ms; killing it")));
 }
 
-TEST_F(LaunchTest, SignalsAreForwardedAndNobodyIsLeft) {
+TEST_F(LaunchTest, SignalsAreForwardedAndNoProcessIsLeft) {
   for (int signal : {SIGINT, SIGTERM}) {
     const auto launch =
         Launch({"--workers=1", "--ps=1"},
@@ -234,7 +234,7 @@ TEST_F(LaunchTest, ALostServerIsStartedAgain) {
   EXPECT_EQ(ExitCode(*launch), 0);
 }
 
-TEST_F(LaunchTest, AnEvaluatorThatFailsIsHeard) {
+TEST_F(LaunchTest, AFailedEvaluatorFailsLaunch) {
   const auto launch =
       Launch({"--workers=1", "--ps=1", "--evaluator", "--grace_period=30s"},
              "if [ $role = evaluator ]; then exit 7; fi");
@@ -305,7 +305,7 @@ TEST_F(LaunchTest, LogsAreBounded) {
   EXPECT_LE(ReadLog("worker-0.log.1").size(), size_t{1} << 20);
 }
 
-TEST_F(LaunchTest, MistakesOfItsOwnAreSaidPlainly) {
+TEST_F(LaunchTest, LaunchReportsItsOwnErrors) {
   const auto complaint = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "deploy/launch/launch");
     const auto launch = ProcessUnderTest::Start(arguments);

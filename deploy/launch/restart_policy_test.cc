@@ -27,7 +27,7 @@ TEST(RestartPolicyTest, AGoodEndIsTheEnd) {
   EXPECT_FALSE(policy.OnEnd({}, kLong).restart);
 }
 
-TEST(RestartPolicyTest, AMistakeInTheFlagsWouldBeMetAgain) {
+TEST(RestartPolicyTest, AUsageErrorIsNotRestarted) {
   RestartPolicy policy({.restart_count_max = 9});
   const RestartPolicy::Decision decision =
       policy.OnEnd({.exit_code = 2}, kShort);
@@ -56,7 +56,7 @@ TEST(RestartPolicyTest, CrashesAtTheStartPauseLongerAndEndInALoop) {
   EXPECT_THAT(last.reason, HasSubstr("crash loop: it ended 5 times"));
 }
 
-TEST(RestartPolicyTest, ALongRunForgivesEarlierCrashes) {
+TEST(RestartPolicyTest, ALongRunResetsTheCrashCount) {
   RestartPolicy policy({.restart_count_max = 100});
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(policy.OnEnd(kCrash, kShort).restart);

@@ -183,7 +183,7 @@ std::string SlurmScript(const EngineJob& job,
                            {"$GPUS", GpuDirective(options.task_gpus)}}),
       Exports(job),
       "mkdir -p \"$MUSTER_RUN_DIR\"\n"
-      "# A summary that is older is of an earlier job.\n"
+      "# An older summary belongs to an earlier job.\n"
       "started=$MUSTER_RUN_DIR/.started-$SLURM_JOB_ID\n"
       "touch \"$started\"\n",
       CertificatesCommand(job, options.musterctl),

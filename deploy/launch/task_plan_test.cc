@@ -81,7 +81,7 @@ TEST(TaskPlanTest, OneProcessGetsNoCluster) {
   EXPECT_EQ(tasks.at(0).environment.at("TF_CONFIG"), "");
 }
 
-TEST(TaskPlanTest, AUsersProgramPlaysEveryRole) {
+TEST(TaskPlanTest, AUsersProgramRunsInEveryRole) {
   ClusterPlan plan = {.worker_count = 1, .ps_count = 1};
   plan.program = {"./mine", "--fast"};
   ASSERT_OK_AND_ASSIGN(const std::vector<TaskPlan> tasks,

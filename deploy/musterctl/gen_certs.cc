@@ -19,9 +19,10 @@
 #include "common/net/rpc/method_access.h"
 #include "deploy/launch/task_counts.h"
 
-ABSL_FLAG(std::string, out, "certs",
-          "The folder that gets the files; made if it is not there. A CA that "
-          "lies there is used again, so that certificates can be renewed.");
+ABSL_FLAG(
+    std::string, out, "certs",
+    "The folder for the files; created if it does not exist. A CA that is "
+    "in the folder is reused, so that certificates can be renewed.");
 ABSL_FLAG(std::string, job_id, "",
           "The job that the certificates are for; tasks of other jobs are "
           "refused. Letters, digits, \".\", \"-\" and \"_\".");

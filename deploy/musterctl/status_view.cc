@@ -246,10 +246,11 @@ absl::StatusOr<std::string> SlowTasksText(absl::string_view status_json) {
     absl::StrAppendFormat(&text, "  %-12s %s\n", task.task, task.text);
   }
   if (text.empty()) {
-    text = absl::StrCat("no task's speed is known yet",
-                        Child(status, "tasks").empty()
-                            ? ": this process knows no other task\n"
-                            : "\n");
+    text =
+        absl::StrCat("no task's speed is known yet",
+                     Child(status, "tasks").empty()
+                         ? ": the status of this process lists no other task\n"
+                         : "\n");
   }
   return absl::StrCat(text, WaitLines(status));
 }

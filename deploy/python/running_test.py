@@ -65,7 +65,7 @@ class RunningTest(unittest.TestCase):
                          "--job: cannot read a.job")
         self.assertEqual(running.failure_message("/none", []), "launch ended with an error")
 
-    def test_a_terminal_is_lent_to_the_command(self):
+    def test_the_command_gets_the_terminal(self):
         caller = self.write("caller.py", textwrap.dedent("""\
             import sys
             from muster import errors, running

@@ -151,7 +151,7 @@ class SavedModelTest(unittest.TestCase):
         model.fit(np.ones((8, 4)), np.ones((8, 2)), verbose=0)
         self.save(model)
 
-    def test_what_a_file_cannot_say_is_refused(self):
+    def test_what_a_file_cannot_represent_is_refused(self):
         excluding = keras.optimizers.AdamW(weight_decay=0.1)
         excluding.exclude_from_weight_decay(var_names=["kernel"])
         crossentropy = keras.losses.BinaryCrossentropy()

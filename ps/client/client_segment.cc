@@ -66,13 +66,13 @@ absl::StatusOr<std::shared_ptr<Buffer>> MapClientSegment(
       system.f_type != TMPFS_MAGIC || seals < 0 ||
       (seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_WRITE) != 0) {
     return absl::InvalidArgumentError(
-        "what the client shares is no memory of a fixed size");
+        "the file that the client shares is not memory of a fixed size");
   }
   const auto size_bytes = static_cast<size_t>(status.st_size);
   if (size_bytes == 0 || size_bytes > size_bytes_max) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a segment of ", size_bytes, " bytes came; at most ",
-                     size_bytes_max, " are taken"));
+        absl::StrCat("a segment of ", size_bytes,
+                     " bytes was offered; expected at most ", size_bytes_max));
   }
   return Map(file, size_bytes);
 }

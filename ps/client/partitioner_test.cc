@@ -32,14 +32,14 @@ TEST(PartitionerTest, FixedShardsAreNeverMoreThanRows) {
   EXPECT_EQ(partitioner->ShardCount(Shape({2, 4}), DType::kFloat32), 2);
 }
 
-TEST(PartitionerTest, ScalarsAndEmptyVariablesAreNotCut) {
+TEST(PartitionerTest, ScalarsAndEmptyVariablesAreNotSharded) {
   const auto partitioner = MakeFixedShardsPartitioner(3).value();
   EXPECT_EQ(partitioner->ShardCount(Shape(), DType::kFloat32), 1);
   EXPECT_EQ(partitioner->ShardCount(Shape({0, 4}), DType::kFloat32), 1);
 }
 
 // The numbers come from TensorFlow's sharded_variable_test.
-TEST(PartitionerTest, MinSizeCutsAsTensorFlowDoes) {
+TEST(PartitionerTest, MinSizeShardsLikeTensorFlow) {
   EXPECT_EQ(MinSize(Shape({2, 1}), 4, 2), 2);
   EXPECT_EQ(MinSize(Shape({6, 1}), 4, 6), 6);
   EXPECT_EQ(MinSize(Shape({6, 1}), 8, 10), 3);
@@ -47,7 +47,7 @@ TEST(PartitionerTest, MinSizeCutsAsTensorFlowDoes) {
   EXPECT_EQ(MinSize(Shape({6, 1}), 1000, 10), 1);
 }
 
-TEST(PartitionerTest, MaxSizeCutsAsTensorFlowDoes) {
+TEST(PartitionerTest, MaxSizeShardsLikeTensorFlow) {
   EXPECT_EQ(MaxSize(Shape({6, 1}), 4, 0), 6);
   EXPECT_EQ(MaxSize(Shape({6, 1}), 8, 0), 3);
   EXPECT_EQ(MaxSize(Shape({6, 1}), 8, 2), 2);
@@ -56,7 +56,7 @@ TEST(PartitionerTest, MaxSizeCutsAsTensorFlowDoes) {
   EXPECT_EQ(MaxSize(Shape({3, 100}), 8, 0), 3);
 }
 
-TEST(PartitionerTest, TheMinSizeDefaultCutsNothing) {
+TEST(PartitionerTest, TheMinSizeDefaultDoesNotShard) {
   EXPECT_EQ(MakeMinSizePartitioner({}).value()->ShardCount(Shape({1 << 20, 64}),
                                                            DType::kFloat32),
             1);

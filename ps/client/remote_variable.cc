@@ -89,7 +89,7 @@ absl::Status RemoteVariable::Adopt(Tensor value,
     if (versions[i] == 0 && held_versions_[i] == 0) {
       return absl::InternalError(
           absl::StrCat("shard ", i, " of variable \"", name(),
-                       "\" has never come from its server"));
+                       "\" has never been received from its server"));
     }
   }
   if (!is_newer) return absl::OkStatus();

@@ -32,10 +32,10 @@ absl::Status CheckUpdate(const RemoteVariable& variable, UpdateKind kind,
                                   ? RowsType(variable, indices.shape())
                                   : variable.type();
   if (value.type() == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "variable \"", variable.name(), "\" is a ", variable.type().ToString(),
-      " and takes a value ", expected.ToString(), "; a ",
-      value.type().ToString(), " came"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable \"", variable.name(), "\" is a ",
+                   variable.type().ToString(), " and takes a value ",
+                   expected.ToString(), "; got ", value.type().ToString()));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ class RemoteVariableStoreTest
 
 // Sharded variables have the same initial values on several servers as in one
 // process, and the same bits after training.
-TEST_P(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
+TEST_P(RemoteVariableStoreTest, ShardedTrainingMatchesOneProcess) {
   LocalVariableStore local;
   std::vector<VariableStore*> stores = {store_.get(), &local};
   const Shape table({7, 3});
@@ -480,7 +480,7 @@ TEST_P(RemoteVariableStoreTest, ALowWaterMarkReachesTheServers) {
   }
 }
 
-TEST_P(RemoteVariableStoreTest, ALostServerIsNamedAndSeenByWhoWatches) {
+TEST_P(RemoteVariableStoreTest, ALostServerIsNamedAndReportedToTheWatch) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   absl::Mutex mutex;
   int lost_server = -1;
@@ -510,7 +510,7 @@ TEST_P(RemoteVariableStoreTest, ALostServerIsNamedAndSeenByWhoWatches) {
   EXPECT_EQ(failure->incarnation(), 101);
 }
 
-TEST_P(RemoteVariableStoreTest, ARestartedServerIsNotTakenForTheOldOne) {
+TEST_P(RemoteVariableStoreTest, ARestartedServerRejectsRequestsForTheOldOne) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   const std::string address = servers_[0]->address();
   servers_[0].reset();

@@ -35,13 +35,14 @@ absl::Status RowPlan::Compute(absl::string_view variable, const Tensor& indices,
                               int64_t row_count) {
   if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "rows of variable \"", variable, "\" are named by int32 or int64; ",
-        indices.type().ToString(), " came"));
+        "rows of variable \"", variable, "\" are named by int32 or int64; got ",
+        indices.type().ToString()));
   }
   if (indices.element_count() > std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError(
         absl::StrCat(indices.element_count(), " rows of variable \"", variable,
-                     "\" are more than one step may name"));
+                     "\" exceed the limit of one step, ",
+                     std::numeric_limits<int32_t>::max()));
   }
   CopyIndices(indices, &indices_);
   is_in_order_ = true;

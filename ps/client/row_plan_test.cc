@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(RowPlanTest, RowsThatRiseStayWhereTheyAre) {
+TEST(RowPlanTest, RowsInOrderAreNotMoved) {
   RowPlan plan;
   ASSERT_OK(plan.Compute("x", Tensor::FromValues<int64_t>({3}, {1, 4, 9}), 10));
   EXPECT_TRUE(plan.is_in_order());
@@ -38,7 +38,7 @@ TEST(RowPlanTest, RowsOutsideTheVariableAreNamed) {
 }
 
 // Compares with a map, for small and huge tables.
-TEST(RowPlanTest, SumsAndSpreadsWhatAMapWould) {
+TEST(RowPlanTest, SumsAndSpreadsLikeAMap) {
   RandomStream random(11);
   RowPlan plan;
   for (int64_t row_count : {1, 5, 3000, 1 << 30}) {

@@ -69,7 +69,7 @@ class SegmentOffer::Taker final : public StreamObserver {
     absl::MutexLock lock(&mutex_);
     if (!Clock::Real()->AwaitWithDeadline(
             &mutex_, absl::Condition(&has_answer_), deadline)) {
-      return "it has not answered in time";
+      return "it did not answer in time";
     }
     return why_not_;
   }
@@ -82,7 +82,7 @@ class SegmentOffer::Taker final : public StreamObserver {
     } else if (!event->is_shared()) {
       Hear(event->why_not());
     } else if (event->proof() != proof_) {
-      Hear("it sees other memory");
+      Hear("it has mapped other memory");
     } else {
       segment_id_->store(offered_id_, std::memory_order_release);
       Hear("");

@@ -16,7 +16,7 @@ constexpr size_t kDealtBytes = kSizeBytes - SegmentPool::kHeaderBytes;
 std::shared_ptr<Buffer> Memory() { return Buffer::Allocate(kSizeBytes); }
 bool AlwaysPages(size_t, size_t) { return true; }
 
-TEST(SegmentPoolTest, BuffersDoNotOverlapAndEverythingComesBack) {
+TEST(SegmentPoolTest, BuffersDoNotOverlapAndAreAllReleased) {
   SegmentPool pool(Memory(), AlwaysPages);
   RandomStream random(1);
   struct Held {
@@ -56,7 +56,7 @@ TEST(SegmentPoolTest, BuffersDoNotOverlapAndEverythingComesBack) {
   EXPECT_NE(pool.Allocate(kDealtBytes), nullptr);
 }
 
-TEST(SegmentPoolTest, WhatIsLowIsUsedAgainFirst) {
+TEST(SegmentPoolTest, LowOffsetsAreReusedFirst) {
   SegmentPool pool(Memory(), AlwaysPages);
   std::shared_ptr<Buffer> first = pool.Allocate(1000);
   const uint8_t* const low = first->data();
@@ -65,7 +65,7 @@ TEST(SegmentPoolTest, WhatIsLowIsUsedAgainFirst) {
   EXPECT_EQ(pool.Allocate(900)->data(), low);
 }
 
-TEST(SegmentPoolTest, ABufferThatIsAbandonedIsNotDealtOutAgain) {
+TEST(SegmentPoolTest, AnAbandonedBufferIsNotReused) {
   SegmentPool pool(Memory(), AlwaysPages);
   std::shared_ptr<Buffer> buffer = pool.Allocate(1024);
   const uint8_t* const data = buffer->data();
@@ -92,14 +92,14 @@ TEST(SegmentPoolTest, ABufferOutlivesThePool) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST(SegmentPoolTest, SizesThatCannotBeHadAreRefused) {
+TEST(SegmentPoolTest, TooLargeSizesAreRefused) {
   SegmentPool pool(Memory(), AlwaysPages);
   EXPECT_EQ(pool.Allocate(kDealtBytes + 1), nullptr);
   EXPECT_EQ(pool.Allocate(~size_t{0}), nullptr);
   EXPECT_NE(pool.Allocate(0), nullptr);
 }
 
-TEST(SegmentPoolTest, PagesAreTakenBeforeTheyAreDealtOut) {
+TEST(SegmentPoolTest, PagesAreAllocatedBeforeTheyAreUsed) {
   constexpr size_t kLargeBytes = size_t{16} << 20;
   size_t paged_bytes = 0;
   bool has_more = true;

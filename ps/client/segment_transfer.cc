@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<FileServer>> FileServer::Open(
   std::unique_ptr<FileServer> file_server(
       new FileServer(file, std::move(endpoint)));
   if (!file_server->stop_.is_open()) {
-    return absl::ResourceExhaustedError("no more files");
+    return absl::ResourceExhaustedError("no file descriptor is available");
   }
   return file_server;
 }
@@ -155,10 +155,10 @@ absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
     return absl::UnavailableError("it has closed its socket");
   }
   if (!AwaitReadable(client, deadline)) {
-    return absl::DeadlineExceededError("it handed out no file in time");
+    return absl::DeadlineExceededError("it sent no file in time");
   }
   FileDescriptor file = ReceiveFile(client);
-  if (!file.is_open()) return absl::UnavailableError("it hands out no file");
+  if (!file.is_open()) return absl::UnavailableError("it sent no file");
   return file;
 }
 

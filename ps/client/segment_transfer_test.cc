@@ -44,7 +44,7 @@ class SegmentTransferTest : public testing::Test {
   std::thread server_;
 };
 
-TEST_F(SegmentTransferTest, WhoShowsTheTokenGetsTheFile) {
+TEST_F(SegmentTransferTest, TheTokenGivesAccessToTheFile) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK_AND_ASSIGN(
         const FileDescriptor file,
@@ -55,7 +55,7 @@ TEST_F(SegmentTransferTest, WhoShowsTheTokenGetsTheFile) {
   }
 }
 
-TEST_F(SegmentTransferTest, WhoShowsAnotherTokenGetsNothing) {
+TEST_F(SegmentTransferTest, AnotherTokenGivesNoAccess) {
   std::string token = hand_out_->token();
   token[31] ^= 1;
   EXPECT_THAT(FetchFile(hand_out_->endpoint(), token, Soon()),
@@ -66,7 +66,7 @@ TEST_F(SegmentTransferTest, WhoShowsAnotherTokenGetsNothing) {
       FetchFile(hand_out_->endpoint(), hand_out_->token(), Soon()).status());
 }
 
-TEST_F(SegmentTransferTest, WhoSaysNothingHoldsNobodyUp) {
+TEST_F(SegmentTransferTest, ASilentClientDoesNotDelayOthers) {
   ASSERT_OK_AND_ASSIGN(const sockaddr_un address,
                        LocalEndpoint::SocketAddress(hand_out_->endpoint()));
   const FileDescriptor silent(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -102,8 +102,9 @@ FileDescriptor MemoryFile(int seals) {
 
 // An access beyond the end of a shrunk file kills the process.
 TEST(ClientSegmentTest, AFileThatCanShrinkIsNotMapped) {
-  const auto is_no_segment = StatusIs(absl::StatusCode::kInvalidArgument,
-                                      HasSubstr("no memory of a fixed size"));
+  const auto is_no_segment =
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("is not memory of a fixed size"));
   EXPECT_THAT(MapClientSegment(MemoryFile(F_SEAL_GROW), kSizeBytes),
               is_no_segment);
   EXPECT_THAT(
@@ -120,7 +121,7 @@ TEST(ClientSegmentTest, AFileThatCanShrinkIsNotMapped) {
 TEST(ClientSegmentTest, AFileThatIsTooLargeIsNotMapped) {
   EXPECT_THAT(MapClientSegment(MemoryFile(F_SEAL_SHRINK), kSizeBytes - 1),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("1048576 bytes came")));
+                       HasSubstr("1048576 bytes was offered")));
 }
 
 TEST(ClientSegmentTest, ASegmentKeepsItsSize) {

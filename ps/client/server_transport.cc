@@ -76,8 +76,9 @@ absl::StatusOr<ExchangeAnswer> SortAnswer(
       return BadAnswer(absl::StrCat("expected a ", expected.ToString()));
     }
     if (beside.front().type() != expected) {
-      return BadAnswer(absl::StrCat("expected a ", expected.ToString(), "; a ",
-                                    beside.front().type().ToString(), " came"));
+      return BadAnswer(absl::StrCat("expected a ", expected.ToString(),
+                                    "; got a ",
+                                    beside.front().type().ToString()));
     }
     answer.tensors[i] = beside.front();
     beside.remove_prefix(1);

@@ -36,7 +36,8 @@ class SharedMemoryServerTransportTest : public StoreFixture {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
-TEST_F(SharedMemoryServerTransportTest, ASegmentComesAndGoesWithItsClient) {
+TEST_F(SharedMemoryServerTransportTest,
+       ASegmentIsMappedWhileItsClientIsConnected) {
   EXPECT_EQ(segments(0).segment_count(), 1);
   auto other = OpenStore("worker");
   EXPECT_EQ(segments(0).segment_count(), 2);
@@ -107,7 +108,7 @@ TEST_F(SharedMemoryServerTransportTest,
   EXPECT_THAT(value.flat<float>(), Each(6.0f));
 }
 
-TEST_F(SharedMemoryServerTransportTest, ASegmentThatIsFullIsNoHindrance) {
+TEST_F(SharedMemoryServerTransportTest, AFullSegmentFallsBackToGrpc) {
   shared_memory_bytes_max_ = 300'000;
   store_ = OpenStore("chief");
   const Shape shape({400, 100});

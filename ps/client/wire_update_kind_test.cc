@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-TEST(WireUpdateKindTest, EveryNumberOfMessagesIsAKind) {
+TEST(WireUpdateKindTest, EveryWireNumberIsAKind) {
   for (int number = 0; number < proto::UpdateKind_ARRAYSIZE; ++number) {
     const auto wire = static_cast<proto::UpdateKind>(number);
     const std::optional<UpdateKind> kind = UpdateKindOf(wire);

@@ -206,7 +206,7 @@ TEST_F(GroupPayloadsTest, SurviveTheNoticeOfAMemberThatFails) {
 }
 
 // A sender that exceeds the limits of EncodeStatus().
-TEST(StatusPayloadsTest, OfOthersAreBounded) {
+TEST(StatusPayloadsTest, ReceivedPayloadsAreLimited) {
   proto::StatusDetail detail;
   detail.set_code(static_cast<int>(absl::StatusCode::kInternal));
   const auto add = [&](absl::string_view url, size_t size_bytes) {

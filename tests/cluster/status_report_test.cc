@@ -199,7 +199,7 @@ TEST_F(StatusReportTest, ShowsALostWorkerAndItsReturn) {
 }
 
 // The coordinator then exits with kRestartMe.
-TEST_F(StatusReportTest, AFailureIsOfTheTasksThatAreMissing) {
+TEST_F(StatusReportTest, ALossOfAllWorkersTurnsATimeoutIntoARestart) {
   const auto code_of = [this](const absl::Status& status) {
     return ExitCodeOf(strategy_->connection()->WithLoss(status));
   };

@@ -78,7 +78,7 @@ class BrokenLinksTest : public testing::Test {
   const std::string end_file_;
 };
 
-TEST_F(BrokenLinksTest, LatencyAndJitterLoseNobody) {
+TEST_F(BrokenLinksTest, LatencyAndJitterLoseNoTask) {
   FaultyLink* const worker = Link(kWorker0);
   FaultyLink* const server = Link(kPs1);
   StartCounting();

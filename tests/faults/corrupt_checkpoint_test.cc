@@ -209,7 +209,7 @@ class DamagedFileTest
     : public CorruptCheckpointTest,
       public testing::WithParamInterface<std::tuple<Mode, Damage>> {};
 
-TEST_P(DamagedFileTest, IsNamedAndPassedOver) {
+TEST_P(DamagedFileTest, ADamagedFileIsNamedAndSkipped) {
   const auto& [mode, damage] = GetParam();
   const Backups backups = Copy(mode, KilledRun(mode));
   const std::string path = damage.file(backups);

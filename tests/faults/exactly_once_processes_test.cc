@@ -168,7 +168,7 @@ TEST_F(ExactlyOnceProcessesTest, EveryClosureCountsOnceWhileWorkersDie) {
     process(victim).SendSignal(SIGKILL);
     Replace(victim);
     // The coordinator must have connected to a worker to detect its loss.
-    ASSERT_OK(process(kChief).AwaitLine("is back"));
+    ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   }
   ExpectEveryClosureCountedOnce();
 }
@@ -189,7 +189,7 @@ TEST_F(ExactlyOnceProcessesTest, IgnoresTheLateStepOfALostWorker) {
   }
   process(kWorker0).SendSignal(SIGCONT);
   ASSERT_OK(process(kWorker0).AwaitLine("worker.after_step is injected"));
-  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   // The program waits for a second recovery, so it checks the counts after the
   // late step.
   process(kWorker0).SendSignal(SIGKILL);

@@ -236,7 +236,7 @@ class HostilePeersTest : public testing::TestWithParam<Target> {
   RandomStream random_{11};
 };
 
-TEST_P(HostilePeersTest, SilentAndSlowConnectionsHoldNothingUp) {
+TEST_P(HostilePeersTest, SilentAndSlowConnectionsDelayNothing) {
   StartTraining();
   const std::vector<RawPeer> silent = Connect(500, "");
   std::vector<RawPeer> slow = Connect(100, "");

@@ -93,7 +93,7 @@ TEST_F(LostCoordinatorTest, AWorkerSurvivesConnectionResets) {
     ASSERT_OK(process(kWorker0).AwaitLine("for it to reconnect"));
     link->Heal();
     ASSERT_OK(process(kWorker0).AwaitLine("has reconnected"));
-    ASSERT_OK(process(kChief).AwaitLine("is back"));
+    ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   }
   ExpectEveryClosureCountedOnce();
 }
@@ -113,7 +113,7 @@ TEST_P(PartitionTest, AWorkerSurvives) {
     ASSERT_OK(process(kChief).AwaitLine("through: "));
   }
   link->Heal();
-  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   ExpectEveryClosureCountedOnce();
 }
 
@@ -128,7 +128,7 @@ TEST_P(PartitionTest, AWorkerThatReceivesNothingAsksToBeRestarted) {
   ExpectEndsWith(kWorker0, kRestartMe);
   link->Heal();
   ASSERT_OK(cluster_->Start(kWorker0));
-  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   ExpectEveryClosureCountedOnce();
 }
 
@@ -183,7 +183,7 @@ TEST_F(LostCoordinatorTest, AStoppedWorkerRejoinsWhenContinued) {
     ASSERT_OK(process(kChief).AwaitLine("through: "));
   }
   process(kWorker0).SendSignal(SIGCONT);
-  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   ExpectEveryClosureCountedOnce();
 }
 
@@ -284,7 +284,7 @@ TEST_F(LostCoordinatorTest, OtherWorkersTakeOverFromOneThatCannotReachAServer) {
   StartCounting(/*recovery_count=*/0, "5s", "10s");
   link->ResetCaller("worker 0");
   ASSERT_OK_AND_ASSIGN(const std::string line,
-                       process(kChief).AwaitLine("cannot continue"));
+                       process(kChief).AwaitLine("cannot run closures"));
   EXPECT_THAT(line, AllOf(HasSubstr("worker 0 ("), HasSubstr("ps 0 (")));
   ExpectEveryClosureCountedOnce();
 }

@@ -107,7 +107,7 @@ class LostServerTest : public testing::Test {
     EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
     EXPECT_THAT(server.output(),
                 HasSubstr("waiting for the coordinator to save"));
-    AwaitLine("has been told to end");
+    AwaitLine("is about to exit");
     ASSERT_OK(cluster_->Start(kPs1));
   }
 
@@ -115,7 +115,7 @@ class LostServerTest : public testing::Test {
   // far fewer than twenty epochs are undone.
   void ExpectFewStepsUndone() {
     AwaitLine("training was rolled back to checkpoint");
-    AwaitLine("training goes back from epoch");
+    AwaitLine("training is rolled back from epoch");
     const std::string output = cluster_->process(kChief).output();
     EXPECT_GE(UndoneStepCount(output), 0) << output;
     EXPECT_LT(UndoneStepCount(output), 5 * kStepsPerEpoch) << output;
@@ -130,7 +130,7 @@ TEST_F(LostServerTest, ResumesFromTheNewestCheckpoint) {
   Train(kEpochs, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 20/");
   Replace({kPs1});
-  AwaitLine("training goes back from epoch");
+  AwaitLine("training is rolled back from epoch");
   AwaitLastEpoch();
   ExpectAllSucceed();
   EXPECT_THAT(cluster_->process(kChief).output(),
@@ -178,9 +178,9 @@ TEST_F(LostServerTest, RecoversTwoServersAndAWorkerAndOneServerAgain) {
   Train(kEpochs, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 15/");
   Replace({kPs0, kPs1, kWorker0});
-  AwaitLine("training goes back from epoch");
+  AwaitLine("training is rolled back from epoch");
   Replace({kPs1});
-  AwaitLine("training goes back from epoch");
+  AwaitLine("training is rolled back from epoch");
   AwaitLastEpoch();
   ExpectAllSucceed();
 }
@@ -190,9 +190,9 @@ TEST_F(LostServerTest, NamesTheServerItWaitsFor) {
   AwaitLine("Epoch 3/");
   cluster_->process(kPs1).SendSignal(SIGKILL);
   ASSERT_OK(cluster_->process(kPs1).AwaitEnd());
-  AwaitLine("waiting for a parameter server to come back");
+  AwaitLine("waiting for a parameter server to reconnect");
   ASSERT_OK(cluster_->Start(kPs1));
-  AwaitLine("training goes back from epoch");
+  AwaitLine("training is rolled back from epoch");
   cluster_->process(kChief).SendSignal(SIGTERM);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        cluster_->process(kChief).AwaitEnd());
@@ -210,7 +210,7 @@ TEST_F(LostServerTest, ASignalMeanwhileNamesTheServerAndTheCheckpoint) {
              !std::filesystem::exists(recovery + "checkpoint"));
     cluster_->process(kPs1).SendSignal(SIGKILL);
     ASSERT_OK(cluster_->process(kPs1).AwaitEnd());
-    AwaitLine("waiting for a parameter server to come back");
+    AwaitLine("waiting for a parameter server to reconnect");
     ProcessUnderTest& chief = cluster_->process(kChief);
     chief.SendSignal(SIGTERM);
     ASSERT_OK_AND_ASSIGN(const ProcessEnd end, chief.AwaitEnd());
@@ -220,7 +220,7 @@ TEST_F(LostServerTest, ASignalMeanwhileNamesTheServerAndTheCheckpoint) {
         testing::AllOf(
             HasSubstr("; the weights are not saved; started again, the job "
                       "begins from the start"),
-            HasSubstr("nothing more could be saved, because ps 1 ("),
+            HasSubstr("the newest steps could not be saved, because ps 1 ("),
             HasSubstr(" is lost, with the variables there; "),
             HasSubstr(keeps_checkpoints
                           ? absl::StrCat("the newest checkpoint is ", recovery)

@@ -117,7 +117,7 @@ TEST_F(NameResolutionTest, AWorkerThatReturnsWithAnotherAddressIsUsedSoon) {
   ASSERT_OK(cluster_->Start(kWorker0, Flags(100000)));
   ASSERT_OK(process(kWorker0).AwaitLine("incarnation"));
   const absl::Time started = absl::Now();
-  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
   const absl::Duration took = absl::Now() - started;
   EXPECT_LT(took, kReturnTimeMax);
   std::cout << "used at its new address after " << took << "\n";

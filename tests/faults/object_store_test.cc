@@ -121,7 +121,7 @@ TEST_F(ObjectStoreTest, TrainingGoesOnAfterServersAndCoordinatorAreKilled) {
   Start(kPs1);
   // The checkpoint for recovery or the backup, whichever is newer.
   AwaitLine("training was rolled back to checkpoint s3://bucket/run/");
-  AwaitLine("training goes back from epoch");
+  AwaitLine("training is rolled back from epoch");
   AwaitLine("Epoch 25/60");
   Kill(kChief);
   Start(kChief);

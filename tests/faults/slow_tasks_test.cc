@@ -129,12 +129,12 @@ TEST_F(SlowTasksTest, AFrozenNodeIsReportedAndRejoins) {
     process(task).SendSignal(SIGSTOP);
   }
   ASSERT_OK(
-      process(kChief).AwaitLine("waiting for a parameter server to come back"));
+      process(kChief).AwaitLine("waiting for a parameter server to reconnect"));
   for (const TaskId& task : {kWorker0, kPs0}) {
     process(task).SendSignal(SIGCONT);
   }
   ASSERT_OK(process(kChief).AwaitLine(
-      "no parameter server has lost anything; training continues"));
+      "all parameter servers still have their variables; training continues"));
   EXPECT_THAT(process(kChief).output(),
               AllOf(HasSubstr("worker 0 "), HasSubstr("ps 0 ")));
 }

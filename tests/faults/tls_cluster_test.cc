@@ -111,7 +111,7 @@ class TlsClusterTest : public testing::Test {
     process(kWorker1).SendSignal(SIGKILL);
     ASSERT_OK(process(kChief).AwaitLine("is lost"));
     ASSERT_OK(Start(kWorker1, flags));
-    ASSERT_OK(process(kChief).AwaitLine("is back"));
+    ASSERT_OK(process(kChief).AwaitLine("has reconnected"));
     ASSERT_NO_FATAL_FAILURE(ExpectTrainsOnAndEndsOnASignal());
   }
 

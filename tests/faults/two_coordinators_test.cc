@@ -133,7 +133,7 @@ TEST_P(TwoCoordinatorsTest, OneTrainsAndTheOtherIsToldWhoHasTheCluster) {
   ASSERT_NE(refused_leader, nullptr);
   EXPECT_THAT(
       refused_leader->output(),
-      AllOf(ContainsRegex("another coordinator has this cluster: worker [01] "
+      AllOf(ContainsRegex("another coordinator uses this cluster: worker [01] "
                           "[(]localhost:[0-9]+[)] works for chief 0 on host "),
             HasSubstr(absl::StrCat(", process ",
                                    OtherThan(refused_leader).pid(), ";"))));
@@ -199,7 +199,7 @@ TEST_P(SecondCoordinatorTest, IsToldWhoHasTheClusterWithoutTheFirstWorker) {
   EXPECT_EQ(end.ShellCode(), kRestartMe) << second->output();
   EXPECT_THAT(second->output(),
               AllOf(HasSubstr(absl::StrCat(
-                        "another coordinator has this cluster: worker 1 (",
+                        "another coordinator uses this cluster: worker 1 (",
                         *cluster->cluster().Address(kWorker1),
                         ") works for chief 0 on host ")),
                     HasSubstr(absl::StrCat(", process ", first->pid(), ";"))));
@@ -247,14 +247,14 @@ TEST(LastWorkerTest, IsLeftToTheFirstCoordinator) {
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, second->AwaitEnd(kSoon));
   EXPECT_EQ(end.ShellCode(), kRestartMe) << second->output();
   EXPECT_THAT(second->output(),
-              HasSubstr("another coordinator has this cluster: "));
+              HasSubstr("another coordinator uses this cluster: "));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd first_end, first->AwaitEnd());
   EXPECT_EQ(first_end.ShellCode(), 0) << first->output();
 }
 
 // A coordinator that waits for the first worker dials the other workers several
 // times a second.
-TEST(RejectingWorkerTest, SaysSoTwice) {
+TEST(RejectingWorkerTest, LogsTheRejectionTwice) {
   ASSERT_OK_AND_ASSIGN(const auto cluster,
                        ClusterUnderTest::Create("RejectingWorker", 2, 2));
   for (const TaskId& task : {kPs0, kPs1, kWorker1, kChief}) {

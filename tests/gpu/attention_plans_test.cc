@@ -185,7 +185,7 @@ TEST_F(AttentionPlansTest, WhatCudnnDoesNotSupportIsRefused) {
   problem.geometry.key_dim = 60;
   EXPECT_THAT(MakeCudnnPlan(target_, problem),
               StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("no multiple of 8")));
+                       HasSubstr("not a multiple of 8")));
   problem.geometry.key_dim = problem.geometry.value_dim = 1024;
   problem.is_gradient = true;
   EXPECT_THAT(MakeCudnnPlan(target_, problem),

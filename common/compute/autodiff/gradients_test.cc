@@ -92,7 +92,7 @@ TEST(GradientsTest, MaximumOfEqualOperandsPassesTheGradientToTheFirst) {
   EXPECT_THAT((*gradients)[1].flat<float>(), ElementsAre(0, 1));
 }
 
-TEST(GradientsTest, SelectionsPassTheGradientToWhatTheyTook) {
+TEST(GradientsTest, SelectionsPassTheGradientToSelectedElements) {
   const Tensor masked = GradientAt(
       [](Value x) {
         const Value rows =

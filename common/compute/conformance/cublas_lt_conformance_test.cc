@@ -298,7 +298,7 @@ TEST_F(SmallProductTest, AStepEnqueuesTheProductAndDoesNothingElse) {
 TEST_F(SmallProductTest, MemoryThatIsNotAlignedIsAnError) {
   EXPECT_THAT(Run(/*scratch_offset=*/8),
               StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("no multiple of 16 bytes")));
+                       HasSubstr("not a multiple of 16 bytes")));
 }
 
 TEST_F(SmallProductTest, AFailedExecutionOnALostGpuSaysThatItIsLost) {

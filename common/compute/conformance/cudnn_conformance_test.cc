@@ -222,7 +222,7 @@ TEST_F(SmallConvolutionTest, OldAddressesAreForgotten) {
 TEST_F(SmallConvolutionTest, MemoryThatIsNotAlignedIsAnError) {
   EXPECT_THAT(Run(/*scratch_offset=*/8),
               StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("no multiple of 16 bytes")));
+                       HasSubstr("not a multiple of 16 bytes")));
 }
 
 TEST_F(SmallConvolutionTest, AFailedExecutionOnALostGpuSaysThatItIsLost) {

@@ -243,7 +243,7 @@ Graph NestedGraph() {
   return *std::move(builder).Build();
 }
 
-TEST(ControlFlowTest, NestedGraphsArriveAsTheyWereSent) {
+TEST(ControlFlowTest, NestedGraphsSurviveEncoding) {
   const Graph graph = NestedGraph();
   ASSERT_OK_AND_ASSIGN(const Graph decoded,
                        DecodeGraph(EncodeGraph(graph), BuiltinOps()));

@@ -173,7 +173,7 @@ std::vector<double> Numbers(const Tensor& tensor) {
   return numbers;
 }
 
-TEST(SelectionTest, BooleanMaskHasTheSizeThatWasAskedFor) {
+TEST(SelectionTest, BooleanMaskHasTheRequestedSize) {
   const Tensor x = Tensor::FromValues<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
   const Tensor mask = Tensor::FromValues<bool>({4}, {true, false, true, true});
   const auto rows = [&](int64_t size) {
@@ -231,7 +231,7 @@ TEST(SelectionTest, UniqueKeepsTheOrderOfFirstAppearance) {
   EXPECT_EQ(unique({}, 2), (Lists{{-1, -1}, {}, {0}}));
 }
 
-TEST(SelectionTest, RefusesWhatDoesNotFit) {
+TEST(SelectionTest, RejectsOperandsThatDoNotFit) {
   const auto error = [](const Tensor& x, const Tensor& mask, int64_t size) {
     return Evaluate(
                [&](const std::vector<Value>& v) {

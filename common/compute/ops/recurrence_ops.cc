@@ -272,7 +272,8 @@ void RecurrenceGradient(GradientContext& context) {
   for (size_t i = 2 + options.state_count(); i < context.outputs.size(); ++i) {
     if (!context.output_gradients[i].ok()) continue;
     return context.builder.ReportError(absl::UnimplementedError(
-        "what a recurrence keeps of its steps cannot be differentiated"));
+        "the values that a recurrence keeps for its gradient cannot be "
+        "differentiated"));
   }
   const std::vector<Value> outputs =
       RecurrenceOutputsWithSteps(context, options);

@@ -265,9 +265,9 @@ absl::StatusOr<std::vector<std::regex>> ExcludedBy(
     try {
       excluded.emplace_back(pattern);
     } catch (const std::regex_error& error) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("exclude_layers has \"", pattern,
-                       "\", which is no regular expression: ", error.what()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "exclude_layers has \"", pattern,
+          "\", which is not a valid regular expression: ", error.what()));
     }
   }
   return excluded;

@@ -161,8 +161,8 @@ absl::Status Plan::Finish(VariableSession* session,
     if (status.ok()) {
       status = absl::InternalError(
           absl::StrCat("graph \"", graph_name_,
-                       "\": the device found an error in the data, which no "
-                       "kernel describes"));
+                       "\": the device found an error in the data, but no "
+                       "kernel reported it"));
     }
     ReleaseBorrowed();
   }

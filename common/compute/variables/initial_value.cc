@@ -272,8 +272,9 @@ absl::Status CheckDrawSuits(const Draw& draw, DType dtype) {
     }
   });
   if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("constant ", draw.offset, " is no ", DTypeName(dtype)));
+  return absl::InvalidArgumentError(absl::StrCat("constant ", draw.offset,
+                                                 " cannot be represented as ",
+                                                 DTypeName(dtype)));
 }
 
 struct ResolvedSpec {

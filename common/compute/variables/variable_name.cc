@@ -15,8 +15,8 @@ absl::Status CheckVariableName(absl::string_view name) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the name \"", absl::CEscape(name),
-      "\" has an empty part before, after or between slashes, with which its "
-      "weights cannot be saved; expected a name such as \"dense\" or "
+      "\" has an empty part before, after or between slashes, so its weights "
+      "cannot be saved; expected a name such as \"dense\" or "
       "\"block/dense\""));
 }
 

@@ -157,7 +157,7 @@ absl::StatusOr<std::string> FindByName(const TensorBundleReader& reader,
   return absl::FailedPreconditionError(absl::StrCat(
       reader.prefix(), ": \"", variable, "\" may be \"", found[0].full_name,
       "\" (", found[0].key, ") or \"", found[1].full_name, "\" (", found[1].key,
-      "); give the layers of the saved model names of their own"));
+      "); give the layers of the saved model distinct names"));
 }
 
 // Returns null if the checkpoint lacks the variable.

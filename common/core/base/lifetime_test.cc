@@ -46,7 +46,7 @@ TEST(LifetimeTest, EndsWhenTheObjectMovesAway) {
   EXPECT_EQ(other.Borrow().get(), &other);
 }
 
-TEST(LifetimeTest, NoObjectIsNotADestroyedOne) {
+TEST(LifetimeTest, AnUnsetPointerIsNotADestroyedObject) {
   const Borrowed<Lamp> none;
   EXPECT_EQ(none.get(), nullptr);
   EXPECT_FALSE(none.is_destroyed());

@@ -16,7 +16,7 @@ TEST(QuotedTextTest, LeavesTextThatPeopleWrite) {
   EXPECT_EQ(QuotedText(""), "\"\"");
 }
 
-TEST(QuotedTextTest, EscapesWhatChangesATerminalOrBeginsALine) {
+TEST(QuotedTextTest, EscapesControlCharactersAndLineBreaks) {
   EXPECT_EQ(QuotedText("\x1b[2J\x1b]0;x\x07"), "\"\\x1b[2J\\x1b]0;x\\x07\"");
   EXPECT_EQ(QuotedText("a\r\nE0101 forged\t\"\\"),
             "\"a\\r\\nE0101 forged\\t\\\"\\\\\"");

@@ -67,7 +67,7 @@ absl::Status CapturedGraph::NoteNode(const WorkList& work, size_t i) {
       stream_.handle(), &status, nullptr, nullptr, &last, nullptr, &count));
   if (status != driver::CaptureStatus::kActive || count != 1) {
     return absl::FailedPreconditionError(absl::StrCat(
-        context_.name(), ": work that is captured is not one node of a graph"));
+        context_.name(), ": captured work is not a single node of a graph"));
   }
   nodes_[i].handle = last[0];
   return absl::OkStatus();

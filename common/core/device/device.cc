@@ -20,7 +20,7 @@ absl::Status CheckQuery(const driver::DriverApi& api, driver::Result result,
   const char* text = nullptr;
   api.cuGetErrorString(result, &text);
   const std::string message =
-      absl::StrCat("GPU ", ordinal, ": the driver does not describe it: ",
+      absl::StrCat("cannot query GPU ", ordinal, ": ",
                    text == nullptr ? "?" : text, " (", result, ")");
   return result == driver::kInvalidDevice ? absl::InvalidArgumentError(message)
                                           : absl::InternalError(message);

@@ -35,7 +35,7 @@ constexpr MetricInfo kGraphUpdates = {
     "Nodes of CUDA graphs that were changed between launches."};
 constexpr MetricInfo kGraphsWithout = {
     "muster_gpu_graph_fallbacks_total",
-    "What was not captured as CUDA graphs, by reason."};
+    "Work that was not captured as CUDA graphs, by reason."};
 
 void AddGraphCounters(const GraphCounters& counters, const MetricLabels& labels,
                       MetricSink* sink) {
@@ -89,8 +89,8 @@ absl::Status DeviceSet::UseSimulatedDevices(int count) {
   }
   if (is_discovered_) {
     return absl::FailedPreconditionError(
-        "GPUs are simulated from the start of a process or not at all; the "
-        "driver is in use already");
+        "simulated GPUs must be set up before the first use of a GPU; the "
+        "driver is already in use");
   }
   machine_ = std::make_unique<SimulatedMachine>(SimulatedMachine::Options{
       .device_count = count, .memory_bytes = kSimulatedMemoryBytes});
@@ -121,7 +121,7 @@ absl::Status DeviceSet::Discover() {
     if (const driver::Result result = api_->cuDeviceGetCount(&count);
         result != driver::kSuccess) {
       return absl::UnavailableError(
-          absl::StrCat("the driver does not count its GPUs: error ", result));
+          absl::StrCat("cannot query the number of GPUs: error ", result));
     }
     for (int i = 0; i < count; ++i) {
       Physical physical;

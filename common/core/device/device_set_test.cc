@@ -35,7 +35,7 @@ class DeviceSetTest : public ::testing::Test {
   DeviceSet devices_{NoDriver};
 };
 
-TEST(DeviceSetWithoutDriverTest, SaysWhyThereIsNoGpu) {
+TEST(DeviceSetWithoutDriverTest, ExplainsWhyThereIsNoGpu) {
   DeviceSet devices(NoDriver);
   const auto says_why =
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no NVIDIA driver"));
@@ -45,7 +45,7 @@ TEST(DeviceSetWithoutDriverTest, SaysWhyThereIsNoGpu) {
   EXPECT_THAT(devices.SetMemoryGrowth(0, true), says_why);
 }
 
-TEST(RealDriverTest, IsThereOrSaysInOneSentenceWhyNot) {
+TEST(RealDriverTest, IsAvailableOrExplainsWhyNot) {
   const auto driver = RealDriver();
   if (driver.ok()) {
     EXPECT_FALSE((*driver)->is_simulated);
@@ -147,7 +147,7 @@ TEST_F(DeviceSetTest, SettingsComeBeforeTheFirstUse) {
   EXPECT_THAT(devices_.EnableTensorFloat32(true), is_too_late);
 }
 
-TEST_F(DeviceSetTest, DevicesKnowWhetherTensorFloat32IsEnabled) {
+TEST_F(DeviceSetTest, DevicesReportWhetherTensorFloat32IsEnabled) {
   ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(0));
   EXPECT_FALSE(device->tensor_float_32());
 }

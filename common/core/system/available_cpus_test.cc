@@ -26,7 +26,7 @@ class ControlGroupTest : public testing::Test {
   const std::string root_ = testing::TempDir() + "/available_cpus";
 };
 
-TEST_F(ControlGroupTest, TheLeastLimitOnTheWayUpCounts) {
+TEST_F(ControlGroupTest, TheLowestLimitOfAllLevelsApplies) {
   Write("/proc/self/cgroup", "0::/a/b\n");
   Write("/sys/fs/cgroup/a/cpu.max", "150000 100000\n");
   Write("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
@@ -45,7 +45,7 @@ TEST_F(ControlGroupTest, Version1HasAQuotaAndAPeriod) {
   EXPECT_TRUE(std::isinf(internal::ControlGroupCpuLimit(root_)));
 }
 
-TEST_F(ControlGroupTest, WhatIsNotUnderstoodLimitsNothing) {
+TEST_F(ControlGroupTest, UnknownFormatsLimitNothing) {
   EXPECT_TRUE(std::isinf(internal::ControlGroupCpuLimit(root_)));
   Write("/proc/self/cgroup", "0::/\n");
   for (const char* text : {"", "max 100000", "5", "0 100000", "a b", "1 2 3"}) {
@@ -72,7 +72,7 @@ TEST(AvailableCpusTest, TheAffinityMaskCounts) {
   sched_setaffinity(0, sizeof(before), &before);
 }
 
-TEST(AvailableCpusTest, WhatSlurmGrantsATaskCounts) {
+TEST(AvailableCpusTest, TheSlurmLimitOfATaskApplies) {
   cpu_set_t mask;
   ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0);
   unsetenv("SLURM_STEP_ID");

@@ -23,7 +23,7 @@ TEST(AvailableMemoryTest, TheLimitOfAddressSpaceApplies) {
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-TEST(AvailableMemoryTest, WhatSlurmGrantsTheNodeCounts) {
+TEST(AvailableMemoryTest, TheSlurmLimitOfTheNodeApplies) {
   const size_t before = AvailableMemoryBytes();
   ASSERT_GT(before, 60u << 20);
   setenv("SLURM_MEM_PER_CPU", "20", /*overwrite=*/1);

@@ -86,7 +86,8 @@ const std::optional<std::vector<std::string>>& ConfinedFolders() {
 absl::Status OutsideOfConfinedFolders(const std::string& path) {
   return absl::PermissionDeniedError(absl::StrCat(
       path,
-      " is outside of the folders whose files this task reads for others (",
+      " is outside of the folders that this task may read for other processes "
+      "(",
       Folders()->empty() ? "none" : absl::StrJoin(*Folders(), ", "),
       "); start it with --data_root=FOLDER"));
 }

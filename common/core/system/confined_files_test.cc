@@ -71,7 +71,7 @@ TEST_F(ConfinedFilesTest, OpensNothingElse) {
   }
 }
 
-TEST_F(ConfinedFilesTest, DoesNotTellWhatExistsOutside) {
+TEST_F(ConfinedFilesTest, DoesNotRevealWhichFilesExistOutside) {
   const auto refusal = [&](const std::string& name) {
     const std::string path = absl::StrCat(outside_, "/", name);
     const std::string message(OpenToRead(path).status().message());

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-TEST(DurationHistogramTest, KnowsPercentilesWithinOnePercent) {
+TEST(DurationHistogramTest, PercentilesAreAccurateToOnePercent) {
   DurationHistogram histogram;
   for (int i = 1; i <= 1000; ++i) histogram.Add(absl::Milliseconds(i));
   EXPECT_EQ(histogram.count(), 1000);
@@ -27,7 +27,7 @@ TEST(DurationHistogramTest, CountsADurationThatIsAddedSeveralTimes) {
   EXPECT_GT(histogram.Percentile(76), absl::Milliseconds(900));
 }
 
-TEST(DurationHistogramTest, PutsWhatIsTooShortOrTooLongAtTheEnds) {
+TEST(DurationHistogramTest, ClampsDurationsToTheRange) {
   DurationHistogram histogram;
   histogram.Add(-absl::Seconds(1));
   histogram.Add(absl::InfiniteDuration());

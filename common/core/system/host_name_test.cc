@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-TEST(HostNameTest, IsTheNameThatTheKernelKnows) {
+TEST(HostNameTest, IsTheHostNameOfTheKernel) {
   utsname names;
   ASSERT_EQ(uname(&names), 0);
   EXPECT_EQ(HostName(), names.nodename);

@@ -118,7 +118,7 @@ TEST_F(LogTest, KeepsTheLatestProblems) {
   EXPECT_EQ(after.records.front().message, "warning 10");
 }
 
-TEST_F(LogTest, AFileGetsWhatWasLoggedBeforeItWasNamed) {
+TEST_F(LogTest, AFileGetsLinesLoggedBeforeItWasOpened) {
   EXPECT_THAT(
       WriteLogToFile("/no/such/folder/a.log", 0),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder")));
@@ -162,7 +162,7 @@ void LogToAFullPipe() {
           : 5);
 }
 
-TEST(LogFileTest, AFileThatCannotBeWrittenHoldsUpOneThread) {
+TEST(LogFileTest, AFileThatCannotBeWrittenBlocksOneThread) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(LogToAFullPipe(), testing::ExitedWithCode(0), "");
 }

@@ -12,7 +12,7 @@ TEST(PollTimeoutTest, RoundsUpToWholeMilliseconds) {
   EXPECT_EQ(PollTimeoutMilliseconds(absl::Microseconds(5001)), 6);
 }
 
-TEST(PollTimeoutTest, DoesNotWaitForWhatHasPassed) {
+TEST(PollTimeoutTest, DoesNotWaitForAPastDeadline) {
   EXPECT_EQ(PollTimeoutMilliseconds(absl::ZeroDuration()), 0);
   EXPECT_EQ(PollTimeoutMilliseconds(-absl::Seconds(1)), 0);
   EXPECT_EQ(PollTimeoutMilliseconds(-absl::InfiniteDuration()), 0);

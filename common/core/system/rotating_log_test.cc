@@ -27,7 +27,7 @@ TEST(RotatingLogTest, AFullFileIsMovedAsideAndTheOldestIsDropped) {
   EXPECT_EQ(ReadAll(path + ".1"), "three\n");
 }
 
-TEST(RotatingLogTest, WhatTheFileHasCounts) {
+TEST(RotatingLogTest, ExistingContentCountsTowardsTheLimit) {
   const std::string path = testing::TempDir() + "/again.log";
   std::ofstream(path) << "earlier\n";
   RotatingLog log(path, 10);

@@ -105,7 +105,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
     return std::move(reading->content);
   }
   return absl::DeadlineExceededError(
-      absl::StrCat("cannot read ", path, ": it does not end within ",
+      absl::StrCat("cannot read ", path, ": reading did not finish within ",
                    absl::FormatDuration(limits.timeout),
                    "; expected a file, or a pipe to which a process writes"));
 }

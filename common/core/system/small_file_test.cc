@@ -38,7 +38,7 @@ TEST(SmallFileTest, ReadsAFileToItsEnd) {
   EXPECT_THAT(ReadSmallFile("/dev/null"), IsOkAndHolds(""));
 }
 
-TEST(SmallFileTest, RefusesWhatIsTooLarge) {
+TEST(SmallFileTest, RejectsFilesThatAreTooLarge) {
   const std::string path = Write("ten", "0123456789");
   EXPECT_OK(ReadSmallFile(path, {.bytes_max = 10}));
   EXPECT_THAT(ReadSmallFile(path, {.bytes_max = 9}),
@@ -79,7 +79,7 @@ TEST(SmallFileTest, APipeWithoutAWriterEndsTheWait) {
   std::ofstream(pipe) << "text";
 }
 
-TEST(SmallFileTest, ReadsWhatTheKernelSays) {
+TEST(SmallFileTest, ReadsKernelFiles) {
   const absl::StatusOr<std::string> cgroups =
       ReadKernelFile("/proc/self/status");
   ASSERT_OK(cgroups);

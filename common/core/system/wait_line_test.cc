@@ -86,13 +86,13 @@ TEST_F(WaitLineTest, ALineLongerThanTheTerminalIsWideIsNotReplaced) {
                            "I[0-9: .]+\\] worker 1: waiting, 10 s\r\n"));
 }
 
-TEST_F(WaitLineTest, ElsewhereEachIsALine) {
+TEST_F(WaitLineTest, WithoutATerminalEachIsALine) {
   EXPECT_THAT(OnPipe(Wait),
               MatchesRegex("I[0-9: .]+\\] worker 1: waiting, 5 s\n"
                            "I[0-9: .]+\\] worker 1: waiting, 10 s\n"));
 }
 
-TEST_F(WaitLineTest, AWaitThatSaysNothingWritesNothing) {
+TEST_F(WaitLineTest, AWaitWithoutLinesWritesNothing) {
   EXPECT_EQ(OnPipe([] { WaitLine line; }), "");
   EXPECT_EQ(OnTerminal(80, [] { WaitLine line; }), "");
 }

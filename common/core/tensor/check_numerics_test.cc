@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(CheckFiniteTest, CountsWhatIsNotFiniteAndNamesTheFirst) {
+TEST(CheckFiniteTest, CountsNonFiniteElementsAndNamesTheFirst) {
   EXPECT_OK(CheckFinite(Tensor::FromValues<float>({2}, {1e38f, -1e38f})));
   EXPECT_THAT(
       CheckFinite(Tensor::FromValues<float>({2, 2}, {1, -INFINITY, 2, NAN})),

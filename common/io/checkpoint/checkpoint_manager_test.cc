@@ -273,7 +273,7 @@ class UnreadablePaths final : public Disk {
   const absl::Status error_;
 };
 
-TEST_F(CheckpointManagerTest, WhatCannotBeReadIsPassedOver) {
+TEST_F(CheckpointManagerTest, UnreadableCheckpointsAreSkipped) {
   auto manager = Manager(3);
   for (int step = 1; step <= 3; ++step) {
     ASSERT_OK(manager->Save(WriteModel(step)));
@@ -292,7 +292,7 @@ TEST_F(CheckpointManagerTest, WhatCannotBeReadIsPassedOver) {
 }
 
 // A fallback would lose the work of the newest checkpoint.
-TEST_F(CheckpointManagerTest, WhatCannotBeReachedNowIsNotPassedOver) {
+TEST_F(CheckpointManagerTest, UnreachableCheckpointsAreNotSkipped) {
   auto manager = Manager(3);
   for (int step = 1; step <= 2; ++step) {
     ASSERT_OK(manager->Save(WriteModel(step)));
@@ -306,7 +306,7 @@ TEST_F(CheckpointManagerTest, WhatCannotBeReachedNowIsNotPassedOver) {
   }
 }
 
-TEST(CheckpointManagerOnDiskTest, OtherThingsInPlaceOfFilesArePassedOver) {
+TEST(CheckpointManagerOnDiskTest, EntriesThatAreNotFilesAreSkipped) {
   const std::string folder = absl::StrCat(std::getenv("TEST_TMPDIR"), "/other");
   std::filesystem::create_directories(folder);
   const auto create = [&] {

@@ -155,7 +155,7 @@ absl::Status TensorBundleReader::OpenDataFiles(Disk* disk, int shard_count) {
         return absl::DataLossError(absl::StrCat(
             data_paths_[shard], ", of ", size_bytes, " bytes, cannot hold ",
             extent.size, " bytes at offset ", extent.offset,
-            ", as its index says"));
+            ", as its index declares"));
       }
       end = extent.offset + extent.size;
     }

@@ -70,14 +70,14 @@ TEST(SummariesTest, HistogramOfNothingHasEmptyBuckets) {
             std::vector<double>({0, 0, 0, 0, 0, 0}));
 }
 
-TEST(SummariesTest, HistogramLeavesOutWhatIsNotFinite) {
+TEST(SummariesTest, HistogramOmitsNonFiniteValues) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> values = {NAN, 0, infinity, 1, -infinity};
   EXPECT_EQ(RowsOf(HistogramSummary("t", values, 2)),
             std::vector<double>({0, 0.5, 1, 0.5, 1, 1}));
 }
 
-TEST(SummariesTest, ImageSaysItsWidthThenItsHeight) {
+TEST(SummariesTest, ImageStoresItsWidthThenItsHeight) {
   const Image image = {
       .height = 2, .width = 3, .channels = 1, .pixels = {0, 0, 0, 0, 0, 0}};
   ASSERT_OK_AND_ASSIGN(const proto::Summary::Value value,

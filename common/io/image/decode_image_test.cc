@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(DecodeImageTest, KnowsFormatsByTheirFirstBytes) {
+TEST(DecodeImageTest, DetectsFormatsByTheirFirstBytes) {
   EXPECT_EQ(DetectImageFormat("\xff\xd8\xff\xe0"), ImageFormat::kJpeg);
   EXPECT_EQ(DetectImageFormat("\x89PNG\r\n\x1a\n"), ImageFormat::kPng);
   EXPECT_EQ(DetectImageFormat("GIF89a"), ImageFormat::kGif);

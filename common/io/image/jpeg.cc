@@ -176,7 +176,7 @@ absl::Status CheckSize(const jpeg_decompress_struct& info,
   if (pixels <= pixel_count_max) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("JPEG: ", info.image_width, "x", info.image_height,
-                   " pixels are more than ", pixel_count_max));
+                   " pixels exceed the limit of ", pixel_count_max));
 }
 
 // Returns the scale at which the image is decoded, in eighths.

@@ -141,7 +141,7 @@ TEST(JpegTest, HugeImagesAreRejectedBeforeAllocation) {
   EXPECT_THAT(
       DecodeJpeg(content, {}, &image),
       StatusIs(absl::StatusCode::kResourceExhausted,
-               HasSubstr("65500x65500 pixels are more than 100000000")));
+               HasSubstr("65500x65500 pixels exceed the limit of 100000000")));
   EXPECT_LT(image.pixels.capacity(), 1000u);
 }
 

@@ -167,8 +167,8 @@ absl::Status DecodePng(absl::string_view content,
   const int64_t width = png_get_image_width(png, info);
   if (height > options.pixel_count_max / width) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("PNG: ", width, "x", height, " pixels are more than ",
-                     options.pixel_count_max));
+        absl::StrCat("PNG: ", width, "x", height,
+                     " pixels exceed the limit of ", options.pixel_count_max));
   }
   const int channels =
       options.channels != 0 ? options.channels : StoredChannels(*decoder.get());

@@ -70,7 +70,7 @@ TEST(PngTest, HugeImagesAreRejectedBeforeAllocation) {
   Image image;
   EXPECT_THAT(DecodePng(content, {.pixel_count_max = 9999}, &image),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("100x100 pixels are more than 9999")));
+                       HasSubstr("100x100 pixels exceed the limit of 9999")));
   EXPECT_LT(image.pixels.capacity(), 1000u);
 }
 

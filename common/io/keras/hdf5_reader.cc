@@ -290,7 +290,7 @@ absl::StatusOr<std::vector<std::string>> LibraryHdf5Reader::ReadTexts(
   if (H5Tget_class(type.get()) != H5T_STRING ||
       count > static_cast<hssize_t>(kNameCountMax)) {
     return absl::UnimplementedError(absl::StrCat(
-        Place(path), "is no text, or more than ", kNameCountMax, " of them"));
+        Place(path), "is not a list of at most ", kNameCountMax, " strings"));
   }
   const bool is_read =
       H5Tis_variable_str(type.get()) > 0
@@ -310,15 +310,15 @@ absl::StatusOr<std::unique_ptr<Hdf5Reader>> Hdf5Reader::Open(
   const Hdf5Id access = image->Access();
   // The library refuses an image without bytes.
   if (!access.ok()) {
-    return absl::DataLossError(absl::StrCat(name, " is no HDF5 file: it has ",
-                                            image->size_bytes(), " bytes"));
+    return absl::DataLossError(absl::StrCat(
+        name, " is not an HDF5 file: it has ", image->size_bytes(), " bytes"));
   }
   Hdf5Id file(H5Fopen(internal::NextInMemoryName().c_str(), H5F_ACC_RDONLY,
                       access.get()),
               H5Fclose);
   if (!file.ok()) {
     return absl::DataLossError(
-        absl::StrCat(name, " is no HDF5 file: ", Hdf5Error()));
+        absl::StrCat(name, " is not an HDF5 file: ", Hdf5Error()));
   }
   return std::make_unique<LibraryHdf5Reader>(name, std::move(image),
                                              std::move(file));

@@ -40,7 +40,7 @@ std::string SmallFile() {
   return writer->Finish().value();
 }
 
-TEST(Hdf5Test, ReadsWhatItWrites) {
+TEST(Hdf5Test, ReadsFilesThatItWrites) {
   ASSERT_OK_AND_ASSIGN(const auto reader,
                        Hdf5Reader::Open("x.h5", SmallFile()));
   ASSERT_OK_AND_ASSIGN(const Tensor kernel,

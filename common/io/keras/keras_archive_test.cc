@@ -54,7 +54,7 @@ absl::StatusOr<KerasArchive> ReadBytes(const std::string& bytes) {
   return ReadKerasArchive(Disk::Real(), path);
 }
 
-TEST(KerasArchiveTest, ReadsWhatItWrites) {
+TEST(KerasArchiveTest, ReadsFilesThatItWrites) {
   const std::string bytes = SavedBytes();
   ASSERT_OK_AND_ASSIGN(const KerasArchive archive, ReadBytes(bytes));
   EXPECT_EQ(archive.config, "{\"a\": 1}");
@@ -67,9 +67,10 @@ TEST(KerasArchiveTest, ReadsWhatItWrites) {
               IsOkAndHolds(HasSubstr("\"2023-11-14@22:13:20\"")));
 }
 
-TEST(KerasArchiveTest, SaysWhatOtherFilesAre) {
-  EXPECT_THAT(ReadBytes("nothing of the kind"),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no zip")));
+TEST(KerasArchiveTest, RejectsOtherFiles) {
+  EXPECT_THAT(
+      ReadBytes("nothing of the kind"),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is not a zip archive")));
   ASSERT_OK_AND_ASSIGN(const std::string other,
                        ZipArchiveOf({{"config.json", "{}"}}, absl::Now()));
   EXPECT_THAT(ReadBytes(other),
@@ -163,7 +164,7 @@ TEST(KerasArchiveTest, PassesOnErrorsOfTheDisk) {
   EXPECT_GT(good_reads, 1);
 }
 
-TEST(KerasArchiveTest, KnowsFilesByTheirNames) {
+TEST(KerasArchiveTest, DetectsKindsOfFilesByName) {
   EXPECT_EQ(KerasFileKindOf("a/b.keras"), KerasFileKind::kArchive);
   EXPECT_EQ(KerasFileKindOf("b.weights.h5"), KerasFileKind::kWeights);
   EXPECT_EQ(KerasFileKindOf("b.h5"), KerasFileKind::kLegacy);

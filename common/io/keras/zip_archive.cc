@@ -262,7 +262,7 @@ absl::StatusOr<std::unique_ptr<ZipReader>> ZipReader::Open(
     zip_error_fini(&error);
     RETURN_IF_ERROR(borrowed->status());
     return absl::DataLossError(
-        absl::StrCat(name, " is no zip archive: ", text));
+        absl::StrCat(name, " is not a zip archive: ", text));
   }
   static_cast<void>(source.release());  // Belongs to the archive now.
   zip_error_fini(&error);

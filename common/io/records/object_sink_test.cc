@@ -156,7 +156,7 @@ class ObjectSinkTest : public testing::Test {
   ObservedClock clock_;
 };
 
-TEST_F(ObjectSinkTest, UploadsWhatWasFlushedOnceAnInterval) {
+TEST_F(ObjectSinkTest, UploadsFlushedBytesOncePerInterval) {
   const std::unique_ptr<ByteSink> sink = Create();
   Write(*sink, "a");
   ASSERT_OK(sink->Append("lost if killed"));
@@ -186,7 +186,7 @@ TEST_F(ObjectSinkTest, CloseUploadsTheRestWithoutWaitingForTheInterval) {
                        HasSubstr("s3://bucket/log is closed")));
 }
 
-TEST_F(ObjectSinkTest, AppendsToWhatTheObjectHas) {
+TEST_F(ObjectSinkTest, AppendsToAnExistingObject) {
   const std::unique_ptr<ByteSink> sink = Create("old,");
   Write(*sink, "new");
   EXPECT_EQ(store_.AwaitUploads(1), "old,new");

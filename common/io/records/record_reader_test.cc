@@ -57,7 +57,7 @@ std::vector<std::string> ReadAll(RecordReader* reader, int* error_count) {
   }
 }
 
-TEST(RecordReaderTest, ReadsWhatWasWrittenInEachCompression) {
+TEST(RecordReaderTest, ReadsFilesOfEachCompression) {
   const std::vector<std::string> records = {"one", "",
                                             std::string(3 << 20, 'x'), "four"};
   for (const auto compression :

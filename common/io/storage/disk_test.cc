@@ -80,7 +80,7 @@ void ExerciseDisk(Disk* disk, const std::string& folder) {
   EXPECT_THAT(disk->List(folder), IsOkAndHolds(IsEmpty()));
 }
 
-TEST(PrivateFileTest, ReplacesWhatEverybodyMayRead) {
+TEST(PrivateFileTest, ReplacesAFileThatAllUsersMayRead) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/private");
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
@@ -129,7 +129,7 @@ void ExercisePieces(const std::string& path) {
   ASSERT_OK(Disk::Real()->Remove(path));
 }
 
-TEST(DiskTest, FileHoldsWhatWasAppended) {
+TEST(DiskTest, FileContainsAppendedBytes) {
   ExercisePieces(testing::TempDir() + "pieces");
   // tmpfs cannot bypass the page cache.
   ExercisePieces(absl::StrCat("/dev/shm/muster_disk_test_", getpid()));

@@ -200,7 +200,7 @@ absl::StatusOr<HttpClient::Response> HttpClient::Send(const Request& request) {
 
   const CURLcode code = curl_easy_perform(handle);
   if (exchange.is_too_long) {
-    return absl::DataLossError("the response is longer than was asked for");
+    return absl::DataLossError("the response is longer than requested");
   }
   if (code != CURLE_OK) return Failure(code, detail);
   long status_code = 0;

@@ -357,7 +357,7 @@ TEST_F(ObjectDiskTest, AFailedPartFailsTheFileAndRemovesItsParts) {
   EXPECT_THAT(server_->Objects(), UnorderedElementsAre());
 }
 
-TEST_F(ObjectDiskTest, AServerThatNobodyRunsIsNamed) {
+TEST_F(ObjectDiskTest, AnUnreachableServerIsNamed) {
   const std::string endpoint = server_->endpoint();
   server_.reset();
   retry_for_ = absl::Milliseconds(20);

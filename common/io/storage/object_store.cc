@@ -82,7 +82,7 @@ std::string RemedyFor(const ObjectUrl& url, absl::string_view code,
         "SECRET_ACCESS_KEY, or the credentials file");
   }
   if (code == "InvalidAccessKeyId") {
-    return absl::StrCat("the store does not know the access key: check ",
+    return absl::StrCat("the access key is unknown to the store: check ",
                         prefix, "ACCESS_KEY_ID and the endpoint");
   }
   if (code == "ExpiredToken" || code == "InvalidToken") {
@@ -134,9 +134,9 @@ absl::StatusCode CodeOf(absl::string_view code,
 }
 
 absl::Status InvalidResponse(const ObjectUrl& url, absl::string_view what) {
-  return absl::InternalError(absl::StrCat("the answer of the store about ",
+  return absl::InternalError(absl::StrCat("the response of the store about ",
                                           url.ToString(),
-                                          " cannot be understood: ", what));
+                                          " is invalid: ", what));
 }
 
 HttpClient::Options HttpOptions(const ObjectStore::Options& options) {
@@ -274,7 +274,7 @@ absl::StatusOr<ObjectStore::Piece> ObjectStore::Read(const ObjectUrl& url,
   }
   const std::string begin = absl::StrCat("bytes ", offset, "-");
   if (!has_size || !absl::StartsWith(range[0], begin)) {
-    return InvalidResponse(url, "a part of it was requested");
+    return InvalidResponse(url, "it is not the requested part");
   }
   const int64_t expected = std::min<int64_t>(static_cast<int64_t>(bytes.size()),
                                              piece.object_bytes - offset);

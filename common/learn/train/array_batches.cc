@@ -122,9 +122,9 @@ absl::StatusOr<FitCall> FitCallOfArrays(const Element& arrays,
 absl::Status OptionForArraysError(absl::string_view call,
                                   absl::string_view option,
                                   absl::string_view instead) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(call, ": ", option,
-                   " is for arrays, and the data is a Dataset; ", instead));
+  return absl::InvalidArgumentError(absl::StrCat(
+      call, ": ", option, " is for arrays only, but the data is a Dataset; ",
+      instead));
 }
 
 absl::StatusOr<FitOptions> OptionsOfBatches(const FitOptions& options) {

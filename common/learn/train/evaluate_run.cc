@@ -99,8 +99,8 @@ absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
   }
   if (!options.steps.has_value() && data.Cardinality() == Dataset::kInfinite) {
     return absl::InvalidArgumentError(
-        "cannot evaluate on data that never ends; say how many steps, or use "
-        "Take()");
+        "cannot evaluate on data that never ends; specify the number of steps, "
+        "or use Take()");
   }
   const Dataset bounded =
       options.steps.has_value() ? data.Take(*options.steps) : data;

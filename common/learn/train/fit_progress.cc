@@ -189,7 +189,7 @@ absl::Status FitRun::RollBackAfter(const absl::Status& failure) {
   resumed_state_ = progress != nullptr ? *progress : beginning_;
   const int64_t steps = resumed_state_->message().step_in_epoch();
   RETURN_IF_ERROR(Resume());
-  LOG(WARNING) << "training goes back from epoch " << epoch_before + 1
+  LOG(WARNING) << "training is rolled back from epoch " << epoch_before + 1
                << ", step " << steps_before << ", to epoch " << epoch_ + 1
                << ", step " << steps << ": " << rollback->undone_step_count
                << " steps are undone";
@@ -208,7 +208,7 @@ absl::Status FitRun::RestoreCallbacks() const {
   if (static_cast<size_t>(states.size()) != callbacks.size()) {
     LOG(WARNING) << "training was saved with " << states.size()
                  << " callbacks and continues with " << callbacks.size()
-                 << ": they start without what they knew";
+                 << ": they start without their saved state";
     return absl::OkStatus();
   }
   for (size_t i = 0; i < callbacks.size(); ++i) {

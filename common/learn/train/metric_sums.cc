@@ -31,7 +31,7 @@ void MetricSums::Reset() {
 absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
   const size_t expected = sums_.size() + (results_.has_loss_scale ? 1 : 0);
   if (results.size() != expected) {
-    return absl::InternalError(absl::StrCat("a step gave ", results.size(),
+    return absl::InternalError(absl::StrCat("a step returned ", results.size(),
                                             " results, expected ", expected));
   }
   if (results_.has_loss_scale) {

@@ -378,7 +378,7 @@ absl::StatusOr<TrainingState> ModelPersistence::ReadState(
   if (agreement.is_chief()) read = ReadStateFrom(prefix);
   ASSIGN_OR_RETURN(
       const std::string serialized,
-      ResultFromChief(agreement, "where training stood", Serialized(read)));
+      ResultFromChief(agreement, "the training state", Serialized(read)));
   proto::TrainingState state;
   if (!state.ParseFromString(serialized)) {
     return absl::InternalError("the chief's state of training is damaged");

@@ -114,7 +114,7 @@ TEST_F(SlurmClusterTest, ASingleRankRunsAlone) {
   EXPECT_TRUE(config.IsAlone());
 }
 
-TEST_F(SlurmClusterTest, ErrorsNameTheVariableWhatCameAndWhatWasExpected) {
+TEST_F(SlurmClusterTest, ErrorsNameTheVariableItsValueAndWhatWasExpected) {
   const auto refused = [this](const std::string& name, const char* value,
                               const std::string& reason) {
     const std::string before = variables_[name];

@@ -81,7 +81,7 @@ TEST_F(CommandLineTest, TheCommandLineGoesBeforeTheEnvironment) {
   unsetenv("MUSTER_TEST_COUNT");
 }
 
-TEST_F(CommandLineTest, AnUnknownFlagIsMetWithTheNearest) {
+TEST_F(CommandLineTest, SuggestsTheNearestFlagForAnUnknownOne) {
   EXPECT_THAT(Parse({"--test_cuont=3"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "tester has no flag --test_cuont; did you mean "
@@ -90,7 +90,7 @@ TEST_F(CommandLineTest, AnUnknownFlagIsMetWithTheNearest) {
                                            "tester has no flag --zebra"));
 }
 
-TEST_F(CommandLineTest, AnArgumentThatIsNoFlagIsMetWithTheOneItWasFor) {
+TEST_F(CommandLineTest, SuggestsTheFlagForAStrayArgument) {
   const auto is_refused = [](const std::string& message) {
     return StatusIs(absl::StatusCode::kInvalidArgument, message);
   };
@@ -112,7 +112,7 @@ TEST_F(CommandLineTest, AValueThatDoesNotFitIsRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs a value")));
 }
 
-TEST_F(CommandLineTest, ADurationWithoutAUnitIsToldHowToWriteOne) {
+TEST_F(CommandLineTest, SuggestsAUnitForADuration) {
   EXPECT_OK(Parse({"--test_wait=10s"}));
   EXPECT_EQ(absl::GetFlag(FLAGS_test_wait), absl::Seconds(10));
   EXPECT_THAT(Parse({"--test_wait=10"}),
@@ -121,7 +121,7 @@ TEST_F(CommandLineTest, ADurationWithoutAUnitIsToldHowToWriteOne) {
                        "in 500ms, 10s, 5m or 1h30m"));
 }
 
-TEST_F(CommandLineTest, HelpAndVersionAreAskedFor) {
+TEST_F(CommandLineTest, ParsesHelpAndVersion) {
   ASSERT_OK_AND_ASSIGN(CommandLine line, Parse({"--help", "--version"}));
   EXPECT_EQ(line.help, HelpFormat::kText);
   EXPECT_TRUE(line.version);

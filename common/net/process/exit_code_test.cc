@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-TEST(ExitCodeTest, AnErrorIsAFailureUnlessItSaysOtherwise) {
+TEST(ExitCodeTest, AnErrorWithoutAnExitCodeIsAFailure) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), ExitCode::kOk);
   EXPECT_EQ(ExitCodeOf(absl::InternalError("x")), ExitCode::kFailure);
   EXPECT_EQ(
@@ -18,7 +18,7 @@ TEST(ExitCodeTest, AnErrorIsAFailureUnlessItSaysOtherwise) {
             ExitCode::kOk);
 }
 
-TEST(ExitCodeTest, OthersAreNeededAgainByACoordinatorThatASignalHasEnded) {
+TEST(ExitCodeTest, OtherTasksRestartAfterASignalEndsTheCoordinator) {
   EXPECT_EQ(ExitCodeOfOthers(ExitCode::kTerminated), ExitCode::kRestartMe);
   EXPECT_EQ(ExitCodeOfOthers(ExitCode::kInterrupted), ExitCode::kRestartMe);
   EXPECT_EQ(ExitCodeOfOthers(ExitCode::kRestartMe), ExitCode::kRestartMe);
@@ -27,7 +27,7 @@ TEST(ExitCodeTest, OthersAreNeededAgainByACoordinatorThatASignalHasEnded) {
   }
 }
 
-TEST(ExitCodeTest, TheEndOfAJobIsToldWithItsReason) {
+TEST(ExitCodeTest, JobEndStatusHasTheReason) {
   EXPECT_TRUE(JobEndStatus(0, "ignored").ok());
   const absl::Status usage = JobEndStatus(2, "ps 0 is elsewhere");
   EXPECT_EQ(ExitCodeOf(usage), ExitCode::kUsage);

@@ -45,7 +45,7 @@ TEST(HelpTest, FlagsStandUnderTheirTopicsWithTheirDefaults) {
             Not(HasSubstr("gtest"))));
 }
 
-TEST(HelpTest, ASwitchThatIsOnReadsForwards) {
+TEST(HelpTest, SwitchesAreShownWithBothFormsAndTheDefault) {
   const std::string help = Help(Program(FlagUsers::kServer), HelpFormat::kText);
   EXPECT_THAT(help, AllOf(HasSubstr("  --[no]shared_memory\n      Lets tasks "
                                     "of one machine"),

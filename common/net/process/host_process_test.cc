@@ -47,7 +47,7 @@ TEST(HostProcessTest, AnotherProcessWithItsPidIsAnother) {
   EXPECT_EQ(StateOf(process), ProcessState::kEnded);
 }
 
-TEST(HostProcessTest, KnowsNothingOfOtherMachinesAndContainers) {
+TEST(HostProcessTest, ProcessesOfOtherMachinesAndContainersAreUnknown) {
   HostProcess process = ThisProcess();
   process.boot_id = "another";
   EXPECT_EQ(StateOf(process), ProcessState::kUnknown);

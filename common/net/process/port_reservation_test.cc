@@ -50,7 +50,7 @@ TEST(PortReservationTest, AServerAndItsSuccessorGetTheReservedPort) {
 }
 
 // A client of "localhost" may connect to ::1.
-TEST(PortReservationTest, NobodyElseGetsThePortOverIpv6) {
+TEST(PortReservationTest, ReservesThePortOverIpv6) {
   ASSERT_OK_AND_ASSIGN(const auto reservation, PortReservation::Create());
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) GTEST_SKIP() << "this machine has no IPv6";

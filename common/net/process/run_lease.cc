@@ -226,7 +226,8 @@ RunLease::~RunLease() {
   const absl::Status removed =
       other.ok() ? options_.disk->Remove(path_) : other.status();
   if (removed.ok() || absl::IsNotFound(removed)) return;
-  LOG(WARNING) << "the lease of the run is left behind: " << removed.message();
+  LOG(WARNING) << "the lease of the run could not be removed: "
+               << removed.message();
 }
 
 absl::Status RunLease::status() const {

@@ -4,7 +4,7 @@
 namespace muster {
 namespace {
 
-TEST(StartLineTest, SaysWhoWritesTheLog) {
+TEST(StartLineTest, NamesTheTaskAndTheVersion) {
   StartInfo info;
   info.config.cluster = *ClusterSpec::FromLists(
       {{TaskType::kWorker, {"localhost:20000", "localhost:20001"}}});

@@ -56,7 +56,7 @@ class TaskOptionsTest : public testing::Test {
   absl::FlagSaver saver_;
 };
 
-TEST_F(TaskOptionsTest, WithNothingSaidOneProcessDoesEverything) {
+TEST_F(TaskOptionsTest, WithoutFlagsOneProcessRunsAlone) {
   ASSERT_OK_AND_ASSIGN(const TaskOptions options, Resolve({}));
   EXPECT_TRUE(options.config.IsAlone());
   EXPECT_EQ(options.listen_address, "");
@@ -85,7 +85,7 @@ TEST_F(TaskOptionsTest, ListensOnEveryInterfaceUnlessTheClusterIsLocal) {
             "10.0.0.1:3");
 }
 
-TEST_F(TaskOptionsTest, KnowsWhetherOtherMachinesTakePart) {
+TEST_F(TaskOptionsTest, DetectsAddressesOfOtherMachines) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
   EXPECT_EQ(options.remote_address, "");
   const std::string local =

@@ -102,8 +102,8 @@ void NotifyWaitingTasks(Task& task, const absl::Status& trained,
   if (trained.ok() || task.connects() || task.options().config.IsAlone()) {
     return;
   }
-  LOG(WARNING) << "this task cannot train, and tells the others why before it "
-                  "ends";
+  LOG(WARNING) << "this task cannot train; it notifies the other tasks before "
+                  "it ends";
   task.SetFailure(trained);
   notify_others(task);
 }

@@ -66,7 +66,7 @@ absl::StatusOr<Fault> ParseFault(absl::string_view text) {
     if (counter.size() != 2 ||
         !absl::SimpleAtoi(counter[1], &fault.occurrence) ||
         fault.occurrence < 1) {
-      return BadFault(text, "has no count from 1 on after '@'");
+      return BadFault(text, "needs counter=N with N of at least 1 after '@'");
     }
   }
   if (parts.size() == 1 || parts[1] == "kill") return fault;

@@ -54,7 +54,7 @@ TEST_F(FaultPointTest, APointThatDoesNotExistIsNamed) {
   EXPECT_DEATH(SetFaults({{.point = "ps.before_aply"}}), "IsFaultPoint");
 }
 
-TEST_F(FaultPointTest, TheFaultsThatAreSetAreKnown) {
+TEST_F(FaultPointTest, CurrentFaultsReturnsTheFaultsThatAreSet) {
   EXPECT_TRUE(CurrentFaults().empty());
   SetFaults({{.point = "gpu.cuMemAlloc", .occurrence = 3}});
   ASSERT_EQ(CurrentFaults().size(), 1);
@@ -62,7 +62,7 @@ TEST_F(FaultPointTest, TheFaultsThatAreSetAreKnown) {
   EXPECT_EQ(CurrentFaults()[0].occurrence, 3);
 }
 
-TEST_F(FaultPointTest, StrikesAtItsOccurrenceOnly) {
+TEST_F(FaultPointTest, InjectsTheFaultAtItsOccurrenceOnly) {
   EXPECT_OK(FaultPoint("peers.connect"));
   SetFaults({{.point = "peers.connect",
               .occurrence = 2,

@@ -92,8 +92,9 @@ struct CallAdmission {
           caller->TaskName() != identity.caller_task()) {
         CountRefusedRequest("certificate");
         return absl::UnauthenticatedError(absl::StrCat(
-            "the call is in the name of \"", identity.caller_task(),
-            "\", and the caller's certificate or secret is not"));
+            "the call names the caller \"", identity.caller_task(),
+            "\", but its certificate or secret does not belong to that task of "
+            "this job"));
       }
       if (!MayCall(caller->role, context.method())) {
         CountRefusedRequest("role");
@@ -284,7 +285,8 @@ class ServerStream final : public Stream {
     absl::MutexLock lock(&mutex_);
     context_ = nullptr;
     is_finishing_ = true;
-    return was_cancelled_ ? absl::CancelledError("the client went away")
+    return was_cancelled_ ? absl::CancelledError(
+                                "the client cancelled the call or disconnected")
                           : absl::OkStatus();
   }
 
@@ -428,7 +430,7 @@ class Dispatcher final : public grpc::CallbackGenericService {
       repeated->Add();
       MarkRepeated(context);
       caller_task = absl::AlreadyExistsError(
-          "the call has arrived before, and is carried out once");
+          "the call has already arrived; each call is executed only once");
     }
     if (!caller_task.ok()) return Refuse(*context, caller_task.status());
     absl::StatusOr<PeerCalls::Call> call =

@@ -71,7 +71,7 @@ class HealthTest : public testing::Test {
       {.task_type = "worker", .task_index = 0, .incarnation = 1}};
 };
 
-TEST_F(HealthTest, AServerInPlaintextAnswersAnybody) {
+TEST_F(HealthTest, AServerInPlaintextAnswersEveryProcess) {
   ASSERT_OK_AND_ASSIGN(const auto server,
                        Network::Grpc()->Listen({.address = "localhost:0"},
                                                &service_, &admission_check_));

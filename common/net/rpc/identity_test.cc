@@ -32,12 +32,12 @@ class AdmissionCheckTest : public testing::Test {
   AdmissionCheck admission_check_{{"ps", 3, 33}};
 };
 
-TEST_F(AdmissionCheckTest, BeforeAJobEveryoneComesIn) {
+TEST_F(AdmissionCheckTest, BeforeAJobRequestsOfAllJobsAreAdmitted) {
   EXPECT_OK(admission_check_.Check(Request("a", 33)));
   EXPECT_OK(admission_check_.Check(Request("b", 0)));
 }
 
-TEST_F(AdmissionCheckTest, AfterAJobOnlyItsOwn) {
+TEST_F(AdmissionCheckTest, AfterAJobIsAdoptedOnlyItsRequestsAreAdmitted) {
   ASSERT_OK(admission_check_.AdoptJob("a"));
   EXPECT_OK(admission_check_.AdoptJob("a"));
   EXPECT_OK(admission_check_.Check(Request("a", 33)));
@@ -56,7 +56,7 @@ TEST_F(AdmissionCheckTest, AfterAJobOnlyItsOwn) {
   EXPECT_OK(admission_check_.AdoptJob("b"));
 }
 
-TEST_F(AdmissionCheckTest, OtherJobsMayTryAgainWhileTheCoordinatorIsAway) {
+TEST_F(AdmissionCheckTest, OtherJobsGetUnavailableWithoutACoordinator) {
   ASSERT_OK(admission_check_.AdoptJob("a"));
   admission_check_.SetHasCoordinator(false);
   EXPECT_THAT(admission_check_.Check(Request("b", 33)),

@@ -152,9 +152,9 @@ absl::Status ReadHead(SliceReader* reader, proto::MessageHead* head) {
     return Malformed("it does not begin with \"MST1\"");
   }
   if (head_bytes > kMessageHeadBytesMax || head_bytes > reader->left_bytes()) {
-    return Malformed(absl::StrCat("its head claims ", head_bytes, " bytes; ",
-                                  reader->left_bytes(), " came, and at most ",
-                                  kMessageHeadBytesMax, " are allowed"));
+    return Malformed(absl::StrCat(
+        "its head claims ", head_bytes, " bytes; ", reader->left_bytes(),
+        " were received, and at most ", kMessageHeadBytesMax, " are allowed"));
   }
   absl::InlinedVector<MessageSlice, 1> pieces = reader->Take(head_bytes);
   bool parsed;
@@ -169,7 +169,7 @@ absl::Status ReadHead(SliceReader* reader, proto::MessageHead* head) {
     }
     parsed = head->ParseFromString(joined);
   }
-  return parsed ? absl::OkStatus() : Malformed("its head is no MessageHead");
+  return parsed ? absl::OkStatus() : Malformed("its head is not a MessageHead");
 }
 
 // Returns the type of the tensor at `index`. Its extents begin at `*dim_index`,
@@ -199,7 +199,7 @@ absl::StatusOr<Tensor> ParseStrings(const TensorType& type,
   // limits the allocation below by the number of bytes received.
   if (type.shape.element_count() >
       static_cast<int64_t>(bytes.size() / sizeof(uint32_t))) {
-    return Malformed(absl::StrCat("a tensor ", type.ToString(), " came in ",
+    return Malformed(absl::StrCat("a tensor ", type.ToString(), " has only ",
                                   bytes.size(), " bytes"));
   }
   Tensor tensor(type.dtype, type.shape);

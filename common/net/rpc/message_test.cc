@@ -61,7 +61,7 @@ proto::RequestIdentity Identity() {
   return identity;
 }
 
-TEST(MessageTest, WhatIsSentArrivesHoweverItIsCut) {
+TEST(MessageTest, ParsesMessagesSplitAnywhere) {
   const Message sent = MakeMessage();
   const std::string bytes = Join(EncodeMessage(Identity(), sent));
   for (size_t piece_bytes :
@@ -129,7 +129,7 @@ absl::Status ParseStatus(const std::string& bytes) {
   return ReceivedMessage::Parse(SplitBytes(bytes, 16)).status();
 }
 
-TEST(MessageTest, LiesAboutSizesAreFoundBeforeMemoryIsTaken) {
+TEST(MessageTest, WrongSizesAreRejectedBeforeMemoryIsAllocated) {
   const auto kInvalid = absl::StatusCode::kInvalidArgument;
   EXPECT_THAT(ParseStatus(""), StatusIs(kInvalid, HasSubstr("0 bytes")));
   EXPECT_THAT(ParseStatus("GET / HTTP/1.1"),
@@ -177,7 +177,7 @@ TEST(MessageTest, StringsThatDoNotAddUpAreRefused) {
       const ReceivedMessage received,
       ReceivedMessage::Parse(SplitBytes(begin + padding + "12345678", 16)));
   EXPECT_THAT(received.ToTensors(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             HasSubstr("came in 8 bytes")));
+                                             HasSubstr("has only 8 bytes")));
 }
 
 // Parsing terminates for any bytes, and every accepted message can be read.

@@ -253,7 +253,7 @@ TEST_F(NetworkTest, ARefusedConnectionIsOneLineThatNamesThePeerOnce) {
                                     "connection refused")));
 }
 
-TEST_F(NetworkTest, AForeignJobIsTurnedAway) {
+TEST_F(NetworkTest, ARequestOfAnotherJobIsRefused) {
   ASSERT_OK(admission_check_.AdoptJob("another"));
   EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
               StatusIs(absl::StatusCode::kPermissionDenied,
@@ -264,7 +264,7 @@ TEST_F(NetworkTest, AForeignJobIsTurnedAway) {
               StatusIs(absl::StatusCode::kInternal));
 }
 
-TEST_F(NetworkTest, ARequestForAnEarlierProcessIsTurnedAway) {
+TEST_F(NetworkTest, ARequestForAnEarlierProcessIsRefused) {
   channel_->SetTargetIncarnation(76);
   const absl::Status status =
       channel_->CallAndWait("/test/Drop", {}, {}).status();
@@ -326,7 +326,7 @@ TEST_F(NetworkTest, ALostServerEndsItsStreamsAndRefusesCalls) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ps 1 (")));
 }
 
-TEST_F(NetworkTest, AClientThatCancelsIsHeard) {
+TEST_F(NetworkTest, ACancelledStreamEndsAsCancelled) {
   auto recorder = std::make_shared<Recorder>();
   std::shared_ptr<Stream> stream = channel_->OpenStream("/test/Echo", recorder);
   ASSERT_OK(stream->Send({"hello", {}}));
@@ -336,7 +336,7 @@ TEST_F(NetworkTest, AClientThatCancelsIsHeard) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(NetworkTest, APeerWithTooManyCallsInProgressGetsNoMore) {
+TEST_F(NetworkTest, CallsOverThePeersLimitAreRefused) {
   const auto status = [&] {
     return channel_
         ->CallAndWait("/test/Double", {"", {Tensor::Scalar(1.0f)}}, {})

@@ -488,7 +488,7 @@ TEST_F(GrpcReconnectingStreamTest, OpensAndKeepsTheOrderOfWhatIsSent) {
   EXPECT_EQ(recorder_.lines(), expected);
 }
 
-TEST_F(GrpcReconnectingStreamTest, ComesBackWhenTheServerDoes) {
+TEST_F(GrpcReconnectingStreamTest, ReconnectsWhenTheServerRestarts) {
   Start();
   ASSERT_TRUE(recorder_.Await("message 1 welcome"));
   server_ = nullptr;

@@ -221,7 +221,7 @@ TEST(HttpServerTest, ProbesDoNotWaitForOtherPages) {
   }
 }
 
-TEST(HttpServerTest, ASlowRequestIsToldSo) {
+TEST(HttpServerTest, ASlowRequestGets408) {
   const auto server = Start({.timeout = absl::Milliseconds(100)});
   EXPECT_EQ(CodeOf(*server, "GET /hello HTTP/1.1\r\nHost: loc"), 408);
 }

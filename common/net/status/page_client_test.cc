@@ -85,14 +85,14 @@ class SilentServer {
   std::string address_;
 };
 
-TEST(PageClientTest, NamesWhoDoesNotListen) {
+TEST(PageClientTest, NamesAnAddressWithoutAListener) {
   const SilentServer server;
   EXPECT_THAT(
       GetStatusPage(server.address(), "/", "", kPatience).status(),
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr(server.address())));
 }
 
-TEST(PageClientTest, NamesWhoDoesNotAnswer) {
+TEST(PageClientTest, NamesAServerThatDoesNotAnswer) {
   SilentServer server;
   server.Listen();
   EXPECT_THAT(

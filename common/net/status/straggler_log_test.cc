@@ -56,7 +56,7 @@ TEST_F(StragglerLogTest, NamesASlowWorkerWithItsRatio) {
                         HasSubstr("its closures take 660ms, 33.0 times"))));
 }
 
-TEST_F(StragglerLogTest, AHiccupIsNoStraggler) {
+TEST_F(StragglerLogTest, AShortDelayIsNotLogged) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Read(kSlow, 3 * i), IsEmpty());
     EXPECT_THAT(Read(kSlow, 3 * i + 1), IsEmpty());
@@ -64,7 +64,7 @@ TEST_F(StragglerLogTest, AHiccupIsNoStraggler) {
   }
 }
 
-TEST_F(StragglerLogTest, RepeatsItEveryMinuteAndTellsWhenItIsOver) {
+TEST_F(StragglerLogTest, RepeatsTheLineEveryMinuteAndLogsTheEnd) {
   int line_count = 0;
   for (int second = 0; second < 180; second += 5) {
     line_count += static_cast<int>(Read(kSlow, second).size());

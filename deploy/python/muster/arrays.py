@@ -174,8 +174,8 @@ def as_array(value, what):
         try:
             array = np.asarray(_dense(value, what))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{what} is a {_class_name(value)}, which is no array: "
-                             f"{error}") from error
+            raise ValueError(f"{what} is a {_class_name(value)}, which cannot be "
+                             f"converted to an array: {error}") from error
     if array.ndim == 0:
         kind = "a scalar" if array.dtype.kind != "O" else f"a {_class_name(value)}"
         raise ValueError(f"{what} is {kind}; expected a row for each example")

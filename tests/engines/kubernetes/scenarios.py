@@ -73,7 +73,7 @@ class ParameterServersTest(ScenarioTest):
         new = self.job.pod("worker-0", other_than=old["metadata"]["name"])
         self.note(f"a new pod has an address after {watch}")
         self.chief.await_line("worker 0.* lost", seen)
-        self.chief.await_line("worker 0.* is back", seen)
+        self.chief.await_line("worker 0.* has reconnected", seen)
         self.note(f"the worker is used again after {watch}")
         self.assertNotEqual(old["status"]["podIP"], new["status"]["podIP"])
         self.stop()
@@ -116,7 +116,7 @@ class ParameterServersTest(ScenarioTest):
         self.note(f"the server shows its new certificate after {watch}")
         seen = len(self.chief.lines)
         self.job.delete(self.job.pod("worker-0"), "--grace-period=0", "--force")
-        self.chief.await_line("worker 0.* is back", seen)
+        self.chief.await_line("worker 0.* has reconnected", seen)
         self.chief.await_line("Epoch ", len(self.chief.lines))
         self.stop()
 
@@ -132,8 +132,8 @@ class ParameterServersTest(ScenarioTest):
         self.chief.await_line("Epoch 1/")
         self.job.kubectl("delete", "configmap", "fault")
         self.chief.await_line("is lost")
-        self.chief.await_line("worker 0.* is back")
-        self.chief.await_line("worker 1.* is back")
+        self.chief.await_line("worker 0.* has reconnected")
+        self.chief.await_line("worker 1.* has reconnected")
         self.assertEqual(self.job.ends("worker-0")[0]["reason"], "OOMKilled")
         self.stop()
 

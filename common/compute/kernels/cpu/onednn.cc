@@ -23,7 +23,8 @@ const dnnl::engine& OneDnnEngine() {
 absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype) {
   if (dtype == DType::kFloat32) return dnnl::memory::data_type::f32;
   if (dtype == DType::kBfloat16) return dnnl::memory::data_type::bf16;
-  return absl::UnimplementedError("float32 and bfloat16 only");
+  return absl::UnimplementedError(
+      absl::StrCat("expected float32 or bfloat16, got ", DTypeName(dtype)));
 }
 
 dnnl::primitive_attr UserScratchpad() {

@@ -205,7 +205,7 @@ absl::StatusOr<Tape> TapeOf(const ElementwiseProgram& program) {
     const auto found = TapeOps().find(step.op);
     if (found == TapeOps().end()) {
       return absl::UnimplementedError(
-          absl::StrCat(step.op, " is no op of a tape"));
+          absl::StrCat("tapes do not support ", step.op));
     }
     const int i = tape.instruction_count++;
     Tape::Instruction& instruction = tape.instructions[i];

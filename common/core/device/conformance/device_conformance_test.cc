@@ -175,7 +175,7 @@ TEST_P(DeviceConformanceTest, KernelsRunInTheOrderOfTheStream) {
   EXPECT_THAT(Download(y).flat<float>(), ElementsAre(3, 6, 9, 12));
 }
 
-TEST_P(DeviceConformanceTest, EventTellsWhenPinnedMemoryIsFilled) {
+TEST_P(DeviceConformanceTest, EventIsReachedWhenPinnedMemoryIsFilled) {
   const Tensor device = Upload(Tensor::Full(DType::kFloat32, {1000}, 7));
   Tensor pinned = Pinned(1000);
   ASSERT_OK_AND_ASSIGN(const auto event, device_->CreateEvent());
@@ -187,7 +187,7 @@ TEST_P(DeviceConformanceTest, EventTellsWhenPinnedMemoryIsFilled) {
   EXPECT_THAT(pinned.flat<float>(), Each(7));
 }
 
-TEST_P(DeviceConformanceTest, TimedEventsTellTheTimeOfTheDevice) {
+TEST_P(DeviceConformanceTest, TimedEventsMeasureDeviceTime) {
   const Tensor device = Upload(Tensor::Full(DType::kFloat32, {1000}, 7));
   Tensor pinned = Pinned(1000);
   ASSERT_OK_AND_ASSIGN(const auto begin, device_->CreateTimedEvent());

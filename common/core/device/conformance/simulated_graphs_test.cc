@@ -101,7 +101,7 @@ class SimulatedGraphsTest : public ::testing::TestWithParam<uint64_t> {
 INSTANTIATE_TEST_SUITE_P(Seeds, SimulatedGraphsTest,
                          ::testing::Values(0, 1, 2, 3));
 
-TEST_P(SimulatedGraphsTest, WhatIsCapturedRunsWhenItIsLaunched) {
+TEST_P(SimulatedGraphsTest, CapturedWorkRunsWhenLaunched) {
   ASSERT_EQ(Begin(), driver::kSuccess);
   EXPECT_OK(stream_->Fill(cell(0), 5, 1));
   EXPECT_OK(stream_->Copy(cell(0), cell(1), 1));
@@ -194,7 +194,7 @@ TEST_P(SimulatedGraphsTest, CallsThatMayWaitMakeACaptureInvalid) {
   }
 }
 
-TEST_P(SimulatedGraphsTest, TheModeSaysWhichThreadsMustNotWait) {
+TEST_P(SimulatedGraphsTest, ModeSelectsThreadsThatMustNotWait) {
   const auto query_elsewhere = [&] {
     driver::Result result = driver::kUnknown;
     std::thread([&] {

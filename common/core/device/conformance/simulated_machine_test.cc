@@ -92,7 +92,7 @@ TEST_F(SimulatedMachineTest, WorkWaitsUntilTheHostWaits) {
   EXPECT_EQ(pinned.flat<float>()[0], 0);
 }
 
-TEST_F(SimulatedMachineTest, PinnedSourceReusedTooEarlyIsSeen) {
+TEST_F(SimulatedMachineTest, DetectsEarlyReuseOfAPinnedSource) {
   const Tensor tensor = OnDevice(1);
   Tensor pinned = Pinned(1);
   pinned.mutable_flat<float>()[0] = 1;

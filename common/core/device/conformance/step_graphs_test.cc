@@ -187,7 +187,7 @@ TEST_P(StepGraphsTest, SteadyStepMakesFewCalls) {
   }
 }
 
-TEST_P(StepGraphsTest, AStepUnlikeTheOthersIsEnqueuedAsItIs) {
+TEST_P(StepGraphsTest, ADifferentStepIsEnqueuedWithoutAGraph) {
   Reset();
   RunSteps(0, 5);
   const int64_t before = launches();
@@ -211,7 +211,7 @@ TEST_P(StepGraphsTest, AStepUnlikeTheOthersIsEnqueuedAsItIs) {
   ExpectSum();
 }
 
-TEST_P(StepGraphsTest, WaysThatAlternateHaveAGraphEach) {
+TEST_P(StepGraphsTest, AlternatingVariantsHaveAGraphEach) {
   Reset();
   for (int i = 0; i < 12; ++i) {
     ASSERT_OK(Step([&]() -> absl::Status {
@@ -281,7 +281,7 @@ TEST_P(StepGraphsTest, NoStepIsLostWhenTheDriverRefuses) {
   }
 }
 
-TEST_P(StepGraphsTest, AnErrorOfAKernelIsThatOfWorkWithoutGraphs) {
+TEST_P(StepGraphsTest, KernelErrorsAreThoseOfWorkWithoutGraphs) {
   if (GetParam().is_real) GTEST_SKIP() << "it would lose the GPU";
   Reset();
   RunSteps(0, 4);

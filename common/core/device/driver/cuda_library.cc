@@ -86,8 +86,8 @@ absl::StatusOr<void*> LoadCudaLibrary(const std::string& name) {
   if (!elsewhere.empty()) return Open(elsewhere);
   return absl::UnavailableError(absl::StrCat(
       opened.status().message(),
-      "; neither has the CUDA toolkit it, nor a Python package of NVIDIA: set "
-      "MUSTER_CUDA_PATH or LD_LIBRARY_PATH to its folder"));
+      "; neither the CUDA toolkit nor a Python package of NVIDIA contains "
+      "it: set MUSTER_CUDA_PATH or LD_LIBRARY_PATH to its folder"));
 }
 
 }  // namespace muster

@@ -43,7 +43,7 @@ absl::Status Launch(absl::string_view kernel, const LaunchShape& shape,
   return RunSimulatedGrid(Find(kernel), shape, addresses, seed);
 }
 
-TEST(SimulatedGridTest, ThreadsKnowTheirCoordinates) {
+TEST(SimulatedGridTest, ThreadsReadTheirCoordinates) {
   std::vector<uint64_t> seen(2 * 3 * 2 * 4 * 2 * 3);
   for (const uint64_t seed : {0, 1, 2}) {
     std::fill(seen.begin(), seen.end(), 0);

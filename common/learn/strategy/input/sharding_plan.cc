@@ -252,7 +252,7 @@ absl::Status PlanCopied(ShardingPlan* plan) {
   if (plan->step_count == Dataset::kUnknownCardinality) {
     return absl::InvalidArgumentError(
         "the length of the data is unknown, and every worker draws from a copy "
-        "of it: Repeat() it, and say how many steps to take");
+        "of it: Repeat() it, and specify the number of steps");
   }
   // The steps of a pass are counted over all workers.
   if (plan->step_count >= 0) plan->dataset = plan->dataset.Repeat();

@@ -69,9 +69,9 @@ absl::Status CheckScope(const Strategy& strategy, absl::string_view name) {
                    StrategyInScope(absl::StrCat("variable \"", name, "\"")));
   if (in_scope == nullptr || in_scope == &strategy) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("variable \"", name, "\" is to be made under strategy \"",
-                   strategy.name(), "\", and strategy \"", in_scope->name(),
-                   "\" is in scope"));
+      absl::StrCat("variable \"", name,
+                   "\" cannot be created under strategy \"", strategy.name(),
+                   "\" while strategy \"", in_scope->name(), "\" is in scope"));
 }
 
 proto::VariableSynchronization Encode(VariableSynchronization synchronization) {

@@ -13,7 +13,10 @@ StepFunction::StepFunction(absl::string_view name, int parameter_count,
 
 absl::StatusOr<Graph> StepFunction::TraceFor(
     absl::Span<const TensorType> arguments, int num_replicas_in_sync) const {
-  if (!valid()) return absl::InvalidArgumentError("this StepFunction is none");
+  if (!valid()) {
+    return absl::InvalidArgumentError(
+        "this StepFunction is default-constructed");
+  }
   if (static_cast<int>(arguments.size()) != parameter_count()) {
     return absl::InvalidArgumentError(
         absl::StrCat("step \"", name(), "\" takes ", parameter_count(),

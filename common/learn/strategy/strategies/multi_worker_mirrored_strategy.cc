@@ -164,9 +164,9 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
         return WithGroupExitCode(end.ok() ? status : end);
       });
   task.OnInterrupt([peers] {
-    peers->Fail(WithExitCode(
-        absl::CancelledError("training was told to stop by a signal"),
-        ExitCode::kTerminated));
+    peers->Fail(
+        WithExitCode(absl::CancelledError("training was stopped by a signal"),
+                     ExitCode::kTerminated));
   });
   return peers;
 }

@@ -172,8 +172,8 @@ absl::Status ReplicaSession::CheckRead(int variable) const {
   if (!variables_[variable].has_gradient_pending) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
       "variable \"", variables_[variable].name,
-      "\": the step reads it after applying its gradient; replicas know the "
-      "outcome only at the end of the step"));
+      "\": the step reads it after applying its gradient; the gradients of "
+      "all replicas are combined at the end of the step"));
 }
 
 absl::StatusOr<Tensor> ReplicaSession::Read(int variable) {
@@ -235,8 +235,8 @@ GatedSteps* ReplicaSession::UseGate(StepGate* gate) {
 absl::StatusOr<Tensor> ReplicaSession::DropUnlessFinite(
     int, absl::Span<const Tensor>) {
   return absl::InternalError(
-      "a replica's session cannot drop gradients: whether those of the group "
-      "are finite is known when they have been combined");
+      "a replica's session cannot drop gradients: only the combined gradients "
+      "show whether all are finite");
 }
 
 absl::Status ReplicaSession::Settle(bool was_applied) {

@@ -284,7 +284,7 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
     return absl::DataLossError(
         absl::StrCat("training continues after batch ", position.element,
                      " of the data, which has only ", i,
-                     " batches: it is not the data that training began with"));
+                     " batches: the data has changed since training began"));
   }
   position_ = position;
   return absl::OkStatus();

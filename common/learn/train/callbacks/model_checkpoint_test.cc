@@ -175,7 +175,8 @@ TEST_F(ModelCheckpointTest, WeightsAloneComeWithoutTheRest) {
   ASSERT_OK(Fit({.filepath = Path("w"), .save_weights_only = true}, 1));
   EXPECT_THAT(
       model_.RestoreCheckpoint(Path("w")),
-      StatusIs(absl::StatusCode::kNotFound, HasSubstr("holds variables only")));
+      StatusIs(absl::StatusCode::kNotFound,
+               HasSubstr("holds variables only, without a training state")));
   ASSERT_OK(model_.SetWeights({Tensor::Full(DType::kFloat32, {1, 1}, 9)}));
   ASSERT_OK(model_.LoadWeights(Path("w")));
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> weights, model_.GetWeights());

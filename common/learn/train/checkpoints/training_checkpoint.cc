@@ -284,8 +284,7 @@ absl::StatusOr<proto::TrainingState> ReadTrainingState(
   const std::string key = VariableKey(TrainingStatePath());
   if (reader.Find(key) == nullptr) {
     return absl::NotFoundError(absl::StrCat(
-        reader.prefix(),
-        " holds variables only, and does not say where training stood"));
+        reader.prefix(), " holds variables only, without a training state"));
   }
   ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(key));
   proto::TrainingState state;

@@ -254,7 +254,7 @@ StrategyFactory SynchronousStrategyFactory(Task* task) {
         return BuildMultiWorkerMirrored(job, *task);
       case JobStrategy::kParameterServer:
         return absl::InvalidArgumentError(absl::StrCat(
-            "the job wants parameter servers, and this cluster has none: ",
+            "the job needs parameter servers, and this cluster has none: ",
             options.config.source, "'s \"cluster\" needs a \"ps\" list. Or ",
             "take `strategy` out of the job file, and the workers train in ",
             "sync"));

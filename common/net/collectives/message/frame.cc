@@ -125,7 +125,8 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(
   if (header.kind == FrameKind::kAbort &&
       header.payload_bytes > kAbortPayloadBytesMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an abort of ", header.payload_bytes, " bytes came"));
+        absl::StrCat("received an abort of ", header.payload_bytes,
+                     " bytes, expected at most ", kAbortPayloadBytesMax));
   }
   return header;
 }
@@ -138,7 +139,9 @@ std::string EncodeAbort(const absl::Status& status) {
 }
 
 absl::Status DecodeAbort(absl::string_view payload) {
-  if (payload.empty()) return absl::UnknownError("a rank gave no reason");
+  if (payload.empty()) {
+    return absl::UnknownError("a rank aborted without a reason");
+  }
   payload = payload.substr(0, kAbortPayloadBytesMax);
   const int code = static_cast<uint8_t>(payload[0]);
   const bool is_error =

@@ -322,10 +322,12 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
       header.payload_bytes != (segment_end - begin) * element_bytes) {
     return MakeError(
         absl::StatusCode::kUnavailable,
-        absl::StrCat("the lane to rank ", NameOf(peer), " is broken: segment ",
-                     header.segment, " of step ", header.step, " came (",
-                     header.payload_bytes, " bytes) where segment ", segment,
-                     " of step ", step.step, " was to come"));
+        absl::StrCat("the lane to rank ", NameOf(peer),
+                     " is broken: received segment ", header.segment,
+                     " of step ", header.step, " (", header.payload_bytes,
+                     " bytes), expected segment ", segment, " of step ",
+                     step.step, " (", (segment_end - begin) * element_bytes,
+                     " bytes)"));
   }
   if (!IsReady(step.needs, segment_end)) return false;
   end.waiting_sequence = 0;

@@ -447,7 +447,7 @@ absl::Status CheckAnswer(const Answer& answer, int rank, uint64_t generation) {
     case Answer::kWelcome:
       return absl::OkStatus();
     case Answer::kWrongToken:
-      return absl::PermissionDeniedError("it does not know the token");
+      return absl::PermissionDeniedError("it has a different token");
     case Answer::kWrongGeneration:
       return absl::FailedPreconditionError(absl::StrCat(
           "it is at generation ", answer.generation, ", not at ", generation));

@@ -368,8 +368,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeTwoLevelCommunicator(
     RETURN_IF_ERROR(
         CheckLevel(group.across.get(), "inter-host", self.host, host_count));
   } else if (host_count > 1 && group.across != nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "rank ", group.rank, " is not its host's first, and goes nowhere"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", group.rank,
+                     " is not the first of its host, so it must not have an "
+                     "inter-host communicator"));
   }
   return std::make_unique<TwoLevelCommunicator>(std::move(group),
                                                 std::move(places));

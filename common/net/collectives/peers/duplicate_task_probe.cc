@@ -73,7 +73,7 @@ absl::StatusOr<proto::IdentifyResponse> DuplicateTaskProbe::Answer(
       LOG(WARNING) << "a second process calls itself "
                    << DescribeProcess(*task, request.address(),
                                       request.incarnation())
-                   << "; it was told that this one is already there";
+                   << "; it was refused, because this one is already running";
     }
   }
   proto::IdentifyResponse response;

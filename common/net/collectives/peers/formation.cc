@@ -93,9 +93,9 @@ void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
   if (rank == 0 && message.has_failure()) {
     const absl::Status error = DecodeFailure(message.failure());
     OnRefused(WithGroupErrorKind(
-        WithMessage(error,
-                    absl::StrCat(links_->Describe(0),
-                                 " gave the group up: ", error.message())),
+        WithMessage(error, absl::StrCat(links_->Describe(0),
+                                        " failed before the group was formed: ",
+                                        error.message())),
         GroupErrorKind::kPeerFailed));
     return;
   }
@@ -129,7 +129,7 @@ absl::Status Formation::SendFailure(absl::Time deadline) {
   }
   for (const int rank : untold) {
     LOG(WARNING) << links_->Describe(rank)
-                 << " could not be told that this task cannot train";
+                 << " was not notified that this task cannot train";
   }
   return options_.failure;
 }

@@ -248,7 +248,7 @@ void GroupLife::AwaitAcknowledgements() {
   };
   if (!clock_->AwaitWithDeadline(&mutex_, absl::Condition(&all_know),
                                  clock_->Now() + kAcknowledgementTimeout)) {
-    LOG(WARNING) << "not every task could be told that this one ends";
+    LOG(WARNING) << "not every task has acknowledged the end of this one";
   }
 }
 

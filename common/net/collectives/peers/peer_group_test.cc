@@ -202,7 +202,8 @@ TEST_F(PeerGroupTest, WhenNoTransportCanBeUsedAllTasksSayWhy) {
   const auto results = TryJoinAll(all);
   SetFaults({});
   EXPECT_FALSE(results[0].ok());
-  EXPECT_THAT(results[1].status().message(), HasSubstr("gave the group up"));
+  EXPECT_THAT(results[1].status().message(),
+              HasSubstr("failed before the group was formed"));
   EXPECT_EQ(GroupErrorKindOf(results[1].status()), GroupErrorKind::kPeerFailed);
 }
 

@@ -320,7 +320,7 @@ void PeerLinks::OnWelcome(int rank, uint64_t session,
     streams_[rank]->End(session, absl::UnavailableError(absl::StrCat(
                                      "another process, incarnation ",
                                      IncarnationString(hello.incarnation()),
-                                     ", is in its place")));
+                                     ", has replaced it")));
     return;
   }
   if (is_another && peer.incoming != nullptr) {
@@ -356,7 +356,8 @@ void PeerLinks::NoteFailure(int rank, const proto::PeerHello& hello,
       WithMessage(failure,
                   absl::StrCat(DescribeProcess(tasks_[rank], addresses_[rank],
                                                hello.incarnation()),
-                               " gave the group up: ", failure.message())),
+                               " failed before the group was formed: ",
+                               failure.message())),
       GroupErrorKind::kPeerFailed);
   actions->push_back([this, why] { listener_->OnRefused(why); });
 }

@@ -158,7 +158,7 @@ absl::Status SharedMemoryCommunicator::Fetch(int rank, size_t total_bytes,
   if (location.kind != Kind::kPrivate) {
     return barrier_->Fail(absl::InternalError(
         absl::StrCat(barrier_->Describe(), ": rank ", rank,
-                     " says that its elements lie where no memory is")));
+                     " published a location outside of its memory")));
   }
   const absl::Status status =
       memory_->Read(rank, location.offset + range.begin, range.size(), to);
@@ -356,7 +356,7 @@ absl::Status SharedMemoryCommunicator::CheckGather(
         absl::StrCat("all-gather on rank ", rank_, " of ", size_, ": ",
                      input.element_count, " ", DTypeName(input.dtype), " into ",
                      output.element_count, " ", DTypeName(output.dtype), " by ",
-                     element_counts.size(), " counts that come to ", total));
+                     element_counts.size(), " counts with a sum of ", total));
   }
   return absl::OkStatus();
 }

@@ -236,10 +236,10 @@ absl::Status MatMulPlan::Run(DeviceStream* stream, const void* a, const void* b,
   for (const void* address : {a, b, bias, const_cast<const void*>(y),
                               const_cast<const void*>(workspace)}) {
     if (!IsAligned(address)) {
-      return absl::InternalError(
-          absl::StrCat("an operand of a product is at ",
-                       reinterpret_cast<uintptr_t>(address),
-                       ", no multiple of ", kAlignmentBytes, " bytes"));
+      return absl::InternalError(absl::StrCat(
+          "an operand of a product is at ",
+          reinterpret_cast<uintptr_t>(address), ", which is not a multiple of ",
+          kAlignmentBytes, " bytes"));
     }
   }
   return stream->Call(

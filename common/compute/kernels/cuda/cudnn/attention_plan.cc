@@ -25,11 +25,11 @@ absl::Status CheckIsSupported(size_t version, const AttentionProblem& problem) {
   if (std::min({geometry.batch, geometry.heads, geometry.query_count,
                 geometry.key_count, geometry.key_dim, geometry.value_dim}) <
       1) {
-    return refuse("there is nothing to compute");
+    return refuse("an extent is 0");
   }
   // cuDNN reads rows in units of 16 bytes.
   if (geometry.key_dim % 8 != 0 || geometry.value_dim % 8 != 0) {
-    return refuse("the features of a head are no multiple of 8");
+    return refuse("the number of features of a head is not a multiple of 8");
   }
   if (version == 91000 || version == 91001) {
     return refuse("9.10.0 and 9.10.1 compute wrong results");
@@ -39,8 +39,8 @@ absl::Status CheckIsSupported(size_t version, const AttentionProblem& problem) {
   if (problem.is_gradient && version <= 91500 &&
       geometry.key_count % 128 != 0) {
     return refuse(
-        "gradients of keys whose number is no multiple of 128 need 9.15.1 or "
-        "later");
+        "gradients need version 9.15.1 or later if the number of keys is not a "
+        "multiple of 128");
   }
   return absl::OkStatus();
 }

@@ -76,7 +76,7 @@ absl::Status CudnnExecution::Run(DeviceStream* stream,
     const auto number = reinterpret_cast<uintptr_t>(address);
     if (number % CudnnPlan::kAlignmentBytes != 0) {
       return absl::InternalError(absl::StrCat(
-          "an operand of cuDNN is at ", number, ", no multiple of ",
+          "an operand of cuDNN is at ", number, ", which is not a multiple of ",
           CudnnPlan::kAlignmentBytes, " bytes"));
     }
   }
