@@ -34,7 +34,7 @@ cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")"
 export HOME=${HOME:-/root}
 run_dir=${run_dir:-$PWD/runs/$(date +%Y%m%d-%H%M%S)-$$}
 cores=$(nproc)
-minutes=$(((22 + cores - 1) / cores))
+minutes=$(((13 + cores - 1) / cores))
 cat <<PLAN
 This will
   1. install the packages of Debian that are missing, as root or with sudo: up to 2 minutes
@@ -44,7 +44,7 @@ This will
 PLAN
 bazel/setup_debian.sh
 # Errors are shown; on a terminal one line tells how far the build is.
-bazel build --config=units --curses=no --color=no --show_progress_rate_limit=1 \
+bazel build --config=quick --curses=no --color=no --show_progress_rate_limit=1 \
   //coordinator //deploy/launch //ps //worker 2>&1 | python3 -B bazel/show_progress.py
 
 job=(--job=examples/digits/digits.job)

@@ -49,17 +49,20 @@ precompile tests "${tests[@]}"
 wait $!
 precompile uncontracted "${uncontracted[@]}"
 
-# use NAME FILTER: sources that match the filter use precompiled headers.
+# use NAME FILTER [OPTION,]: sources that match the filter use precompiled headers.
 use() {
-  echo "build --per_file_copt=$2@-include-pch,$folder/$1.pch"
+  echo "build${3:+:quick} --per_file_copt=$2@${3-}-include-pch,$folder/$1.pch"
 }
 # Bazel matches the path of a source and its label: a filter allows `/` and `:`.
 rules='common/compute/optimizers[/:].*\.cc$'
 reductions='common/net/collectives[/:][^/:]*\.cc$'
+# --config=quick optimizes loops over elements only: these and the two above.
+kernels='common/compute/kernels/cpu[/:].*\.cc$'
 wanted="# Written by bazel/precompile_headers.sh.
 $(use library ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions")
 $(use uncontracted "$rules,$reductions,-.*_test\\.cc\$")
-$(use tests ".*_test\\.cc\$,-.*[/:]schedule_test\\.cc\$")"
+$(use tests ".*_test\\.cc\$,-.*[/:]schedule_test\\.cc\$")
+$(use tests ".*\\.cc\$,-$rules,-$reductions,-$kernels,-.*_test\\.cc\$" -O0,-U_FORTIFY_SOURCE,)"
 if [[ $(cat bazel/precompiled.bazelrc 2>/dev/null) != "$wanted" ]]; then
   echo "$wanted" >bazel/precompiled.bazelrc
 fi

@@ -1,7 +1,7 @@
 """Units: several sources that are compiled as one, because they share most of their headers."""
 
 # More would leave processors idle at the end of a build.
-_SOURCES_IN_UNIT_MAX = 20
+_SOURCES_IN_UNIT_MAX = 40
 
 def _unit_sources_impl(ctx):
     sources = ctx.files.srcs
