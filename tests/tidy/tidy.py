@@ -390,7 +390,9 @@ USES = {
     "cstring": r"std::(memcpy|memset|memcmp|memmove|strlen|strcmp|strerror)\(",
     "deque": r"std::deque<",
     "filesystem": r"std::filesystem\b",
+    "fstream": r"std::[io]?fstream\b",
     "functional": r"std::(function<|hash<|ref\(|cref\()",
+    "iostream": r"std::(cin|cout|cerr|clog)\b",
     "limits": r"std::numeric_limits<",
     "map": r"std::(multi)?map<",
     "memory": r"std::(unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared)\b",
@@ -409,18 +411,25 @@ USES = {
     "absl/functional/any_invocable.h": r"absl::AnyInvocable<",
     "absl/functional/function_ref.h": r"absl::FunctionRef<",
     "absl/memory/memory.h": r"absl::WrapUnique\(",
+    "absl/strings/ascii.h":
+        r"absl::(ascii_\w+|AsciiStrTo(Lower|Upper)|Strip(Leading|Trailing)?AsciiWhitespace)\(",
+    "absl/strings/escaping.h":
+        r"absl::(CEscape|CHexEscape|CUnescape|BytesToHexString|HexStringToBytes|\w*Base64\w*)\(",
     "absl/strings/match.h": r"absl::(StrContains|StartsWith|EndsWith|EqualsIgnoreCase)\(",
     "absl/strings/numbers.h": r"absl::SimpleAto\w+\(",
     "absl/strings/str_cat.h": r"absl::(StrCat|StrAppend|Hex)\(",
     "absl/strings/str_format.h": r"absl::Str(Append)?Format\(",
     "absl/strings/str_join.h": r"absl::StrJoin\(",
+    "absl/strings/str_replace.h": r"absl::StrReplaceAll\(",
     "absl/strings/str_split.h": r"absl::(StrSplit|MaxSplits|ByAnyChar)\(",
+    "absl/strings/strip.h": r"absl::(Strip|Consume)(Prefix|Suffix)\(",
     "absl/synchronization/mutex.h":
         r"absl::(Mutex|MutexLock|ReaderMutexLock|CondVar|Condition)\b",
     "absl/time/clock.h": r"absl::(Now|SleepFor)\(",
+    "nlohmann/json.hpp": r"nlohmann::",
 }
 
-_NAME = re.compile(r"\b(?:std|absl)::\w+[<(]?|\bABSL_\w+")
+_NAME = re.compile(r"\b(?:std|absl|nlohmann)::\w+[<(]?|\bABSL_\w+")
 
 
 def includes(text):

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/version.h"
