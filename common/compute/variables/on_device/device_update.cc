@@ -239,9 +239,7 @@ void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
   if (!takes_gradient) count = variable.type.shape.element_count();
   if (count == 0) return;
   const auto slot = [&](int i) { return variable.slots[i].value.address(); };
-  UpdateItem& item = pass->items.emplace_back();
-  // Clears padding: UploadItems() compares items as bytes.
-  std::memset(static_cast<void*>(&item), 0, sizeof(item));
+  UpdateItem& item = pass->items.emplace_back(UpdateItem{});
   item.variable = update.target_slot < 0 ? variable.value.address()
                                          : slot(update.target_slot);
   if (takes_gradient) item.gradient = gradient;
@@ -278,10 +276,7 @@ absl::StatusOr<const UpdateItem*> DeviceUpdate::UploadItems() {
   const size_t size_bytes = items_.size() * sizeof(UpdateItem);
   for (int i = 0; i < kTables; ++i) {
     const ItemTable& table = tables_[i];
-    if (items_.size() != table.items.size() ||
-        std::memcmp(items_.data(), table.items.data(), size_bytes) != 0) {
-      continue;
-    }
+    if (items_ != table.items) continue;
     last_table_ = i;
     return reinterpret_cast<const UpdateItem*>(table.memory.data());
   }

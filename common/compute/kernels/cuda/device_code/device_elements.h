@@ -25,6 +25,8 @@ enum class ElementType : uint8_t {
 struct DeviceElements {
   void* data;
   ElementType type;
+
+  bool operator==(const DeviceElements&) const = default;
 };
 
 template <typename C>

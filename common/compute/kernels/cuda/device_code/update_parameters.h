@@ -95,6 +95,8 @@ struct UpdateItem {
   ElementType type;  // kFloat32 or kFloat64.
   ClipKind clip;
   double clip_limit;
+
+  bool operator==(const UpdateItem&) const = default;
 };
 
 // Sets *found to 1 if one of `count` elements is NaN or infinite. Thread t
