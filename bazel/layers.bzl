@@ -9,7 +9,7 @@ LAYERS = [
     ["common/core/base"],
     ["common/core/tensor"],
     ["common/core/system"],
-    ["common/core/device"],
+    ["common/core/device", "common/core/pjrt"],
     ["common/io/storage"],
     ["common/io/checkpoint", "common/io/image", "common/io/records"],
     ["common/io/events", "common/io/keras"],

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the programs with which tests compare Muster: Keras with JAX, TensorBoard and
-# onnxruntime, in pinned versions, Chromium, podman and doxygen. Also finds real data for tests: a
-# folder shared/data with mnist/ in it beside the checkout. Prints variables for test.sh:
+# Installs the programs with which tests compare Muster: Keras with JAX, TensorBoard, onnxruntime
+# and a PJRT plugin for CPUs, in pinned versions, Chromium, podman and doxygen. Also finds real
+# data for tests: a folder shared/data with mnist/ in it beside the checkout. Prints variables for
+# test.sh:
 #
 #   tools=$(tests/setup_tools.sh) && export $tools && ./test.sh
 #
@@ -15,7 +16,11 @@ set -uo pipefail
 packages=(
   tensorflow-cpu==2.21.0 keras==3.15.1 jax==0.10.2 jaxlib==0.10.2 pandas==3.1.1
   h5py==3.14.0 tensorboard==2.21.0 onnxruntime==1.32.0 onnx==1.23.2
+  lammps-jax-pjrt-cpu==0.11.2
 )
+plugin=lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so
+plugin_sha256=ad1309ac822b1b24d51b7f9947c7c9fa9ef5d67f390584cbc3d1fa2428fed9c2
+
 apt_seconds=240
 pip_seconds=600
 
@@ -122,10 +127,18 @@ COMMAND
 }
 
 if [[ -z ${MUSTER_KERAS_PYTHON-} || -z ${MUSTER_TENSORBOARD_PYTHON-} ||
-  -z ${MUSTER_ONNXRUNTIME_PYTHON-} ]] && python=$(set_up_python); then
+  -z ${MUSTER_ONNXRUNTIME_PYTHON-} || -z ${MUSTER_PJRT_PLUGIN-} ]] && python=$(set_up_python); then
   echo "MUSTER_KERAS_PYTHON=${MUSTER_KERAS_PYTHON:-$python}"
   echo "MUSTER_TENSORBOARD_PYTHON=${MUSTER_TENSORBOARD_PYTHON:-$python}"
   echo "MUSTER_ONNXRUNTIME_PYTHON=${MUSTER_ONNXRUNTIME_PYTHON:-$python}"
+fi
+if [[ -z ${MUSTER_PJRT_PLUGIN-} && -n ${python-} ]]; then
+  path=$(echo "${python%/bin/python}"/lib/python3*/site-packages/"$plugin")
+  if echo "$plugin_sha256  $path" | sha256sum --check --status; then
+    echo "MUSTER_PJRT_PLUGIN=$path"
+  else
+    say "no PJRT plugin: $path is not the file that was reviewed"
+  fi
 fi
 # The test of doxygen looks for it on the PATH.
 install doxygen doxygen
