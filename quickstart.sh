@@ -56,6 +56,8 @@ bazel-bin/deploy/launch/launch --workers=2 --ps=2 "${job[@]}" \
   --run_dir="$run_dir" ${flags[@]+"${flags[@]}"} || status=$?
 if ((status == 0)); then
   echo "Trained. The run's figures: $run_dir/summary.json"
+  echo "This build is not optimized. For your own jobs, build or install one that is:" \
+    "docs/install.md"
 else
   echo "The run failed with status $status. Its logs: $run_dir/logs" >&2
 fi

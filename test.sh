@@ -23,16 +23,13 @@ export HOME=${HOME:-/root}
 bazel/setup_debian.sh || exit 1
 
 targets=(//...)
-compiled=quick
 for argument in "$@"; do
   [[ $argument == -* ]] || targets=()
-  # These say themselves how they compile.
-  [[ $argument != --config=[at]san ]] || compiled=units
 done
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 # One broken target must not hide the others.
-bazel test --config="$compiled" --keep_going --build_event_json_file="$events" "$@" \
+bazel test --config=units --keep_going --build_event_json_file="$events" "$@" \
   ${targets[@]+"${targets[@]}"}
 status=$?
 python3 bazel/count_tests.py "$events" "$status"

@@ -56,15 +56,13 @@ use() {
 # Bazel matches the path of a source and its label: a filter allows `/` and `:`.
 rules='common/compute/optimizers[/:].*\.cc$'
 reductions='common/net/collectives[/:][^/:]*\.cc$'
-# --config=quick optimizes loops over elements only: these, those of simulated GPUs, and the two
-# above.
-kernels='common/compute/kernels/(cpu|cuda/device_code)[/:].*\.cc$'
-simulated='common/core/device/simulated[/:].*\.cc$'
+# --config=quick optimizes loops over elements only: these and the two above.
+kernels='common/compute/kernels/cpu[/:].*\.cc$'
 wanted="# Written by bazel/precompile_headers.sh.
 $(use library ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions")
 $(use uncontracted "$rules,$reductions,-.*_test\\.cc\$")
 $(use tests ".*_test\\.cc\$,-.*[/:]schedule_test\\.cc\$")
-$(use tests ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions,-$kernels,-$simulated" \
+$(use tests ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions,-$kernels" \
   -O0,-U_FORTIFY_SOURCE,)"
 if [[ $(cat bazel/precompiled.bazelrc 2>/dev/null) != "$wanted" ]]; then
   echo "$wanted" >bazel/precompiled.bazelrc

@@ -85,7 +85,7 @@ TEST_P(EveryRoleTest, SaysThatAddressSpaceIsMissing) {
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
   GTEST_SKIP() << "sanitizers reserve more address space than the limit";
 #endif
-  for (const int kibibytes : {160000, 203000, 206000, 214000, 500000}) {
+  for (const int kibibytes : {120000, 203000, 206000, 214000, 500000}) {
     SCOPED_TRACE(kibibytes);
     const auto process =
         Start(GetParam(), absl::StrCat("ulimit -v ", kibibytes));
