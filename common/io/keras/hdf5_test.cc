@@ -188,7 +188,8 @@ TEST(Hdf5Test, ReadsTextsOfBothKinds) {
               IsOkAndHolds(ElementsAre("{\"a\": 1}")));
   EXPECT_THAT(reader->ReadTexts("", "none"), IsOkAndHolds(ElementsAre()));
   EXPECT_THAT(reader->ReadTexts("", "number").status(),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("no text")));
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("is not a list of at most")));
   EXPECT_THAT(reader->ReadTexts("", "other").status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("other")));
 }

@@ -13,7 +13,7 @@
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/masking.h"
-#include "common/learn/nn/layers/pooling_1d.h"
+#include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/masks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
