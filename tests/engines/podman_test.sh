@@ -84,7 +84,7 @@ echo "from the first container to the second epoch:" \
 await "worker 0.* lost"
 "${podman[@]}" rm --force "$name-worker-0"
 start worker-0 21
-await "worker 0.* back"
+await "worker 0.* has reconnected, incarnation"
 echo "127.0.0.1 localhost" >"$hosts"
 
 for task in "${tasks[@]}"; do
