@@ -34,7 +34,8 @@ COMPILER = [
     "g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-DNDEBUG",
     # Designated initializers leave the rest at its default, on purpose.
     "-Wno-missing-field-initializers",
-    # Collects garbage in KiB from here on: a quarter of the time went into collections.
+    # The size of the heap, in KiB, below which gcc collects no garbage: collections took a quarter
+    # of the time.
     "--param=ggc-min-heapsize=4000000",
 ]
 

@@ -68,8 +68,7 @@ enum class BufferType : int {
 
 // PJRT_HostBufferSemantics.
 enum class HostBufferSemantics : int {
-  kImmutableOnlyDuringCall = 0,
-  kImmutableUntilTransferCompletes = 1,
+  // The plugin may read the memory until done_with_host_buffer.
   kImmutableZeroCopy = 2,
 };
 
@@ -279,29 +278,6 @@ struct DeviceGetDescriptionArgs {
   Device* device;
   // Out:
   DeviceDescription* description;
-};
-
-struct DeviceMemoryStatsArgs {
-  static constexpr FunctionId kFunction = {34, "PJRT_Device_MemoryStats"};
-  struct Optional {
-    int64_t value;
-    bool is_set;
-  };
-  size_t struct_size;
-  void* extensions;
-  Device* device;
-  // Out:
-  int64_t bytes_in_use;
-  Optional peak_bytes_in_use;
-  Optional allocation_count;
-  Optional largest_allocation_bytes;
-  Optional bytes_limit;
-  Optional bytes_reserved;
-  Optional peak_bytes_reserved;
-  Optional bytes_reservable_limit;
-  Optional largest_free_block_bytes;
-  Optional pool_bytes;
-  Optional peak_pool_bytes;
 };
 
 struct ExecutableDestroyArgs {

@@ -170,6 +170,7 @@ absl::StatusOr<std::vector<std::vector<std::unique_ptr<PjrtBuffer>>>>
 PjrtExecutable::ExecuteOnAll(
     absl::Span<const std::vector<const PjrtBuffer*>> arguments) const {
   const size_t device_count = arguments.size();
+  MUSTER_CHECK(device_count >= 1);
   std::vector<std::vector<pjrt::Buffer*>> inputs(device_count);
   std::vector<std::vector<pjrt::Buffer*>> outputs(
       device_count, std::vector<pjrt::Buffer*>(output_count_));

@@ -24,7 +24,7 @@
 //   ASSIGN_OR_RETURN(const auto program, client->Compile(stablehlo));
 //   ASSIGN_OR_RETURN(const auto x, client->CopyToDevice(tensor));
 //   ASSIGN_OR_RETURN(const auto results, program->Execute({x.get()}));
-//   ASSIGN_OR_RETURN(const Tensor y, results[0]->ToHost());
+//   ASSIGN_OR_RETURN(const Tensor y, results[0]->ToHost(deadline));
 //
 // The plugin is a library that another project builds (plugin_path.h). Errors
 // of its functions keep the plugin's code and words.
@@ -52,8 +52,7 @@ class PjrtBuffer {
   // kInt32 and kInt64 of the same bits.
   //   kUnimplemented  tensors do not have the element type
   //   other codes     as Await()
-  absl::StatusOr<Tensor> ToHost(
-      absl::Time deadline = absl::InfiniteFuture()) const;
+  absl::StatusOr<Tensor> ToHost(absl::Time deadline) const;
 
  private:
   friend class PjrtClient;
@@ -95,11 +94,12 @@ class PjrtExecutable {
   // program takes for results (`tf.aliasing_output`, `jax.buffer_donor`)
   // cannot be used afterwards.
   //   kInvalidArgument  the arguments are not those of the program
+  //   other codes       of the plugin
   absl::StatusOr<std::vector<std::unique_ptr<PjrtBuffer>>> Execute(
       absl::Span<const PjrtBuffer* const> arguments) const;
 
   // As Execute(), on all devices of a program for several: the arguments of
-  // each device, and the results of each.
+  // each device, of which there is at least one, and the results of each.
   absl::StatusOr<std::vector<std::vector<std::unique_ptr<PjrtBuffer>>>>
   ExecuteOnAll(
       absl::Span<const std::vector<const PjrtBuffer*>> arguments) const;
@@ -124,7 +124,8 @@ struct PjrtClientOptions {
   // How long the plugin may take to start, and to create the client.
   absl::Duration timeout = absl::Minutes(2);
   // Threads of a client on CPUs; 0: the plugin chooses. The plugin reads the
-  // environment variable NPROC, which this option sets.
+  // environment variable NPROC, which this option sets: create clients before
+  // other threads read the environment.
   int thread_count = 0;
   // Options of the plugin, such as {"cpu_device_count", 4}.
   std::vector<std::pair<std::string, std::variant<int64_t, bool, std::string>>>

@@ -98,24 +98,35 @@ absl::StatusOr<const PjrtPlugin*> PjrtPlugin::LoadAndInitialize(
 
 absl::StatusOr<const PjrtPlugin*> PjrtPlugin::Load(const std::string& path,
                                                    absl::Duration timeout) {
+  // A plugin that is being loaded, or is loaded. Shared with the thread that
+  // loads it, which may outlive the calls that wait for it.
+  struct Loading {
+    Outcome outcome;
+    const PjrtPlugin* plugin = nullptr;  // Set before the outcome.
+  };
   static absl::Mutex mutex;
-  static auto& loaded = *new std::map<std::string, const PjrtPlugin*>();
-  absl::MutexLock lock(&mutex);
-  const auto found = loaded.find(path);
-  if (found != loaded.end()) return found->second;
+  static auto& by_path = *new std::map<std::string, std::shared_ptr<Loading>>();
   if (access(path.c_str(), F_OK) != 0) {
     return absl::NotFoundError(absl::StrCat("there is no PJRT plugin ", path));
   }
-  // Shared, because a thread that waits for a plugin outlives this call.
-  const auto plugin = std::make_shared<const PjrtPlugin*>(nullptr);
-  RETURN_IF_ERROR(RunWithTimeout(
-      [plugin, path] {
+  std::shared_ptr<Loading> loading;
+  {
+    absl::MutexLock lock(&mutex);
+    std::shared_ptr<Loading>& known = by_path[path];
+    if (known == nullptr) {
+      known = std::make_shared<Loading>();
+      std::thread([loading = known, path] {
         const absl::StatusOr<const PjrtPlugin*> made = LoadAndInitialize(path);
-        if (made.ok()) *plugin = *made;
-        return made.status();
-      },
-      timeout, absl::StrCat("the start of the PJRT plugin ", path)));
-  return loaded[path] = *plugin;
+        if (made.ok()) loading->plugin = *made;
+        loading->outcome.Set(made.status());
+      }).detach();
+    }
+    loading = known;
+  }
+  RETURN_IF_ERROR(loading->outcome.Await(
+      absl::Now() + timeout,
+      absl::StrCat("the start of the PJRT plugin ", path)));
+  return loading->plugin;
 }
 
 std::string PjrtPlugin::api_version() const {

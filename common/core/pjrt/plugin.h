@@ -21,16 +21,17 @@ class PjrtPlugin {
   // The versions of the API whose structs pjrt_api.h declares: 0.N for N of at
   // least kMinorVersionMin.
   static constexpr int kMajorVersion = 0;
-  static constexpr int kMinorVersionMin = 54;
+  static constexpr int kMinorVersionMin = 81;
 
   // Loads the plugin at `path` and initializes it. The result lives as long as
-  // the process: plugins cannot be unloaded. Repeated calls with one path
-  // return the same plugin.
+  // the process: plugins cannot be unloaded. Calls with one path, also
+  // concurrent ones, load it once and return the same plugin.
   //   kNotFound            there is no file at `path`
   //   kUnavailable         the file is not a library, or lacks GetPjrtApi()
   //   kFailedPrecondition  the API has another major version, or is too old
   //   kDeadlineExceeded    the plugin did not start within `timeout`; a thread
-  //                        of the process goes on waiting for it
+  //                        of the process goes on waiting for it, and a
+  //                      later call waits for that thread
   //   other codes          the plugin refused to initialize, in its own words
   static absl::StatusOr<const PjrtPlugin*> Load(const std::string& path,
                                                 absl::Duration timeout);

@@ -1,7 +1,5 @@
 #include "common/core/pjrt/plugin_path.h"
 
-#include <glob.h>
-
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/python_packages.h"
 
 namespace muster {
 namespace {
@@ -38,18 +37,14 @@ constexpr PluginPackage kPluginPackages[] = {
     {"tpu", "libtpu", "libtpu/libtpu.so"},
 };
 
-constexpr const char* kPackageFolders[] = {"/lib/python3*/site-packages",
-                                           "/lib/python3*/dist-packages",
-                                           "/lib/python3/dist-packages"};
-
-std::string VariableOr(const char* variable, absl::string_view otherwise) {
-  const char* const value = std::getenv(variable);
-  return std::string(value == nullptr ? otherwise : value);
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 // Returns the path of `name` in PJRT_NAMES_AND_LIBRARY_PATHS, or "".
 absl::StatusOr<std::string> PathInVariable(absl::string_view name) {
-  const std::string text = VariableOr(kPathsVariable, "");
+  const std::string text = Variable(kPathsVariable);
   for (const absl::string_view entry :
        absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     const std::pair<absl::string_view, absl::string_view> parts =
@@ -64,44 +59,17 @@ absl::StatusOr<std::string> PathInVariable(absl::string_view name) {
   return "";
 }
 
-// Returns the first file that matches the pattern, or "".
-std::string FirstMatch(const std::string& pattern) {
-  glob_t found = {};
-  std::string path;
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0) {
-    path = found.gl_pathv[0];
-  }
-  globfree(&found);
-  return path;
-}
-
-std::string PathInPackages(const PluginPackage& package) {
-  const std::string home = VariableOr("HOME", "");
-  for (const std::string& prefix :
-       {VariableOr("VIRTUAL_ENV", ""), VariableOr("CONDA_PREFIX", ""),
-        home.empty() ? home : home + "/.local", std::string("/usr/local"),
-        std::string("/usr")}) {
-    if (prefix.empty()) continue;
-    for (const char* const folder : kPackageFolders) {
-      std::string path =
-          FirstMatch(absl::StrCat(prefix, folder, "/", package.file));
-      if (!path.empty()) return path;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> FindPjrtPlugin(absl::string_view name) {
   if (absl::StrContains(name, '/')) return std::string(name);
   ASSIGN_OR_RETURN(std::string path, PathInVariable(name));
-  if (path.empty() && name == "tpu") path = VariableOr("TPU_LIBRARY_PATH", "");
+  if (path.empty() && name == "tpu") path = Variable("TPU_LIBRARY_PATH");
   std::vector<absl::string_view> packages;
   for (const PluginPackage& package : kPluginPackages) {
     if (package.plugin != name) continue;
     packages.push_back(package.package);
-    if (path.empty()) path = PathInPackages(package);
+    if (path.empty()) path = FindInPythonPackages(package.file);
   }
   if (!path.empty()) return path;
   return absl::NotFoundError(absl::StrCat(

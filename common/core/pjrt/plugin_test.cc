@@ -73,7 +73,7 @@ TEST(PjrtPluginTest, RejectsOldPlugins) {
   EXPECT_THAT(PjrtPlugin::Load(FakePlugin('o'), kLong),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("has version 0.12"),
-                             HasSubstr("expected 0.54 or later"))));
+                             HasSubstr("expected 0.81 or later"))));
 }
 
 TEST(PjrtPluginTest, RejectsPluginsOfAnotherMajorVersion) {

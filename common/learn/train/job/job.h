@@ -27,8 +27,8 @@ class TrainingJob;
 using StrategyFactory = std::function<absl::StatusOr<std::unique_ptr<Strategy>>(
     const ResolvedJob& job)>;
 
-// A factory that knows the strategies of one process, and takes the default one
-// when the job says nothing: see BuildLocalStrategy().
+// Returns a factory of the strategies of one process. A job without a strategy
+// gets the default one: see BuildLocalStrategy().
 StrategyFactory DefaultStrategyFactory(int thread_count = 0);
 
 struct RunJobOptions {

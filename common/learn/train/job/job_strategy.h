@@ -38,7 +38,7 @@ BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job);
 absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
     const proto::TrainingJob& job, int thread_count);
 
-// A factory that knows all strategies but parameter_server. In a cluster of
+// Returns a factory of all strategies except parameter_server. In a cluster of
 // workers a job that names none trains under multi_worker_mirrored, and the
 // workers refuse each other unless their jobs are the same
 // (ResolvedJob::agreed()). Without a cluster: as DefaultStrategyFactory().
