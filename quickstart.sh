@@ -34,7 +34,7 @@ cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")"
 export HOME=${HOME:-/root}
 run_dir=${run_dir:-$PWD/runs/$(date +%Y%m%d-%H%M%S)-$$}
 cores=$(nproc)
-minutes=$(((13 + cores - 1) / cores))
+minutes=$(((11 + cores - 1) / cores))
 cat <<PLAN
 This will
   1. install the packages of Debian that are missing, as root or with sudo: up to 2 minutes
