@@ -17,7 +17,7 @@ LAYERS = [
     ["common/net/status"],
     ["common/net/process"],
     ["common/net/collectives"],
-    ["common/compute/functions"],
+    ["common/compute/functions", "common/compute/programs"],
     ["common/compute/graph", "common/compute/kernels"],
     ["common/compute/optimizers"],
     ["common/compute/ops"],

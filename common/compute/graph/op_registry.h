@@ -55,6 +55,7 @@ enum class OpReads {
   // is no input 1. Used for random numbers only.
   kBatchRows,
   kReplicas,  // The other replicas, or this replica's index.
+  kPlugin,    // The compiler of programs (common/core/pjrt) that is installed.
 };
 
 // How kernels compute an op on bfloat16 and float16.

@@ -22,6 +22,7 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterMatMulOps(registry);
     internal::RegisterNormalizationOps(registry);
     internal::RegisterPoolOps(registry);
+    internal::RegisterProgramOps(registry);
     internal::RegisterRandomOps(registry);
     internal::RegisterRecurrenceOps(registry);
     internal::RegisterReductionOps(registry);

@@ -40,6 +40,7 @@ void RegisterMathOps(OpRegistry* registry);
 void RegisterMatMulOps(OpRegistry* registry);
 void RegisterNormalizationOps(OpRegistry* registry);
 void RegisterPoolOps(OpRegistry* registry);
+void RegisterProgramOps(OpRegistry* registry);
 void RegisterRandomOps(OpRegistry* registry);
 void RegisterRecurrenceOps(OpRegistry* registry);
 void RegisterReductionOps(OpRegistry* registry);

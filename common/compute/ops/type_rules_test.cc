@@ -69,6 +69,29 @@ void AddElementwise(std::vector<TypeCase>* cases) {
       {"Select", {{B, {2}}, {F, {2}}, {I, {2}}}, {}, "! must be float32"});
 }
 
+void AddPrograms(std::vector<TypeCase>* cases) {
+  const std::string encoded =
+      R"({"name": "mean", "inputs": ["float32[?,3]"], "outputs": ["float32[?]"],
+          "gradient_inputs": [0], "gradient_outputs": 1,
+          "variants": [{"inputs": ["float32[4,3]"], "outputs": ["float32[4]"],
+                        "stablehlo": "", "gradient_stablehlo": ""}]})";
+  const Attributes forward = {{"program", encoded}, {"is_gradient", false}};
+  const Attributes gradient = {{"program", encoded}, {"is_gradient", true}};
+  cases->push_back({"Program", {{F, {-1, 3}}}, forward, "float32[?]"});
+  cases->push_back({"Program", {{F, {4, 3}}}, forward, "float32[4]"});
+  cases->push_back({"Program", {{F, {0, 3}}}, forward, "float32[0]"});
+  cases->push_back(
+      {"Program", {{F, {4, 3}}, {F, {4}}}, gradient, "float32[4,3]"});
+  cases->push_back(
+      {"Program", {{F, {5, 3}}}, forward, "! was not exported for"});
+  cases->push_back({"Program", {{I, {4, 3}}}, forward, "! takes (float32"});
+  cases->push_back({"Program", {{F, {4, 3}}}, {}, "! is_gradient"});
+  cases->push_back({"Program",
+                    {{F, {4, 3}}},
+                    {{"program", std::string("{}")}, {"is_gradient", false}},
+                    "! name: is absent"});
+}
+
 void AddBroadcast(const std::string& op, std::vector<TypeCase>* cases) {
   cases->push_back({op, {{F, {2, 3}}, {F, {3}}}, {}, "float32[2,3]"});
   cases->push_back({op, {{F, {-1, 3}}, {F, {1}}}, {}, "float32[?,3]"});
@@ -469,6 +492,7 @@ std::vector<TypeCase> AllCases() {
   AddIndices(&cases);
   AddRandomAndVariables(&cases);
   AddReplicas(&cases);
+  AddPrograms(&cases);
   for (const TypeCase& one : ImageTypeCases()) cases.push_back(one);
   for (const TypeCase& one : ControlFlowTypeCases()) cases.push_back(one);
   for (const TypeCase& one : SequenceTypeCases()) cases.push_back(one);

@@ -137,16 +137,28 @@ absl::StatusOr<Tensor> PjrtBuffer::ToHost(absl::Time deadline) const {
         absl::StrCat("tensors do not have the element type ",
                      static_cast<int>(type_), " of PJRT"));
   }
-  // The copy may go on after the deadline, so it owns the tensor.
-  const auto tensor = std::make_shared<Tensor>(dtype, shape_);
+  const Tensor tensor(dtype, shape_);
+  RETURN_IF_ERROR(CopyTo(tensor, deadline));
+  return tensor;
+}
+
+absl::Status PjrtBuffer::CopyTo(const Tensor& destination,
+                                absl::Time deadline) const {
+  const TensorType type = {DTypeOnHost(type_), shape_};
+  if (destination.type() != type) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a result of a program is ", type.ToString(),
+                     "; expected ", destination.type().ToString()));
+  }
+  // The copy may go on after the deadline, so it owns the memory.
+  const auto memory = std::make_shared<Tensor>(destination);
   pjrt::BufferToHostBufferArgs args = {
       .source = buffer_,
-      .destination = tensor->mutable_raw_data(),
-      .destination_size = tensor->size_bytes()};
+      .destination = memory->mutable_raw_data(),
+      .destination_size = memory->size_bytes()};
   RETURN_IF_ERROR(client_->plugin().Call(args));
-  RETURN_IF_ERROR(client_->plugin().Await(
-      args.event, deadline, "a copy of a program's result", tensor));
-  return *tensor;
+  return client_->plugin().Await(args.event, deadline,
+                                 "a copy of a program's result", memory);
 }
 
 PjrtExecutable::~PjrtExecutable() {

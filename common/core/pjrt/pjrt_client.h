@@ -54,6 +54,12 @@ class PjrtBuffer {
   //   other codes     as Await()
   absl::StatusOr<Tensor> ToHost(absl::Time deadline) const;
 
+  // Copies to `destination`, which is on the host. After kDeadlineExceeded the
+  // copy may still be written, so the memory must not be used again.
+  //   kInvalidArgument  `destination` has another dtype or shape
+  //   other codes       as ToHost()
+  absl::Status CopyTo(const Tensor& destination, absl::Time deadline) const;
+
  private:
   friend class PjrtClient;
   friend class PjrtExecutable;

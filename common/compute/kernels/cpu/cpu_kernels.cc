@@ -1,6 +1,7 @@
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 
 #include "common/compute/kernels/cpu/register_cpu_kernels.h"
+#include "common/compute/kernels/programs/program_kernel.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
 
 namespace muster {
@@ -26,6 +27,7 @@ KernelRegistry* MakeCpuKernels() {
   internal::RegisterCpuRowKernels(registry);
   internal::RegisterCpuSoftmaxKernels(registry);
   internal::RegisterCpuTransposeKernels(registry);
+  internal::RegisterProgramKernels(registry);
   return registry;
 }
 

@@ -24,6 +24,9 @@ constexpr absl::string_view kText =
     "behind the layer, and give it numbers";
 constexpr absl::string_view kImage =
     "ONNX has no projective transformation; leave the augmentation out";
+constexpr absl::string_view kProgram =
+    "ONNX cannot contain the program of a layer in Python; export the model "
+    "from Keras";
 constexpr absl::string_view kVariable =
     "it is a constant by then; report this as a bug";
 
@@ -127,6 +130,7 @@ constexpr Translation kTranslations[] = {
     {.op = "Print", .general = ForwardToOnnx},
     {.op = "Prod", .general = ReduceToOnnx},
     {.op = "ProdOfOthers", .refusal = kTrainingRefusal},
+    {.op = "Program", .refusal = kProgram},
     {.op = "RandomNormal", .refusal = kRandom},
     {.op = "RandomUniform", .refusal = kRandom},
     {.op = "ReadVariable", .refusal = kVariable},

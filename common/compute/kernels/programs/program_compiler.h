@@ -1,0 +1,33 @@
+#ifndef COMMON_COMPUTE_KERNELS_PROGRAMS_PROGRAM_COMPILER_H_
+#define COMMON_COMPUTE_KERNELS_PROGRAMS_PROGRAM_COMPILER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/core/pjrt/pjrt_client.h"
+
+namespace muster::internal {
+
+// The environment variable with the name or path of the plugin that compiles
+// programs, as for FindPjrtPlugin(). The default is "cpu".
+inline constexpr char kPluginVariable[] = "MUSTER_PJRT_PLUGIN";
+
+// Returns the client that runs the programs of this process. It is created by
+// the first call, for `thread_count` threads, and lives as long as the process.
+// Thread-safe.
+//   errors  as PjrtClient::Create(); a later call tries again
+absl::StatusOr<std::shared_ptr<PjrtClient>> ProgramClient(int thread_count);
+
+// Compiles a module of the program `name` with ProgramClient(). A module that
+// an earlier caller still uses is not compiled again. Blocks while another
+// thread compiles. Thread-safe.
+//   kInvalidArgument  the plugin refuses the module; its words name the op
+//   other codes       as ProgramClient() and PjrtClient::Compile()
+// Each message names the program.
+absl::StatusOr<std::shared_ptr<const PjrtExecutable>> CompileProgram(
+    absl::string_view name, absl::string_view stablehlo, int thread_count);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_PROGRAMS_PROGRAM_COMPILER_H_
