@@ -197,10 +197,27 @@ Json EncodeTypes(absl::Span<const TensorType> types) {
   return list;
 }
 
-// Replaces unknown extents by 0.
-TensorType WithoutExamples(TensorType type) {
+// Returns the extent that all unknown extents of `of` have in `inputs`; unset
+// if there are several.
+std::optional<int64_t> CommonExtent(absl::Span<const TensorType> of,
+                                    absl::Span<const TensorType> inputs) {
+  std::optional<int64_t> common;
+  for (size_t i = 0; i < of.size(); ++i) {
+    for (int axis = 0; axis < of[i].shape.rank(); ++axis) {
+      if (of[i].shape.dim(axis) != Shape::kUnknown) continue;
+      const int64_t extent = inputs[i].shape.dim(axis);
+      if (common.value_or(extent) != extent) return std::nullopt;
+      common = extent;
+    }
+  }
+  return common;
+}
+
+TensorType WithExtent(TensorType type, int64_t extent) {
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
-    if (type.shape.dim(axis) == Shape::kUnknown) type.shape.set_dim(axis, 0);
+    if (type.shape.dim(axis) == Shape::kUnknown) {
+      type.shape.set_dim(axis, extent);
+    }
   }
   return type;
 }
@@ -260,10 +277,11 @@ absl::StatusOr<std::vector<TensorType>> Program::InferOutputs(
     const ProgramTypes& found = variants[*variant].types;
     return is_gradient ? GradientTypes(found).outputs : found.outputs;
   }
-  if (!HasNoExamples(expected.inputs, inputs)) return variant.status();
+  const std::optional<int64_t> extent = CommonExtent(expected.inputs, inputs);
+  if (!extent.has_value()) return variant.status();
   std::vector<TensorType> outputs;
   for (const TensorType& type : expected.outputs) {
-    outputs.push_back(WithoutExamples(type));
+    outputs.push_back(WithExtent(type, *extent));
   }
   return outputs;
 }
@@ -310,8 +328,9 @@ absl::StatusOr<Program> Program::Decode(absl::string_view encoded) {
     ASSIGN_OR_RETURN(program.gradient, DecodeGradient(reader, program.types));
   }
   ASSIGN_OR_RETURN(const Json* const variants, reader.List(kVariants));
-  if (variants->empty())
+  if (variants->empty()) {
     return reader.Error(kVariants, "expected at least one");
+  }
   for (const Json& one : *variants) {
     ASSIGN_OR_RETURN(
         Variant variant,

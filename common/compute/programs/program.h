@@ -65,10 +65,9 @@ struct Program {
                                   bool is_gradient) const;
 
   // Returns the types of the outputs for inputs of these types, which may have
-  // unknown extents. If an extent that varies is 0 and no variant is for it,
-  // such extents of the outputs are 0.
-  //   kInvalidArgument  an input has another type, or there is no variant; or
-  //                     there is no gradient
+  // unknown extents. Without a variant for the inputs, the extents that vary
+  // must be equal, and are those of the outputs.
+  //   kInvalidArgument  an input has another type; or there is no gradient
   absl::StatusOr<std::vector<TensorType>> InferOutputs(
       absl::Span<const TensorType> inputs, bool is_gradient) const;
 

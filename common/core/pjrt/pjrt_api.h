@@ -89,7 +89,7 @@ struct ClientOption {
   size_t value_size;  // 1, or the size of the string.
 };
 
-struct Program {
+struct ProgramSource {
   size_t struct_size;
   void* extensions;
   const char* code;
@@ -232,7 +232,7 @@ struct ClientCompileArgs {
   size_t struct_size;
   void* extensions;
   Client* client;
-  const Program* program;
+  const ProgramSource* program;
   const char* options;  // A serialized xla.CompileOptionsProto.
   size_t options_size;
   // Out:

@@ -329,11 +329,11 @@ absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
       [self, loaded, code = std::string(stablehlo),
        serialized = SerializedOptions(options)] {
         constexpr absl::string_view kFormat = "mlir";
-        const pjrt::Program program = {.struct_size = sizeof(program),
-                                       .code = code.data(),
-                                       .code_size = code.size(),
-                                       .format = kFormat.data(),
-                                       .format_size = kFormat.size()};
+        const pjrt::ProgramSource program = {.struct_size = sizeof(program),
+                                             .code = code.data(),
+                                             .code_size = code.size(),
+                                             .format = kFormat.data(),
+                                             .format_size = kFormat.size()};
         pjrt::ClientCompileArgs args = {.client = self->client_,
                                         .program = &program,
                                         .options = serialized.data(),

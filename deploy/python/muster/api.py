@@ -26,14 +26,19 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
       streams: True if batches may be drawn while the cluster trains.
 
     Returns:
-      (path of the job file, steps per epoch, data.BatchStream to write or None).
+      (path of the job file, steps per epoch, data.BatchStream to write or None, the model
+      into which the results are loaded).
     """
     from muster import data  # Imported here because it needs NumPy.
-    from muster.model_file import prepare_model, save_model
+    from muster.model_file import prepare_model, save_model, save_with_programs
+    from muster.programs import unknown_measures, unknown_parts
 
     prepare_model(model, x)
     os.makedirs(folder, exist_ok=True)
-    save_model(model, os.path.join(folder, "model.keras"))
+    path = os.path.join(folder, "model.keras")
+    has_programs = bool(unknown_parts(model) or unknown_measures(model))
+    if not has_programs:
+        save_model(model, path)
     schema = data.Schema.of(model)
     writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
                              reader_count(arguments) if streams else None)
@@ -42,10 +47,12 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     train, validation = data.write_train(writer, schema, arguments, x, y, sample_weight)
     if validation_data is not None:
         validation = data.write_validation(writer, schema, arguments, validation_data)
+    if has_programs:  # They depend on the batch sizes.
+        model = save_with_programs(model, path, arguments, train, validation)
     job = os.path.join(folder, "model.job")
     with open(job, "w", encoding="utf-8") as file:
         file.write(job_text(job_fields(arguments, train, validation)))
-    return job, step_count(arguments, train), writer.stream
+    return job, step_count(arguments, train), writer.stream, model
 
 
 def _new_folder(run_dir):
@@ -177,20 +184,20 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     # ended the run.
     remove = is_temporary
     try:
-        job, steps, stream = _write(folder, model, x, y, sample_weight, validation_data,
+        job, steps, stream, written = _write(folder, model, x, y, sample_weight, validation_data,
                                     arguments, streams=True)
         remove = False
         try:
             run_launch(_command(launch, job, arguments) + _folder_flags(folder, is_temporary),
                        folder, silent=arguments.verbose == 0, feed=stream and stream.write_others)
         except BaseException as error:
-            _load_last_epoch(model, folder)
+            _load_last_epoch(written, folder)
             remove = is_temporary and not isinstance(error, MusterError)
             raise
         finally:
             if stream is not None:
                 stream.remove()
-        logs = _load_result(model, folder)
+        logs = _load_result(written, folder)
         remove = is_temporary
         return _fill(history, model, arguments, steps, logs)
     finally:
@@ -214,6 +221,6 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
       ValueError: as fit().
     """
     known = normalized(Arguments(**arguments))
-    job, _, _ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
+    job, *_ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
     print(shlex.join(_command(launch_name(), job, known)))
     return job

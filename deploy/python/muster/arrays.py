@@ -226,6 +226,11 @@ def stored_dtype(dtype, wanted, what):
     return np.dtype("int64" if np.dtype(dtype).kind in "iu" else "float32")
 
 
+def example_types(arrays):
+    """Returns (shape, dtype) of an example of each array."""
+    return [(array.shape[1:], array.dtype) for array in arrays]
+
+
 class ArrayFiles:
     """Files for the components of examples. They are complete when the context ends.
 

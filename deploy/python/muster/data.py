@@ -147,7 +147,8 @@ class DataWriter:
             "directory": "${job_dir}/" + f"{_FOLDER}/stream", "batch_count": count,
             "feature_count": inputs, "label_count": labels,
             "sample_weight_count": weights or None}}
-        return Data(source, self.stream.batch_size * count, self.stream.batch_size)
+        return Data(source, self.stream.batch_size * count, self.stream.batch_size,
+                    labels=self.stream.labels)
 
     def _write(self, prefix, examples):
         """Writes lists of arrays. Returns (Data, the number of rows of each)."""
@@ -157,12 +158,14 @@ class DataWriter:
                                self._budget) as files:
             for parts in examples:
                 counts = tuple(len(part) for part in parts)
+                labels = arrays.example_types(parts[1])
                 flat = [array for part in parts for array in part]
                 files.append(flat, self._schema.component_names(counts))
                 sizes.append(len(flat[0]))
         if files.example_count == 0:
             raise ValueError(f"the {prefix} data has no examples")
-        return Data(_npy_source(files, counts), files.example_count), sizes
+        data = Data(_npy_source(files, counts), files.example_count, labels=labels)
+        return data, sizes
 
     def write_batches(self, prefix, x, what, count=None):
         """Writes the batches that `x` yields, at most `count`. Returns (Data, their sizes)."""
@@ -181,7 +184,8 @@ def _csv(x, y, sample_weight, what):
         raise ValueError("sample_weight is not supported for CSV files; pass arrays")
     with open(x, "rb") as file:
         line_count = sum(1 for line in file if line.strip())
-    return Data({"csv": {"path": os.path.abspath(os.fspath(x)), "label": y}}, line_count - 1)
+    return Data({"csv": {"path": os.path.abspath(os.fspath(x)), "label": y}}, line_count - 1,
+                labels=[((), "float32")])
 
 
 def _check_source(x, y, sample_weight, what):

@@ -48,6 +48,7 @@ class Data:
       batch_size: batch size of training data.
       skip, take: number of examples to skip at the start, and to use; None: none and all.
       can_be_shuffled: True if `shuffle` applies.
+      labels: (shape of an example, dtype) of the labels of each output.
       comes_in_batches: True if fit() got the data in batches. Each pass through the data
         uses each batch once.
     """
@@ -58,6 +59,7 @@ class Data:
     skip: Optional[int] = None
     take: Optional[int] = None
     can_be_shuffled: bool = False
+    labels: list = dataclasses.field(default_factory=list)
     comes_in_batches: bool = False
 
     def fields(self):
@@ -160,6 +162,33 @@ def normalized(arguments):
 def reader_count(arguments):
     """Returns the number of processes that read the training data."""
     return 1 if arguments.ps > 0 else max(1, arguments.workers)
+
+
+def _replica_count(arguments):
+    """Returns how many replicas divide a batch."""
+    if arguments.ps > 0:
+        return 1
+    strategy = strategy_fields(arguments) or {}
+    devices = next(iter(strategy.values()), {}).get("devices", [])
+    return max(1, arguments.workers) * max(1, len(devices))
+
+
+def batch_sizes(arguments, batch_size, example_count):
+    """Returns the numbers of examples that steps can have, in falling order.
+
+    Those are the batch size, the rest of an epoch, of the whole data or of a worker's part
+    of it, and the parts of both that replicas get.
+    """
+    steps = {min(batch_size, example_count)}
+    for part_count in {1, max(1, arguments.workers)}:
+        for part in (example_count // part_count, -(-example_count // part_count)):
+            steps.add(part % batch_size)
+    replicas = _replica_count(arguments)
+    sizes = set()
+    for size in steps:
+        larger = -(-size // replicas)
+        sizes.update({size // replicas, larger, size - larger * (replicas - 1)})
+    return sorted((size for size in sizes if size > 0), reverse=True)
 
 
 def _strategy_for(arguments, train):

@@ -4,6 +4,7 @@ import contextlib
 import os
 import warnings
 
+from muster.job import batch_sizes
 from muster.saved_model import complete_configs
 
 
@@ -36,6 +37,31 @@ def save_model(model, path):
     """
     with complete_configs(model):
         model.save(path)
+
+
+def save_with_programs(model, path, arguments, train, validation):
+    """Writes a model with programs in place of the parts that Muster does not know.
+
+    Args:
+      arguments: job.Arguments.
+      train, validation: job.Data; validation may be None.
+
+    Returns:
+      A copy of the model: loading weights into it changes the model.
+
+    Raises:
+      ValueError: as save_model(); or a part cannot be exported.
+    """
+    from muster.programs import converted
+
+    train_sizes = batch_sizes(arguments, train.batch_size, train.example_count)
+    inference_sizes = []
+    if validation is not None:
+        size = arguments.validation_batch_size or train.batch_size
+        inference_sizes = batch_sizes(arguments, size, validation.example_count)
+    with converted(model, train_sizes, inference_sizes or train_sizes, train.labels) as copy:
+        save_model(copy, path)
+    return copy
 
 
 @contextlib.contextmanager

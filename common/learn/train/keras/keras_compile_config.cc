@@ -25,6 +25,7 @@
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/programs/program_loss.h"
 #include "common/learn/nn/structure.h"
 #include "common/learn/train/base/fit_options.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
@@ -131,13 +132,18 @@ absl::StatusOr<Loss> LossFrom(absl::string_view place, const KerasJson& json) {
   }
   ASSIGN_OR_RETURN(const KerasObject object,
                    ParseKerasObject(place, Unlisted(json)));
-  const LossKind* const kind = FindKerasKind(kLossKinds, object.class_name);
-  if (kind == nullptr) {
+  KerasArgumentReader reader(place, object.config);
+  Loss loss;
+  if (object.class_name == kProgramLossClass) {
+    loss = MakeConfigured<Loss, ProgramLossOptions, ProgramLoss>(reader);
+  } else if (const LossKind* const kind =
+                 FindKerasKind(kLossKinds, object.class_name);
+             kind != nullptr) {
+    loss = kind->make(reader);
+  } else {
     return UnknownKerasName(place, "loss", object.class_name,
                             NamesOfKinds(kLossKinds));
   }
-  KerasArgumentReader reader(place, object.config);
-  const Loss loss = kind->make(reader);
   RETURN_IF_ERROR(reader.Finish());
   return loss;
 }
@@ -154,9 +160,12 @@ absl::StatusOr<Metric> MetricFrom(absl::string_view place,
   // The class of this name compares labels and predictions as they are; the
   // name alone is the accuracy of the kind of labels.
   const bool is_exact = object.class_name == "Accuracy";
-  if (const MetricKind* const kind =
-          FindKerasKind(kMetricKinds, object.class_name);
-      kind != nullptr && !is_exact) {
+  if (object.class_name == kProgramMetricClass) {
+    metric =
+        MakeConfigured<Metric, ProgramMetricOptions, ProgramMetric>(reader);
+  } else if (const MetricKind* const kind =
+                 FindKerasKind(kMetricKinds, object.class_name);
+             kind != nullptr && !is_exact) {
     metric = kind->make(reader);
   } else if (const LossKind* const as_loss =
                  FindKerasKind(kLossKinds, object.class_name);
@@ -251,6 +260,10 @@ absl::StatusOr<KerasJson> ToJson(const Loss& loss) {
   if (!loss) return KerasJson();
   // Known by this name only.
   if (loss.name() == "crossentropy") return KerasJson(loss.name());
+  if (loss.name() == kProgramName) {
+    return ObjectOf(kProgramModule, kProgramLossClass, loss.name(),
+                    loss.visit_options());
+  }
   const LossKind* const kind = FindKerasKind(kLossKinds, loss.name());
   if (kind == nullptr || loss.visit_options() == nullptr) {
     return NoForm("loss", loss.name());
@@ -264,6 +277,11 @@ absl::StatusOr<KerasJson> ToJson(const std::vector<Metric>& metrics) {
   for (const Metric& metric : metrics) {
     if (metric.kind() == "accuracy") {
       list.push_back(metric.kind());
+      continue;
+    }
+    if (metric.kind() == kProgramName) {
+      list.push_back(ObjectOf(kProgramModule, kProgramMetricClass,
+                              metric.name(), metric.visit_options()));
       continue;
     }
     const MetricKind* const kind = FindKerasKind(kMetricKinds, metric.kind());

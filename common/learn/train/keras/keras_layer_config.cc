@@ -276,7 +276,8 @@ Json KerasLayerConfig(Layer& layer, const KerasLayerWriter& write_inner) {
       absl::StartsWith(layer.kind(), "SpatialDropout")) {
     config.erase("trainable");
   }
-  return Object("keras.layers", layer.kind(), std::move(config));
+  return Object(layer.kind() == kProgramClass ? kProgramModule : "keras.layers",
+                layer.kind(), std::move(config));
 }
 
 Json KerasConfigOf(const std::function<void(ConfigVisitor&)>& visit) {

@@ -9,6 +9,14 @@
 
 namespace muster {
 
+// The classes of ProgramLayer, ProgramLoss() and ProgramMetric() in files of
+// Keras, and their module. Muster's Python package writes them in place of what
+// Muster does not have.
+inline constexpr char kProgramClass[] = "Program";
+inline constexpr char kProgramLossClass[] = "ProgramLoss";
+inline constexpr char kProgramMetricClass[] = "ProgramMetric";
+inline constexpr char kProgramModule[] = "muster.programs";
+
 // Returns what keras.saving.serialize_keras_object() writes for a layer.
 using KerasLayerWriter = std::function<nlohmann::ordered_json(Layer& layer)>;
 

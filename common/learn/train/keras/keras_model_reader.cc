@@ -23,6 +23,7 @@
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers/layers.h"
+#include "common/learn/nn/programs/program_layer.h"
 #include "common/learn/nn/recurrent/rnn_cell.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
@@ -30,6 +31,7 @@
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_differences.h"
 #include "common/learn/train/keras/keras_implicit_masks.h"
+#include "common/learn/train/keras/keras_layer_config.h"
 #include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/keras/keras_node.h"
 #include "common/learn/train/keras/keras_object.h"
@@ -477,6 +479,15 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
   return layer;
 }
 
+// Returns a layer of the class, without what its config says.
+absl::StatusOr<LayerPtr> MakeLayerOf(absl::string_view place,
+                                     absl::string_view class_name) {
+  if (class_name == kProgramClass) return MakeProgramLayer({});
+  const LayerKind* const kind = FindKerasLayerKind(class_name);
+  if (kind == nullptr) return UnknownKerasLayer(place, class_name);
+  return kind->make();
+}
+
 absl::StatusOr<LayerPtr> ModelReader::ReadUnsharedLayer(
     const KerasJson& json, const KerasJson& arguments) {
   RETURN_IF_ERROR(CheckDepth());
@@ -490,9 +501,7 @@ absl::StatusOr<LayerPtr> ModelReader::ReadUnsharedLayer(
                        &shared_)
         .Read(object);
   }
-  const LayerKind* const kind = FindKerasLayerKind(object.class_name);
-  if (kind == nullptr) return UnknownKerasLayer(place, object.class_name);
-  LayerPtr layer = kind->make();
+  ASSIGN_OR_RETURN(const LayerPtr layer, MakeLayerOf(place, object.class_name));
   layer->set_name(name);
   ASSIGN_OR_RETURN(const DTypePolicy policy,
                    PolicyFrom(place, FindMember(object.config, "dtype")));

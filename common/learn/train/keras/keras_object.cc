@@ -38,6 +38,11 @@ bool IsKerasModule(absl::string_view module) {
          absl::StartsWith(module, "keras.");
 }
 
+// The layers that Muster's Python package writes into files.
+bool IsMusterModule(absl::string_view module) {
+  return absl::StartsWith(module, "muster.");
+}
+
 }  // namespace
 
 absl::StatusOr<KerasJson> ParseKerasJson(absl::string_view what,
@@ -80,7 +85,8 @@ absl::StatusOr<KerasObject> ParseKerasObject(absl::string_view place,
   }
   const std::string module = TextMember(json, "module");
   const bool is_function = object.class_name == "function";
-  if (!(IsKerasModule(module) || (is_function && module == "builtins")) ||
+  if (!(IsKerasModule(module) || IsMusterModule(module) ||
+        (is_function && module == "builtins")) ||
       absl::StrContains(TextMember(json, "registered_name"), ">")) {
     return absl::InvalidArgumentError(absl::StrCat(
         place, ": ", module, ".", object.class_name,

@@ -1,0 +1,134 @@
+"""Losses and metrics of the user's own, as programs. Needs Keras on JAX."""
+
+import jax
+import numpy as np
+
+import keras
+from muster.program_export import array_spec, encoded_program
+
+# Rows of the batches with which additivity is tested.
+_TEST_ROWS = 3
+
+
+def _pairs(label, output, sizes, *more):
+    """Returns the arguments (labels, predictions, ...) for each batch size."""
+    return [[array_spec((size, *label[0]), label[1]), array_spec((size, *output[0]), output[1]),
+             *(array_spec((size,), dtype) for dtype in more)] for size in sizes]
+
+
+def export_loss(name, loss, label, output, sizes):
+    """Returns the program of the losses of examples.
+
+    Args:
+      loss: a keras.losses.Loss.
+      label, output: (shape of an example, dtype) of labels and predictions.
+      sizes: the batch sizes that occur.
+    """
+    dtype = str(loss.dtype)
+
+    def of_examples(y_true, y_pred):
+        losses = jax.numpy.asarray(loss.call(y_true, y_pred))
+        # One number for the batch is that of each example.
+        return (losses if losses.ndim else jax.numpy.broadcast_to(losses, y_pred.shape[:1]),)
+
+    arguments = _pairs((label[0], dtype), (output[0], dtype), sizes)
+    return encoded_program(name, of_examples, arguments, [True, True], [1], 1)
+
+
+def _random(spec, generator):
+    if np.issubdtype(spec.dtype, np.floating):
+        return jax.numpy.asarray(generator.uniform(0.1, 0.9, spec.shape), spec.dtype)
+    return jax.numpy.asarray(generator.integers(0, 2, spec.shape), spec.dtype)
+
+
+def check_adds_up(what, update, zeros, batches):
+    """Raises ValueError unless updates add numbers to the state of metrics.
+
+    Args:
+      update: (state, arguments) -> state; states are lists of arrays.
+      zeros: the state before the first update.
+      batches: the types of the arguments of two updates.
+    """
+    generator = np.random.default_rng(0)
+    first, second = ([_random(spec, generator) for spec in batch] for batch in batches)
+    twice = update(update(zeros, first), second)
+    for one, two, both, zero in zip(update(zeros, first), update(zeros, second), twice, zeros):
+        if not np.allclose(np.asarray(both, "float64") - np.asarray(zero, "float64"),
+                           np.asarray(one, "float64") + np.asarray(two, "float64"), rtol=1e-4,
+                           atol=1e-4, equal_nan=True) or np.any(np.asarray(zero)):
+            raise ValueError(f"{what}: the variables are no sums over examples, so the values of "
+                             "several workers cannot be joined; keep sums and counts, and divide "
+                             "in result()")
+
+
+class _MetricFunctions:
+    """A metric as functions without state."""
+
+    def __init__(self, metric):
+        self._metric = metric
+        self._variables = list(metric.variables)
+
+    def zeros(self):
+        return [jax.numpy.zeros(tuple(one.shape), one.dtype) for one in self._variables]
+
+    def statistics(self, *arguments):
+        """Returns the change of the variables from zeros, as a vector."""
+        return jax.numpy.concatenate(
+            [one.astype("float32").ravel() for one in self.updated(self.zeros(), *arguments)])
+
+    def updated(self, values, y_true, y_pred, sample_weight=None):
+        mapping = list(zip(self._variables, values))
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            self._metric.update_state(y_true, y_pred, **options)
+        return [jax.numpy.asarray(scope.get_current_value(one)) for one in self._variables]
+
+    def result(self, statistics):
+        begin, mapping = 0, []
+        for one in self._variables:
+            count = int(np.prod(one.shape))
+            value = statistics[begin:begin + count].reshape(tuple(one.shape))
+            mapping.append((one, value.astype(one.dtype)))
+            begin += count
+        with keras.StatelessScope(state_mapping=mapping):
+            return self._metric.result()
+
+    def size(self):
+        return sum(int(np.prod(one.shape)) for one in self._variables)
+
+
+def export_metric(metric, label, output, sizes, takes_weights):
+    """Returns the config of a ProgramMetric, without its name.
+
+    Args:
+      metric: a keras.metrics.Metric.
+      label, output, sizes: as for export_loss().
+      takes_weights: True if the metric gets sample weights.
+
+    Raises:
+      ValueError: the metric's state is no sum, or its result no number or list.
+    """
+    arguments = _pairs(label, output, sizes)
+    jax.eval_shape(lambda *values: metric.update_state(*values), *arguments[0])  # Builds it.
+    functions = _MetricFunctions(metric)
+    check_adds_up(f"metric {metric.name}", lambda state, values: functions.updated(state, *values),
+                  functions.zeros(), _pairs(label, output, [_TEST_ROWS]) * 2)
+    result = jax.eval_shape(functions.result, array_spec((functions.size(),), "float32"))
+    if not hasattr(result, "shape") or len(result.shape) > 1:
+        raise ValueError(f"metric {metric.name}: result() returns {result}; expected a number or "
+                         "a list of numbers")
+
+    def program(function, argument_lists, varies):
+        return encoded_program(metric.name, lambda *values: (function(*values),),
+                               argument_lists, varies)
+
+    fields = {
+        "statistics_program": program(functions.statistics, arguments, [True, True]),
+        "result_program": program(
+            lambda sums: jax.numpy.asarray(functions.result(sums)).astype("float32"),
+            [[array_spec((functions.size(),), "float32")]], [False]),
+    }
+    if takes_weights:
+        fields["weighted_program"] = program(
+            functions.statistics, _pairs(label, output, sizes, "float32"), [True, True, True])
+    return fields

@@ -1,0 +1,173 @@
+"""The step of a whole model as a program: for models that are no Sequential or functional ones.
+
+The program computes the loss and the changes of all metrics. Its only output has a row for each
+example: the loss, then the changes divided by the number of examples. So the mean of the first
+column is the loss, and the sums of the others add up over batches, replicas and workers. Labels
+and sample weights are inputs like the features.
+"""
+
+import jax
+import numpy as np
+
+import keras
+from muster.program_export import Part, array_spec, encoded_program, export_part
+from muster.program_losses import check_adds_up
+from muster.programs import Program, ProgramLoss, ProgramMetric
+
+_REFUSED = ("train_step", "test_step")
+
+
+def _check(model):
+    for name in _REFUSED:
+        if getattr(type(model), name) is not getattr(keras.Model, name):
+            raise ValueError(f"{type(model).__name__} overrides {name}(), whose code cannot run in "
+                             "the cluster; override compute_loss() and compute_metrics() in place "
+                             "of it")
+
+
+class StepPart(Part):
+    """The step of a model.
+
+    Args:
+      model: a compiled and built model.
+      example: (x, y, sample weight), structures of (shape of an example, dtype); y and the
+        weight may be None.
+    """
+
+    def __init__(self, model, example):
+        specs = [((None, *shape), dtype) for shape, dtype in _leaves(example)]
+        super().__init__(model.name, model, specs, [False] * len(specs))
+        self._example = example
+        self._metric_variables = [variable for metric in model.metrics
+                                  if metric is not model._loss_tracker
+                                  for variable in metric.variables]
+
+    def state(self):
+        return [(one, jax.numpy.zeros(tuple(one.shape), one.dtype))
+                for one in self._metric_variables]
+
+    def losses(self):
+        return []  # compute_loss() adds them.
+
+    def call(self, values, training, scope):
+        self._run(values, training)
+        loss = self._loss
+        count = jax.tree.leaves(values)[0].shape[0]
+        changes = [jax.numpy.asarray(scope.get_current_value(one)).astype("float32").ravel()
+                   for one in self._metric_variables]
+        row = jax.numpy.concatenate([loss.astype("float32").reshape(1),
+                                     *(change / count for change in changes)])
+        return [jax.numpy.broadcast_to(row, (count, row.shape[0]))]
+
+    def _run(self, values, training):
+        model = self.operation
+        x, y, weight = _packed(self._example, values)
+        takes_training = getattr(model, "_call_has_training_arg", False)
+        y_pred = model(x, training=training) if takes_training else model(x)
+        self._loss = jax.numpy.asarray(model._compute_loss(x, y, y_pred, weight,
+                                                           training=training))
+        model.compute_metrics(x, y, y_pred, weight)
+
+    def updated_metrics(self, metrics, values):
+        """Returns the values of the metrics' variables after a batch."""
+        mapping = list(zip(self._metric_variables, metrics))
+        with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+            self._run(values, False)
+        return [jax.numpy.asarray(scope.get_current_value(one)) for one in self._metric_variables]
+
+    def results(self, statistics):
+        """Returns {name: value} of the metrics from the sums of the changes, a vector."""
+        begin, mapping = 0, []
+        for one in self._metric_variables:
+            count = int(np.prod(one.shape))
+            value = statistics[begin:begin + count].reshape(tuple(one.shape))
+            mapping.append((one, value.astype(one.dtype)))
+            begin += count
+        with keras.StatelessScope(state_mapping=mapping):
+            results = self.operation.get_metrics_result()
+        return {name: value for name, value in results.items() if name != "loss"}
+
+    def statistic_count(self):
+        return sum(int(np.prod(one.shape)) for one in self._metric_variables)
+
+
+def _is_leaf(value):
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str)
+
+
+def _leaves(example):
+    """Returns the (shape, dtype) in a structure, in Keras' order."""
+    if example is None:
+        return []
+    if _is_leaf(example):
+        return [example]
+    if isinstance(example, dict):
+        return [leaf for key in sorted(example) for leaf in _leaves(example[key])]
+    return [leaf for one in example for leaf in _leaves(one)]
+
+
+def _packed(example, values):
+    """Returns the structure with an array for each leaf."""
+    values = iter(values)
+
+    def pack(one):
+        if one is None:
+            return None
+        if _is_leaf(one):
+            return next(values)
+        if isinstance(one, dict):
+            return {key: pack(one[key]) for key in sorted(one)}
+        return type(one)(pack(inner) for inner in one)
+
+    return pack(example)
+
+
+def _measures(part, sizes):
+    """Returns (ProgramLoss, list of ProgramMetric) of the columns of the program."""
+    count = part.statistic_count()
+    arguments = [[array_spec((size,), "float32"), array_spec((size, 1 + count), "float32")]
+                 for size in sizes]
+    loss = encoded_program(part.name, lambda y_true, rows: (rows[:, 0],), arguments,
+                           [True, True], [1], 1)
+    vector = array_spec((count,), "float32")
+    metrics = []
+    for name, value in jax.eval_shape(part.results, vector).items():
+        if len(value.shape) > 1:
+            raise ValueError(f"metric {name} has the shape {value.shape}; expected a number or a "
+                             "list of numbers")
+        metrics.append(ProgramMetric(name, {
+            "statistics_program": encoded_program(
+                name, lambda y_true, rows: (rows[:, 1:].sum(axis=0),), arguments, [True, True]),
+            "result_program": encoded_program(
+                name, lambda sums, name=name: (part.results(sums)[name].astype("float32"),),
+                [[vector]], [False]),
+        }))
+    return ProgramLoss("loss", loss, "sum_over_batch_size"), metrics
+
+
+def copy_of(model, example, train_sizes, inference_sizes):
+    """Returns a compiled functional model of one program, and its variables.
+
+    Its inputs are the leaves of `example`, and its labels are not used.
+
+    Args:
+      as for StepPart and export_part().
+
+    Raises:
+      ValueError: the model cannot be exported; says why.
+    """
+    _check(model)
+    part = StepPart(model, example)
+    check_adds_up(f"the metrics of {model.name}", part.updated_metrics,
+                  [value for _, value in part.state()], [part.inputs(3)] * 2)
+    fields, weights = export_part(part, train_sizes, inference_sizes)
+    inputs = [keras.Input(shape, dtype=str(array_spec((), dtype).dtype), name=f"input_{index}")
+              for index, (shape, dtype) in enumerate(_leaves(example))]
+    program = Program(model.name, fields, weights,
+                      keras.KerasTensor((None, 1 + part.statistic_count()), "float32"))
+    copy = keras.Model(inputs, program(*inputs), name=model.name)
+    sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
+    loss, metrics = _measures(part, sizes)
+    copy.compile(model._compile_config.config["optimizer"], loss, metrics=metrics)
+    copy.optimizer = model.optimizer
+    return copy
