@@ -16,7 +16,7 @@ set -uo pipefail
 packages=(
   tensorflow-cpu==2.21.0 keras==3.15.1 jax==0.10.2 jaxlib==0.10.2 pandas==3.1.1
   h5py==3.14.0 tensorboard==2.21.0 onnxruntime==1.32.0 onnx==1.23.2
-  lammps-jax-pjrt-cpu==0.11.2
+  lammps-jax-pjrt-cpu==0.11.2 cloudpickle==3.1.3
 )
 plugin=lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so
 plugin_sha256=ad1309ac822b1b24d51b7f9947c7c9fa9ef5d67f390584cbc3d1fa2428fed9c2

@@ -440,13 +440,14 @@ class FitTest(unittest.TestCase):
 
     def test_mistakes_are_found_before_training(self):
         x, y = data()
-        own_steps = type("OwnSteps", (keras.Sequential,), {})(binary().layers)
+        own_steps = type("OwnSteps", (keras.Sequential,), {
+            "train_step": lambda self, *arguments: None})(binary().layers)
         own_steps.compile("sgd", "mse")
         not_compiled = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1)])
         own = type("Own", (keras.callbacks.Callback,), {})()
         for message, model, options in (
                 ("not compiled", not_compiled, {}),
-                ("is a OwnSteps, whose Python code", own_steps, {}),
+                (r"OwnSteps overrides train_step\(\)", own_steps, {}),
                 ("callback Own is not supported", binary(), {"callbacks": [own]}),
                 ("LearningRateScheduler is not supported", binary(),
                  {"callbacks": [keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)]}),
@@ -457,11 +458,12 @@ class FitTest(unittest.TestCase):
 
     def test_failures_have_the_tasks_message(self):
         x, y = data()
-        model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Lambda(abs),
+        model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(4),
+                                  keras.layers.BatchNormalization(renorm=True),
                                   keras.layers.Dense(1)])
         model.compile("sgd", "mse")
         run_dir = self.path("run")
-        with self.assertRaisesRegex(muster.MusterError, "Lambda") as caught:
+        with self.assertRaisesRegex(muster.MusterError, "renorm") as caught:
             self.muster_fit(model, x, y, run_dir=run_dir)
         self.assertEqual(caught.exception.exit_code, 2)
         self.assertEqual(caught.exception.log_dir, os.path.join(run_dir, "logs"))

@@ -86,7 +86,9 @@ def metadata(version):
     return (f"Metadata-Version: 2.1\nName: muster\nVersion: {version}\n"
             "Summary: Trains models of Keras on a Muster cluster\n"
             "License: Apache-2.0\nRequires-Python: >=3.9\n"
-            "Requires-Dist: numpy\nRequires-Dist: keras>=3\n")
+            "Requires-Dist: numpy\nRequires-Dist: keras>=3\nProvides-Extra: programs\n" +
+            "".join(f"Requires-Dist: {name}; extra == 'programs'\n"
+                    for name in ("jax", "flatbuffers", "cloudpickle", "lammps-jax-pjrt-cpu")))
 
 
 class Wheel:

@@ -11,12 +11,23 @@ from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
 from muster.history import read_history
-from muster.job import (LAST_EPOCH, Arguments, job_fields, normalized, reader_count,
-                        step_count)
+from muster.job import (LAST_EPOCH, Arguments, batch_sizes, job_fields, normalized,
+                        reader_count, step_count)
 from muster.job_text import job_text
 from muster.running import run_launch
 
 _FINAL_MODEL = "final_model.keras"
+
+
+def _write_programs(model, path, arguments, train, validation, example):
+    from muster import program_files
+
+    train_sizes = batch_sizes(arguments, train.batch_size, train.example_count)
+    inference_sizes = train_sizes
+    if validation is not None:  # It has the batch size of training.
+        inference_sizes = batch_sizes(arguments, train.batch_size, validation.example_count)
+    return program_files.write(model, path, program_files.Request(
+        train_sizes, inference_sizes, train.labels, example))
 
 
 def _write(folder, model, x, y, sample_weight, validation_data, arguments, streams=False):
@@ -26,20 +37,27 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
       streams: True if batches may be drawn while the cluster trains.
 
     Returns:
-      (path of the job file, steps per epoch, data.BatchStream to write or None, the model
-      into which the results are loaded).
+      (path of the job file, steps per epoch, data.BatchStream to write or None, an object
+      with load() for the results).
     """
     from muster import data  # Imported here because it needs NumPy.
-    from muster.model_file import prepare_model, save_model, save_with_programs
-    from muster.programs import unknown_measures, unknown_parts
+    from muster.model_file import SavedModel, prepare_model, save_model
+    from muster.programs import is_whole, unknown_measures, unknown_parts
 
     prepare_model(model, x)
+    is_one_program = is_whole(model)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.keras")
+    example = None
+    if is_one_program:
+        first, x = data.first_example(x, y, sample_weight)
+        schema = data.StepSchema(first)
+        example = schema.example_types
+    else:
+        schema = data.Schema.of(model)
     has_programs = bool(unknown_parts(model) or unknown_measures(model))
     if not has_programs:
         save_model(model, path)
-    schema = data.Schema.of(model)
     writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
                              reader_count(arguments) if streams else None)
     if validation_data is not None:  # Takes precedence over validation_split, as in Keras.
@@ -48,11 +66,13 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     if validation_data is not None:
         validation = data.write_validation(writer, schema, arguments, validation_data)
     if has_programs:  # They depend on the batch sizes.
-        model = save_with_programs(model, path, arguments, train, validation)
+        written = _write_programs(model, path, arguments, train, validation, example)
+    else:
+        written = SavedModel(model)
     job = os.path.join(folder, "model.job")
     with open(job, "w", encoding="utf-8") as file:
         file.write(job_text(job_fields(arguments, train, validation)))
-    return job, step_count(arguments, train), writer.stream, model
+    return job, step_count(arguments, train), writer.stream, written
 
 
 def _new_folder(run_dir):
@@ -70,26 +90,24 @@ def _folder_flags(folder, is_temporary):
     return [f"--run_dir={folder}"] + (["--temporary_run_dir"] if is_temporary else [])
 
 
-def _load_last_epoch(model, folder):
-    """Loads the weights of the last completed epoch into `model`, if there was one.
+def _load_last_epoch(written, folder):
+    """Loads the weights of the last completed epoch into the model, if there was one.
 
     Raises:
       MusterError: the weights cannot be loaded; names the folder, which is kept.
     """
-    from muster.model_file import load_weights
-
     path = os.path.join(folder, LAST_EPOCH)
     if not os.path.exists(path):
         return
     try:
-        load_weights(model, path)
+        written.load(path)
     except Exception as error:
         raise MusterError(f"the weights of the last epoch cannot be loaded: {error}. They are "
                           f"kept in {path}") from error
 
 
-def _load_result(model, folder):
-    """Loads the weights and the optimizer's state of a successful run into `model`.
+def _load_result(written, folder):
+    """Loads the weights and the optimizer's state of a successful run into the model.
 
     Returns (epochs, logs) of the history.
 
@@ -97,14 +115,12 @@ def _load_result(model, folder):
       MusterError: there is no result, or it cannot be loaded; names the folder, which
         is kept.
     """
-    from muster.model_file import load_weights
-
     path = os.path.join(folder, _FINAL_MODEL)
     if not os.path.exists(path):
         raise MusterError(f"launch reported success, but did not write {path}")
     try:
         logs = read_history(folder)
-        load_weights(model, path)
+        written.load(path)
     except Exception as error:
         raise MusterError(f"the model was trained, but its result cannot be loaded: {error}. "
                           f"{folder} keeps what was trained: {_FINAL_MODEL}, summary.json and "
@@ -135,7 +151,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     optimizer state.
 
     Args:
-      model: a compiled Sequential or functional model of Keras 3.
+      model: a compiled model of Keras 3. Parts that Muster does not know, such as layers,
+        losses and metrics of the user's own, are exported by JAX: docs/python.md.
       x, y: NumPy arrays or values that numpy.asarray() accepts; lists or dicts of them
         for several inputs or outputs; paths of .npy files; the path of a .csv file and
         the name of its label column. Or, without y: a tf.data.Dataset, a PyDataset, a

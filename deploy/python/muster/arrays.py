@@ -226,6 +226,13 @@ def stored_dtype(dtype, wanted, what):
     return np.dtype("int64" if np.dtype(dtype).kind in "iu" else "float32")
 
 
+def model_dtype(dtype):
+    """Returns the dtype with which a model under JAX gets arrays of `dtype`."""
+    dtype = np.dtype(dtype)
+    return {"float64": "float32", "int64": "int32", "uint64": "int32", "uint32": "int32",
+            "int16": "int32", "uint16": "int32", "int8": "int32"}.get(dtype.name, dtype.name)
+
+
 def example_types(arrays):
     """Returns (shape, dtype) of an example of each array."""
     return [(array.shape[1:], array.dtype) for array in arrays]

@@ -1,5 +1,6 @@
 """The data of fit(), as sources of a job file."""
 
+import itertools
 import math
 import os
 
@@ -36,7 +37,12 @@ class Schema:
       inputs, outputs: their Structures.
       input_dtypes: dtypes of the inputs.
       input_shapes: shapes of the inputs, with the batch dimension; or None.
+
+    Attributes:
+      needs_labels: True if each example must have labels.
     """
+
+    needs_labels = True
 
     def __init__(self, inputs, input_dtypes, outputs, input_shapes=None):
         self.inputs = inputs
@@ -88,6 +94,70 @@ class Schema:
         inputs, labels, weights = counts
         return (names("x", self.inputs, inputs) + names("y", self.outputs, labels)
                 + (names("sample_weight", self.outputs, weights) if weights else []))
+
+
+class StepSchema(Schema):
+    """The data of a model whose whole step is one program (step_program.py).
+
+    Features, labels and sample weights of an example are inputs; the labels of the only output
+    are not used.
+
+    Args:
+      example: (x, y, sample weight) of an example or a batch: structures of arrays.
+    """
+
+    needs_labels = False
+
+    def __init__(self, example):
+        leaves = [leaf for part in example for leaf in _leaf_arrays(part)]
+        self.example_types = tuple(_types_of(part) for part in example)
+        super().__init__(Structure([f"input_{index}" for index in range(len(leaves))]),
+                         [arrays.model_dtype(leaf.dtype) for leaf in leaves],
+                         Structure(["loss"]))
+
+    def example(self, x, y, sample_weight=None):
+        leaves = [leaf for part in (x, y, sample_weight) for leaf in _leaf_arrays(part)]
+        if len(leaves) != len(self.inputs.names):
+            raise ValueError(f"x, y and sample_weight have {len(leaves)} arrays; expected "
+                             f"{len(self.inputs.names)} as in the first batch")
+        return leaves, [np.zeros(len(leaves[0]), "float32")], []
+
+
+def _leaf_arrays(structure):
+    """Returns the arrays in a structure, in the order of Keras."""
+    if structure is None:
+        return []
+    if isinstance(structure, dict):
+        return [leaf for key in sorted(structure) for leaf in _leaf_arrays(structure[key])]
+    if isinstance(structure, (list, tuple)) and any(hasattr(one, "shape") for one in structure):
+        return [leaf for one in structure for leaf in _leaf_arrays(one)]
+    return [arrays.as_array(structure, "x")]
+
+
+def _types_of(structure):
+    """Returns the structure with (shape, dtype) of an example for each array."""
+    if structure is None:
+        return None
+    if isinstance(structure, dict):
+        return {key: _types_of(value) for key, value in structure.items()}
+    if isinstance(structure, (list, tuple)) and any(hasattr(one, "shape") for one in structure):
+        return [_types_of(one) for one in structure]
+    array = arrays.as_array(structure, "x")
+    return (tuple(array.shape[1:]), str(arrays.model_dtype(array.dtype)))
+
+
+def first_example(x, y, sample_weight):
+    """Returns (x, y, sample weight) of data, or of its first batch, and `x` for all batches."""
+    if not is_batches(x):
+        return (x, y, sample_weight), x
+    batches = iter(batches_of(x, "x", 1))
+    first = next(batches, None)
+    if first is None:
+        raise ValueError("the train data has no examples")
+    first = (*first, None, None)[:3]
+    if iter(x) is x:  # A generator has lost its first batch.
+        x = itertools.chain([first], x)
+    return first, x
 
 
 def _components(value, structure, what):
@@ -188,7 +258,7 @@ def _csv(x, y, sample_weight, what):
                 labels=[((), "float32")])
 
 
-def _check_source(x, y, sample_weight, what):
+def _check_source(x, y, sample_weight, what, needs_labels):
     if x is None:
         raise ValueError(f"{what} is missing")
     if is_batches(x):
@@ -199,7 +269,7 @@ def _check_source(x, y, sample_weight, what):
         return
     if isinstance(x, (str, os.PathLike)) and not _is_path(x, (".npy", ".csv")):
         raise ValueError(f"{what} is the file {x}; expected a name that ends in .npy or .csv")
-    if y is None and not _is_path(x, ".csv"):
+    if y is None and needs_labels and not _is_path(x, ".csv"):
         raise ValueError("y is missing; expected labels for each example")
 
 
@@ -241,7 +311,7 @@ def write_train(writer, schema, arguments, x, y=None, sample_weight=None):
       ValueError: the data is not of these kinds, or does not fit the model.
       OSError: a file cannot be read or written.
     """
-    _check_source(x, y, sample_weight, "x")
+    _check_source(x, y, sample_weight, "x", schema.needs_labels)
     if arguments.class_weight and sample_weight is not None:
         raise ValueError("class_weight and sample_weight cannot both be given")
     if arguments.class_weight and len(schema.outputs.names) > 1:
@@ -335,7 +405,7 @@ def write_validation(writer, schema, arguments, validation_data):
     """
     what = "validation_data"
     x, y, sample_weight = _parts_of(validation_data)
-    _check_source(x, y, sample_weight, what)
+    _check_source(x, y, sample_weight, what, schema.needs_labels)
     if is_batches(x):
         return writer.write_batches("validation", x, what, arguments.validation_steps or None)[0]
     if _is_path(x, ".csv"):

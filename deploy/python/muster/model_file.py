@@ -4,7 +4,7 @@ import contextlib
 import os
 import warnings
 
-from muster.job import batch_sizes
+import keras
 from muster.saved_model import complete_configs
 
 
@@ -14,10 +14,8 @@ def prepare_model(model, x):
     Raises:
       ValueError: the model cannot be trained in a cluster; says why.
     """
-    kind = type(model)
-    if kind.__module__.split(".")[0] != "keras":
-        raise ValueError(f"the model is a {kind.__name__}, whose Python code cannot run in the "
-                         "cluster; expected a Sequential or functional model of Keras")
+    if not isinstance(model, keras.Model):
+        raise ValueError(f"the model is a {type(model).__name__}; expected a model of Keras")
     if not getattr(model, "compiled", False):
         raise ValueError("the model is not compiled; call model.compile() first")
     if not model.built:
@@ -39,31 +37,6 @@ def save_model(model, path):
         model.save(path)
 
 
-def save_with_programs(model, path, arguments, train, validation):
-    """Writes a model with programs in place of the parts that Muster does not know.
-
-    Args:
-      arguments: job.Arguments.
-      train, validation: job.Data; validation may be None.
-
-    Returns:
-      A copy of the model: loading weights into it changes the model.
-
-    Raises:
-      ValueError: as save_model(); or a part cannot be exported.
-    """
-    from muster.programs import converted
-
-    train_sizes = batch_sizes(arguments, train.batch_size, train.example_count)
-    inference_sizes = []
-    if validation is not None:
-        size = arguments.validation_batch_size or train.batch_size
-        inference_sizes = batch_sizes(arguments, size, validation.example_count)
-    with converted(model, train_sizes, inference_sizes or train_sizes, train.labels) as copy:
-        save_model(copy, path)
-    return copy
-
-
 @contextlib.contextmanager
 def _adapted_layers_stay(model):
     """Within the context, layers that were adapted to data load no variables.
@@ -79,6 +52,17 @@ def _adapted_layers_stay(model):
     finally:
         for layer in layers:
             vars(layer).pop("load_own_variables", None)
+
+
+class SavedModel:
+    """A model that save_model() has written."""
+
+    def __init__(self, model):
+        self._model = model
+
+    def load(self, path):
+        """As load_weights()."""
+        load_weights(self._model, path)
 
 
 def load_weights(model, path):

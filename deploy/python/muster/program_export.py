@@ -199,6 +199,9 @@ class _Exporter:
         self.trainable_count = len(trainable)
         for variable in self.weights:
             part.check_dtype(f"the variable {variable.path}", variable.dtype)
+            if getattr(variable, "constraint", None) is not None:
+                raise ValueError(f"{part.name} has a constraint on {variable.path}, which is not "
+                                 "supported for parts that Muster does not know")
         self._find_effects(train_sizes[0])
 
     def _call(self, xs, weights, seeds, training):

@@ -109,7 +109,9 @@ def export_metric(metric, label, output, sizes, takes_weights):
       ValueError: the metric's state is no sum, or its result no number or list.
     """
     arguments = _pairs(label, output, sizes)
-    jax.eval_shape(lambda *values: metric.update_state(*values), *arguments[0])  # Builds it.
+    keras.src.backend.compute_output_spec(  # Creates the variables.
+        metric.update_state, *(keras.KerasTensor(one.shape, str(one.dtype))
+                               for one in arguments[0]))
     functions = _MetricFunctions(metric)
     check_adds_up(f"metric {metric.name}", lambda state, values: functions.updated(state, *values),
                   functions.zeros(), _pairs(label, output, [_TEST_ROWS]) * 2)

@@ -5,10 +5,14 @@ exported by JAX, and a layer of class Program stands in its place in the file th
 reads.
 """
 
+import builtins
 import contextlib
 
 import keras
 
+_STEPS = ("train_step", "test_step")
+# Layers of Keras whose function is Python code.
+_UNKNOWN_LAYERS = frozenset({"FlaxLayer", "JaxLayer", "Lambda"})
 # Operations with a number that Muster computes as a Rescaling.
 _OPERATIONS_WITH_NUMBERS = frozenset({"Add", "Subtract", "Multiply", "Divide", "TrueDivide"})
 
@@ -17,13 +21,23 @@ def _is_of_keras(thing):
     return type(thing).__module__.split(".")[0] == "keras"
 
 
+def _is_structure(operation):
+    """True for a Sequential or functional model that computes what its layers compute."""
+    if isinstance(operation, keras.Sequential):
+        base = keras.Sequential
+    elif hasattr(operation, "_nodes_by_depth"):
+        base = keras.src.models.functional.Functional
+    else:
+        return False
+    return all(getattr(type(operation), name) is getattr(base, name)
+               for name in ("call", "compute_loss", "compute_metrics", "metrics", *_STEPS))
+
+
 def _functional(operation):
     """Returns the functional model of a Sequential or functional model, otherwise None."""
-    if not _is_of_keras(operation):
+    if not _is_structure(operation):
         return None
-    if isinstance(operation, keras.Sequential):
-        return operation._functional
-    return operation if hasattr(operation, "_nodes_by_depth") else None
+    return operation._functional if isinstance(operation, keras.Sequential) else operation
 
 
 def _nodes(functional):
@@ -38,9 +52,26 @@ def _takes_number(node):
             and len(node.arguments.args) == 2)
 
 
+def _is_known_value(value):
+    """True for an attribute of a layer that the cluster can have: no code of the user's own."""
+    if isinstance(value, (keras.layers.Layer, type)) or not callable(value):
+        return True  # Layers inside are looked at separately.
+    if hasattr(value, "get_config"):
+        return _is_of_keras(value)
+    return _is_known_function(value)
+
+
 def _is_known(operation):
-    """True if Muster has the layer."""
-    return _is_of_keras(operation) and not isinstance(operation, keras.layers.Lambda)
+    """True if Muster has the layer, with everything that it consists of."""
+    if not _is_of_keras(operation) or type(operation).__name__ in _UNKNOWN_LAYERS:
+        return False
+    if not isinstance(operation, keras.layers.Layer):
+        return True
+    # Methods that Keras has wrapped are attributes, too.
+    values = [value for name, value in vars(operation).items()
+              if not name.startswith("_") and not hasattr(type(operation), name)]
+    inner = operation._flatten_layers(include_self=False, recursive=False)
+    return all(map(_is_known_value, values)) and all(map(_is_known, inner))
 
 
 class Program(keras.layers.Layer):
@@ -213,7 +244,7 @@ class _Measures:
             return loss
         name = _name_of(loss)
         if not isinstance(loss, keras.losses.Loss):
-            loss = keras.losses.LossFunctionWrapper(loss, name=name)
+            loss = keras.src.losses.losses.LossFunctionWrapper(loss, name=name)
         program = export_loss(name, loss, self._label(index, f"loss {name}"),
                               self._outputs[index], self._sizes)
         return ProgramLoss(name, program, loss.reduction)
@@ -245,13 +276,15 @@ class _Conversion:
 
     def convert(self, model):
         """Returns the copy. It shares the layers that Muster knows with `model`."""
+        functional = _functional(model)
         inputs = keras.tree.map_structure(
             lambda tensor: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype,
                                        name=tensor._keras_history.operation.name),
-            model.input)
-        made = {id(old): new for old, new in zip(keras.tree.flatten(model.input),
+            functional._inputs_struct)
+        made = {id(old): new for old, new in zip(functional.inputs,
                                                  keras.tree.flatten(inputs))}
-        outputs = keras.tree.map_structure(lambda tensor: self._value(tensor, made), model.output)
+        outputs = keras.tree.map_structure(lambda tensor: self._value(tensor, made),
+                                           functional._outputs_struct)
         return keras.Model(inputs, outputs, name=model.name)
 
     def undo(self):
@@ -328,12 +361,12 @@ class _Conversion:
             if getattr(output, "_keras_mask", None) is not None:
                 raise ValueError(f"layer {operation.name} passes a mask on, which is not "
                                  "supported for a layer that Muster does not have")
-        part = program_export.Part(
-            operation.name, operation, call,
+        part = program_export.CalledPart(
+            operation.name, operation,
             [(tuple(tensor.shape), tensor.dtype) for tensor in tensors],
             [not isinstance(tensor._keras_history.operation, keras.layers.InputLayer)
-             for tensor in tensors], *self._sizes)
-        fields, weights = program_export.export_part(part)
+             for tensor in tensors], call)
+        fields, weights = program_export.export_part(part, *self._sizes)
         outputs = list(node.outputs)
         program = Program(operation.name, fields, weights,
                           outputs[0] if len(outputs) == 1 else outputs)
@@ -349,7 +382,7 @@ def unknown_parts(model):
     functional = _functional(model)
     if functional is None:
         return [model.name]
-    names = []
+    names = [] if _is_of_keras(model) else [model.name]  # The cluster knows Keras' classes only.
     for node in _nodes(functional):
         operation = node.operation
         if _functional(operation) is not None:
@@ -360,6 +393,48 @@ def unknown_parts(model):
         elif not _is_known(operation):
             names.append(operation.name)
     return list(dict.fromkeys(names))
+
+
+def is_whole(model):
+    """True if the step of a model is one program.
+
+    Raises:
+      ValueError: the model overrides the step.
+    """
+    for name in _STEPS:
+        if getattr(type(model), name) is not getattr(keras.Model, name):
+            raise ValueError(f"{type(model).__name__} overrides {name}(), whose code cannot run in "
+                             "the cluster; override compute_loss() and compute_metrics() in place "
+                             "of it")
+    return _functional(model) is None
+
+
+def _things(model):
+    """Yields the objects and functions of which a model and its settings consist."""
+    yield from model._flatten_layers()
+    for layer in model._flatten_layers():
+        for name, value in vars(layer).items():
+            # Methods that Keras has wrapped refer to the layer.
+            if callable(value) and not name.startswith("_") and not hasattr(type(layer), name):
+                yield value
+    for what in _MEASURES:
+        for measure in _flat(model._compile_config.config.get(what)):
+            yield measure
+            yield getattr(measure, "fn", None) or getattr(measure, "_fn", None)
+    yield model.optimizer
+
+
+def custom_classes(model):
+    """Returns the classes and functions of the user's own in a compiled model."""
+    found = {}
+    for thing in _things(model):
+        is_definition = isinstance(thing, type) or hasattr(thing, "__qualname__")
+        definition = thing if is_definition else type(thing)
+        module = (getattr(definition, "__module__", None) or "").split(".")[0]
+        if module != "keras" and getattr(builtins, definition.__name__, None) is not definition \
+                and thing is not None:
+            found[definition] = None
+    return list(found)
 
 
 def _computes_mask(model, node):
@@ -389,22 +464,26 @@ def _trainable_variables(model):
 
 
 def _reordered(optimizer, old, new):
-    """Returns the optimizer for the variables in another order."""
+    """Returns the optimizer for the variables in another order, and its variables' sources.
+
+    The sources are {id of a variable of the result: the variable of `optimizer`}.
+    """
     if [id(variable) for variable in old] == [id(variable) for variable in new]:
-        return optimizer
+        return optimizer, {id(variable): variable for variable in optimizer.variables}
     positions = {id(variable): index for index, variable in enumerate(old)}
     copy = type(optimizer).from_config(optimizer.get_config())
     copy.build(new)
+    sources = {}
     for name, value in vars(copy).items():
-        values = vars(optimizer).get(name)
+        source = vars(optimizer).get(name)
         if hasattr(value, "assign"):
-            value.assign(values)
-        elif (isinstance(value, list) and len(value) == len(new) and name.startswith("_")
-              and name != "_trainable_variables"):
-            for one, variable in zip(value, new):
-                if hasattr(one, "assign"):
-                    one.assign(values[positions[id(variable)]])
-    return copy
+            sources[id(value)] = source
+        elif isinstance(value, list) and len(value) == len(new) and name != "_trainable_variables":
+            sources.update({id(one): source[positions[id(variable)]]
+                            for one, variable in zip(value, new) if hasattr(one, "assign")})
+    for variable in copy.variables:
+        variable.assign(sources[id(variable)])
+    return copy, sources
 
 
 @contextlib.contextmanager
@@ -426,8 +505,9 @@ def converted(model, train_sizes, inference_sizes, labels):
         copy = conversion.convert(model)
         sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
         copy.compile(**_Measures(copy, labels, sizes).settings(model._compile_config.config))
-        copy.optimizer = _reordered(model.optimizer, model.trainable_variables,
-                                    _trainable_variables(copy))
+        copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,
+                                             _trainable_variables(copy))
+        copy.optimizer_sources = lambda: sources  # Keras does not look into functions.
         yield copy
     finally:
         conversion.undo()

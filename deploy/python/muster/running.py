@@ -30,6 +30,14 @@ def _writes_to_terminal():
         return False  # Notebooks replace sys.stdout.
 
 
+def _environment():
+    """Returns the environment of the cluster, which finds packages of this Python by it."""
+    environment = dict(os.environ)
+    if sys.prefix != sys.base_prefix:
+        environment.setdefault("VIRTUAL_ENV", sys.prefix)
+    return environment
+
+
 def _start(command, silent):
     """Starts a process. Returns it, its pipe, and the stream that shows the pipe, or None.
 
@@ -42,7 +50,8 @@ def _start(command, silent):
     process = subprocess.Popen(
         _with_parent(command), stdin=subprocess.DEVNULL,
         stdout=None if draws_bar else subprocess.PIPE,
-        stderr=subprocess.PIPE if draws_bar else subprocess.STDOUT, start_new_session=True)
+        stderr=subprocess.PIPE if draws_bar else subprocess.STDOUT, start_new_session=True,
+        env=_environment())
     if draws_bar:
         return process, process.stderr, sys.stderr
     return process, process.stdout, None if silent else sys.stdout

@@ -14,17 +14,6 @@ from muster.program_export import Part, array_spec, encoded_program, export_part
 from muster.program_losses import check_adds_up
 from muster.programs import Program, ProgramLoss, ProgramMetric
 
-_REFUSED = ("train_step", "test_step")
-
-
-def _check(model):
-    for name in _REFUSED:
-        if getattr(type(model), name) is not getattr(keras.Model, name):
-            raise ValueError(f"{type(model).__name__} overrides {name}(), whose code cannot run in "
-                             "the cluster; override compute_loss() and compute_metrics() in place "
-                             "of it")
-
-
 class StepPart(Part):
     """The step of a model.
 
@@ -38,6 +27,8 @@ class StepPart(Part):
         specs = [((None, *shape), dtype) for shape, dtype in _leaves(example)]
         super().__init__(model.name, model, specs, [False] * len(specs))
         self._example = example
+        batch = [array_spec((1, *shape), dtype) for shape, dtype in _leaves(example)]
+        model._symbolic_build(data_batch=_packed(example, batch))  # Creates metrics' variables.
         self._metric_variables = [variable for metric in model.metrics
                                   if metric is not model._loss_tracker
                                   for variable in metric.variables]
@@ -156,7 +147,6 @@ def copy_of(model, example, train_sizes, inference_sizes):
     Raises:
       ValueError: the model cannot be exported; says why.
     """
-    _check(model)
     part = StepPart(model, example)
     check_adds_up(f"the metrics of {model.name}", part.updated_metrics,
                   [value for _, value in part.state()], [part.inputs(3)] * 2)
@@ -170,4 +160,5 @@ def copy_of(model, example, train_sizes, inference_sizes):
     loss, metrics = _measures(part, sizes)
     copy.compile(model._compile_config.config["optimizer"], loss, metrics=metrics)
     copy.optimizer = model.optimizer
+    copy.optimizer_sources = lambda: {id(one): one for one in model.optimizer.variables}
     return copy

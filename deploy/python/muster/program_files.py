@@ -1,0 +1,208 @@
+"""Writes models with programs for the cluster, and loads the results into them.
+
+Exporting needs Keras on JAX. A model on another backend is rebuilt under JAX by another
+process (export_main.py): from its config, its weights, and the classes and functions of the
+user's own, which are pickled.
+"""
+
+import contextlib
+import dataclasses
+import importlib.util
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import keras
+from muster.errors import MusterError
+from muster.saved_model import complete_configs
+
+_WEIGHTS = "model.weights.h5"
+
+
+@dataclasses.dataclass
+class Request:
+    """What the export of a model depends on besides the model.
+
+    Attributes:
+      train_sizes, inference_sizes: the batch sizes that occur.
+      labels: for each output, (shape of an example, dtype) of its labels.
+      example: for a model whose whole step is one program, what step_program.copy_of() takes;
+        otherwise None.
+    """
+
+    train_sizes: list
+    inference_sizes: list
+    labels: list
+    example: object = None
+
+
+def _check_packages():
+    missing = [name for name in ("jax", "flatbuffers") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError("the model has parts that Muster does not know, which JAX exports; "
+                         f"install {' and '.join(missing)}: pip install 'muster[programs]'")
+
+
+def _entries(copy):
+    """Returns {path in the file of weights: variable or array} of a model."""
+    from keras.src.saving import saving_lib
+
+    class Recorder(saving_lib.H5IOStore):
+        def __init__(self):  # pylint: disable=super-init-not-called
+            self.entries = {}
+
+        def __bool__(self):
+            return True
+
+        def make(self, path, metadata=None):
+            self.entries[path] = {}
+            return self.entries[path]
+
+    recorder = Recorder()
+    saving_lib._save_state(copy, recorder, None, "", set())
+    return {f"{path}/vars/{key}".lstrip("/"): value
+            for path, entry in recorder.entries.items() for key, value in entry.items()}
+
+
+def _positions(model, copy):
+    """Returns where the file of the copy has the variables of the model.
+
+    {"variables": {path: index in model.variables},
+     "optimizer": {path: index in model.optimizer.variables}}
+    """
+    indices = {id(variable): index for index, variable in enumerate(model.variables)}
+    variables = {path: indices[id(value)] for path, value in _entries(copy).items()
+                 if id(value) in indices}
+    sources = copy.optimizer_sources()
+    positions = {id(variable): index for index, variable in enumerate(model.optimizer.variables)}
+    optimizer = {f"optimizer/vars/{index}": positions[id(sources[id(variable)])]
+                 for index, variable in enumerate(copy.optimizer.variables)}
+    return {"variables": variables, "optimizer": optimizer}
+
+
+@contextlib.contextmanager
+def _copy_of(model, request):
+    if request.example is not None:
+        from muster import step_program
+
+        yield step_program.copy_of(model, request.example, request.train_sizes,
+                                   request.inference_sizes)
+        return
+    from muster.programs import converted
+
+    with converted(model, request.train_sizes, request.inference_sizes, request.labels) as copy:
+        yield copy
+
+
+def write_here(model, path, request):
+    """Exports in this process, whose Keras is on JAX. Returns the positions of the variables."""
+    with _copy_of(model, request) as copy, complete_configs(copy):
+        copy.save(path)
+        return _positions(model, copy)
+
+
+def _custom_objects(model):
+    """Returns the classes and functions of the user's own that the file of a model names."""
+    from muster.programs import custom_classes
+
+    things = custom_classes(model)
+    return {**{thing.__name__: thing for thing in things},
+            **{keras.saving.get_registered_name(thing): thing for thing in things}}
+
+
+def _pickled(things):
+    try:
+        import cloudpickle
+    except ImportError:
+        for name, thing in things.items():
+            if thing.__module__ == "__main__":
+                raise ValueError(f"{name} is defined in the main program; install cloudpickle to "
+                                 "pass it to the process that exports it, or set "
+                                 "KERAS_BACKEND=jax") from None
+        return pickle.dumps(things)
+    return cloudpickle.dumps(things)
+
+
+def _write_in_child(model, path, request):
+    _check_packages()
+    with tempfile.TemporaryDirectory(prefix="muster-export-") as folder:
+        try:
+            model.save(os.path.join(folder, "model.keras"))
+        except Exception as error:
+            raise ValueError(
+                f"the model cannot be saved, so that it can be exported under JAX: {error}. Give "
+                "its classes a get_config(), or set KERAS_BACKEND=jax") from error
+        with open(os.path.join(folder, "request.pickle"), "wb") as file:
+            pickle.dump((path, sys.path, _pickled(_custom_objects(model)),
+                         dataclasses.asdict(request)), file)
+        environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu",
+                       "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        result = subprocess.run([sys.executable, "-m", "muster.export_main", folder],
+                                env=environment, stdin=subprocess.DEVNULL, check=False,
+                                capture_output=True, text=True)
+        try:
+            with open(os.path.join(folder, "result.json"), encoding="utf-8") as file:
+                answer = json.load(file)
+        except FileNotFoundError:
+            raise MusterError("the process that exports the model has failed: "
+                              f"{result.stderr[-2000:]}", result.returncode) from None
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return answer
+
+
+class WrittenModel:
+    """A model that was written for the cluster."""
+
+    def __init__(self, model, positions):
+        self._model = model
+        self._positions = positions
+
+    def load(self, path):
+        """Loads the weights and the state of the optimizer from a file of the cluster.
+
+        Raises:
+          ValueError: the file does not match the model.
+          OSError: the file cannot be read.
+        """
+        import h5py
+
+        with zipfile.ZipFile(path) as archive, \
+                h5py.File(io.BytesIO(archive.read(_WEIGHTS)), "r") as file:
+            self._assign(file, "variables", self._model.variables)
+            self._assign(file, "optimizer", self._model.optimizer.variables)
+
+    def _assign(self, file, what, variables):
+        adapted = {id(variable) for layer in self._model._flatten_layers()
+                   if hasattr(layer, "adapt") for variable in layer.variables}
+        for name, index in self._positions[what].items():
+            variable = variables[index]
+            if name not in file:
+                if id(variable) in adapted:
+                    continue  # Training does not change it, and the config has it.
+                raise ValueError(f"the file has no {name}, which is {variable.path}")
+            value = file[name][()]
+            if tuple(value.shape) != tuple(variable.shape):
+                raise ValueError(f"{name} has the shape {tuple(value.shape)}; expected "
+                                 f"{tuple(variable.shape)} of {variable.path}")
+            variable.assign(value)
+
+
+def write(model, path, request):
+    """Writes a compiled model with programs for what Muster does not know.
+
+    Returns:
+      WrittenModel.
+
+    Raises:
+      ValueError: a part cannot be exported; names it.
+    """
+    _check_packages()
+    if keras.backend.backend() == "jax":
+        return WrittenModel(model, write_here(model, path, request))
+    return WrittenModel(model, _write_in_child(model, path, request))
