@@ -42,6 +42,23 @@ TypesOr ProgramRule(const TypeRuleArguments& arguments) {
   return program.InferOutputs(arguments.inputs, is_gradient);
 }
 
+// The gradient of a program that returns the gradients of its loss. Each row of
+// output 0 has the loss.
+void GradientOfLoss(GradientContext& context, const std::vector<int>& inputs) {
+  const Value& rows = context.output_gradients[0];
+  if (!rows.ok()) return;
+  std::vector<int64_t> column(rows.shape().rank(), 1);
+  column[0] = Shape::kUnknown;
+  const Value factor =
+      Sum(Slice(rows, std::vector<int64_t>(column.size(), 0), column));
+  const size_t first = context.outputs.size() - inputs.size();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& gradient = context.outputs[first + i];
+    context.input_gradients[inputs[i]] =
+        gradient * Cast(factor, gradient.dtype());
+  }
+}
+
 void ProgramGradient(GradientContext& context) {
   const absl::StatusOr<Program> program = ProgramOf(context.node.attributes);
   if (!program.ok()) return context.builder.ReportError(program.status());
@@ -51,6 +68,9 @@ void ProgramGradient(GradientContext& context) {
     return context.builder.ReportError(absl::UnimplementedError(
         absl::StrCat("program ", program->name, " was exported without ",
                      is_gradient ? "a second derivative" : "a gradient")));
+  }
+  if (program->gradient->is_of_loss) {
+    return GradientOfLoss(context, program->gradient->inputs);
   }
   std::vector<Value> inputs = context.inputs;
   for (int i = 0; i < program->gradient->output_count; ++i) {

@@ -31,6 +31,7 @@ constexpr char kInputs[] = "inputs";
 constexpr char kOutputs[] = "outputs";
 constexpr char kGradientInputs[] = "gradient_inputs";
 constexpr char kGradientOutputs[] = "gradient_outputs";
+constexpr char kGradientOfLoss[] = "gradient_of_loss";
 constexpr char kVariants[] = "variants";
 constexpr char kStableHlo[] = "stablehlo";
 constexpr char kGradientStableHlo[] = "gradient_stablehlo";
@@ -134,6 +135,29 @@ class FieldReader {
   const std::string place_;
 };
 
+// Checks the outputs of a program whose last ones are gradients of a loss.
+absl::Status CheckGradientOfLoss(const FieldReader& reader,
+                                 const ProgramTypes& types,
+                                 absl::Span<const int> inputs) {
+  const size_t count = inputs.size();
+  if (types.outputs.size() <= count || types.outputs[0].shape.rank() < 2 ||
+      !IsFloating(types.outputs[0].dtype)) {
+    return reader.Error(
+        kGradientOfLoss,
+        absl::StrCat("expected an output with rows of a loss, then ", count,
+                     " gradients, got ", TypesToString(types.outputs)));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const TensorType& type = types.outputs[types.outputs.size() - count + i];
+    if (type == types.inputs[inputs[i]]) continue;
+    return reader.Error(kGradientOfLoss,
+                        absl::StrCat("the gradient of input ", inputs[i],
+                                     " is ", type.ToString(), "; expected ",
+                                     types.inputs[inputs[i]].ToString()));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Program::Gradient> DecodeGradient(const FieldReader& reader,
                                                  const ProgramTypes& types) {
   Program::Gradient gradient;
@@ -151,6 +175,14 @@ absl::StatusOr<Program::Gradient> DecodeGradient(const FieldReader& reader,
     }
     gradient.inputs.push_back(index);
   }
+  if (reader.Has(kGradientOfLoss)) {
+    ASSIGN_OR_RETURN(const Json* const of_loss, reader.Find(kGradientOfLoss));
+    gradient.is_of_loss = *of_loss == true;
+  }
+  if (gradient.is_of_loss) {
+    RETURN_IF_ERROR(CheckGradientOfLoss(reader, types, gradient.inputs));
+    return gradient;
+  }
   ASSIGN_OR_RETURN(const Json* const count, reader.Find(kGradientOutputs));
   ASSIGN_OR_RETURN(gradient.output_count,
                    reader.Number(kGradientOutputs, *count, 0,
@@ -163,6 +195,10 @@ absl::StatusOr<Program::Gradient> DecodeGradient(const FieldReader& reader,
                      "; expected a floating dtype"));
   }
   return gradient;
+}
+
+bool HasGradientModule(const Program& program) {
+  return program.gradient.has_value() && !program.gradient->is_of_loss;
 }
 
 absl::StatusOr<Program::Variant> DecodeVariant(const Program& program,
@@ -184,7 +220,7 @@ absl::StatusOr<Program::Variant> DecodeVariant(const Program& program,
   RETURN_IF_ERROR(
       check(kOutputs, variant.types.outputs, program.types.outputs));
   ASSIGN_OR_RETURN(variant.stablehlo, reader.Bytes(kStableHlo));
-  if (program.gradient.has_value()) {
+  if (HasGradientModule(program)) {
     ASSIGN_OR_RETURN(variant.gradient_stablehlo,
                      reader.Bytes(kGradientStableHlo));
   }
@@ -261,9 +297,9 @@ absl::StatusOr<int> Program::FindVariant(absl::Span<const TensorType> inputs,
 
 absl::StatusOr<std::vector<TensorType>> Program::InferOutputs(
     absl::Span<const TensorType> inputs, bool is_gradient) const {
-  if (is_gradient && !gradient.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("program ", name, " was exported without a gradient"));
+  if (is_gradient && !HasGradientModule(*this)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "program ", name, " was exported without a separate gradient"));
   }
   const ProgramTypes expected = is_gradient ? GradientTypes(types) : types;
   if (!AreCompatible(inputs, expected.inputs)) {
@@ -292,14 +328,18 @@ std::string Program::Encode() const {
                {kOutputs, EncodeTypes(types.outputs)}};
   if (gradient.has_value()) {
     json[kGradientInputs] = gradient->inputs;
-    json[kGradientOutputs] = gradient->output_count;
+    if (gradient->is_of_loss) {
+      json[kGradientOfLoss] = true;
+    } else {
+      json[kGradientOutputs] = gradient->output_count;
+    }
   }
   json[kVariants] = Json::array();
   for (const Variant& variant : variants) {
     Json one = {{kInputs, EncodeTypes(variant.types.inputs)},
                 {kOutputs, EncodeTypes(variant.types.outputs)},
                 {kStableHlo, absl::Base64Escape(variant.stablehlo)}};
-    if (gradient.has_value()) {
+    if (HasGradientModule(*this)) {
       one[kGradientStableHlo] = absl::Base64Escape(variant.gradient_stablehlo);
     }
     json[kVariants].push_back(std::move(one));

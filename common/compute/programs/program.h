@@ -36,16 +36,22 @@ struct Program {
     // the inputs and outputs of `types`.
     std::string stablehlo;
     // The gradient of `stablehlo`, with the types of GradientTypes(). Empty if
-    // the program has no gradient.
+    // the program has no gradient, or that of a loss.
     std::string gradient_stablehlo;
   };
 
   // Which derivatives the gradient computes. Its inputs are those of the
   // program, followed by the gradients of the first `output_count` outputs. Its
   // outputs are the gradients of the inputs with these indices.
+  //
+  // With `is_of_loss`, there is no separate module: the last outputs of the
+  // program are the gradients, one for each of `inputs`, of a loss. The loss is
+  // the first column of output 0, [batch, ...], and equal in all rows. So a
+  // training step computes the forward pass once.
   struct Gradient {
     std::vector<int> inputs;
     int output_count = 0;
+    bool is_of_loss = false;
   };
 
   std::string name;  // For messages: the name of the layer, loss or metric.
@@ -67,7 +73,8 @@ struct Program {
   // Returns the types of the outputs for inputs of these types, which may have
   // unknown extents. Without a variant for the inputs, the extents that vary
   // must be equal, and are those of the outputs.
-  //   kInvalidArgument  an input has another type; or there is no gradient
+  //   kInvalidArgument  an input has another type; or there is no separate
+  //                     gradient
   absl::StatusOr<std::vector<TensorType>> InferOutputs(
       absl::Span<const TensorType> inputs, bool is_gradient) const;
 

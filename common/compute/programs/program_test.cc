@@ -96,7 +96,31 @@ TEST(ProgramTest, RejectsOtherInputsByTheirTypes) {
   without.gradient.reset();
   EXPECT_THAT(without.InferOutputs({Rows(4), weight, Rows(4)}, true),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("without a gradient")));
+                       HasSubstr("without a separate gradient")));
+}
+
+TEST(ProgramTest, MayReturnTheGradientsOfALoss) {
+  const TensorType weight = {kF32, {3}};
+  Program program = Example();
+  program.gradient = {.inputs = {1}, .is_of_loss = true};
+  program.types.outputs.push_back(weight);
+  for (Program::Variant& variant : program.variants) {
+    variant.types.outputs.push_back(weight);
+  }
+  ASSERT_OK_AND_ASSIGN(const Program decoded,
+                       Program::Decode(program.Encode()));
+  ASSERT_TRUE(decoded.gradient.has_value());
+  EXPECT_TRUE(decoded.gradient->is_of_loss);
+  EXPECT_EQ(decoded.variants[0].gradient_stablehlo, "");
+  program.gradient->inputs = {0};
+  EXPECT_THAT(Program::Decode(program.Encode()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("gradient_of_loss: the gradient of input 0 is "
+                                 "float32[3]; expected float32[?,3]")));
+  program.gradient->inputs = {0, 1};
+  EXPECT_THAT(Program::Decode(program.Encode()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("rows of a loss, then 2 gradients")));
 }
 
 TEST(ProgramTest, NamesTheFieldOfAnInvalidProgram) {

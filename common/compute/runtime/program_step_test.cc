@@ -133,15 +133,82 @@ std::vector<float> Train(bool has_program) {
   return losses;
 }
 
-TEST(ProgramStepTest, TrainsAsNativeOpsDo) {
+constexpr char kNoPlugin[] =
+    "MUSTER_PJRT_PLUGIN does not name a PJRT plugin for CPUs: "
+    "export $(tests/setup_tools.sh)";
+
+bool HasPlugin() {
   const char* const plugin = std::getenv("MUSTER_PJRT_PLUGIN");
-  if (plugin == nullptr || *plugin == '\0') {
-    GTEST_SKIP() << "MUSTER_PJRT_PLUGIN does not name a PJRT plugin for CPUs: "
-                    "export $(tests/setup_tools.sh)";
-  }
+  return plugin != nullptr && *plugin != '\0';
+}
+
+TEST(ProgramStepTest, TrainsAsNativeOpsDo) {
+  if (!HasPlugin()) GTEST_SKIP() << kNoPlugin;
   const std::vector<float> native = Train(false);
   EXPECT_LT(native.back(), native.front());
   EXPECT_THAT(Train(true), Pointwise(FloatNear(1e-6), native));
+}
+
+// rows = (sum of x w, 0) for each row, and the gradient of the sum by w.
+constexpr absl::string_view kLoss = R"(
+func.func public @main(%x: tensor<Bx3xf32>, %w: tensor<3xf32>)
+    -> (tensor<Bx2xf32>, tensor<3xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bxf32>
+  %loss = stablehlo.reduce(%y init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<Bxf32>, tensor<f32>) -> tensor<f32>
+  %column = stablehlo.broadcast_in_dim %loss, dims = []
+      : (tensor<f32>) -> tensor<Bx1xf32>
+  %others = stablehlo.broadcast_in_dim %zero, dims = []
+      : (tensor<f32>) -> tensor<Bx1xf32>
+  %rows = stablehlo.concatenate %column, %others, dim = 1
+      : (tensor<Bx1xf32>, tensor<Bx1xf32>) -> tensor<Bx2xf32>
+  %dw = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<Bx3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %rows, %dw : tensor<Bx2xf32>, tensor<3xf32>
+})";
+
+TEST(ProgramStepTest, ScalesTheGradientsThatAProgramReturns) {
+  if (!HasPlugin()) GTEST_SKIP() << kNoPlugin;
+  const TensorType weight = {DType::kFloat32, {3}};
+  const auto types = [&](int64_t rows) {
+    return ProgramTypes{{{DType::kFloat32, {rows, 3}}, weight},
+                        {{DType::kFloat32, {rows, 2}}, weight}};
+  };
+  Program program;
+  program.name = "loss";
+  program.types = types(Shape::kUnknown);
+  program.gradient = {.inputs = {1}, .is_of_loss = true};
+  program.variants = {{types(2), absl::StrReplaceAll(kLoss, {{"B", "2"}}), ""}};
+
+  GraphBuilder builder(&BuiltinOps(), "step");
+  const Value x =
+      builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, 3}});
+  const VariableHandle handle = {"w", weight};
+  const Value rows = RunProgram({x, ReadVariable(builder, handle)}, program)[0];
+  // A mean over rows, and a scale of the loss.
+  const Value loss = Mean(Slice(rows, {0, 0}, {-1, 1})) * 8.0;
+  builder.AddResult(loss);
+  builder.AddResult(VariableGradients(loss, {"w"})[0].dense);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Build());
+
+  LocalVariableStore store;
+  proto::VariableSpec spec;
+  spec.set_name("w");
+  spec.set_dtype(proto::DT_FLOAT);
+  *spec.mutable_shape() = EncodeShape(weight.shape);
+  spec.mutable_initializer()->mutable_constant()->set_value(2);
+  ASSERT_OK(store.Create(spec));
+  ASSERT_OK_AND_ASSIGN(
+      const auto executable,
+      Executable::Compile(graph, BuiltinOps(), CpuKernels(), &store));
+  std::vector<Tensor> results;
+  const auto batch = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  ASSERT_OK(executable->Run({batch}, {}, &results));
+  EXPECT_FLOAT_EQ(results[0].scalar<float>(), 8 * 2 * 21);
+  EXPECT_THAT(results[1].flat<float>(),
+              testing::ElementsAre(8 * 5, 8 * 7, 8 * 9));
 }
 
 TEST(ProgramStepTest, NamesTheProgramThatHasNoGradient) {

@@ -12,6 +12,7 @@ from jax import export
 
 import keras
 
+OF_LOSS = -1  # See encoded_program().
 # The dtypes that tensors of the cluster have.
 _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8",
                      "bool"})
@@ -73,6 +74,26 @@ def _gradient(function, arguments, inputs, outputs):
                                             for one in outputs)])[1]
 
 
+def _with_gradients(function, inputs):
+    """Returns a function that also returns the gradients of its loss by some arguments.
+
+    The loss is the first column of the first output, in each row.
+    """
+    def both(*values):
+        def loss_of(*chosen):
+            given = list(values)
+            for index, value in zip(inputs, chosen):
+                given[index] = value
+            outputs = function(*given)
+            return outputs[0][0, 0], outputs
+
+        differentiate = jax.grad(loss_of, argnums=tuple(range(len(inputs))), has_aux=True)
+        gradients, outputs = differentiate(*[values[index] for index in inputs])
+        return (*outputs, *gradients)
+
+    return both
+
+
 def encoded_program(name, function, argument_lists, varies, gradient_inputs=None,
                     output_count=0):
     """Returns a function as an encoded program.
@@ -83,14 +104,18 @@ def encoded_program(name, function, argument_lists, varies, gradient_inputs=None
       varies: for each argument, True if its first extent is that of the batch.
       gradient_inputs: the indices of the arguments whose gradients are computed; None: the
         program has no gradient.
-      output_count: the number of outputs, from the first, that have a gradient.
+      output_count: the number of outputs, from the first, that have a gradient; or OF_LOSS:
+        the program returns the gradients of the loss that the rows of its first output have.
     """
+    is_of_loss = gradient_inputs is not None and output_count == OF_LOSS
+    if is_of_loss:
+        function = _with_gradients(function, gradient_inputs)
     variants = []
     for arguments in argument_lists:
         outputs, module = _module(function, arguments)
         variants.append({"inputs": _types(arguments), "outputs": _types(outputs),
                          "stablehlo": base64.b64encode(module).decode()})
-        if gradient_inputs is not None:
+        if gradient_inputs is not None and not is_of_loss:
             gradient = _gradient(function, arguments, gradient_inputs, outputs[:output_count])
             variants[-1]["gradient_stablehlo"] = base64.b64encode(gradient).decode()
     # Another batch size shows which extents vary if there is only one variant.
@@ -104,7 +129,8 @@ def encoded_program(name, function, argument_lists, varies, gradient_inputs=None
     }
     if gradient_inputs is not None:
         fields["gradient_inputs"] = list(gradient_inputs)
-        fields["gradient_outputs"] = output_count
+        fields.update({"gradient_of_loss": True} if is_of_loss
+                      else {"gradient_outputs": output_count})
     fields["variants"] = variants
     return json.dumps(fields)
 
@@ -154,6 +180,10 @@ class Part:
           scope: the StatelessScope of the call.
         """
         raise NotImplementedError
+
+    def computes_loss(self):
+        """True if each row of the only output begins with the loss to minimize."""
+        return False
 
     def losses(self):
         """Returns what the last call added to the loss."""
@@ -268,7 +298,7 @@ class _Exporter:
         varies = [*part.varies, *[False] * (weight_count + len(self._seeds))]
         return encoded_program(part.name, function, argument_lists, varies,
                                chosen if has_gradient else None,
-                               output_count if has_gradient else 0)
+                               OF_LOSS if part.computes_loss() else output_count)
 
     def inference(self, sizes):
         """Returns the encoded program of a call in evaluation or prediction."""

@@ -40,6 +40,11 @@ class StepPart(Part):
     def losses(self):
         return []  # compute_loss() adds them.
 
+    def computes_loss(self):
+        # float16 needs a loss that is scaled before it is differentiated.
+        policies = {layer.compute_dtype for layer in self.operation._flatten_layers()}
+        return "float16" not in policies
+
     def call(self, values, training, scope):
         self._run(values, training)
         loss = self._loss

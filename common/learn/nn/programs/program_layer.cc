@@ -29,9 +29,12 @@ absl::StatusOr<Program> DecodeFor(const ProgramLayerOptions& options,
                                             : options.inference_program));
   const size_t input_count = options.input_count + options.weight_types.size() +
                              (training ? options.seed_count : 0);
-  const size_t output_count = options.output_count +
-                              (options.adds_loss ? 1 : 0) +
-                              (training ? options.updated_weights.size() : 0);
+  const bool has_gradients =
+      program.gradient.has_value() && program.gradient->is_of_loss;
+  const size_t output_count =
+      (has_gradients ? program.gradient->inputs.size() : 0) +
+      options.output_count + (options.adds_loss ? 1 : 0) +
+      (training ? options.updated_weights.size() : 0);
   if (program.types.inputs.size() == input_count &&
       program.types.outputs.size() == output_count) {
     return program;

@@ -22,6 +22,9 @@ struct ProgramLayerOptions {
   //               -> outputs, added loss, differences of updated weights
   //   inference   inputs, weights -> outputs, added loss
   //
+  // The gradients of a loss (Program::Gradient::is_of_loss) follow these
+  // outputs.
+  //
   // The program for training has a gradient for the inputs and the trainable
   // weights.
   std::string training_program;

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Compares steps of models with programs with steps of Keras on JAX and of Muster's kernels.
+
+    bazel build //coordinator //deploy/launch //ps //worker
+    bench/program_benchmark.py --python=VENV/bin/python
+
+Each round trains each model with muster.fit() in one process and with Keras, one after the
+other. Prints the median step of all rounds and ratios. A step of Muster is what summary.json
+calls worker_step; a step of Keras is an epoch after the first one, divided by its steps.
+Budgets: 1.05 of Keras for models that are one program; 1.1 of Muster's kernels for MobileNetV2
+with one layer of the user's own.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BATCHES = 20
+
+
+def models():
+    """Returns {name: (function that makes a model, shape of an input, batch size)}."""
+    import keras
+
+    layers, ops = keras.layers, keras.ops
+
+    class Own(layers.Layer):
+        def build(self, shape):
+            self.gain = self.add_weight(shape=(shape[-1],), initializer="ones")
+
+        def call(self, x):
+            return x * self.gain + 0.1 * ops.sin(x)
+
+    class Mlp(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.parts = [layers.Dense(512, "relu"), layers.Dense(512, "relu"), layers.Dense(10)]
+
+        def call(self, x):
+            for part in self.parts:
+                x = part(x)
+            return x
+
+    class Block(keras.Model):
+        """A transformer block, and a classifier of its mean."""
+
+        def __init__(self):
+            super().__init__()
+            self.attention = layers.MultiHeadAttention(4, 32)
+            self.first, self.second = layers.LayerNormalization(), layers.LayerNormalization()
+            self.wide, self.narrow = layers.Dense(512, "gelu"), layers.Dense(128)
+            self.logits = layers.Dense(10)
+
+        def call(self, x):
+            x = self.first(x + self.attention(x, x))
+            x = self.second(x + self.narrow(self.wide(x)))
+            return self.logits(ops.mean(x, axis=1))
+
+    def mobile_net(has_own_layer):
+        base = keras.applications.MobileNetV2((96, 96, 3), weights=None, classes=10,
+                                              classifier_activation=None)
+        if not has_own_layer:
+            return base
+
+        def call(layer, *arguments, **options):
+            outputs = layer(*arguments, **options)
+            return Own()(outputs) if layer.name == "block_6_project_BN" else outputs
+
+        return keras.models.clone_model(base, input_tensors=keras.Input((96, 96, 3)),
+                                        call_function=call)
+
+    return {
+        "MLP 784-512-512-10": (Mlp, (784,), 128),
+        "transformer block": (Block, (64, 128), 32),
+        "MobileNetV2": (lambda: mobile_net(False), (96, 96, 3), 32),
+        "MobileNetV2, own layer": (lambda: mobile_net(True), (96, 96, 3), 32),
+    }
+
+
+def muster_step_ms(model, x, y, batch_size):
+    import muster
+
+    with tempfile.TemporaryDirectory() as folder:
+        muster.fit(model, x, y, batch_size=batch_size, epochs=2, shuffle=False, verbose=0,
+                   run_dir=folder + "/run")
+        with open(folder + "/run/summary.json", encoding="utf-8") as file:
+            return json.load(file)["worker_step_milliseconds"]["p50"]
+
+
+def keras_step_ms(model, x, y, batch_size):
+    def epoch():
+        begin = time.perf_counter()
+        model.fit(x, y, batch_size=batch_size, shuffle=False, verbose=0)
+        return time.perf_counter() - begin
+
+    epoch()  # Compiles.
+    return 1000 * epoch() / BATCHES
+
+
+def measure(rounds, skips_slow_peers):
+    import keras
+    import numpy
+
+    generator = numpy.random.default_rng(1)
+    found = {}
+    for _ in range(rounds):
+        for name, (make, shape, batch_size) in models().items():
+            x = generator.normal(size=(BATCHES * batch_size, *shape)).astype("float32")
+            y = generator.integers(0, 10, len(x))
+            for what, step_ms in (("muster", muster_step_ms), ("keras", keras_step_ms)):
+                if what == "keras" and skips_slow_peers and "MobileNetV2" in name:
+                    continue
+                keras.utils.set_random_seed(1)
+                model = make()
+                model.compile("sgd",
+                              keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+                model(x[:batch_size])
+                found.setdefault((name, what), []).append(step_ms(model, x, y, batch_size))
+    medians = {key: statistics.median(values) for key, values in found.items()}
+    for name in models():
+        own, peer = medians[name, "muster"], medians.get((name, "keras"))
+        text = f"{name:24} muster {own:8.2f} ms"
+        if peer is not None:
+            text += f"  Keras on JAX {peer:8.2f} ms  ratio {own / peer:.2f}"
+        print(text, flush=True)
+    ratio = medians["MobileNetV2, own layer", "muster"] / medians["MobileNetV2", "muster"]
+    print(f"MobileNetV2 with a layer of the user's own / without: {ratio:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", default=sys.executable, help="one that has Keras and JAX")
+    parser.add_argument("--bin_dir", default=str(ROOT / "bazel-bin"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--skip_slow_peers", action="store_true",
+                        help="do not train MobileNetV2 with Keras")
+    parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.inner:
+        measure(arguments.rounds, arguments.skip_slow_peers)
+        return
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "deploy/python"),
+                   "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3",
+                   "MUSTER_BIN": str(pathlib.Path(arguments.bin_dir).resolve())}
+    command = [arguments.python, __file__, "--inner", f"--rounds={arguments.rounds}"]
+    if arguments.skip_slow_peers:
+        command.append("--skip_slow_peers")
+    subprocess.run(command, check=True, env=environment)
+
+
+if __name__ == "__main__":
+    main()
