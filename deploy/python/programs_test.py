@@ -191,6 +191,13 @@ def with_operations(x):
     return ops.concatenate([a * x[:, :-2], 2.0 - a], axis=-1)
 
 
+def with_neighbours(x):
+    """Calls that become one program, and one whose result others use."""
+    used_twice = ops.tanh(Gain()(x))
+    a = Gain()(used_twice * used_twice + ops.sin(used_twice))
+    return layers.Concatenate()([a, layers.Dense(3)(used_twice)])
+
+
 def with_shared_layer(x):
     shared = Gain(name="shared")
     return layers.Add()([shared(x), shared(layers.Dense(FEATURES)(x))])
@@ -283,10 +290,20 @@ class ProgramsTest(unittest.TestCase):
 
     def test_functional_models_with_operations_and_unknown_layers(self):
         x, y = data()
-        for body in (with_operations, with_shared_layer, with_two_outputs, with_inner_model,
-                     with_own_arguments, with_inner_model_of_another_class):
+        for body in (with_operations, with_neighbours, with_shared_layer, with_two_outputs,
+                     with_inner_model, with_own_arguments, with_inner_model_of_another_class):
             with self.subTest(body.__name__):
                 self.compare(functional(body), x, y)
+
+    @unittest.skipIf(keras.backend.backend() != "jax", "needs JAX")
+    def test_neighbours_are_one_program(self):
+        from muster.program_copy import converted
+        from muster.programs import Program
+
+        model = functional(with_neighbours)()
+        with converted(model, [4], [4], []) as copy:
+            names = [layer.name for layer in copy.layers if isinstance(layer, Program)]
+        self.assertEqual(len(names), 2, names)  # Up to the tanh, and from there on.
 
     def test_losses_and_metrics_of_the_users_own(self):
         x, _ = data()
@@ -341,6 +358,10 @@ class ProgramsTest(unittest.TestCase):
 
         compare(functional(with_layer))
         compare(subclassed())
+        model = subclassed(Autoencoder, loss=None, metrics=None)()
+        history = self.train(model, (batch for batch, _ in batches), batch_size=None,
+                             steps_per_epoch=6, epochs=1)
+        self.assertEqual(len(history.history["loss"]), 1)
 
     def test_what_cannot_be_exported_is_refused_by_name(self):
         x, y = data()
@@ -358,6 +379,59 @@ class ProgramsTest(unittest.TestCase):
     def test_lambda_layers(self):
         x, y = data()
         self.compare(functional(with_lambda_function), x, y)
+
+
+@unittest.skipIf(keras.backend.backend() != "jax", "needs JAX")
+class JaxTest(unittest.TestCase):
+    """train() against a loop in JAX."""
+
+    @staticmethod
+    def params():
+        generator = np.random.default_rng(3)
+        return {"layers": [{"kernel": generator.normal(size=(FEATURES, 6)).astype("float32")},
+                           {"kernel": generator.normal(size=(6, 3)).astype("float32"),
+                            "bias": np.zeros(3, "float32")}]}
+
+    @staticmethod
+    def loss(params, batch):
+        import jax
+
+        first, second = params["layers"]
+        logits = jax.numpy.tanh(batch["x"] @ first["kernel"]) @ second["kernel"] + second["bias"]
+        losses = -jax.nn.log_softmax(logits)[jax.numpy.arange(len(logits)), batch["y"]]
+        accuracy = jax.numpy.mean(jax.numpy.argmax(logits, axis=1) == batch["y"])
+        return jax.numpy.mean(losses), {"right": accuracy.astype("float32")}
+
+    def test_trains_as_a_loop_in_jax(self):
+        import jax
+
+        x, y = data()
+        expected = jax.tree.map(jax.numpy.asarray, self.params())
+        differentiate = jax.jit(jax.grad(self.loss, has_aux=True))
+        for _ in range(2):
+            for begin in range(0, len(x), 32):
+                batch = {"x": x[begin:begin + 32], "y": y[begin:begin + 32]}
+                gradients, _ = differentiate(expected, batch)
+                expected = jax.tree.map(lambda a, b: a - 0.1 * b, expected, gradients)
+        for cluster in ({}, {"workers": 2}, {"workers": 1, "ps": 1}):
+            with self.subTest(cluster):
+                params, history = muster.train(
+                    self.loss, self.params(), {"x": x, "y": y}, keras.optimizers.SGD(0.1),
+                    has_aux=True, epochs=2, shuffle=False, verbose=0, **cluster)
+                jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=TOLERANCE),
+                             params, expected)
+                self.assertEqual(set(history.history), {"loss", "right"})
+
+    def test_keys_differ_between_steps(self):
+        import jax
+
+        def noise(params, batch, key):
+            return jax.numpy.mean(jax.random.uniform(key, (4,))) + 0 * params["w"] + 0 * batch.sum()
+
+        x, _ = data()
+        _, history = muster.train(noise, {"w": np.float32(1)}, x, takes_key=True, epochs=4,
+                                  batch_size=200, verbose=0, seed=5)
+        self.assertEqual(len(set(history.history["loss"])), 4, history.history)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/compute/programs/program.h"
 #include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/keras/keras_model_reader.h"
@@ -102,6 +103,29 @@ std::vector<std::string> SpiffeIdSeeds() {
   return {"spiffe://muster/mnist/worker/1", "spiffe://muster/a.b-c/operator/0"};
 }
 
+bool RunProgram(absl::string_view input) {
+  const absl::StatusOr<Program> program = Program::Decode(input);
+  if (!program.ok()) return false;
+  const ProgramTypes& types = program->types;
+  return program->InferOutputs(types.inputs, /*is_gradient=*/false).ok() &&
+         Program::Decode(program->Encode()).ok();
+}
+
+std::vector<std::string> ProgramSeeds() {
+  return {R"({"name": "bend", "inputs": ["float32[?,64]", "float32[64]"],
+              "outputs": ["float32[?,64]"], "gradient_inputs": [0, 1],
+              "gradient_outputs": 1, "variants": [
+                {"inputs": ["float32[32,64]", "float32[64]"],
+                 "outputs": ["float32[32,64]"], "stablehlo": "TUxJUg==",
+                 "gradient_stablehlo": "TUxJUg=="}]})",
+          R"({"name": "loss", "inputs": ["int32[?]", "float32[3]"],
+              "outputs": ["float32[?,2]", "float32[3]"],
+              "gradient_inputs": [1], "gradient_of_loss": true, "variants": [
+                {"inputs": ["int32[0]", "float32[3]"],
+                 "outputs": ["float32[0,2]", "float32[3]"],
+                 "stablehlo": ""}]})"};
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> TextFuzzTargets() {
@@ -110,7 +134,8 @@ std::vector<FuzzTarget> TextFuzzTargets() {
           {"keras_json", RunKerasJson, KerasJsonSeeds},
           {"address", RunAddress, AddressSeeds},
           {"hostlist", RunHostlist, HostlistSeeds},
-          {"spiffe_id", RunSpiffeId, SpiffeIdSeeds}};
+          {"spiffe_id", RunSpiffeId, SpiffeIdSeeds},
+          {"program", RunProgram, ProgramSeeds}};
 }
 
 }  // namespace muster

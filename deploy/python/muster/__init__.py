@@ -1,8 +1,16 @@
-"""Trains models of Keras on a Muster cluster. docs/python.md is the tutorial."""
+"""Trains models of Keras and JAX on a Muster cluster. docs/python.md is the tutorial."""
 
 from muster.api import fit, write_job
 from muster.errors import MusterError
 
 __version__ = "0.1.0"
 
-__all__ = ["MusterError", "__version__", "fit", "write_job"]
+__all__ = ["MusterError", "__version__", "fit", "train", "write_job"]
+
+
+def __getattr__(name):
+    if name != "train":
+        raise AttributeError(f"module muster has no attribute {name}")
+    from muster.jax_training import train  # Imported here because it needs Keras.
+
+    return train

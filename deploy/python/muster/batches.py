@@ -36,12 +36,13 @@ def _of_sequence(x, what, count):
     return (x[index] for index in range(min(sizes)))
 
 
-def batches_of(x, what, count=None):
+def batches_of(x, what, count=None, needs_labels=True):
     """Yields the batches of `x`, each (x, y) or (x, y, sample_weight).
 
     Args:
       what: the name of `x` in error messages.
       count: maximum number of batches; no more are drawn from `x`.
+      needs_labels: False if `x` may yield features alone; they become (x, None).
 
     Raises:
       ValueError: the batches have no end and there is no count, or they have no labels.
@@ -57,6 +58,10 @@ def batches_of(x, what, count=None):
     for batch in itertools.islice(found, count):
         if isinstance(batch, list):
             batch = tuple(batch)
+        if not needs_labels and not isinstance(batch, tuple):
+            batch = (batch,)
+        if not needs_labels and len(batch) == 1:
+            batch = (*batch, None)
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             size = f" of {len(batch)}" if hasattr(batch, "__len__") else ""
             raise ValueError(f"{what} yields a {type(batch).__name__}{size}; expected batches "

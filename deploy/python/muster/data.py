@@ -150,7 +150,7 @@ def first_example(x, y, sample_weight):
     """Returns (x, y, sample weight) of data, or of its first batch, and `x` for all batches."""
     if not is_batches(x):
         return (x, y, sample_weight), x
-    batches = iter(batches_of(x, "x", 1))
+    batches = iter(batches_of(x, "x", 1, needs_labels=False))
     first = next(batches, None)
     if first is None:
         raise ValueError("the train data has no examples")
@@ -209,8 +209,8 @@ class DataWriter:
     def open_stream(self, x, what, count):
         """Opens a stream of `count` batches of `x`. Writes the first one. Returns Data."""
         self.stream = BatchStream(os.path.join(self._folder, "stream"), self._schema,
-                                  batches_of(x, what, count), count, self._reader_count,
-                                  self._budget)
+                                  batches_of(x, what, count, self._schema.needs_labels), count,
+                                  self._reader_count, self._budget)
         self.stream.write_first()
         inputs, labels, weights = self.stream.counts
         source = {"batch_stream": {
@@ -239,8 +239,8 @@ class DataWriter:
 
     def write_batches(self, prefix, x, what, count=None):
         """Writes the batches that `x` yields, at most `count`. Returns (Data, their sizes)."""
-        return self._write(prefix, (self._schema.example(*batch)
-                                    for batch in batches_of(x, what, count)))
+        batches = batches_of(x, what, count, self._schema.needs_labels)
+        return self._write(prefix, (self._schema.example(*batch) for batch in batches))
 
     def write_arrays(self, prefix, parts, begin=0, end=None):
         """Writes rows of arrays that Schema.example() returned. Returns Data."""

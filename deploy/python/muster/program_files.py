@@ -93,7 +93,7 @@ def _copy_of(model, request):
         yield step_program.copy_of(model, request.example, request.train_sizes,
                                    request.inference_sizes)
         return
-    from muster.programs import converted
+    from muster.program_copy import converted
 
     with converted(model, request.train_sizes, request.inference_sizes, request.labels) as copy:
         yield copy

@@ -1,12 +1,11 @@
-"""Models with parts that Muster does not know: each part becomes a program.
+"""What of a model Muster does not know, and the classes that take its place in files.
 
-A part is a layer of the user's own, an operation of keras.ops, or a subclassed model. It is
-exported by JAX, and a layer of class Program stands in its place in the file that the cluster
-reads.
+Unknown parts of a model are layers of the user's own, operations of keras.ops, and subclassed
+models. JAX exports them as programs. In the file that the cluster reads, the classes here have
+the programs.
 """
 
 import builtins
-import contextlib
 
 import keras
 
@@ -17,7 +16,7 @@ _UNKNOWN_LAYERS = frozenset({"FlaxLayer", "JaxLayer", "Lambda"})
 _OPERATIONS_WITH_NUMBERS = frozenset({"Add", "Subtract", "Multiply", "Divide", "TrueDivide"})
 
 
-def _is_of_keras(thing):
+def is_of_keras(thing):
     return type(thing).__module__.split(".")[0] == "keras"
 
 
@@ -33,20 +32,20 @@ def _is_structure(operation):
                for name in ("call", "compute_loss", "compute_metrics", "metrics", *_STEPS))
 
 
-def _functional(operation):
+def functional_of(operation):
     """Returns the functional model of a Sequential or functional model, otherwise None."""
     if not _is_structure(operation):
         return None
     return operation._functional if isinstance(operation, keras.Sequential) else operation
 
 
-def _nodes(functional):
-    """Returns the calls in a functional model, without those of inputs."""
-    return [node for nodes in functional._nodes_by_depth.values() for node in nodes
+def nodes_of(functional):
+    """Returns the calls in a functional model, without those of inputs, from the outputs on."""
+    return [node for _, nodes in sorted(functional._nodes_by_depth.items()) for node in nodes
             if not isinstance(node.operation, keras.layers.InputLayer)]
 
 
-def _takes_number(node):
+def takes_number(node):
     tensors = node.arguments.keras_tensors
     return (type(node.operation).__name__ in _OPERATIONS_WITH_NUMBERS and len(tensors) == 1
             and len(node.arguments.args) == 2)
@@ -57,13 +56,13 @@ def _is_known_value(value):
     if isinstance(value, (keras.layers.Layer, type)) or not callable(value):
         return True  # Layers inside are looked at separately.
     if hasattr(value, "get_config"):
-        return _is_of_keras(value)
+        return is_of_keras(value)
     return _is_known_function(value)
 
 
-def _is_known(operation):
+def is_known(operation):
     """True if Muster has the layer, with everything that it consists of."""
-    if not _is_of_keras(operation) or type(operation).__name__ in _UNKNOWN_LAYERS:
+    if not is_of_keras(operation) or type(operation).__name__ in _UNKNOWN_LAYERS:
         return False
     if not isinstance(operation, keras.layers.Layer):
         return True
@@ -71,7 +70,7 @@ def _is_known(operation):
     values = [value for name, value in vars(operation).items()
               if not name.startswith("_") and not hasattr(type(operation), name)]
     inner = operation._flatten_layers(include_self=False, recursive=False)
-    return all(map(_is_known_value, values)) and all(map(_is_known, inner))
+    return all(map(_is_known_value, values)) and all(map(is_known, inner))
 
 
 class Program(keras.layers.Layer):
@@ -146,232 +145,38 @@ def _is_known_function(function):
         getattr(function, "__module__", "") or "").split(".")[0] == "keras"
 
 
-def _is_known_measure(measure):
+def is_known_measure(measure):
     """True for a loss or metric that Muster has: an object, a function or a name of Keras."""
     if measure is None or isinstance(measure, str):
         return True
     if not hasattr(measure, "get_config"):
         return _is_known_function(measure)
     wrapped = getattr(measure, "fn", None) or getattr(measure, "_fn", None)
-    return _is_of_keras(measure) and (wrapped is None or _is_known_function(wrapped))
+    return is_of_keras(measure) and (wrapped is None or _is_known_function(wrapped))
 
 
-def _flat(measures):
+def flat_measures(measures):
     """Returns the losses or metrics in a structure."""
     if isinstance(measures, dict):
-        return [one for value in measures.values() for one in _flat(value)]
+        return [one for value in measures.values() for one in flat_measures(value)]
     if isinstance(measures, (list, tuple)):
-        return [one for value in measures for one in _flat(value)]
+        return [one for value in measures for one in flat_measures(value)]
     return [measures]
 
 
-def _name_of(measure):
+def name_of(measure):
     return getattr(measure, "name", None) or getattr(measure, "__name__", type(measure).__name__)
 
 
-_MEASURES = ("loss", "metrics", "weighted_metrics")
+MEASURES = ("loss", "metrics", "weighted_metrics")
 
 
 def unknown_measures(model):
     """Returns the names of the losses and metrics that Muster does not have."""
     settings = model._compile_config.config
-    names = [_name_of(measure) for what in _MEASURES for measure in _flat(settings.get(what))
-             if not _is_known_measure(measure)]
+    names = [name_of(measure) for what in MEASURES for measure in flat_measures(settings.get(what))
+             if not is_known_measure(measure)]
     return list(dict.fromkeys(names))
-
-
-class _Measures:
-    """Converts the losses and metrics of compile().
-
-    Args:
-      model: the copy with programs.
-      labels: for each output, (shape of an example, dtype) of its labels.
-      sizes: the batch sizes that occur.
-    """
-
-    def __init__(self, model, labels, sizes):
-        self._names = list(model.output_names)
-        self._outputs = [(tuple(tensor.shape[1:]), tensor.dtype) for tensor in model.outputs]
-        self._labels = labels
-        self._sizes = sizes
-
-    def settings(self, settings):
-        """Returns the arguments of compile() with programs."""
-        converted_settings = dict(settings)
-        for what in _MEASURES:
-            value = settings.get(what)
-            if all(_is_known_measure(measure) for measure in _flat(value)):
-                continue
-            if what == "loss":
-                converted_settings[what] = self._by_output(what, value, self._loss)
-            else:
-                weighted = what == "weighted_metrics"
-                converted_settings[what] = self._by_output(
-                    what, value, lambda one, index, weighted=weighted: [
-                        self._metric(metric, index, weighted) for metric in _flat(one)])
-        return converted_settings
-
-    def _by_output(self, what, value, convert):
-        """Returns {output: converted value}, or the converted value for one output."""
-        if isinstance(value, dict):
-            unknown = set(value) - set(self._names)
-            if unknown:
-                raise ValueError(f"{what} has {', '.join(map(repr, sorted(unknown)))}; the model's "
-                                 f"outputs are {', '.join(self._names)}")
-            each = value
-        elif len(self._names) == 1:
-            each = {self._names[0]: value[0] if what == "loss" and isinstance(value, (list, tuple))
-                    else value}
-        elif isinstance(value, (list, tuple)) and len(value) == len(self._names):
-            each = dict(zip(self._names, value))
-        elif what == "loss" and not isinstance(value, (list, tuple)):
-            each = {name: value for name in self._names}
-        else:
-            raise ValueError(f"{what} is {value!r}; expected one entry for each of the outputs "
-                             f"{', '.join(self._names)}")
-        made = {name: convert(one, self._names.index(name)) for name, one in each.items()}
-        return made if len(self._names) > 1 else made[self._names[0]]
-
-    def _label(self, index, name):
-        if index >= len(self._labels):
-            raise ValueError(f"{name} needs labels for the output {self._names[index]}")
-        return self._labels[index]
-
-    def _loss(self, loss, index):
-        from muster.program_losses import export_loss
-
-        if _is_known_measure(loss):
-            return loss
-        name = _name_of(loss)
-        if not isinstance(loss, keras.losses.Loss):
-            loss = keras.src.losses.losses.LossFunctionWrapper(loss, name=name)
-        program = export_loss(name, loss, self._label(index, f"loss {name}"),
-                              self._outputs[index], self._sizes)
-        return ProgramLoss(name, program, loss.reduction)
-
-    def _metric(self, metric, index, is_weighted):
-        from muster.program_losses import export_metric
-
-        if _is_known_measure(metric):
-            return metric
-        name = _name_of(metric)
-        if not isinstance(metric, keras.metrics.Metric):
-            metric = keras.metrics.MeanMetricWrapper(metric, name=name)
-        return ProgramMetric(name, export_metric(
-            metric, self._label(index, f"metric {name}"), self._outputs[index], self._sizes,
-            is_weighted))
-
-
-class _Conversion:
-    """Builds a copy of a functional model in which programs stand for unknown parts.
-
-    Args:
-      train_sizes, inference_sizes: the batch sizes that occur.
-    """
-
-    def __init__(self, train_sizes, inference_sizes):
-        self._sizes = (train_sizes, inference_sizes)
-        self._replaced = {}  # By the id of a layer: the Program, or a rebuilt model.
-        self._new_nodes = []
-
-    def convert(self, model):
-        """Returns the copy. It shares the layers that Muster knows with `model`."""
-        functional = _functional(model)
-        inputs = keras.tree.map_structure(
-            lambda tensor: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype,
-                                       name=tensor._keras_history.operation.name),
-            functional._inputs_struct)
-        made = {id(old): new for old, new in zip(functional.inputs,
-                                                 keras.tree.flatten(inputs))}
-        outputs = keras.tree.map_structure(lambda tensor: self._value(tensor, made),
-                                           functional._outputs_struct)
-        return keras.Model(inputs, outputs, name=model.name)
-
-    def undo(self):
-        """Removes the traces of the copy from the layers of the model."""
-        for operation, node in self._new_nodes:
-            operation._inbound_nodes.remove(node)
-
-    def _value(self, tensor, made):
-        """Returns the copy of a KerasTensor."""
-        pending = [tensor]
-        while pending:
-            last = pending[-1]
-            if id(last) in made:
-                pending.pop()
-                continue
-            history = last._keras_history
-            node = history.operation._inbound_nodes[history.node_index]
-            missing = [one for one in self._tensors(node) if id(one) not in made]
-            if missing:
-                pending += missing
-                continue
-            outputs = keras.tree.flatten(self._call(node, made))
-            made.update({id(old): new for old, new in zip(node.outputs, outputs)})
-        return made[id(tensor)]
-
-    @staticmethod
-    def _is_implicit_mask(node, name, value):
-        return name == "mask" and any(getattr(tensor, "_keras_mask", None) is value
-                                      for tensor in node.arguments.args
-                                      if isinstance(tensor, keras.KerasTensor))
-
-    def _tensors(self, node):
-        """Returns the inputs of a call, without the masks that Keras passes by itself."""
-        implicit = [value for name, value in node.arguments.kwargs.items()
-                    if _is_known(node.operation) and self._is_implicit_mask(node, name, value)]
-        tensors = {id(tensor): tensor for tensor in node.arguments.keras_tensors
-                   if all(tensor is not mask for mask in implicit)}
-        return list(tensors.values())
-
-    def _call(self, node, made):
-        operation = node.operation
-        is_layer = isinstance(operation, keras.layers.Layer)
-        if _functional(operation) is not None and unknown_parts(operation):
-            if id(operation) not in self._replaced:
-                self._replaced[id(operation)] = self.convert(operation)
-            args, kwargs = node.arguments.fill_in(made)
-            return self._replaced[id(operation)](*args, **kwargs)
-        if (_is_known(operation) and is_layer) or _takes_number(node):
-            args, kwargs = node.arguments.fill_in(made)
-            kwargs = {name: value for name, value in kwargs.items()
-                      if value is not None or node.arguments.kwargs[name] is None}
-            outputs = operation(*args, **kwargs)
-            self._new_nodes.append((operation, operation._inbound_nodes[-1]))
-            return outputs
-        return self._program_of(node)(*[made[id(tensor)] for tensor in self._tensors(node)])
-
-    def _program_of(self, node):
-        from muster import program_export
-
-        operation = node.operation
-        if id(operation) in self._replaced:
-            return self._replaced[id(operation)]
-        tensors = self._tensors(node)
-        takes_training = getattr(operation, "_call_has_training_arg", False)
-
-        def call(values, training):
-            args, kwargs = node.arguments.fill_in(
-                {id(tensor): value for tensor, value in zip(tensors, values)})
-            if takes_training:
-                kwargs["training"] = training
-            return operation(*args, **kwargs)
-
-        for output in node.outputs:
-            if getattr(output, "_keras_mask", None) is not None:
-                raise ValueError(f"layer {operation.name} passes a mask on, which is not "
-                                 "supported for a layer that Muster does not have")
-        part = program_export.CalledPart(
-            operation.name, operation,
-            [(tuple(tensor.shape), tensor.dtype) for tensor in tensors],
-            [not isinstance(tensor._keras_history.operation, keras.layers.InputLayer)
-             for tensor in tensors], call)
-        fields, weights = program_export.export_part(part, *self._sizes)
-        outputs = list(node.outputs)
-        program = Program(operation.name, fields, weights,
-                          outputs[0] if len(outputs) == 1 else outputs)
-        self._replaced[id(operation)] = program
-        return program
 
 
 def unknown_parts(model):
@@ -379,18 +184,18 @@ def unknown_parts(model):
 
     Returns [the name of the model] for one that is no Sequential or functional model.
     """
-    functional = _functional(model)
+    functional = functional_of(model)
     if functional is None:
         return [model.name]
-    names = [] if _is_of_keras(model) else [model.name]  # The cluster knows Keras' classes only.
-    for node in _nodes(functional):
+    names = [] if is_of_keras(model) else [model.name]  # The cluster knows Keras' classes only.
+    for node in nodes_of(functional):
         operation = node.operation
-        if _functional(operation) is not None:
+        if functional_of(operation) is not None:
             names += unknown_parts(operation)
         elif not isinstance(operation, keras.layers.Layer):
-            if not _takes_number(node) and not _computes_mask(functional, node):
+            if not takes_number(node) and not _computes_mask(functional, node):
                 names.append(operation.name)
-        elif not _is_known(operation):
+        elif not is_known(operation):
             names.append(operation.name)
     return list(dict.fromkeys(names))
 
@@ -406,7 +211,7 @@ def is_whole(model):
             raise ValueError(f"{type(model).__name__} overrides {name}(), whose code cannot run in "
                              "the cluster; override compute_loss() and compute_metrics() in place "
                              "of it")
-    return _functional(model) is None
+    return functional_of(model) is None
 
 
 def _things(model):
@@ -417,8 +222,8 @@ def _things(model):
             # Methods that Keras has wrapped refer to the layer.
             if callable(value) and not name.startswith("_") and not hasattr(type(layer), name):
                 yield value
-    for what in _MEASURES:
-        for measure in _flat(model._compile_config.config.get(what)):
+    for what in MEASURES:
+        for measure in flat_measures(model._compile_config.config.get(what)):
             yield measure
             yield getattr(measure, "fn", None) or getattr(measure, "_fn", None)
     yield model.optimizer
@@ -437,77 +242,21 @@ def custom_classes(model):
     return list(found)
 
 
+def is_implicit_mask(node, name, value):
+    """True if `value`, an argument of a call, is a mask that Keras passes by itself."""
+    return name == "mask" and any(getattr(tensor, "_keras_mask", None) is value
+                                  for tensor in node.arguments.args
+                                  if isinstance(tensor, keras.KerasTensor))
+
+
 def _computes_mask(model, node):
     """True if the operation's result is only a mask that Keras passes to layers."""
     for output in node.outputs:
-        for other in _nodes(model):
+        for other in nodes_of(model):
             if any(tensor is output for tensor in other.arguments.keras_tensors):
-                if not any(_Conversion._is_implicit_mask(other, name, output)
+                if not any(is_implicit_mask(other, name, output)
                            for name in other.arguments.kwargs):
                     return False
         if any(tensor is output for tensor in model.outputs):
             return False
     return True
-
-
-def _trainable_variables(model):
-    """Returns the trainable variables of a copy in the order of the cluster's weights."""
-    variables = []
-    for layer in model.layers:
-        if isinstance(layer, Program):
-            variables += layer._part_weights()[:layer._fields["trainable_count"]]
-        elif _functional(layer) is not None:
-            variables += _trainable_variables(layer)
-        else:
-            variables += layer.trainable_variables
-    return list({id(variable): variable for variable in variables}.values())
-
-
-def _reordered(optimizer, old, new):
-    """Returns the optimizer for the variables in another order, and its variables' sources.
-
-    The sources are {id of a variable of the result: the variable of `optimizer`}.
-    """
-    if [id(variable) for variable in old] == [id(variable) for variable in new]:
-        return optimizer, {id(variable): variable for variable in optimizer.variables}
-    positions = {id(variable): index for index, variable in enumerate(old)}
-    copy = type(optimizer).from_config(optimizer.get_config())
-    copy.build(new)
-    sources = {}
-    for name, value in vars(copy).items():
-        source = vars(optimizer).get(name)
-        if hasattr(value, "assign"):
-            sources[id(value)] = source
-        elif isinstance(value, list) and len(value) == len(new) and name != "_trainable_variables":
-            sources.update({id(one): source[positions[id(variable)]]
-                            for one, variable in zip(value, new) if hasattr(one, "assign")})
-    for variable in copy.variables:
-        variable.assign(sources[id(variable)])
-    return copy, sources
-
-
-@contextlib.contextmanager
-def converted(model, train_sizes, inference_sizes, labels):
-    """Within the context, there is a copy of a compiled model with programs for unknown parts.
-
-    Yields the copy, which is compiled and can be saved within the context. Both models have
-    the same variables, so loading weights into the copy, also later, changes the model.
-
-    Args:
-      train_sizes, inference_sizes: the batch sizes that occur.
-      labels: for each output, (shape of an example, dtype) of its labels.
-
-    Raises:
-      ValueError: a part cannot be exported; names it.
-    """
-    conversion = _Conversion(train_sizes, inference_sizes)
-    try:
-        copy = conversion.convert(model)
-        sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
-        copy.compile(**_Measures(copy, labels, sizes).settings(model._compile_config.config))
-        copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,
-                                             _trainable_variables(copy))
-        copy.optimizer_sources = lambda: sources  # Keras does not look into functions.
-        yield copy
-    finally:
-        conversion.undo()

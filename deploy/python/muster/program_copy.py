@@ -1,0 +1,281 @@
+"""Copies of models in which programs stand for the parts that Muster does not know."""
+
+import collections
+import contextlib
+
+import keras
+from muster.program_export import CalledPart, export_part
+from muster.program_measures import Measures
+from muster.programs import (Program, functional_of, is_implicit_mask, is_known, nodes_of,
+                             takes_number, unknown_parts)
+
+
+class _Conversion:
+    """Builds a copy of a functional model in which programs stand for unknown parts.
+
+    Args:
+      train_sizes, inference_sizes: the batch sizes that occur.
+    """
+
+    def __init__(self, train_sizes, inference_sizes):
+        self._sizes = (train_sizes, inference_sizes)
+        self._groups = {}
+        # By the id of an operation: a rebuilt model, or a Program and how it is called.
+        self._replaced = {}
+        self._new_nodes = []
+
+    def convert(self, model):
+        """Returns the copy. It shares the layers that Muster knows with `model`."""
+        functional = functional_of(model)
+        self._groups.update(_groups_of(functional))
+        inputs = keras.tree.map_structure(
+            lambda tensor: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype,
+                                       name=tensor._keras_history.operation.name),
+            functional._inputs_struct)
+        made = {id(old): new for old, new in zip(functional.inputs,
+                                                 keras.tree.flatten(inputs))}
+        outputs = keras.tree.map_structure(lambda tensor: self._value(tensor, made),
+                                           functional._outputs_struct)
+        return keras.Model(inputs, outputs, name=model.name)
+
+    def undo(self):
+        """Removes the traces of the copy from the layers of the model."""
+        for operation, node in self._new_nodes:
+            operation._inbound_nodes.remove(node)
+
+    def _value(self, tensor, made):
+        """Returns the copy of a KerasTensor."""
+        pending = [tensor]
+        while pending:
+            last = pending[-1]
+            if id(last) in made:
+                pending.pop()
+                continue
+            node = _node_of(last)
+            missing = [one for one in self._inputs(node) if id(one) not in made]
+            if missing:
+                pending += missing
+                continue
+            outputs = keras.tree.flatten(self._call(node, made))
+            made.update({id(old): new for old, new in zip(node.outputs, outputs)})
+        return made[id(tensor)]
+
+    def _inputs(self, node):
+        """Returns the inputs of a call, or of the calls of its group."""
+        group = self._groups.get(id(node), [node])
+        inner = {id(tensor) for one in group for tensor in one.outputs}
+        tensors = {id(tensor): tensor for one in group for tensor in _tensors(one)
+                   if id(tensor) not in inner}
+        return list(tensors.values())
+
+    def _call(self, node, made):
+        operation = node.operation
+        if id(node) in self._groups:
+            return self._program_of(node)(*[made[id(tensor)] for tensor in self._inputs(node)])
+        args, kwargs = node.arguments.fill_in(made)
+        if functional_of(operation) is not None and unknown_parts(operation):
+            if id(operation) not in self._replaced:
+                self._replaced[id(operation)] = self.convert(operation)
+            return self._replaced[id(operation)](*args, **kwargs)
+        kwargs = {name: value for name, value in kwargs.items()
+                  if value is not None or node.arguments.kwargs[name] is None}
+        outputs = operation(*args, **kwargs)
+        self._new_nodes.append((operation, operation._inbound_nodes[-1]))
+        return outputs
+
+    def _program_of(self, node):
+        operation = node.operation
+        tensors = self._inputs(node)
+        arguments = _arguments_text(node)
+        if id(operation) in self._replaced:
+            program, known = self._replaced[id(operation)]
+            if arguments != known:
+                raise ValueError(f"{operation.name} is called with {arguments} and with {known}, "
+                                 "which is not supported for a layer that Muster does not have")
+            return program
+        group = _Group(self._groups[id(node)], tensors)
+        part = CalledPart(
+            operation.name, group, [(tuple(tensor.shape), tensor.dtype) for tensor in tensors],
+            [not isinstance(tensor._keras_history.operation, keras.layers.InputLayer)
+             for tensor in tensors], group.call)
+        fields, weights = export_part(part, *self._sizes)
+        outputs = list(node.outputs)
+        program = Program(operation.name, fields, weights,
+                          outputs[0] if len(outputs) == 1 else outputs)
+        self._replaced[id(operation)] = (program, arguments)
+        return program
+
+
+def _node_of(tensor):
+    history = tensor._keras_history
+    return history.operation._inbound_nodes[history.node_index]
+
+
+def _tensors(node):
+    """Returns the inputs of a call, without the masks that Keras passes by itself."""
+    implicit = [value for name, value in node.arguments.kwargs.items()
+                if is_known(node.operation) and is_implicit_mask(node, name, value)]
+    tensors = {id(tensor): tensor for tensor in node.arguments.keras_tensors
+               if all(tensor is not mask for mask in implicit)}
+    return list(tensors.values())
+
+
+def _arguments_text(node):
+    """Returns the arguments of a call, with types for the tensors."""
+    types = {id(tensor): f"{tensor.dtype}{list(tensor.shape)}"
+             for tensor in node.arguments.keras_tensors}
+    return str(node.arguments.fill_in(types))
+
+
+def _is_unknown(node):
+    operation = node.operation
+    if functional_of(operation) is not None or takes_number(node):
+        return False
+    return not (isinstance(operation, keras.layers.Layer) and is_known(operation))
+
+
+def _groups_of(functional):
+    """Returns {id of an unknown call: the calls of its group, in order}.
+
+    The calls of a group become one program. Only the last of them has outputs that others use.
+    A layer that is called several times is a group of its own.
+    """
+    nodes = nodes_of(functional)
+    call_counts = collections.Counter(id(node.operation) for node in nodes)
+    users = collections.defaultdict(list)
+    for node in nodes:
+        for tensor in node.arguments.keras_tensors:
+            users[id(tensor)].append(node)
+    results = {id(tensor) for tensor in functional.outputs}
+    groups = {id(node): [node] for node in nodes if _is_unknown(node)}
+
+    def is_only_used_in(group, node):
+        return call_counts[id(node.operation)] == 1 and all(
+            id(output) not in results
+            and all(any(user is one for one in group) for user in users[id(output)])
+            for output in node.outputs)
+
+    for node in nodes:  # From the outputs on: a call joins after all that use its outputs.
+        group = groups.get(id(node))
+        if group is None or call_counts[id(node.operation)] > 1:
+            continue
+        for tensor in node.arguments.keras_tensors:
+            producer = _node_of(tensor)
+            if id(producer) in groups and groups[id(producer)] is not group \
+                    and is_only_used_in(group, producer):
+                group.insert(0, producer)
+                groups[id(producer)] = group
+    return groups
+
+
+class _Group:
+    """Neighbouring calls of layers and operations that Muster does not know, as one operation.
+
+    Args:
+      nodes: the calls, in order.
+      tensors: the inputs of all.
+
+    Raises:
+      ValueError: one of them passes a mask on.
+    """
+
+    def __init__(self, nodes, tensors):
+        self._nodes = nodes
+        self._tensors = tensors
+        self._layers = [node.operation for node in nodes
+                        if isinstance(node.operation, keras.layers.Layer)]
+        for node in nodes:
+            if any(getattr(output, "_keras_mask", None) is not None for output in node.outputs):
+                raise ValueError(f"layer {node.operation.name} passes a mask on, which is not "
+                                 "supported for a layer that Muster does not have")
+
+    def call(self, values, training):
+        known = {id(tensor): value for tensor, value in zip(self._tensors, values)}
+        for node in self._nodes:
+            args, kwargs = node.arguments.fill_in(known)
+            if getattr(node.operation, "_call_has_training_arg", False):
+                kwargs["training"] = training
+            outputs = keras.tree.flatten(node.operation(*args, **kwargs))
+            known.update({id(tensor): value for tensor, value in zip(node.outputs, outputs)})
+        return outputs
+
+    def _flatten_layers(self):
+        return [inner for layer in self._layers for inner in layer._flatten_layers()]
+
+    def _of_layers(self, name):
+        return [one for layer in self._layers for one in getattr(layer, name)]
+
+    @property
+    def variables(self):
+        return list({id(one): one for one in self._of_layers("variables")}.values())
+
+    @property
+    def trainable_variables(self):
+        return list({id(one): one for one in self._of_layers("trainable_variables")}.values())
+
+    @property
+    def losses(self):
+        return self._of_layers("losses")
+
+
+def _trainable_variables(model):
+    """Returns the trainable variables of a copy in the order of the cluster's weights."""
+    variables = []
+    for layer in model.layers:
+        if isinstance(layer, Program):
+            variables += layer._part_weights()[:layer._fields["trainable_count"]]
+        elif functional_of(layer) is not None:
+            variables += _trainable_variables(layer)
+        else:
+            variables += layer.trainable_variables
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _reordered(optimizer, old, new):
+    """Returns the optimizer for the variables in another order, and its variables' sources.
+
+    The sources are {id of a variable of the result: the variable of `optimizer`}.
+    """
+    if [id(variable) for variable in old] == [id(variable) for variable in new]:
+        return optimizer, {id(variable): variable for variable in optimizer.variables}
+    positions = {id(variable): index for index, variable in enumerate(old)}
+    copy = type(optimizer).from_config(optimizer.get_config())
+    copy.build(new)
+    sources = {}
+    for name, value in vars(copy).items():
+        source = vars(optimizer).get(name)
+        if hasattr(value, "assign"):
+            sources[id(value)] = source
+        elif isinstance(value, list) and len(value) == len(new) and name != "_trainable_variables":
+            sources.update({id(one): source[positions[id(variable)]]
+                            for one, variable in zip(value, new) if hasattr(one, "assign")})
+    for variable in copy.variables:
+        variable.assign(sources[id(variable)])
+    return copy, sources
+
+
+@contextlib.contextmanager
+def converted(model, train_sizes, inference_sizes, labels):
+    """Within the context, there is a copy of a compiled model with programs for unknown parts.
+
+    Yields the copy, which is compiled and can be saved within the context. Both models have
+    the same variables, so loading weights into the copy, also later, changes the model.
+
+    Args:
+      train_sizes, inference_sizes: the batch sizes that occur.
+      labels: for each output, (shape of an example, dtype) of its labels.
+
+    Raises:
+      ValueError: a part cannot be exported; names it.
+    """
+    conversion = _Conversion(train_sizes, inference_sizes)
+    try:
+        copy = conversion.convert(model)
+        sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
+        copy.compile(**Measures(copy, labels, sizes).settings(model._compile_config.config))
+        copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,
+                                             _trainable_variables(copy))
+        copy.optimizer_sources = lambda: sources  # Keras does not look into functions.
+        yield copy
+    finally:
+        conversion.undo()
