@@ -6,6 +6,7 @@ MUSTER_KERAS_PYTHON names a Python with Keras, JAX and a PJRT plugin.
 import contextlib
 import io
 import os
+import tempfile
 import unittest
 
 from test_models import FEATURES, data, keras, np
@@ -83,20 +84,36 @@ def mean_prediction(y_true, y_pred):
     return ops.mean(y_pred, axis=-1)
 
 
+class WithoutConfig(keras.losses.Loss):
+    """Its config does not say the power."""
+
+    def __init__(self, power=1.0, **options):
+        super().__init__(**options)
+        self.power = power
+
+    def call(self, y_true, y_pred):
+        return ops.mean(ops.abs(y_true - y_pred) ** self.power, axis=-1)
+
+
+class OwnReduction(keras.losses.Loss):
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return ops.mean(ops.abs(y_true - y_pred))
+
+
 class Share(keras.metrics.Metric):
     """The share of predictions above a threshold."""
 
     def __init__(self, name="share", **options):
         super().__init__(name=name, **options)
         self.above = self.add_weight(name="above", initializer="zeros")
-        self.count = self.add_weight(name="count", initializer="zeros")
+        self.fn = self.add_weight(name="count", initializer="zeros")  # As losses call a function.
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         self.above.assign(self.above + ops.sum(ops.cast(y_pred > 0.1, "float32")))
-        self.count.assign(self.count + ops.cast(ops.size(y_pred), "float32"))
+        self.fn.assign(self.fn + ops.cast(ops.size(y_pred), "float32"))
 
     def result(self):
-        return self.above / self.count
+        return self.above / self.fn
 
 
 class Largest(keras.metrics.Metric):
@@ -129,6 +146,13 @@ class Classifier(keras.Model):
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}
+
+
+class LayersOnly(Classifier):
+    """Has no statistics of batches, so workers compute what one process does."""
+
+    def call(self, x):
+        return self.logits(self.hidden(x))
 
 
 class OwnLossModel(Classifier):
@@ -166,11 +190,11 @@ class OwnStep(Classifier):
         return super().train_step(*arguments)
 
 
-def compiled(model, loss="crossentropy", **options):
+def compiled(model, loss="crossentropy", optimizer=None, **options):
     if loss == "crossentropy":
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     options.setdefault("metrics", ["accuracy"])
-    model.compile(keras.optimizers.Adam(0.01), loss, **options)
+    model.compile(optimizer or keras.optimizers.Adam(0.01), loss, **options)
     return model
 
 
@@ -200,6 +224,7 @@ def with_neighbours(x):
 
 def with_shared_layer(x):
     shared = Gain(name="shared")
+    x = shared(layers.Dense(FEATURES)(shared(x)))
     return layers.Add()([shared(x), shared(layers.Dense(FEATURES)(x))])
 
 
@@ -295,13 +320,69 @@ class ProgramsTest(unittest.TestCase):
             with self.subTest(body.__name__):
                 self.compare(functional(body), x, y)
 
+    def test_extents_that_a_model_leaves_open_are_those_of_the_data(self):
+        def make():
+            keras.utils.set_random_seed(8)
+            inputs = keras.Input((None, FEATURES))
+            steps = layers.GRU(4, return_sequences=True)(Gain()(inputs))
+            return compiled(keras.Model(inputs, layers.Dense(3)(ops.mean(steps, axis=1))))
+
+        x, y = data()
+        self.compare(make, np.stack([x, x[::-1]], axis=1), y)
+
+    def test_losses_that_are_sums(self):
+        x, y = data()
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
+        self.compare(subclassed(LayersOnly, loss=loss), x, y, {"workers": 2})
+        make = regression(lambda a, b: ops.sum(ops.square(a - b)) / 100,
+                          lambda: [lambda a, b: ops.mean(b, axis=-1)], optimizer="sgd")
+        self.compare(make, x, x[:, :2], {"workers": 2})
+
+    def test_weights_of_examples_and_classes_of_subclassed_models(self):
+        x, y = data()
+        make = subclassed(LayersOnly)
+        self.compare(make, x, y, class_weight={0: 1.0, 1: 5.0, 2: 0.3})
+        weights = np.linspace(0.1, 2, len(x)).astype("float32")
+        self.compare(make, x, y, {"workers": 2}, sample_weight=weights,
+                     validation_data=(x[:50], y[:50]))
+
+    def test_another_call_continues(self):
+        def make():
+            keras.utils.set_random_seed(9)
+            return compiled(LayersOnly(name="own"))  # Its variables are created by fit().
+
+        x, y = data()
+        expected_model, model = make(), make()
+        for first, last in ((0, 2), (2, 3)):
+            options = {"batch_size": 32, "shuffle": False, "verbose": 0, "initial_epoch": first,
+                       "epochs": last}
+            expected = expected_model.fit(x, y, **options)
+            found = muster.fit(model, x, y, **options)
+            np.testing.assert_allclose(found.history["loss"], expected.history["loss"],
+                                       atol=TOLERANCE)
+
+    def test_files_of_callbacks_are_those_of_the_users_model(self):
+        x, y = data()
+        model = functional(with_layer)()
+        with tempfile.TemporaryDirectory() as folder:
+            best, weights = folder + "/best.keras", folder + "/{epoch}.weights.h5"
+            self.train(model, x, y, callbacks=[
+                keras.callbacks.ModelCheckpoint(best),
+                keras.callbacks.ModelCheckpoint(weights, save_weights_only=True)])
+            loaded = keras.models.load_model(best, custom_objects={"Scaled": Scaled})
+            other = functional(with_layer)()
+            other.load_weights(weights.format(epoch=3))
+        for one in (loaded, other):
+            for value, expected in zip(one.get_weights(), model.get_weights()):
+                np.testing.assert_array_equal(value, expected)
+
     @unittest.skipIf(keras.backend.backend() != "jax", "needs JAX")
     def test_neighbours_are_one_program(self):
         from muster.program_copy import converted
         from muster.programs import Program
 
         model = functional(with_neighbours)()
-        with converted(model, [4], [4], []) as copy:
+        with converted(model, [4], [4], [], []) as copy:
             names = [layer.name for layer in copy.layers if isinstance(layer, Program)]
         self.assertEqual(len(names), 2, names)  # Up to the tanh, and from there on.
 
@@ -370,10 +451,11 @@ class ProgramsTest(unittest.TestCase):
         y2 = np.stack([x[:, 0], x[:, 1]], 1)
         with self.assertRaisesRegex(ValueError, "metric largest: the variables are no sums"):
             self.train(regression("mse", lambda: [Largest()])(), x, y2)
-        inputs = keras.Input((None, FEATURES))
-        model = compiled(keras.Model(inputs, layers.Dense(3)(Scaled(name="own")(inputs))))
-        with self.assertRaisesRegex(ValueError, "has an input of shape .None, None, 8."):
-            self.train(model, x[:, None], y[:, None])
+        with self.assertRaisesRegex(ValueError, r"loss own_reduction overrides __call__\(\)"):
+            self.train(regression(OwnReduction(), list)(), x, y2)
+        if keras.backend.backend() != "jax":  # Another process rebuilds the loss.
+            with self.assertRaisesRegex(ValueError, "power is 3.0, but 1.0 in a copy"):
+                self.train(regression(WithoutConfig(3.0), list)(), x, y2)
 
     @unittest.skipIf(keras.backend.backend() == "tensorflow", "needs a function that can be saved")
     def test_lambda_layers(self):

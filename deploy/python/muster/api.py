@@ -1,12 +1,15 @@
 """fit() and write_job()."""
 
 import dataclasses
+import glob
 import os
 import shlex
 import shutil
 import tempfile
+import time
+import warnings
 
-from muster.callbacks import is_history
+from muster.callbacks import checkpoint_patterns, is_history
 from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
@@ -27,7 +30,7 @@ def _write_programs(model, path, arguments, train, validation, example):
     if validation is not None:  # It has the batch size of training.
         inference_sizes = batch_sizes(arguments, train.batch_size, validation.example_count)
     return program_files.write(model, path, program_files.Request(
-        train_sizes, inference_sizes, train.labels, example))
+        train_sizes, inference_sizes, train.inputs, train.labels, example))
 
 
 def _write(folder, model, x, y, sample_weight, validation_data, arguments, streams=False):
@@ -41,19 +44,27 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
       with load() for the results).
     """
     from muster import data  # Imported here because it needs NumPy.
-    from muster.model_file import SavedModel, prepare_model, save_model
-    from muster.programs import is_whole, unknown_measures, unknown_parts
+    from muster.model_file import SavedModel, build_layers, check_model, save_model
+    from muster.programs import build_step, is_whole, unknown_measures, unknown_parts
 
-    prepare_model(model, x)
+    check_model(model)
     is_one_program = is_whole(model)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.keras")
     example = None
     if is_one_program:
+        if arguments.class_weight:
+            if data.is_batches(x) or y is None or sample_weight is not None:
+                raise ValueError("class_weight of a model that is one program is for arrays x and "
+                                 "y without sample_weight")
+            sample_weight = data.class_weighted(y, arguments.class_weight)
+            arguments = dataclasses.replace(arguments, class_weight={})
         first, x = data.first_example(x, y, sample_weight)
         schema = data.StepSchema(first)
         example = schema.example_types
+        build_step(model, example)
     else:
+        build_layers(model, x)
         schema = data.Schema.of(model)
     has_programs = bool(unknown_parts(model) or unknown_measures(model))
     if not has_programs:
@@ -88,6 +99,22 @@ def _command(launch, job, arguments):
 
 def _folder_flags(folder, is_temporary):
     return [f"--run_dir={folder}"] + (["--temporary_run_dir"] if is_temporary else [])
+
+
+def _rewrite_checkpoints(written, callbacks, since):
+    """Makes the files of ModelCheckpoint that are newer than `since` files of the user's model.
+
+    A file that cannot be rewritten stays as it is, with a warning.
+    """
+    for pattern in checkpoint_patterns(callbacks):
+        for path in glob.glob(pattern):
+            if os.path.getmtime(path) < since:
+                continue
+            try:
+                written.rewrite(path)
+            except Exception as error:  # pylint: disable=broad-exception-caught
+                warnings.warn(f"{path} has the layout of the cluster, and cannot be rewritten for "
+                              f"the model: {error}", stacklevel=3)
 
 
 def _load_last_epoch(written, folder):
@@ -200,6 +227,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     # A folder with trained weights is kept, unless all of them were loaded or the user has
     # ended the run.
     remove = is_temporary
+    since = time.time()
     try:
         job, steps, stream, written = _write(folder, model, x, y, sample_weight, validation_data,
                                     arguments, streams=True)
@@ -208,12 +236,14 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
             run_launch(_command(launch, job, arguments) + _folder_flags(folder, is_temporary),
                        folder, silent=arguments.verbose == 0, feed=stream and stream.write_others)
         except BaseException as error:
+            _rewrite_checkpoints(written, arguments.callbacks, since)
             _load_last_epoch(written, folder)
             remove = is_temporary and not isinstance(error, MusterError)
             raise
         finally:
             if stream is not None:
                 stream.remove()
+        _rewrite_checkpoints(written, arguments.callbacks, since)
         logs = _load_result(written, folder)
         remove = is_temporary
         return _fill(history, model, arguments, steps, logs)

@@ -4,7 +4,9 @@ The runtime implements the callbacks. They run where the
 model is trained, so a callback that is Python code cannot be translated.
 """
 
+import glob
 import os
+import re
 
 from muster.job_text import Word
 
@@ -157,3 +159,9 @@ def translate(callback):
         hint = ", because its Python code cannot run in the cluster"
     raise ValueError(f"callback {kind.__name__} is not supported{hint}; supported are "
                      f"{', '.join(sorted(_TRANSLATIONS))} of keras.callbacks")
+
+
+def checkpoint_patterns(callbacks):
+    """Returns patterns for glob of the files that ModelCheckpoint callbacks write."""
+    return [re.sub(r"\{[^}]*\}", "*", glob.escape(os.path.abspath(callback.filepath)))
+            for callback in callbacks if type(callback).__name__ == "ModelCheckpoint"]

@@ -116,6 +116,8 @@ class StepSchema(Schema):
                          Structure(["loss"]))
 
     def example(self, x, y, sample_weight=None):
+        if sample_weight is None and self.example_types[2] is not None:
+            sample_weight = np.ones(len(_leaf_arrays(x)[0]), "float32")
         leaves = [leaf for part in (x, y, sample_weight) for leaf in _leaf_arrays(part)]
         if len(leaves) != len(self.inputs.names):
             raise ValueError(f"x, y and sample_weight have {len(leaves)} arrays; expected "
@@ -144,6 +146,15 @@ def _types_of(structure):
         return [_types_of(one) for one in structure]
     array = arrays.as_array(structure, "x")
     return (tuple(array.shape[1:]), str(arrays.model_dtype(array.dtype)))
+
+
+def class_weighted(y, class_weight):
+    """Returns the weights of examples for the weights of their classes, as Keras does."""
+    labels = np.asarray(y)
+    if labels.ndim > 1:
+        labels = labels.argmax(axis=-1) if labels.shape[-1] > 1 else labels[..., 0]
+    return np.vectorize(lambda label: class_weight.get(int(label), 1.0),
+                        otypes=["float32"])(labels)
 
 
 def first_example(x, y, sample_weight):
@@ -218,7 +229,7 @@ class DataWriter:
             "feature_count": inputs, "label_count": labels,
             "sample_weight_count": weights or None}}
         return Data(source, self.stream.batch_size * count, self.stream.batch_size,
-                    labels=self.stream.labels)
+                    inputs=self.stream.inputs, labels=self.stream.labels)
 
     def _write(self, prefix, examples):
         """Writes lists of arrays. Returns (Data, the number of rows of each)."""
@@ -228,13 +239,14 @@ class DataWriter:
                                self._budget) as files:
             for parts in examples:
                 counts = tuple(len(part) for part in parts)
-                labels = arrays.example_types(parts[1])
+                inputs, labels = map(arrays.example_types, parts[:2])
                 flat = [array for part in parts for array in part]
                 files.append(flat, self._schema.component_names(counts))
                 sizes.append(len(flat[0]))
         if files.example_count == 0:
             raise ValueError(f"the {prefix} data has no examples")
-        data = Data(_npy_source(files, counts), files.example_count, labels=labels)
+        data = Data(_npy_source(files, counts), files.example_count, inputs=inputs,
+                    labels=labels)
         return data, sizes
 
     def write_batches(self, prefix, x, what, count=None):
@@ -387,9 +399,11 @@ def _validation_rows(arguments, example_count):
     return min(example_count, steps * size)
 
 
-def _parts_of(validation_data):
+def _parts_of(validation_data, needs_labels):
     """Returns (x, y, sample_weight) of fit()'s validation_data."""
     if isinstance(validation_data, (tuple, list)):
+        if len(validation_data) == 1 and not needs_labels:
+            return validation_data[0], None, None
         if len(validation_data) not in (2, 3):
             raise ValueError(f"validation_data has {len(validation_data)} parts; expected (x, y) "
                              "or (x, y, sample_weight)")
@@ -404,7 +418,7 @@ def write_validation(writer, schema, arguments, validation_data):
       as write_train()
     """
     what = "validation_data"
-    x, y, sample_weight = _parts_of(validation_data)
+    x, y, sample_weight = _parts_of(validation_data, schema.needs_labels)
     _check_source(x, y, sample_weight, what, schema.needs_labels)
     if is_batches(x):
         return writer.write_batches("validation", x, what, arguments.validation_steps or None)[0]

@@ -8,23 +8,24 @@ import json
 import os
 import pickle
 import sys
+import zipfile
 
 
 def _answer(folder):
     with open(os.path.join(folder, "request.pickle"), "rb") as file:
-        path, search_path, pickled, fields = pickle.load(file)
+        path, search_path, pickled, fields, values = pickle.load(file)
     sys.path[:] = search_path
-    import keras
     from muster import program_files
 
+    request = program_files.Request(**fields)
     try:
-        objects = pickle.loads(pickled)
-        model = keras.saving.load_model(os.path.join(folder, "model.keras"),
-                                        custom_objects=objects, safe_mode=False)
+        with zipfile.ZipFile(os.path.join(folder, "model.keras")) as archive:
+            config = json.loads(archive.read("config.json"))
+        model = program_files.rebuilt(config, pickle.loads(pickled), values, request)
     except Exception as error:  # pylint: disable=broad-exception-caught
         return {"error": f"the model cannot be rebuilt under JAX: {error}"}
     try:
-        return program_files.write_here(model, path, program_files.Request(**fields))
+        return program_files.write_here(model, path, request)
     except Exception as error:  # pylint: disable=broad-exception-caught
         return {"error": f"the model cannot be exported: {error}"}
 

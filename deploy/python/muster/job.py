@@ -48,7 +48,8 @@ class Data:
       batch_size: batch size of training data.
       skip, take: number of examples to skip at the start, and to use; None: none and all.
       can_be_shuffled: True if `shuffle` applies.
-      labels: (shape of an example, dtype) of the labels of each output.
+      inputs: (shape of an example, dtype) of each input of the model; empty if not known.
+      labels: the same of the labels of each output.
       comes_in_batches: True if fit() got the data in batches. Each pass through the data
         uses each batch once.
     """
@@ -59,6 +60,7 @@ class Data:
     skip: Optional[int] = None
     take: Optional[int] = None
     can_be_shuffled: bool = False
+    inputs: list = dataclasses.field(default_factory=list)
     labels: list = dataclasses.field(default_factory=list)
     comes_in_batches: bool = False
 

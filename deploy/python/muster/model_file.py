@@ -5,25 +5,33 @@ import os
 import warnings
 
 import keras
+from muster.programs import functional_of, unknown_parts
 from muster.saved_model import complete_configs
 
 
-def prepare_model(model, x):
-    """Builds the model as Keras' fit() would.
-
-    Raises:
-      ValueError: the model cannot be trained in a cluster; says why.
-    """
+def check_model(model):
+    """Raises ValueError unless the model can be trained."""
     if not isinstance(model, keras.Model):
         raise ValueError(f"the model is a {type(model).__name__}; expected a model of Keras")
     if not getattr(model, "compiled", False):
         raise ValueError("the model is not compiled; call model.compile() first")
+
+
+def build_layers(model, x):
+    """Builds a Sequential or functional model as Keras' fit() would.
+
+    Raises:
+      ValueError: the model cannot be built from `x`.
+    """
     if not model.built:
         if not hasattr(x, "shape"):
             raise ValueError("the model is not built; begin it with keras.Input, or call "
                              "model.build()")
         model.build((None,) + tuple(x.shape[1:]))
     if not model.optimizer.built:
+        if unknown_parts(model) and not all(layer.built for layer in model._flatten_layers()):
+            functional = functional_of(model)
+            keras.src.backend.compute_output_spec(functional, functional._inputs_struct)
         model.optimizer.build(model.trainable_variables)
 
 
@@ -63,6 +71,9 @@ class SavedModel:
     def load(self, path):
         """As load_weights()."""
         load_weights(self._model, path)
+
+    def rewrite(self, path):
+        """Does nothing: the cluster writes the files of this model as Keras does."""
 
 
 def load_weights(model, path):

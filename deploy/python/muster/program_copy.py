@@ -4,7 +4,7 @@ import collections
 import contextlib
 
 import keras
-from muster.program_export import CalledPart, export_part
+from muster.program_export import CalledPart, export_part, output_types
 from muster.program_measures import Measures
 from muster.programs import (Program, functional_of, is_implicit_mask, is_known, nodes_of,
                              takes_number, unknown_parts)
@@ -20,16 +20,26 @@ class _Conversion:
     def __init__(self, train_sizes, inference_sizes):
         self._sizes = (train_sizes, inference_sizes)
         self._groups = {}
+        self._shared = set()  # The ids of operations that are called several times.
         # By the id of an operation: a rebuilt model, or a Program and how it is called.
         self._replaced = {}
         self._new_nodes = []
 
-    def convert(self, model):
-        """Returns the copy. It shares the layers that Muster knows with `model`."""
+    def convert(self, model, shapes):
+        """Returns the copy. It shares the layers that Muster knows with `model`.
+
+        Args:
+          shapes: of the inputs, with the batch, for extents that the model leaves open; or
+            empty.
+        """
         functional = functional_of(model)
         self._groups.update(_groups_of(functional))
+        calls = collections.Counter(id(node.operation) for node in nodes_of(functional))
+        self._shared.update(operation for operation, count in calls.items() if count > 1)
+        given = dict(zip(map(id, functional.inputs), shapes))
         inputs = keras.tree.map_structure(
-            lambda tensor: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype,
+            lambda tensor: keras.Input(batch_shape=_completed(tensor.shape, given.get(id(tensor))),
+                                       dtype=tensor.dtype,
                                        name=tensor._keras_history.operation.name),
             functional._inputs_struct)
         made = {id(old): new for old, new in zip(functional.inputs,
@@ -71,11 +81,14 @@ class _Conversion:
     def _call(self, node, made):
         operation = node.operation
         if id(node) in self._groups:
-            return self._program_of(node)(*[made[id(tensor)] for tensor in self._inputs(node)])
+            inputs = [made[id(tensor)] for tensor in self._inputs(node)]
+            return self._program_of(node, inputs)(*inputs)
         args, kwargs = node.arguments.fill_in(made)
         if functional_of(operation) is not None and unknown_parts(operation):
             if id(operation) not in self._replaced:
-                self._replaced[id(operation)] = self.convert(operation)
+                tensors = keras.tree.flatten(args)
+                self._replaced[id(operation)] = self.convert(
+                    operation, [tuple(tensor.shape) for tensor in tensors])
             return self._replaced[id(operation)](*args, **kwargs)
         kwargs = {name: value for name, value in kwargs.items()
                   if value is not None or node.arguments.kwargs[name] is None}
@@ -83,7 +96,8 @@ class _Conversion:
         self._new_nodes.append((operation, operation._inbound_nodes[-1]))
         return outputs
 
-    def _program_of(self, node):
+    def _program_of(self, node, inputs):
+        """Returns the program of a group for these inputs in the copy."""
         operation = node.operation
         tensors = self._inputs(node)
         arguments = _arguments_text(node)
@@ -95,15 +109,24 @@ class _Conversion:
             return program
         group = _Group(self._groups[id(node)], tensors)
         part = CalledPart(
-            operation.name, group, [(tuple(tensor.shape), tensor.dtype) for tensor in tensors],
-            [not isinstance(tensor._keras_history.operation, keras.layers.InputLayer)
+            operation.name, group, [(tuple(tensor.shape), tensor.dtype) for tensor in inputs],
+            [id(operation) in self._shared
+             or not isinstance(tensor._keras_history.operation, keras.layers.InputLayer)
              for tensor in tensors], group.call)
         fields, weights = export_part(part, *self._sizes)
-        outputs = list(node.outputs)
+        outputs = [keras.KerasTensor(shape, dtype) for shape, dtype in output_types(fields)]
         program = Program(operation.name, fields, weights,
                           outputs[0] if len(outputs) == 1 else outputs)
         self._replaced[id(operation)] = (program, arguments)
         return program
+
+
+def _completed(shape, given):
+    """Returns `shape` with the extents of `given` where it has None after the batch."""
+    if given is None or len(given) != len(shape):
+        return shape
+    return (shape[0], *(other if extent is None else extent
+                        for extent, other in zip(shape[1:], given[1:])))
 
 
 def _node_of(tensor):
@@ -255,7 +278,7 @@ def _reordered(optimizer, old, new):
 
 
 @contextlib.contextmanager
-def converted(model, train_sizes, inference_sizes, labels):
+def converted(model, train_sizes, inference_sizes, inputs, labels):
     """Within the context, there is a copy of a compiled model with programs for unknown parts.
 
     Yields the copy, which is compiled and can be saved within the context. Both models have
@@ -263,6 +286,7 @@ def converted(model, train_sizes, inference_sizes, labels):
 
     Args:
       train_sizes, inference_sizes: the batch sizes that occur.
+      inputs: for each input, (shape of an example, dtype); or empty.
       labels: for each output, (shape of an example, dtype) of its labels.
 
     Raises:
@@ -270,7 +294,7 @@ def converted(model, train_sizes, inference_sizes, labels):
     """
     conversion = _Conversion(train_sizes, inference_sizes)
     try:
-        copy = conversion.convert(model)
+        copy = conversion.convert(model, [(None, *shape) for shape, _ in inputs])
         sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
         copy.compile(**Measures(copy, labels, sizes).settings(model._compile_config.config))
         copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,

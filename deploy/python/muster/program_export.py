@@ -119,7 +119,7 @@ def encoded_program(name, function, argument_lists, varies, gradient_inputs=None
             gradient = _gradient(function, arguments, gradient_inputs, outputs[:output_count])
             variants[-1]["gradient_stablehlo"] = base64.b64encode(gradient).decode()
     # Another batch size shows which extents vary if there is only one variant.
-    other = [array_spec((value.shape[0] + 1, *value.shape[1:]), value.dtype) if is_batch
+    other = [array_spec((value.shape[0] * 2, *value.shape[1:]), value.dtype) if is_batch
              else value for value, is_batch in zip(argument_lists[0], varies)]
     fields = {
         "name": name,
@@ -133,6 +133,16 @@ def encoded_program(name, function, argument_lists, varies, gradient_inputs=None
                       else {"gradient_outputs": output_count})
     fields["variants"] = variants
     return json.dumps(fields)
+
+
+def output_types(fields):
+    """Returns (shape, dtype) of the outputs of a part that export_part() has exported."""
+    types = []
+    for text in json.loads(fields["inference_program"])["outputs"][:fields["output_count"]]:
+        dtype, extents = text[:-1].split("[")
+        types.append((tuple(None if extent == "?" else int(extent)
+                            for extent in extents.split(",") if extent), dtype))
+    return types
 
 
 class Part:
@@ -205,7 +215,7 @@ class CalledPart(Part):
         return keras.tree.flatten(self._function(values, training))
 
 
-def _seed_variables(operation):
+def seed_variables(operation):
     """Returns the states of the generators inside an operation, and of Keras' global one."""
     from keras.src.random.seed_generator import global_seed_generator
 
@@ -221,7 +231,7 @@ class _Exporter:
 
     def __init__(self, part, train_sizes):
         self._part = part
-        self._seeds = _seed_variables(part.operation)
+        self._seeds = seed_variables(part.operation)
         variables = getattr(part.operation, "variables", [])
         trainable = getattr(part.operation, "trainable_variables", [])
         others = {id(variable) for variable in [*self._seeds, *trainable]}

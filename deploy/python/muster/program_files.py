@@ -15,11 +15,12 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
 
 import keras
 from muster.errors import MusterError
-from muster.saved_model import complete_configs
+from muster.saved_model import check_config, complete_configs
 
 _WEIGHTS = "model.weights.h5"
 
@@ -30,6 +31,7 @@ class Request:
 
     Attributes:
       train_sizes, inference_sizes: the batch sizes that occur.
+      inputs: for each input, (shape of an example, dtype); or empty.
       labels: for each output, (shape of an example, dtype) of its labels.
       example: for a model whose whole step is one program, what step_program.copy_of() takes;
         otherwise None.
@@ -37,6 +39,7 @@ class Request:
 
     train_sizes: list
     inference_sizes: list
+    inputs: list
     labels: list
     example: object = None
 
@@ -73,7 +76,8 @@ def _positions(model, copy):
     """Returns where the file of the copy has the variables of the model.
 
     {"variables": {path: index in model.variables},
-     "optimizer": {path: index in model.optimizer.variables}}
+     "optimizer": {path: index in model.optimizer.variables},
+     "remark": what the user should know of the copy, or None}
     """
     indices = {id(variable): index for index, variable in enumerate(model.variables)}
     variables = {path: indices[id(value)] for path, value in _entries(copy).items()
@@ -82,7 +86,8 @@ def _positions(model, copy):
     positions = {id(variable): index for index, variable in enumerate(model.optimizer.variables)}
     optimizer = {f"optimizer/vars/{index}": positions[id(sources[id(variable)])]
                  for index, variable in enumerate(copy.optimizer.variables)}
-    return {"variables": variables, "optimizer": optimizer}
+    return {"variables": variables, "optimizer": optimizer,
+            "remark": getattr(copy, "remark", None)}
 
 
 @contextlib.contextmanager
@@ -95,7 +100,8 @@ def _copy_of(model, request):
         return
     from muster.program_copy import converted
 
-    with converted(model, request.train_sizes, request.inference_sizes, request.labels) as copy:
+    with converted(model, request.train_sizes, request.inference_sizes, request.inputs,
+                   request.labels) as copy:
         yield copy
 
 
@@ -128,8 +134,40 @@ def _pickled(things):
     return cloudpickle.dumps(things)
 
 
+def _variables(model):
+    return [*model.variables, *model.optimizer.variables]
+
+
+def rebuilt(config, custom_objects, values, request):
+    """Returns a model from its config and the values of its variables."""
+    from muster.programs import build_step
+
+    model = keras.saving.deserialize_keras_object(config, custom_objects=custom_objects,
+                                                  safe_mode=False)
+    if request.example is not None:
+        build_step(model, request.example)
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    variables = _variables(model)
+    if [tuple(one.shape) for one in variables] != [value.shape for value in values]:
+        raise ValueError(f"it has {len(variables)} variables, {[one.path for one in variables]}; "
+                         f"expected {len(values)} with the shapes "
+                         f"{[value.shape for value in values]}")
+    for variable, value in zip(variables, values):
+        variable.assign(value)
+    return model
+
+
+def _check_configs(model):
+    """Raises ValueError unless the configs of the user's own objects are complete."""
+    from muster.programs import own_objects
+
+    for what, thing in own_objects(model):
+        check_config(thing, what)
+
+
 def _write_in_child(model, path, request):
-    _check_packages()
+    _check_configs(model)
     with tempfile.TemporaryDirectory(prefix="muster-export-") as folder:
         try:
             model.save(os.path.join(folder, "model.keras"))
@@ -137,9 +175,10 @@ def _write_in_child(model, path, request):
             raise ValueError(
                 f"the model cannot be saved, so that it can be exported under JAX: {error}. Give "
                 "its classes a get_config(), or set KERAS_BACKEND=jax") from error
+        values = [keras.ops.convert_to_numpy(variable) for variable in _variables(model)]
         with open(os.path.join(folder, "request.pickle"), "wb") as file:
             pickle.dump((path, sys.path, _pickled(_custom_objects(model)),
-                         dataclasses.asdict(request)), file)
+                         dataclasses.asdict(request), values), file)
         environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu",
                        "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         result = subprocess.run([sys.executable, "-m", "muster.export_main", folder],
@@ -172,10 +211,34 @@ class WrittenModel:
         """
         import h5py
 
+        if path.endswith(".h5"):
+            with h5py.File(path, "r") as file:
+                self._load(file)
+            return
         with zipfile.ZipFile(path) as archive, \
                 h5py.File(io.BytesIO(archive.read(_WEIGHTS)), "r") as file:
-            self._assign(file, "variables", self._model.variables)
+            self._load(file)
+
+    def _load(self, file):
+        self._assign(file, "variables", self._model.variables)
+        if "optimizer" in file:
             self._assign(file, "optimizer", self._model.optimizer.variables)
+
+    def rewrite(self, path):
+        """Replaces a file of the cluster by one that Keras writes for the model.
+
+        Changes the variables of the model. Errors as load(), and of saving.
+        """
+        self.load(path)
+        suffix = ".weights.h5" if path.endswith(".weights.h5") else ".keras"
+        temporary = f"{path}.tmp{suffix}"
+        try:
+            save = self._model.save if suffix == ".keras" else self._model.save_weights
+            save(temporary)
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
 
     def _assign(self, file, what, variables):
         adapted = {id(variable) for layer in self._model._flatten_layers()
@@ -203,6 +266,8 @@ def write(model, path, request):
       ValueError: a part cannot be exported; names it.
     """
     _check_packages()
-    if keras.backend.backend() == "jax":
-        return WrittenModel(model, write_here(model, path, request))
-    return WrittenModel(model, _write_in_child(model, path, request))
+    is_here = keras.backend.backend() == "jax"
+    positions = (write_here if is_here else _write_in_child)(model, path, request)
+    if positions["remark"]:
+        warnings.warn(positions["remark"], stacklevel=4)
+    return WrittenModel(model, positions)

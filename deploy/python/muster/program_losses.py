@@ -16,26 +16,62 @@ def _pairs(label, output, sizes, *more):
              *(array_spec((size,), dtype) for dtype in more)] for size in sizes]
 
 
+def kind_of_loss(loss_of, batch, is_random=False):
+    """Returns if a loss is a "mean" or a "sum" over examples, or "neither".
+
+    Args:
+      loss_of: (arrays of a batch) -> number.
+      batch: the types of the arrays.
+      is_random: True to compare roughly.
+    """
+    generator = np.random.default_rng(0)
+    values = [random_array(spec, generator) for spec in batch]
+    once = float(loss_of(values))
+    twice = float(loss_of([jax.numpy.concatenate([one, one]) for one in values]))
+    tolerance = 0.3 if is_random else 1e-3
+    if np.isclose(twice, once, rtol=tolerance):
+        return "mean"
+    return "sum" if np.isclose(twice, 2 * once, rtol=tolerance) else "neither"
+
+
 def export_loss(name, loss, label, output, sizes):
-    """Returns the program of the losses of examples.
+    """Returns the program of the losses of examples, and their reduction.
 
     Args:
       loss: a keras.losses.Loss.
       label, output: (shape of an example, dtype) of labels and predictions.
       sizes: the batch sizes that occur.
+
+    Raises:
+      ValueError: the loss overrides the reduction.
     """
+    if type(loss).__call__ is not keras.losses.Loss.__call__:
+        raise ValueError(f"loss {name} overrides __call__(), which includes the reduction; "
+                         "override call() in place of it")
     dtype = str(loss.dtype)
 
+    def call(y_true, y_pred):
+        return jax.numpy.asarray(loss.call(y_true, y_pred))
+
+    example = _pairs((label[0], dtype), (output[0], dtype), [_TEST_ROWS])[0]
+    is_number = jax.eval_shape(call, *example).ndim == 0
+    is_sum = is_number and kind_of_loss(lambda values: call(*values), example) == "sum"
+
     def of_examples(y_true, y_pred):
-        losses = jax.numpy.asarray(loss.call(y_true, y_pred))
+        losses = call(y_true, y_pred)
+        if is_sum:
+            losses = losses / y_pred.shape[0]
         # One number for the batch is that of each example.
-        return (losses if losses.ndim else jax.numpy.broadcast_to(losses, y_pred.shape[:1]),)
+        return (jax.numpy.broadcast_to(losses, y_pred.shape[:1]) if is_number else losses,)
 
     arguments = _pairs((label[0], dtype), (output[0], dtype), sizes)
-    return encoded_program(name, of_examples, arguments, [True, True], [1], 1)
+    reduction = {"mean": "sum_over_batch_size"}.get(loss.reduction, loss.reduction)
+    return (encoded_program(name, of_examples, arguments, [True, True], [1], 1),
+            "sum" if is_sum else reduction)
 
 
-def _random(spec, generator):
+def random_array(spec, generator):
+    """Returns numbers that are plausible as features, probabilities and class numbers."""
     if np.issubdtype(spec.dtype, np.floating):
         return jax.numpy.asarray(generator.uniform(0.1, 0.9, spec.shape), spec.dtype)
     return jax.numpy.asarray(generator.integers(0, 2, spec.shape), spec.dtype)
@@ -50,7 +86,7 @@ def check_adds_up(what, update, zeros, batches):
       batches: the types of the arguments of two updates.
     """
     generator = np.random.default_rng(0)
-    first, second = ([_random(spec, generator) for spec in batch] for batch in batches)
+    first, second = ([random_array(spec, generator) for spec in batch] for batch in batches)
     twice = update(update(zeros, first), second)
     for one, two, both, zero in zip(update(zeros, first), update(zeros, second), twice, zeros):
         if not np.allclose(np.asarray(both, "float64") - np.asarray(zero, "float64"),

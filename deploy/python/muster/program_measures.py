@@ -69,9 +69,9 @@ class Measures:
         name = name_of(loss)
         if not isinstance(loss, keras.losses.Loss):
             loss = keras.src.losses.losses.LossFunctionWrapper(loss, name=name)
-        program = export_loss(name, loss, self._label(index, f"loss {name}"),
-                              self._outputs[index], self._sizes)
-        return ProgramLoss(name, program, loss.reduction)
+        program, reduction = export_loss(name, loss, self._label(index, f"loss {name}"),
+                                         self._outputs[index], self._sizes)
+        return ProgramLoss(name, program, reduction)
 
     def _metric(self, metric, index, is_weighted):
         if is_known_measure(metric):

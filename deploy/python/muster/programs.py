@@ -8,6 +8,7 @@ the programs.
 import builtins
 
 import keras
+from muster.structure import types_in, with_values
 
 _STEPS = ("train_step", "test_step")
 # Layers of Keras whose function is Python code.
@@ -141,8 +142,19 @@ class ProgramMetric(keras.metrics.Metric):
 
 
 def _is_known_function(function):
+    # Functions without a name that a file of Keras had seem to be Keras' own.
     return isinstance(function, str) or (
-        getattr(function, "__module__", "") or "").split(".")[0] == "keras"
+        (getattr(function, "__module__", "") or "").split(".")[0] == "keras"
+        and getattr(function, "__name__", "") != "<lambda>")
+
+
+def _wrapped_function(measure):
+    """Returns the function of a loss or metric of Keras that wraps one, otherwise None."""
+    if not is_of_keras(measure):
+        return None
+    function = getattr(measure, "fn", None) if isinstance(measure, keras.losses.Loss) \
+        else getattr(measure, "_fn", None)
+    return function if callable(function) else None
 
 
 def is_known_measure(measure):
@@ -151,7 +163,7 @@ def is_known_measure(measure):
         return True
     if not hasattr(measure, "get_config"):
         return _is_known_function(measure)
-    wrapped = getattr(measure, "fn", None) or getattr(measure, "_fn", None)
+    wrapped = _wrapped_function(measure)
     return is_of_keras(measure) and (wrapped is None or _is_known_function(wrapped))
 
 
@@ -165,7 +177,8 @@ def flat_measures(measures):
 
 
 def name_of(measure):
-    return getattr(measure, "name", None) or getattr(measure, "__name__", type(measure).__name__)
+    """Returns the name of a loss or metric in Keras' logs."""
+    return keras.src.utils.naming.get_object_name(measure)
 
 
 MEASURES = ("loss", "metrics", "weighted_metrics")
@@ -204,14 +217,29 @@ def is_whole(model):
     """True if the step of a model is one program.
 
     Raises:
-      ValueError: the model overrides the step.
+      ValueError: the model overrides the step, or its loss cannot be joined over workers.
     """
+    for loss in flat_measures(model._compile_config.config.get("loss")):
+        if getattr(loss, "reduction", None) == "mean_with_sample_weight":
+            raise ValueError(f"loss {name_of(loss)} has reduction=\"mean_with_sample_weight\", "
+                             "which is not supported; expected sum_over_batch_size or sum")
     for name in _STEPS:
         if getattr(type(model), name) is not getattr(keras.Model, name):
             raise ValueError(f"{type(model).__name__} overrides {name}(), whose code cannot run in "
                              "the cluster; override compute_loss() and compute_metrics() in place "
                              "of it")
-    return functional_of(model) is None
+    # Only what layers add to the loss is minimized: there may be no labels.
+    return functional_of(model) is None or model._compile_config.config.get("loss") is None
+
+
+def build_step(model, example):
+    """Creates all variables of a model, its metrics and its optimizer.
+
+    Args:
+      example: (x, y, sample weight), structures of (shape of an example, dtype).
+    """
+    batch = [keras.KerasTensor((2, *shape), dtype) for shape, dtype in types_in(example)]
+    model._symbolic_build(data_batch=with_values(example, batch))
 
 
 def _things(model):
@@ -225,8 +253,19 @@ def _things(model):
     for what in MEASURES:
         for measure in flat_measures(model._compile_config.config.get(what)):
             yield measure
-            yield getattr(measure, "fn", None) or getattr(measure, "_fn", None)
+            yield _wrapped_function(measure)
     yield model.optimizer
+
+
+def own_objects(model):
+    """Yields (name for errors, object) of the layers, losses and metrics of the user's own."""
+    for layer in model._flatten_layers(include_self=False):
+        if not is_of_keras(layer):
+            yield f"layer {layer.name}", layer
+    for what in MEASURES:
+        for measure in flat_measures(model._compile_config.config.get(what)):
+            if hasattr(measure, "get_config") and not is_of_keras(measure):
+                yield f"{what} {name_of(measure)}", measure
 
 
 def custom_classes(model):

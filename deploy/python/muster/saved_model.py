@@ -134,6 +134,22 @@ def missing_arguments(thing, what):
     return missing
 
 
+def check_config(thing, what):
+    """Raises ValueError unless a copy made from the config of an object has its attributes.
+
+    Args:
+      thing: an object of a class of the user's own.
+      what: its name in error messages.
+    """
+    try:
+        rebuilt = _rebuild(thing, {})
+    except Exception:  # pylint: disable=broad-exception-caught
+        return  # The process that exports the model reports the error.
+    for name, value, other in _differences(thing, rebuilt):
+        raise ValueError(f"{what}: {name} is {value!r}, but {other!r} in a copy that is made from "
+                         "get_config(): add it to get_config(), or set KERAS_BACKEND=jax")
+
+
 def _describe_variable(variable):
     return {"shape": tuple(variable.shape), "dtype": str(variable.dtype),
             "trainable": bool(variable.trainable),

@@ -10,9 +10,11 @@ import jax
 import numpy as np
 
 import keras
-from muster.program_export import Part, array_spec, encoded_program, export_part
-from muster.program_losses import check_adds_up
-from muster.programs import Program, ProgramLoss, ProgramMetric
+from muster.program_export import (Part, array_spec, encoded_program, export_part,
+                                   seed_variables)
+from muster.program_losses import check_adds_up, kind_of_loss
+from muster.programs import Program, ProgramLoss, ProgramMetric, build_step
+from muster.structure import types_in, with_values
 
 class StepPart(Part):
     """The step of a model.
@@ -24,11 +26,11 @@ class StepPart(Part):
     """
 
     def __init__(self, model, example):
-        specs = [((None, *shape), dtype) for shape, dtype in _leaves(example)]
+        specs = [((None, *shape), dtype) for shape, dtype in types_in(example)]
         super().__init__(model.name, model, specs, [False] * len(specs))
         self._example = example
-        batch = [array_spec((1, *shape), dtype) for shape, dtype in _leaves(example)]
-        model._symbolic_build(data_batch=_packed(example, batch))  # Creates metrics' variables.
+        self.loss_kind = "mean"
+        build_step(model, example)
         self._metric_variables = [variable for metric in model.metrics
                                   if metric is not model._loss_tracker
                                   for variable in metric.variables]
@@ -47,8 +49,8 @@ class StepPart(Part):
 
     def call(self, values, training, scope):
         self._run(values, training)
-        loss = self._loss
         count = jax.tree.leaves(values)[0].shape[0]
+        loss = self._loss / count if self.loss_kind == "sum" else self._loss
         changes = [jax.numpy.asarray(scope.get_current_value(one)).astype("float32").ravel()
                    for one in self._metric_variables]
         row = jax.numpy.concatenate([loss.astype("float32").reshape(1),
@@ -57,12 +59,26 @@ class StepPart(Part):
 
     def _run(self, values, training):
         model = self.operation
-        x, y, weight = _packed(self._example, values)
+        x, y, weight = with_values(self._example, values)
         takes_training = getattr(model, "_call_has_training_arg", False)
         y_pred = model(x, training=training) if takes_training else model(x)
         self._loss = jax.numpy.asarray(model._compute_loss(x, y, y_pred, weight,
                                                            training=training))
         model.compute_metrics(x, y, y_pred, weight)
+
+    def find_loss_kind(self):
+        """Finds out if the loss is a mean or a sum over examples, or "neither"."""
+        seeds = seed_variables(self.operation)
+
+        def loss_of(values, seed=0):
+            state = [*self.state(), *((one, np.array([seed, 0], "uint32")) for one in seeds)]
+            with keras.StatelessScope(state_mapping=state, collect_losses=True):
+                self._run(values, False)
+            return float(self._loss)
+
+        ones = [jax.numpy.ones(spec.shape, spec.dtype) for spec in self.inputs(3)]
+        self.loss_kind = kind_of_loss(loss_of, self.inputs(3),
+                                      is_random=loss_of(ones) != loss_of(ones, seed=1))
 
     def updated_metrics(self, metrics, values):
         """Returns the values of the metrics' variables after a batch."""
@@ -81,41 +97,13 @@ class StepPart(Part):
             begin += count
         with keras.StatelessScope(state_mapping=mapping):
             results = self.operation.get_metrics_result()
-        return {name: value for name, value in results.items() if name != "loss"}
+        flat = {}
+        for name, value in results.items():  # Some metrics have several values.
+            flat.update(value if isinstance(value, dict) else {name: value})
+        return {name: value for name, value in flat.items() if name != "loss"}
 
     def statistic_count(self):
         return sum(int(np.prod(one.shape)) for one in self._metric_variables)
-
-
-def _is_leaf(value):
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str)
-
-
-def _leaves(example):
-    """Returns the (shape, dtype) in a structure, in Keras' order."""
-    if example is None:
-        return []
-    if _is_leaf(example):
-        return [example]
-    if isinstance(example, dict):
-        return [leaf for key in sorted(example) for leaf in _leaves(example[key])]
-    return [leaf for one in example for leaf in _leaves(one)]
-
-
-def _packed(example, values):
-    """Returns the structure with an array for each leaf."""
-    values = iter(values)
-
-    def pack(one):
-        if one is None:
-            return None
-        if _is_leaf(one):
-            return next(values)
-        if isinstance(one, dict):
-            return {key: pack(one[key]) for key in sorted(one)}
-        return type(one)(pack(inner) for inner in one)
-
-    return pack(example)
 
 
 def _measures(part, sizes):
@@ -138,7 +126,8 @@ def _measures(part, sizes):
                 name, lambda sums, name=name: (part.results(sums)[name].astype("float32"),),
                 [[vector]], [False]),
         }))
-    return ProgramLoss("loss", loss, "sum_over_batch_size"), metrics
+    reduction = "sum" if part.loss_kind == "sum" else "sum_over_batch_size"
+    return ProgramLoss("loss", loss, reduction), metrics
 
 
 def copy_of(model, example, train_sizes, inference_sizes):
@@ -153,11 +142,12 @@ def copy_of(model, example, train_sizes, inference_sizes):
       ValueError: the model cannot be exported; says why.
     """
     part = StepPart(model, example)
+    part.find_loss_kind()
     check_adds_up(f"the metrics of {model.name}", part.updated_metrics,
                   [value for _, value in part.state()], [part.inputs(3)] * 2)
     fields, weights = export_part(part, train_sizes, inference_sizes)
     inputs = [keras.Input(shape, dtype=str(array_spec((), dtype).dtype), name=f"input_{index}")
-              for index, (shape, dtype) in enumerate(_leaves(example))]
+              for index, (shape, dtype) in enumerate(types_in(example))]
     program = Program(model.name, fields, weights,
                       keras.KerasTensor((None, 1 + part.statistic_count()), "float32"))
     copy = keras.Model(inputs, program(*inputs), name=model.name)
@@ -166,4 +156,7 @@ def copy_of(model, example, train_sizes, inference_sizes):
     copy.compile(model._compile_config.config["optimizer"], loss, metrics=metrics)
     copy.optimizer = model.optimizer
     copy.optimizer_sources = lambda: {id(one): one for one in model.optimizer.variables}
+    if part.loss_kind == "neither":
+        copy.remark = (f"the loss of {model.name} is neither a mean nor a sum over examples; "
+                       "synchronous workers minimize the mean of their losses")
     return copy

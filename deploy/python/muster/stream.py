@@ -41,7 +41,8 @@ class BatchStream:
         self._last_size = None
         self.counts = None  # Numbers of inputs, labels and sample weights.
         self.batch_size = None
-        self.labels = []  # (shape of an example, dtype) of each output's labels.
+        # (shape of an example, dtype) of each input, and of each output's labels.
+        self.inputs, self.labels = [], []
         os.makedirs(folder)
 
     def write_first(self):
@@ -106,7 +107,7 @@ class BatchStream:
         size = len(flat[0])
         if self.counts is None:
             self.counts, self._row_shapes, self.batch_size = counts, shapes, size
-            self.labels = arrays.example_types(parts[1])
+            self.inputs, self.labels = map(arrays.example_types, parts[:2])
         names = self._schema.component_names(counts)
         if counts != self.counts:
             raise ValueError(f"batch {self._written_count} of x has {', '.join(names)}; expected "

@@ -98,3 +98,33 @@ class Structure:
         else:
             came = f"is a {type(value).__name__}"
         return ValueError(f"{what} {came}; expected {self._expected()}")
+
+
+def _is_type(value):
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str)
+
+
+def types_in(example):
+    """Returns the (shape, dtype) in a structure of lists and dicts, in Keras' order."""
+    if example is None:
+        return []
+    if _is_type(example):
+        return [example]
+    values = [example[key] for key in sorted(example)] if isinstance(example, dict) else example
+    return [leaf for value in values for leaf in types_in(value)]
+
+
+def with_values(example, values):
+    """Returns a structure of (shape, dtype) with the next of `values` in place of each."""
+    values = iter(values)
+
+    def replaced(one):
+        if one is None:
+            return None
+        if _is_type(one):
+            return next(values)
+        if isinstance(one, dict):
+            return {key: replaced(one[key]) for key in sorted(one)}
+        return type(one)(replaced(inner) for inner in one)
+
+    return replaced(example)

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -25,13 +24,12 @@ class Compiler {
   absl::StatusOr<std::shared_ptr<const PjrtExecutable>> Compile(
       absl::string_view stablehlo, int thread_count) {
     absl::MutexLock lock(&mutex_);
-    std::weak_ptr<const PjrtExecutable>& cached =
+    std::shared_ptr<const PjrtExecutable>& executable =
         executables_[std::string(stablehlo)];
-    if (auto executable = cached.lock()) return executable;
-    ASSIGN_OR_RETURN(const auto client, LockedClient(thread_count));
-    ASSIGN_OR_RETURN(auto compiled, client->Compile(stablehlo));
-    std::shared_ptr<const PjrtExecutable> executable = std::move(compiled);
-    cached = executable;
+    if (executable == nullptr) {
+      ASSIGN_OR_RETURN(const auto client, LockedClient(thread_count));
+      ASSIGN_OR_RETURN(executable, client->Compile(stablehlo));
+    }
     return executable;
   }
 
@@ -51,7 +49,7 @@ class Compiler {
   absl::Mutex mutex_;
   std::shared_ptr<PjrtClient> client_ ABSL_GUARDED_BY(mutex_);
   // By the module.
-  absl::flat_hash_map<std::string, std::weak_ptr<const PjrtExecutable>>
+  absl::flat_hash_map<std::string, std::shared_ptr<const PjrtExecutable>>
       executables_ ABSL_GUARDED_BY(mutex_);
 };
 
