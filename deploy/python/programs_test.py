@@ -6,12 +6,14 @@ MUSTER_KERAS_PYTHON names a Python with Keras, JAX and a PJRT plugin.
 import contextlib
 import io
 import os
+import subprocess
 import tempfile
 import unittest
 
 from test_models import FEATURES, data, keras, np
 
 import muster
+from muster import executables
 
 TOLERANCE = 2e-5
 SIZES = {"batch_size": 32, "epochs": 3, "shuffle": False}  # 200 rows: the last batch has 8.
@@ -93,6 +95,10 @@ class WithoutConfig(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         return ops.mean(ops.abs(y_true - y_pred) ** self.power, axis=-1)
+
+
+class OwnOptimizer(keras.optimizers.SGD):
+    pass
 
 
 class OwnReduction(keras.losses.Loss):
@@ -361,6 +367,19 @@ class ProgramsTest(unittest.TestCase):
             np.testing.assert_allclose(found.history["loss"], expected.history["loss"],
                                        atol=TOLERANCE)
 
+    def test_a_written_job_trains_elsewhere(self):
+        x, y = data()
+        model, expected_model = functional(with_layer)(), functional(with_layer)()
+        expected_model.fit(x, y, verbose=0, **SIZES)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            job = muster.write_job(model, x, y, folder=folder + "/job", **SIZES)
+            subprocess.run([executables.find_launch(), f"--job={job}", "--workers=0", "--ps=0",
+                            f"--run_dir={folder}/run"],
+                           check=True, capture_output=True)
+            muster.load_weights(model, folder + "/run/final_model.keras", job)
+        for value, expected in zip(model.get_weights(), expected_model.get_weights()):
+            np.testing.assert_allclose(value, expected, atol=TOLERANCE)
+
     def test_files_of_callbacks_are_those_of_the_users_model(self):
         x, y = data()
         model = functional(with_layer)()
@@ -453,6 +472,9 @@ class ProgramsTest(unittest.TestCase):
             self.train(regression("mse", lambda: [Largest()])(), x, y2)
         with self.assertRaisesRegex(ValueError, r"loss own_reduction overrides __call__\(\)"):
             self.train(regression(OwnReduction(), list)(), x, y2)
+        model = regression("mse", list, optimizer=OwnOptimizer(0.1))()
+        with self.assertRaisesRegex(ValueError, "the optimizer OwnOptimizer is Python code"):
+            self.train(model, x, y2)
         if keras.backend.backend() != "jax":  # Another process rebuilds the loss.
             with self.assertRaisesRegex(ValueError, "power is 3.0, but 1.0 in a copy"):
                 self.train(regression(WithoutConfig(3.0), list)(), x, y2)

@@ -78,6 +78,7 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
         validation = data.write_validation(writer, schema, arguments, validation_data)
     if has_programs:  # They depend on the batch sizes.
         written = _write_programs(model, path, arguments, train, validation, example)
+        written.save_positions(folder)
     else:
         written = SavedModel(model)
     job = os.path.join(folder, "model.job")
@@ -271,3 +272,26 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
     job, *_ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
     print(shlex.join(_command(launch_name(), job, known)))
     return job
+
+
+def load_weights(model, path, job):
+    """Loads what a job of write_job() has trained.
+
+    Args:
+      model: the model for which the job was written, or one that was made in the same way.
+        If it has layers that its first call builds, it must have been called.
+      path: the file of the cluster: final_model.keras, or one of ModelCheckpoint.
+      job: the job file.
+
+    Raises:
+      ValueError: the file does not match the model.
+      OSError: a file cannot be read.
+    """
+    from muster import model_file, program_files
+
+    model_file.check_model(model)
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    folder = os.path.dirname(os.path.abspath(job))
+    written = program_files.WrittenModel.of_job(model, folder) or model_file.SavedModel(model)
+    written.load(os.fspath(path))

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import warnings
 
 import keras
 from muster.program_export import CalledPart, export_part, output_types
@@ -294,7 +295,10 @@ def converted(model, train_sizes, inference_sizes, inputs, labels):
     """
     conversion = _Conversion(train_sizes, inference_sizes)
     try:
-        copy = conversion.convert(model, [(None, *shape) for shape, _ in inputs])
+        with warnings.catch_warnings():
+            # An unknown layer drops masks in the model, too.
+            warnings.filterwarnings("ignore", message=".*type Program.* mask")
+            copy = conversion.convert(model, [(None, *shape) for shape, _ in inputs])
         sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
         copy.compile(**Measures(copy, labels, sizes).settings(model._compile_config.config))
         copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,

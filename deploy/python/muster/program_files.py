@@ -23,6 +23,8 @@ from muster.errors import MusterError
 from muster.saved_model import check_config, complete_configs
 
 _WEIGHTS = "model.weights.h5"
+# In the folder of a job: _positions().
+_POSITIONS = "positions.json"
 
 
 @dataclasses.dataclass
@@ -223,6 +225,20 @@ class WrittenModel:
         self._assign(file, "variables", self._model.variables)
         if "optimizer" in file:
             self._assign(file, "optimizer", self._model.optimizer.variables)
+
+    def save_positions(self, folder):
+        """Writes where files of the cluster have the variables, for load_weights()."""
+        with open(os.path.join(folder, _POSITIONS), "w", encoding="utf-8") as file:
+            json.dump(self._positions, file)
+
+    @classmethod
+    def of_job(cls, model, folder):
+        """Returns the model that was written into a folder, or None if it has no programs."""
+        path = os.path.join(folder, _POSITIONS)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return cls(model, json.load(file))
 
     def rewrite(self, path):
         """Replaces a file of the cluster by one that Keras writes for the model.
