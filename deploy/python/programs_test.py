@@ -352,6 +352,17 @@ class ProgramsTest(unittest.TestCase):
         self.compare(make, x, y, {"workers": 2}, sample_weight=weights,
                      validation_data=(x[:50], y[:50]))
 
+    def test_backends_agree(self):
+        x, y = data()
+        for body in (with_layer, lambda x: layers.Dense(8, "relu")(x)):
+            self.compare(functional(body), x, y, {"backend": "program"},
+                         validation_data=(x[:50], y[:50]))
+        with self.assertRaisesRegex(ValueError, 'backend is "native", and Muster does not know '
+                                                "scaled"):
+            self.train(functional(with_layer)(), x, y, backend="native")
+        with self.assertRaisesRegex(ValueError, "backend is 'gpu'; expected one of auto, native"):
+            self.train(functional(with_layer)(), x, y, backend="gpu")
+
     def test_another_call_continues(self):
         def make():
             keras.utils.set_random_seed(9)

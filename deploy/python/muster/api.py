@@ -33,6 +33,24 @@ def _write_programs(model, path, arguments, train, validation, example):
         train_sizes, inference_sizes, train.inputs, train.labels, example))
 
 
+def _programs_text(model, is_one_program):
+    """Returns which parts of a model become programs."""
+    from muster.programs import unknown_measures, unknown_parts
+
+    if is_one_program:
+        return f"the step of {model.name}"
+    return ", ".join([*unknown_parts(model), *unknown_measures(model)])
+
+
+def _check_native(model):
+    from muster.programs import is_whole
+
+    text = _programs_text(model, is_whole(model))
+    if text:
+        raise ValueError(f"backend is \"native\", and Muster does not know {text}; expected "
+                         "\"auto\" or \"program\"")
+
+
 def _write(folder, model, x, y, sample_weight, validation_data, arguments, streams=False):
     """Writes model, data and job file.
 
@@ -48,7 +66,9 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     from muster.programs import build_step, is_whole, unknown_measures, unknown_parts
 
     check_model(model)
-    is_one_program = is_whole(model)
+    is_one_program = is_whole(model) or arguments.backend == "program"
+    if arguments.backend == "native":
+        _check_native(model)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.keras")
     example = None
@@ -66,7 +86,7 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     else:
         build_layers(model, x)
         schema = data.Schema.of(model)
-    has_programs = bool(unknown_parts(model) or unknown_measures(model))
+    has_programs = is_one_program or bool(unknown_parts(model) or unknown_measures(model))
     if not has_programs:
         save_model(model, path)
     writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
@@ -77,6 +97,8 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     if validation_data is not None:
         validation = data.write_validation(writer, schema, arguments, validation_data)
     if has_programs:  # They depend on the batch sizes.
+        if arguments.verbose != 0:
+            print(f"Programs: {_programs_text(model, is_one_program)}")
         written = _write_programs(model, path, arguments, train, validation, example)
         written.save_positions(folder)
     else:
@@ -171,7 +193,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         validation_split=0.0, validation_data=None, shuffle=True, class_weight=None,
         sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
         validation_batch_size=None, validation_freq=1, *, strategy=None, workers=0, ps=0,
-        seed=None, run_dir=None, data_bytes_max=None):
+        seed=None, run_dir=None, data_bytes_max=None, backend="auto"):
     """Trains `model` on a cluster of processes on this machine.
 
     Equivalent to: keras.Model.fit. Arguments of both functions have the same meaning.
@@ -199,6 +221,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         temporary folder, which is removed when training succeeds.
       data_bytes_max: maximum number of bytes of data in the folder. None: half of the
         free space on its disk.
+      backend: "auto" exports what Muster does not know as programs; "native" refuses it;
+        "program" exports the whole step as one program.
 
     Returns:
       keras.callbacks.History.
@@ -217,7 +241,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     arguments = normalized(Arguments(
         batch_size, epochs, verbose, callbacks, validation_split, shuffle, class_weight,
         initial_epoch, steps_per_epoch, validation_steps, validation_batch_size,
-        validation_freq, strategy, workers, ps, seed, data_bytes_max))
+        validation_freq, strategy, workers, ps, seed, data_bytes_max, backend))
     history = next((callback for callback in arguments.callbacks if is_history(callback)), None)
     history = history or keras.callbacks.History()
     launch = find_launch()

@@ -11,6 +11,10 @@ from muster.callbacks import flatten, translate
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
 
+# What runs the parts of a model: programs where Muster lacks a part, no programs, or one
+# program for the whole step.
+BACKENDS = ("auto", "native", "program")
+
 # The weights of the last completed epoch, which remain after an interrupted run.
 LAST_EPOCH = "last_epoch.keras"
 
@@ -36,6 +40,7 @@ class Arguments:
     ps: int = 0
     seed: Optional[int] = None
     data_bytes_max: Optional[int] = None
+    backend: str = "auto"
 
 
 @dataclasses.dataclass
@@ -137,6 +142,9 @@ def normalized(arguments):
       ValueError: an argument is not supported with any data; names it.
     """
     strategy_fields(arguments)
+    if arguments.backend not in BACKENDS:
+        raise ValueError(f"backend is {arguments.backend!r}; expected one of "
+                         f"{', '.join(BACKENDS)}")
     changes = {
         "epochs": _integer("epochs", arguments.epochs, 0),
         "initial_epoch": _integer("initial_epoch", arguments.initial_epoch, 0),
