@@ -145,7 +145,7 @@ class Classifier(keras.Model):
         self.units = units
         self.hidden = layers.Dense(units, activation="relu")
         self.normalize = layers.BatchNormalization()
-        self.logits = layers.Dense(3)
+        self.logits = layers.Dense(3, kernel_regularizer="l2")
 
     def call(self, x, training=False):
         return self.logits(self.normalize(self.hidden(x), training=training))

@@ -39,6 +39,10 @@ class StepPart(Part):
         return [(one, jax.numpy.zeros(tuple(one.shape), one.dtype))
                 for one in self._metric_variables]
 
+    def _weights(self):
+        # Keras looks for what regularizers take in the scope only.
+        return [(one, one.value) for one in self.operation.variables]
+
     def losses(self):
         return []  # compute_loss() adds them.
 
@@ -71,7 +75,8 @@ class StepPart(Part):
         seeds = seed_variables(self.operation)
 
         def loss_of(values, seed=0):
-            state = [*self.state(), *((one, np.array([seed, 0], "uint32")) for one in seeds)]
+            state = [*self._weights(), *self.state(),
+                     *((one, np.array([seed, 0], "uint32")) for one in seeds)]
             with keras.StatelessScope(state_mapping=state, collect_losses=True):
                 self._run(values, False)
             return float(self._loss)
@@ -82,7 +87,7 @@ class StepPart(Part):
 
     def updated_metrics(self, metrics, values):
         """Returns the values of the metrics' variables after a batch."""
-        mapping = list(zip(self._metric_variables, metrics))
+        mapping = [*self._weights(), *zip(self._metric_variables, metrics)]
         with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
             self._run(values, False)
         return [jax.numpy.asarray(scope.get_current_value(one)) for one in self._metric_variables]
