@@ -97,6 +97,17 @@ def check_adds_up(what, update, zeros, batches):
                              "in result()")
 
 
+def divided(statistics, variables):
+    """Returns (variable, value) of variables whose elements a vector has one after another."""
+    begin, values = 0, []
+    for variable in variables:
+        end = begin + int(np.prod(variable.shape))
+        value = statistics[begin:end].reshape(tuple(variable.shape))
+        values.append((variable, value.astype(variable.dtype)))
+        begin = end
+    return values
+
+
 class _MetricFunctions:
     """A metric as functions without state."""
 
@@ -120,13 +131,7 @@ class _MetricFunctions:
         return [jax.numpy.asarray(scope.get_current_value(one)) for one in self._variables]
 
     def result(self, statistics):
-        begin, mapping = 0, []
-        for one in self._variables:
-            count = int(np.prod(one.shape))
-            value = statistics[begin:begin + count].reshape(tuple(one.shape))
-            mapping.append((one, value.astype(one.dtype)))
-            begin += count
-        with keras.StatelessScope(state_mapping=mapping):
+        with keras.StatelessScope(state_mapping=divided(statistics, self._variables)):
             return self._metric.result()
 
     def size(self):

@@ -12,9 +12,10 @@ import numpy as np
 import keras
 from muster.program_export import (Part, array_spec, encoded_program, export_part,
                                    seed_variables)
-from muster.program_losses import check_adds_up, kind_of_loss
+from muster.program_losses import check_adds_up, divided, kind_of_loss
 from muster.programs import Program, ProgramLoss, ProgramMetric, build_step
 from muster.structure import types_in, with_values
+
 
 class StepPart(Part):
     """The step of a model.
@@ -94,13 +95,7 @@ class StepPart(Part):
 
     def results(self, statistics):
         """Returns {name: value} of the metrics from the sums of the changes, a vector."""
-        begin, mapping = 0, []
-        for one in self._metric_variables:
-            count = int(np.prod(one.shape))
-            value = statistics[begin:begin + count].reshape(tuple(one.shape))
-            mapping.append((one, value.astype(one.dtype)))
-            begin += count
-        with keras.StatelessScope(state_mapping=mapping):
+        with keras.StatelessScope(state_mapping=divided(statistics, self._metric_variables)):
             results = self.operation.get_metrics_result()
         flat = {}
         for name, value in results.items():  # Some metrics have several values.
