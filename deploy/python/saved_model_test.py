@@ -68,7 +68,8 @@ class SavedModelTest(unittest.TestCase):
 
     def save(self, model):
         """Returns the compile configuration in the saved file."""
-        model_file.prepare_model(model, None)
+        model_file.check_model(model)
+        model_file.build_layers(model, None)
         model_file.save_model(model, self.path)
         with zipfile.ZipFile(self.path) as archive:
             return json.loads(archive.read("config.json"))["compile_config"]
@@ -196,7 +197,7 @@ class SavedModelTest(unittest.TestCase):
         model = mlp()
         self.save(model)
         other = mlp(optimizer="sgd")
-        model_file.prepare_model(other, None)
+        model_file.build_layers(other, None)
         with self.assertRaisesRegex(ValueError, "Skipping variable loading for optimizer"):
             model_file.load_weights(other, self.path)
         with self.assertRaisesRegex(FileNotFoundError, "there is no /none"):
