@@ -84,4 +84,7 @@ void Measure() {
 }  // namespace
 }  // namespace muster
 
-int main() { muster::Measure(); }
+int main() {
+  muster::Measure();
+  return 0;
+}
