@@ -31,6 +31,7 @@ class StepPart(Part):
         super().__init__(model.name, model, specs, [False] * len(specs))
         self._example = example
         self.loss_kind = "mean"
+        self._loss, self._penalties = None, []
         build_step(model, example)
         self._metric_variables = [variable for metric in model.metrics
                                   if metric is not model._loss_tracker
@@ -45,17 +46,21 @@ class StepPart(Part):
         return [(one, one.value) for one in self.operation.variables]
 
     def losses(self):
-        return []  # compute_loss() adds them.
+        # Penalties are added once to a sum over replicas, and are part of a mean.
+        return self._penalties if self.loss_kind == "sum" else []
 
     def computes_loss(self):
         # float16 needs a loss that is scaled before it is differentiated.
         policies = {layer.compute_dtype for layer in self.operation._flatten_layers()}
-        return "float16" not in policies
+        return "float16" not in policies and self.loss_kind != "sum"
 
     def call(self, values, training, scope):
         self._run(values, training)
         count = jax.tree.leaves(values)[0].shape[0]
-        loss = self._loss / count if self.loss_kind == "sum" else self._loss
+        if self.loss_kind == "sum":
+            loss = self._loss / count
+        else:
+            loss = sum(self._penalties, start=self._loss)
         changes = [jax.numpy.asarray(scope.get_current_value(one)).astype("float32").ravel()
                    for one in self._metric_variables]
         row = jax.numpy.concatenate([loss.astype("float32").reshape(1),
@@ -67,8 +72,14 @@ class StepPart(Part):
         x, y, weight = with_values(self._example, values)
         takes_training = getattr(model, "_call_has_training_arg", False)
         y_pred = model(x, training=training) if takes_training else model(x)
-        self._loss = jax.numpy.asarray(model._compute_loss(x, y, y_pred, weight,
-                                                           training=training))
+        # What layers add is told apart, unless the model computes its loss by itself.
+        self._penalties = []
+        if type(model).compute_loss is not keras.Model.compute_loss:
+            loss = model._compute_loss(x, y, y_pred, weight, training=training)
+        else:
+            loss = None if model._compile_loss is None else model._compile_loss(y, y_pred, weight)
+            self._penalties = list(model.losses)
+        self._loss = jax.numpy.asarray(0.0 if loss is None else loss, "float32")
         model.compute_metrics(x, y, y_pred, weight)
 
     def find_loss_kind(self):
