@@ -323,10 +323,21 @@ absl::StatusOr<std::unique_ptr<PjrtBuffer>> PjrtClient::CopyToDevice(
 absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
     absl::string_view stablehlo, const PjrtCompileOptions& options) const {
   const auto self = shared_from_this();
-  // Shared with a compilation that may outlive this call.
-  const auto loaded = std::make_shared<pjrt::LoadedExecutable*>(nullptr);
+  // Shared with a compilation that may outlive this call, whose result is then
+  // destroyed.
+  struct Compiled {
+    ~Compiled() {
+      if (loaded == nullptr) return;
+      pjrt::LoadedExecutableDestroyArgs args = {.executable = loaded};
+      client->plugin().Call(args).IgnoreError();
+    }
+    std::shared_ptr<const PjrtClient> client;
+    pjrt::LoadedExecutable* loaded = nullptr;
+  };
+  const auto compiled = std::make_shared<Compiled>();
+  compiled->client = self;
   RETURN_IF_ERROR(RunWithTimeout(
-      [self, loaded, code = std::string(stablehlo),
+      [self, compiled, code = std::string(stablehlo),
        serialized = SerializedOptions(options)] {
         constexpr absl::string_view kFormat = "mlir";
         const pjrt::ProgramSource program = {.struct_size = sizeof(program),
@@ -339,12 +350,14 @@ absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
                                         .options = serialized.data(),
                                         .options_size = serialized.size()};
         RETURN_IF_ERROR(self->plugin_->Call(args));
-        *loaded = args.executable;
+        compiled->loaded = args.executable;
         return absl::OkStatus();
       },
       options.timeout, "the compilation of a program"));
-  auto executable = absl::WrapUnique(new PjrtExecutable(self, *loaded));
-  pjrt::LoadedExecutableGetExecutableArgs get = {.loaded_executable = *loaded};
+  pjrt::LoadedExecutable* const loaded =
+      std::exchange(compiled->loaded, nullptr);
+  auto executable = absl::WrapUnique(new PjrtExecutable(self, loaded));
+  pjrt::LoadedExecutableGetExecutableArgs get = {.loaded_executable = loaded};
   RETURN_IF_ERROR(plugin_->Call(get));
   executable->executable_ = get.executable;
   pjrt::ExecutableNumOutputsArgs outputs = {.executable = get.executable};
