@@ -107,9 +107,10 @@ Value ProgramSeed(Value batch, int64_t data) {
   std::vector<Value> words;
   for (const int64_t word : {0, 1}) {
     const Value numbers = RandomUniformLike(FoldInSeed(seed, word), rows);
-    // A draw has 24 bits.
-    constexpr double kScale = 1 << 24;
-    words.push_back(Cast(Sum(numbers) * kScale, DType::kInt32));
+    // The sum of n numbers around 0 grows with the root of n, so the word is in
+    // the range of int32 for all batches.
+    constexpr double kScale = 1 << 20;
+    words.push_back(Cast(Sum(numbers - 0.5) * kScale, DType::kInt32));
   }
   return Stack(words, 0);
 }

@@ -1,7 +1,9 @@
 // A training step with a program against one with native ops.
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -209,6 +211,34 @@ TEST(ProgramStepTest, ScalesTheGradientsThatAProgramReturns) {
   EXPECT_FLOAT_EQ(results[0].scalar<float>(), 8 * 2 * 21);
   EXPECT_THAT(results[1].flat<float>(),
               testing::ElementsAre(8 * 5, 8 * 7, 8 * 9));
+}
+
+TEST(ProgramStepTest, SeedsDifferForBatchesOfAnySize) {
+  for (const int64_t rows : {1, 32, 4096, 100'000}) {
+    GraphBuilder builder(&BuiltinOps(), "step");
+    const Value x = builder.Parameter("x", {DType::kUint8, {rows, 3}});
+    builder.AddResult(ProgramSeed(x, 1));
+    builder.AddResult(ProgramSeed(x, 2));
+    ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Build());
+    LocalVariableStore store;
+    ASSERT_OK_AND_ASSIGN(
+        const auto executable,
+        Executable::Compile(graph, BuiltinOps(), CpuKernels(), &store));
+    const Tensor batch = Tensor::Zeros(DType::kUint8, {rows, 3});
+    std::set<std::pair<int32_t, int32_t>> seeds;
+    for (const uint64_t step : {1, 2, 3, 3}) {
+      for (const int64_t offset : {int64_t{0}, rows}) {
+        std::vector<Tensor> results;
+        ASSERT_OK(executable->Run(
+            {batch}, {.step_seed = step, .example_offset = offset}, &results));
+        for (const Tensor& seed : results) {
+          seeds.insert({seed.flat<int32_t>()[0], seed.flat<int32_t>()[1]});
+        }
+      }
+    }
+    // Of 3 steps, 2 parts of a batch and 2 generators; a retry has the same.
+    EXPECT_EQ(seeds.size(), 12u) << rows << " rows";
+  }
 }
 
 TEST(ProgramStepTest, NamesTheProgramThatHasNoGradient) {
