@@ -40,6 +40,28 @@ class JobTextTest(unittest.TestCase):
             job_text.job_text({"a": object()})
 
 
+class BatchSizesTest(unittest.TestCase):
+
+    def sizes(self, batch_size, example_count, **arguments):
+        return job.batch_sizes(job.Arguments(**arguments), batch_size, example_count)
+
+    def test_one_process_has_the_batch_and_the_rest(self):
+        self.assertEqual(self.sizes(32, 200), [32, 8])
+        self.assertEqual(self.sizes(32, 64), [32])
+        self.assertEqual(self.sizes(32, 5), [5])
+
+    def test_workers_divide_batches(self):
+        self.assertEqual(self.sizes(32, 192, workers=3), [11, 10])
+        # A rest of 8 is 3, 3 and 2; one of a worker's part, 2 or 3, is 1 for each.
+        self.assertEqual(self.sizes(32, 200, workers=3), [11, 10, 3, 2, 1])
+        self.assertEqual(self.sizes(8, 8, strategy={"mirrored": {"devices": ["cpu:0", "cpu:1"]}}),
+                         [4])
+
+    def test_workers_of_parameter_servers_have_whole_batches(self):
+        # The rest of all data, and of half of it.
+        self.assertEqual(self.sizes(32, 200, workers=2, ps=1), [32, 8, 4])
+
+
 class JobTest(unittest.TestCase):
 
     def test_defaults(self):

@@ -22,6 +22,8 @@ import keras
 from muster.errors import MusterError
 from muster.saved_model import check_config, complete_configs
 
+# Longer than any model takes.
+_EXPORT_SECONDS_MAX = 3600
 _WEIGHTS = "model.weights.h5"
 # In the folder of a job: _positions().
 _POSITIONS = "positions.json"
@@ -183,9 +185,13 @@ def _write_in_child(model, path, request):
                          dataclasses.asdict(request), values), file)
         environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu",
                        "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        result = subprocess.run([sys.executable, "-m", "muster.export_main", folder],
-                                env=environment, stdin=subprocess.DEVNULL, check=False,
-                                capture_output=True, text=True)
+        try:
+            result = subprocess.run([sys.executable, "-m", "muster.export_main", folder],
+                                    env=environment, stdin=subprocess.DEVNULL, check=False,
+                                    capture_output=True, text=True, timeout=_EXPORT_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise MusterError("the process that exports the model has not ended within "
+                              f"{_EXPORT_SECONDS_MAX} s") from None
         try:
             with open(os.path.join(folder, "result.json"), encoding="utf-8") as file:
                 answer = json.load(file)

@@ -105,10 +105,6 @@ class Program(keras.layers.Layer):
         for index, variable in enumerate(self._part_weights()):
             store[str(index)] = variable
 
-    def load_own_variables(self, store):
-        for index, variable in enumerate(self._part_weights()):
-            variable.assign(store[str(index)])
-
 
 class ProgramLoss(keras.losses.Loss):
     """The place of a loss of the user's own. Computes nothing in Python."""

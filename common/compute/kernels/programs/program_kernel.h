@@ -12,7 +12,8 @@
 namespace muster::internal {
 
 // Registers the kernel of the op "Program" on the host. It reads the inputs in
-// place and copies the outputs. Its factory compiles the program, or takes the
+// place and copies the outputs. Unlike other kernels, it allocates memory in
+// each run: the buffers of PJRT. Its factory compiles the program, or takes the
 // executable of another kernel of this process.
 //
 // Errors of the factory are those of CompileProgram(). Run() returns the errors

@@ -114,9 +114,21 @@ TEST_F(ProgramKernelTest, RunsTheVariantOfTheBatchSize) {
 }
 
 TEST_F(ProgramKernelTest, ReturnsZerosWithoutExamples) {
-  const Tensor none(DType::kFloat32, {0, 2});
-  ASSERT_OK_AND_ASSIGN(const Tensor y, Run(SquareProgram(), false, {none}));
-  EXPECT_EQ(y.shape(), Shape({0, 2}));
+  // An output without rows, such as the gradient of a weight.
+  const TensorType weight = {DType::kFloat32, {3}};
+  Program program = SquareProgram();
+  program.types.outputs = {weight};
+  for (Program::Variant& variant : program.variants) {
+    variant.types.outputs = {weight};
+  }
+  const auto kernel = Create(program, false, {Rows(0)}, weight);
+  ASSERT_OK(kernel);
+  const Tensor x(DType::kFloat32, {0, 2});
+  const Tensor* const input = &x;
+  Tensor y = Tensor::Full(DType::kFloat32, {3}, 7);
+  Tensor* const output = &y;
+  ASSERT_OK((*kernel)->Run({.inputs = {&input, 1}, .outputs = {&output, 1}}));
+  EXPECT_THAT(y.flat<float>(), ElementsAre(0, 0, 0));
 }
 
 TEST_F(ProgramKernelTest, CompilesAModuleOnce) {
