@@ -42,25 +42,39 @@ absl::StatusOr<std::string> ReadFile(Disk* disk, absl::string_view path,
 namespace {
 
 absl::Status WriteFile(Disk* disk, absl::string_view path,
-                       absl::string_view content) {
+                       absl::string_view content, bool is_synced) {
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
                    disk->Create(path));
   RETURN_IF_ERROR(file->Append(absl::MakeConstSpan(
       reinterpret_cast<const uint8_t*>(content.data()), content.size())));
-  return file->Sync();
+  return is_synced ? file->Sync() : file->Close();
+}
+
+absl::Status Replace(Disk* disk, absl::string_view path,
+                     absl::string_view content, bool is_synced) {
+  if (disk->CreatesAtomically(path)) {
+    return WriteFile(disk, path, content, is_synced);
+  }
+  const std::string beside = TemporaryPath(path);
+  absl::Cleanup remove_beside = [&] { disk->Remove(beside).IgnoreError(); };
+  RETURN_IF_ERROR(WriteFile(disk, beside, content, is_synced));
+  RETURN_IF_ERROR(disk->Rename(beside, path));
+  std::move(remove_beside).Cancel();
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status ReplaceFile(Disk* disk, absl::string_view path,
                          absl::string_view content) {
-  if (disk->CreatesAtomically(path)) return WriteFile(disk, path, content);
-  const std::string beside = TemporaryPath(path);
-  absl::Cleanup remove_beside = [&] { disk->Remove(beside).IgnoreError(); };
-  RETURN_IF_ERROR(WriteFile(disk, beside, content));
-  RETURN_IF_ERROR(disk->Rename(beside, path));
-  std::move(remove_beside).Cancel();
+  RETURN_IF_ERROR(Replace(disk, path, content, /*is_synced=*/true));
+  if (disk->CreatesAtomically(path)) return absl::OkStatus();
   return disk->SyncFolder(FolderOf(path));
+}
+
+absl::Status ReplaceFileUnsynced(Disk* disk, absl::string_view path,
+                                 absl::string_view content) {
+  return Replace(disk, path, content, /*is_synced=*/false);
 }
 
 std::string TemporaryPath(absl::string_view path) {

@@ -120,6 +120,11 @@ absl::StatusOr<std::string> ReadFile(Disk* disk, absl::string_view path,
 absl::Status ReplaceFile(Disk* disk, absl::string_view path,
                          absl::string_view content);
 
+// As ReplaceFile(), without waiting for the device: a power failure may leave
+// an empty file. For files that processes exchange.
+absl::Status ReplaceFileUnsynced(Disk* disk, absl::string_view path,
+                                 absl::string_view content);
+
 // Returns the path of the temporary file of ReplaceFile().
 std::string TemporaryPath(absl::string_view path);
 

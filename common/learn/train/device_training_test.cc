@@ -365,7 +365,7 @@ class WeightRecorder : public Callback {
   absl::Status OnTrainBatchEnd(Model& model, int64_t, const Logs&) override {
     return Add(model, &of_steps);
   }
-  absl::Status OnEpochEnd(Model& model, int, const Logs&) override {
+  absl::Status OnEpochEnd(Model& model, int, Logs&) override {
     return Add(model, &of_epochs);
   }
   bool watches_steps() const override { return watches_steps_; }

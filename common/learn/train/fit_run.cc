@@ -287,20 +287,29 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
     RETURN_IF_ERROR(CheckFinite(name, value));
   }
   bar.Finish(epoch_steps_, shown);
-  for (Callback* callback : options_.callbacks) {
-    RETURN_IF_ERROR(callback->AddEpochLogs(*model_, &logs_));
-  }
-
-  history_.epoch.push_back(epoch);
-  for (const auto& [name, value] : logs_) {
-    history_.history[name].push_back(value);
-  }
-  epoch_has_ended_ = true;
-  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnEpochEnd, *model_,
-                           epoch, logs_));
+  RETURN_IF_ERROR(EndEpoch(epoch));
   ASSIGN_OR_RETURN(control_->stops,
                    strategy_.agreement().AgreeToStop(control_->stops));
   return !control_->stops;
+}
+
+absl::Status FitRun::EndEpoch(int epoch) {
+  epoch_has_ended_ = true;
+  history_.epoch.push_back(epoch);
+  const auto former_epochs = history_.history;
+  const auto record_logs = [&] {
+    history_.history = former_epochs;
+    for (const auto& [name, value] : logs_) {
+      history_.history[name].push_back(value);
+    }
+  };
+  record_logs();
+  for (Callback* const callback : options_.callbacks) {
+    RETURN_IF_ERROR(callback->OnEpochEnd(*model_, epoch, logs_));
+    // A later callback may save the history.
+    record_logs();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status FitRun::TrainSteps(ProgressBar* bar) {

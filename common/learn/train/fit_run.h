@@ -74,6 +74,8 @@ class FitRun final : public TrainingProgress {
   absl::Status RollBackAfter(const absl::Status& failure);
   // Returns true if training continues.
   absl::StatusOr<bool> RunEpoch(int epoch);
+  // Calls the callbacks with the logs, and adds the logs to the history.
+  absl::Status EndEpoch(int epoch);
   // Begins at the first step of the epoch, or at the step from which training
   // resumes.
   absl::Status BeginSteps();

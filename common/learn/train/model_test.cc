@@ -332,7 +332,7 @@ TEST(ModelTest, EmbeddingsTrainOnlyTheRowsThatOccur) {
 
 class Stopper final : public Callback {
  public:
-  absl::Status OnEpochEnd(Model&, int epoch, const Logs& logs) override {
+  absl::Status OnEpochEnd(Model&, int epoch, Logs& logs) override {
     ended_epochs.push_back(epoch);
     EXPECT_EQ(logs.count("loss"), 1u);
     return absl::OkStatus();
@@ -389,7 +389,7 @@ class Recorder final : public Callback {
   absl::Status OnEpochBegin(Model&, int epoch) override {
     return Note("epoch", epoch);
   }
-  absl::Status OnEpochEnd(Model&, int epoch, const Logs& logs) override {
+  absl::Status OnEpochEnd(Model&, int epoch, Logs& logs) override {
     EXPECT_EQ(logs.count("loss"), 1u);
     return Note("epoch.", epoch);
   }
@@ -454,7 +454,7 @@ TEST(ModelTest, EvaluateCallsTheHooksOfTests) {
 
 class Failing final : public Callback {
  public:
-  absl::Status OnEpochEnd(Model&, int, const Logs&) override {
+  absl::Status OnEpochEnd(Model&, int, Logs&) override {
     return absl::DataLossError("disk is full");
   }
 };

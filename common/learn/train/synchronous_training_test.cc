@@ -546,7 +546,7 @@ TEST_P(WorkersTest, OneThatStopsStopsAllAfterTheSameStep) {
 
 class StopsAfterEpoch final : public Callback {
  public:
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs&) override {
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs&) override {
     if (epoch == 1) model.StopTraining();
     return absl::OkStatus();
   }

@@ -39,7 +39,7 @@ class StateKeeper final : public Callback {
     if (begin_.epoch() == 0) return absl::OkStatus();
     return model.progress()->ResumeFrom(begin_);
   }
-  absl::Status OnEpochEnd(Model& model, int, const Logs&) override {
+  absl::Status OnEpochEnd(Model& model, int, Logs&) override {
     states_.push_back(model.progress()->State().message());
     return absl::OkStatus();
   }

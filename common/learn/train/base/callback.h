@@ -48,13 +48,9 @@ class Callback {
   virtual absl::Status OnEpochBegin(Model&, int /*epoch*/) {
     return absl::OkStatus();
   }
-  // Adds values to the logs of an epoch that has ended, before callbacks and
-  // History get them.
-  virtual absl::Status AddEpochLogs(Model&, Logs* /*logs*/) {
-    return absl::OkStatus();
-  }
-  // `logs` has the values of the epoch, including those of validation.
-  virtual absl::Status OnEpochEnd(Model&, int /*epoch*/, const Logs&) {
+  // `logs` has the values of the epoch, including those of validation. Later
+  // callbacks and History get the values that this one adds or changes.
+  virtual absl::Status OnEpochEnd(Model&, int /*epoch*/, Logs&) {
     return absl::OkStatus();
   }
 

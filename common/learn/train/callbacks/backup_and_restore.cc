@@ -121,7 +121,7 @@ absl::Status BackupAndRestore::OnTrainBatchEnd(Model& model, int64_t step,
                                : absl::OkStatus();
 }
 
-absl::Status BackupAndRestore::OnEpochEnd(Model& model, int, const Logs&) {
+absl::Status BackupAndRestore::OnEpochEnd(Model& model, int, Logs&) {
   // The backup of an operator's stop is of a step. The epoch is incomplete.
   const bool is_complete = !model.progress()->is_interrupted();
   if (!options_.save_each_epoch || !is_complete) return absl::OkStatus();

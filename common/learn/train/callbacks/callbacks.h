@@ -13,6 +13,7 @@
 #include "common/learn/train/callbacks/backup_and_restore.h"
 #include "common/learn/train/callbacks/csv_logger.h"
 #include "common/learn/train/callbacks/early_stopping.h"
+#include "common/learn/train/callbacks/external_callbacks.h"
 #include "common/learn/train/callbacks/model_checkpoint.h"
 #include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
 #include "common/learn/train/callbacks/swap_ema_weights.h"
@@ -67,6 +68,8 @@ inline constexpr CallbackKind kCallbackKinds[] = {
      MakeCallback<ModelCheckpoint, ModelCheckpointOptions>},
     {"backup_and_restore", "BackupAndRestore",
      MakeCallback<BackupAndRestore, BackupAndRestoreOptions>},
+    {"external", "Callback",
+     MakeCallback<ExternalCallbacks, ExternalCallbacksOptions>},
 };
 
 }  // namespace muster

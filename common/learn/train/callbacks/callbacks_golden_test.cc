@@ -46,19 +46,17 @@ class Script final : public Callback {
       : name_(std::move(name)), values_(std::move(values)) {}
 
   absl::Status OnEpochBegin(Model& model, int epoch) override {
-    epoch_ = epoch;
     return model.SetWeights(
         {Tensor::FromValues<float>({1, 1}, {static_cast<float>(epoch + 1)})});
   }
-  absl::Status AddEpochLogs(Model&, Logs* logs) override {
-    (*logs)[name_] = values_[epoch_];
+  absl::Status OnEpochEnd(Model&, int epoch, Logs& logs) override {
+    logs[name_] = values_[epoch];
     return absl::OkStatus();
   }
 
  private:
   const std::string name_;
   const std::vector<double> values_;
-  int epoch_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<Callback>> MakeCallback(Json config,

@@ -335,18 +335,11 @@ TEST(TerminateOnNanTest, RaisesWhenAskedTo) {
 // Logs that differ between epochs.
 class Adding final : public Callback {
  public:
-  absl::Status OnEpochBegin(Model&, int epoch) override {
-    epoch_ = epoch;
+  absl::Status OnEpochEnd(Model&, int epoch, Logs& logs) override {
+    logs = {{"loss", 0.1}, {"a,b", 1.0 / 3}};
+    if (epoch > 0) logs.erase("a,b");
     return absl::OkStatus();
   }
-  absl::Status AddEpochLogs(Model&, Logs* logs) override {
-    *logs = {{"loss", 0.1}, {"a,b", 1.0 / 3}};
-    if (epoch_ > 0) logs->erase("a,b");
-    return absl::OkStatus();
-  }
-
- private:
-  int epoch_ = 0;
 };
 
 TEST(CsvLoggerTest, WritesSortedColumnsAndNaForMissingValues) {

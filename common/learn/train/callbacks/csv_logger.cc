@@ -160,7 +160,7 @@ absl::Status CsvLogger::DropRest() {
       error.value(), absl::StrCat("cannot truncate ", options_.filename));
 }
 
-absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
+absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, Logs& logs) {
   if (!is_logging_) return absl::OkStatus();
   std::string rows;
   if (names_.empty()) {

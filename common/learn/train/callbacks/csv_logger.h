@@ -48,7 +48,7 @@ class CsvLogger final : public Callback {
   // In addition to CheckOptions(): the system's error if the file cannot be
   // opened, with its name. Creates the folder if it is missing.
   absl::Status OnTrainBegin(Model& model) override;
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   bool watches_steps() const override { return false; }
   std::vector<std::string> output_folders() const override;

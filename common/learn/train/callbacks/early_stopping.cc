@@ -57,8 +57,7 @@ absl::Status EarlyStopping::OnTrainBegin(Model& model) {
   return absl::OkStatus();
 }
 
-absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch,
-                                       const Logs& logs) {
+absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch, Logs& logs) {
   const std::optional<double> current = monitor_->Find(logs);
   if (!current.has_value()) {
     LOG(WARNING) << "EarlyStopping monitors \"" << options_.monitor

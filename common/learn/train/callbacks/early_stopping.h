@@ -45,7 +45,7 @@ class EarlyStopping final : public Callback {
   static absl::Status CheckOptions(const EarlyStoppingOptions& options);
 
   absl::Status OnTrainBegin(Model& model) override;
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
 
   bool watches_steps() const override { return false; }

@@ -18,8 +18,7 @@ struct LambdaCallbackOptions {
   using Hook = std::function<absl::Status(Model&)>;
   using LogsHook = std::function<absl::Status(Model&, const Logs&)>;
   using EpochHook = std::function<absl::Status(Model&, int epoch)>;
-  using EpochLogsHook =
-      std::function<absl::Status(Model&, int epoch, const Logs&)>;
+  using EpochLogsHook = std::function<absl::Status(Model&, int epoch, Logs&)>;
   using BatchHook = std::function<absl::Status(Model&, int64_t step)>;
   using BatchLogsHook =
       std::function<absl::Status(Model&, int64_t step, const Logs&)>;
@@ -58,7 +57,7 @@ class LambdaCallback final : public Callback {
   absl::Status OnEpochBegin(Model& model, int epoch) override {
     return Call(options_.on_epoch_begin, model, epoch);
   }
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override {
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override {
     return Call(options_.on_epoch_end, model, epoch, logs);
   }
   absl::Status OnTrainBatchBegin(Model& model, int64_t step) override {

@@ -33,8 +33,8 @@ absl::Status LearningRateScheduler::OnEpochBegin(Model& model, int epoch) {
   return absl::OkStatus();
 }
 
-absl::Status LearningRateScheduler::AddEpochLogs(Model& model, Logs* logs) {
-  ASSIGN_OR_RETURN((*logs)["learning_rate"], model.learning_rate());
+absl::Status LearningRateScheduler::OnEpochEnd(Model& model, int, Logs& logs) {
+  ASSIGN_OR_RETURN(logs["learning_rate"], model.learning_rate());
   return absl::OkStatus();
 }
 

@@ -31,7 +31,7 @@ class LearningRateScheduler final : public Callback {
   //   kInvalidArgument     the schedule returned an invalid learning rate
   //   kFailedPrecondition  the optimizer's learning rate is a schedule
   absl::Status OnEpochBegin(Model& model, int epoch) override;
-  absl::Status AddEpochLogs(Model& model, Logs* logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   bool watches_steps() const override { return false; }
 
  private:

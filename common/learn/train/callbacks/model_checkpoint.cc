@@ -166,7 +166,7 @@ absl::Status ModelCheckpoint::OnTrainBatchEnd(Model& model, int64_t step,
   return interval_.IsDue(step) ? Save(model, step + 1, logs) : absl::OkStatus();
 }
 
-absl::Status ModelCheckpoint::OnEpochEnd(Model& model, int, const Logs& logs) {
+absl::Status ModelCheckpoint::OnEpochEnd(Model& model, int, Logs& logs) {
   if (options_.save_freq.has_value()) return absl::OkStatus();
   // Every epoch is saved, however short it was. Failures were told.
   writer_.Await().IgnoreError();

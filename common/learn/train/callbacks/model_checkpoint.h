@@ -83,7 +83,7 @@ class ModelCheckpoint final : public Callback {
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnPreemption(Model& model) override;
 

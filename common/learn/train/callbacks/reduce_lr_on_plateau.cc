@@ -74,13 +74,9 @@ absl::Status ReduceLROnPlateau::OnTrainBegin(Model& model) {
   return model.SetLearningRate(rate);
 }
 
-absl::Status ReduceLROnPlateau::AddEpochLogs(Model& model, Logs* logs) {
-  ASSIGN_OR_RETURN((*logs)["learning_rate"], model.learning_rate());
-  return absl::OkStatus();
-}
-
 absl::Status ReduceLROnPlateau::OnEpochEnd(Model& model, int epoch,
-                                           const Logs& logs) {
+                                           Logs& logs) {
+  ASSIGN_OR_RETURN(logs["learning_rate"], model.learning_rate());
   const std::optional<double> current = monitor_->Find(logs);
   if (!current.has_value()) {
     LOG(WARNING) << "ReduceLROnPlateau monitors \"" << options_.monitor

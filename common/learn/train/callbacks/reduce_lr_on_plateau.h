@@ -44,8 +44,7 @@ class ReduceLROnPlateau final : public Callback {
   // In addition to CheckOptions():
   //   kFailedPrecondition  the learning rate is a schedule
   absl::Status OnTrainBegin(Model& model) override;
-  absl::Status AddEpochLogs(Model& model, Logs* logs) override;
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
 
   bool watches_steps() const override { return false; }
 

@@ -43,11 +43,13 @@
 #include "common/learn/train/callbacks/callbacks.h"
 #include "common/learn/train/callbacks/lambda_callback.h"
 #include "common/learn/train/callbacks/learning_rate_scheduler.h"
+#include "common/learn/train/callbacks/testing/callback_process.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/weights_hash.h"
 #include "common/net/process/preemption_notice.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "proto/event.pb.h"
 
 namespace muster {
@@ -128,6 +130,29 @@ std::vector<Case> CallbacksWithState() {
   };
 }
 
+// Callbacks of another process, which lowers the learning rate in each epoch.
+class AnsweredCallbacks final : public Callback {
+ public:
+  explicit AnsweredCallbacks(const std::string& folder)
+      : callbacks_({.directory = folder, .hooks = {"epoch_begin"}}),
+        process_(folder, [](const nlohmann::json& event) -> nlohmann::json {
+          if (event["hook"] != "epoch_begin") return nlohmann::json::object();
+          return {{"learning_rate", 0.01 / (event["number"].get<int>() + 1)}};
+        }) {}
+
+  absl::Status OnTrainBegin(Model& model) override {
+    return callbacks_.OnTrainBegin(model);
+  }
+  absl::Status OnEpochBegin(Model& model, int epoch) override {
+    return callbacks_.OnEpochBegin(model, epoch);
+  }
+  bool watches_steps() const override { return callbacks_.watches_steps(); }
+
+ private:
+  ExternalCallbacks callbacks_;
+  CallbackProcess process_;
+};
+
 // What these do follows from the epoch, the step and the model alone.
 std::vector<Case> CallbacksWithoutState() {
   const auto lower_rate = [](Model& model, int64_t step) {
@@ -144,6 +169,10 @@ std::vector<Case> CallbacksWithoutState() {
        Make<LambdaCallback>(
            LambdaCallbackOptions{.on_train_batch_begin = lower_rate}),
        /*steps_per_execution=*/2},
+      {"ExternalCallbacks",
+       [](const std::string& folder) {
+         return std::make_unique<AnsweredCallbacks>(folder + "/callbacks");
+       }},
       // A callback of a program that ends training.
       {"LambdaCallback", Make<LambdaCallback>(LambdaCallbackOptions{
                              .on_epoch_end =
@@ -170,18 +199,11 @@ std::vector<Case> AllCases() {
 // third one the highest.
 class Scores final : public Callback {
  public:
-  absl::Status OnEpochBegin(Model&, int epoch) override {
-    epoch_ = epoch;
-    return absl::OkStatus();
-  }
-  absl::Status AddEpochLogs(Model&, Logs* logs) override {
+  absl::Status OnEpochEnd(Model&, int epoch, Logs& logs) override {
     constexpr double kScores[kEpochs] = {1, 3, 4, 2};
-    (*logs)["score"] = kScores[epoch_];
+    logs["score"] = kScores[epoch];
     return absl::OkStatus();
   }
-
- private:
-  int epoch_ = 0;
 };
 
 // How training is interrupted, and where.
@@ -243,7 +265,7 @@ class Interrupter final : public Callback {
     if (is_due) Preempt();
     return absl::OkStatus();
   }
-  absl::Status OnEpochEnd(Model&, int, const Logs&) override {
+  absl::Status OnEpochEnd(Model&, int, Logs&) override {
     const bool is_due =
         what_.kind == Kind::kKilledAfterEpoch && epoch_ == what_.number;
     return is_due ? absl::AbortedError("kill") : absl::OkStatus();

@@ -38,7 +38,7 @@ absl::Status SwapEmaWeights::OnEpochBegin(Model& model, int) {
   return options_.swap_on_epoch ? UseWeights(model) : absl::OkStatus();
 }
 
-absl::Status SwapEmaWeights::OnEpochEnd(Model& model, int, const Logs&) {
+absl::Status SwapEmaWeights::OnEpochEnd(Model& model, int, Logs&) {
   return options_.swap_on_epoch ? UseAverages(model) : absl::OkStatus();
 }
 

@@ -40,7 +40,7 @@ class SwapEmaWeights final : public Callback {
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   absl::Status OnTestBegin(Model& model) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
   bool watches_steps() const override { return false; }

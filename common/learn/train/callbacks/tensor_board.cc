@@ -185,8 +185,7 @@ absl::Status TensorBoard::OnTrainBatchEnd(Model& model, int64_t step,
   return absl::OkStatus();
 }
 
-absl::Status TensorBoard::OnEpochEnd(Model& model, int epoch,
-                                     const Logs& logs) {
+absl::Status TensorBoard::OnEpochEnd(Model& model, int epoch, Logs& logs) {
   const bool has_weights =
       options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0;
   if (has_weights) RETURN_IF_ERROR(WriteWeights(model, epoch));

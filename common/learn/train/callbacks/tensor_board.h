@@ -73,7 +73,7 @@ class TensorBoard final : public Callback {
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
-  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   absl::Status OnTrainBatchBegin(Model& model, int64_t step) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;

@@ -72,7 +72,7 @@ class SaveEpochs final : public Callback {
  public:
   explicit SaveEpochs(CheckpointManager* manager) : manager_(manager) {}
 
-  absl::Status OnEpochEnd(Model&, int epoch, const Logs&) override {
+  absl::Status OnEpochEnd(Model&, int epoch, Logs&) override {
     return manager_
         ->Save([epoch](TensorBundleWriter* writer) {
           return WriteWeight(writer, static_cast<float>(epoch + 1), epoch + 1);

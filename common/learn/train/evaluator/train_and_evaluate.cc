@@ -49,7 +49,7 @@ class ScoreAfterEpochs final : public Callback {
   explicit ScoreAfterEpochs(CheckpointEvaluator* evaluator)
       : evaluator_(evaluator) {}
 
-  absl::Status OnEpochEnd(Model&, int, const Logs&) override {
+  absl::Status OnEpochEnd(Model&, int, Logs&) override {
     return evaluator_->ScoreNew().status();
   }
   bool watches_steps() const override { return false; }

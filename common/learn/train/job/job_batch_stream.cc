@@ -124,15 +124,9 @@ class StreamFolder {
 
   // Tells the writer that all batches before `index` have been read.
   absl::Status NoteRead(int64_t index) const {
-    const std::string path = PathOf(absl::StrCat("reader_", getpid()));
-    const std::string temporary = TemporaryPath(path);
-    const std::string text = absl::StrCat(index);
-    Disk* const disk = Disk::Real();
-    ASSIGN_OR_RETURN(const auto file, disk->Create(temporary));
-    RETURN_IF_ERROR(file->Append(
-        {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
-    RETURN_IF_ERROR(file->Close());
-    return disk->Rename(temporary, path);
+    return ReplaceFileUnsynced(Disk::Real(),
+                               PathOf(absl::StrCat("reader_", getpid())),
+                               absl::StrCat(index));
   }
 
   std::string PathOf(absl::string_view name) const {
