@@ -204,14 +204,19 @@ class CallbacksTest(unittest.TestCase):
         for kind in ("Callback", "History", "ProgbarLogger"):
             self.assertIsNone(callbacks.translate(keras_callback(kind)))
 
-    def test_others_are_refused_by_name(self):
-        for kind in ("LearningRateScheduler", "LambdaCallback"):
-            with self.assertRaisesRegex(ValueError, f"callback {kind} is not supported"):
-                callbacks.translate(keras_callback(kind))
+    def test_neighbours_that_are_python_code_are_a_group(self):
+        schedule, own = keras_callback("LearningRateScheduler"), keras_callback("LambdaCallback")
         # A subclass may run any Python code.
-        own = type("EarlyStopping", (), {"__module__": "__main__"})()
-        with self.assertRaisesRegex(ValueError, "its Python code cannot run"):
-            callbacks.translate(own)
+        stopping = type("EarlyStopping", (), {"__module__": "__main__"})()
+        known = keras_callback("TerminateOnNaN")
+        for callback in (schedule, own, stopping):
+            self.assertTrue(callbacks.is_own(callback))
+        self.assertFalse(callbacks.is_own(known))
+        self.assertEqual(callbacks.own_groups([schedule, own, known, stopping]),
+                         [[schedule, own], [stopping]])
+        self.assertEqual(callbacks.own_groups([known]), [])
+
+    def test_options_without_equivalent_are_refused(self):
         with self.assertRaisesRegex(ValueError, "double_checkpoint"):
             callbacks.translate(keras_callback(
                 "BackupAndRestore", double_checkpoint=True))

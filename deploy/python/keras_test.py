@@ -444,13 +444,10 @@ class FitTest(unittest.TestCase):
             "train_step": lambda self, *arguments: None})(binary().layers)
         own_steps.compile("sgd", "mse")
         not_compiled = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1)])
-        own = type("Own", (keras.callbacks.Callback,), {})()
         for message, model, options in (
                 ("not compiled", not_compiled, {}),
                 (r"OwnSteps overrides train_step\(\)", own_steps, {}),
-                ("callback Own is not supported", binary(), {"callbacks": [own]}),
-                ("LearningRateScheduler is not supported", binary(),
-                 {"callbacks": [keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)]}),
+                ("callbacks has 3", binary(), {"callbacks": [3]}),
                 ("needs workers", binary(), {"ps": 1})):
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
                 muster.fit(model, x, y, run_dir=self.path("run"), **options)

@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 
-from muster.callbacks import checkpoint_patterns, is_history
+from muster.callbacks import checkpoint_patterns, group_folder, is_history, is_own, own_groups
 from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
@@ -179,7 +179,7 @@ def _load_result(written, folder):
 
 
 def _fill(history, model, arguments, steps, logs):
-    history.set_params({"verbose": arguments.verbose, "epochs": arguments.epochs, "steps": steps})
+    history.set_params(_params(arguments, steps))
     history.set_model(model)
     history.on_train_begin()
     epochs, values = logs
@@ -189,11 +189,40 @@ def _fill(history, model, arguments, steps, logs):
     return history
 
 
+def _params(arguments, steps):
+    return {"verbose": arguments.verbose, "epochs": arguments.epochs, "steps": steps}
+
+
+def _own_callbacks(folder, model, written, history, arguments, steps):
+    """Returns the callbacks that run in this process, or None if there are none."""
+    groups = own_groups(arguments.callbacks)
+    if not groups:
+        return None
+    from muster.own_callbacks import OwnCallbacks
+
+    folders = [os.path.join(folder, group_folder(index)) for index in range(len(groups))]
+    return OwnCallbacks(list(zip(folders, groups)), model, written, history,
+                        _params(arguments, steps))
+
+
+def _feed(stream, own):
+    """Returns what this thread does while the cluster trains, or None: see run_launch()."""
+    if own is None:
+        return stream and stream.write_others
+
+    def feed(is_running):
+        if stream is not None:
+            stream.write_others(lambda: own.serve(is_running) or is_running())
+        own.serve_until_end(is_running)
+
+    return feed
+
+
 def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None,
         validation_split=0.0, validation_data=None, shuffle=True, class_weight=None,
         sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
         validation_batch_size=None, validation_freq=1, *, strategy=None, workers=0, ps=0,
-        seed=None, run_dir=None, data_bytes_max=None, backend="auto"):
+        seed=None, run_dir=None, data_bytes_max=None, backend="auto", batch_hook_interval=1):
     """Trains `model` on a cluster of processes on this machine.
 
     Equivalent to: keras.Model.fit. Arguments of both functions have the same meaning.
@@ -223,6 +252,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         free space on its disk.
       backend: "auto" exports what Muster does not know as programs; "native" refuses it;
         "program" exports the whole step as one program.
+      batch_hook_interval: batch hooks of callbacks that are Python code are called once for
+        this number of batches.
 
     Returns:
       keras.callbacks.History.
@@ -234,14 +265,16 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         was completed.
       KeyboardInterrupt: the cluster has ended. The model has the weights of the last
         epoch that was completed.
-      any: the iteration over `x` raised this. Otherwise as KeyboardInterrupt.
+      any: the iteration over `x`, or a callback, raised this. Otherwise as
+        KeyboardInterrupt.
     """
     import keras
 
     arguments = normalized(Arguments(
         batch_size, epochs, verbose, callbacks, validation_split, shuffle, class_weight,
         initial_epoch, steps_per_epoch, validation_steps, validation_batch_size,
-        validation_freq, strategy, workers, ps, seed, data_bytes_max, backend))
+        validation_freq, strategy, workers, ps, seed, data_bytes_max, backend,
+        batch_hook_interval))
     history = next((callback for callback in arguments.callbacks if is_history(callback)), None)
     history = history or keras.callbacks.History()
     launch = find_launch()
@@ -257,9 +290,10 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         job, steps, stream, written = _write(folder, model, x, y, sample_weight, validation_data,
                                     arguments, streams=True)
         remove = False
+        own = _own_callbacks(folder, model, written, history, arguments, steps)
         try:
             run_launch(_command(launch, job, arguments) + _folder_flags(folder, is_temporary),
-                       folder, silent=arguments.verbose == 0, feed=stream and stream.write_others)
+                       folder, silent=arguments.verbose == 0, feed=_feed(stream, own))
         except BaseException as error:
             _rewrite_checkpoints(written, arguments.callbacks, since)
             _load_last_epoch(written, folder)
@@ -271,7 +305,10 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         _rewrite_checkpoints(written, arguments.callbacks, since)
         logs = _load_result(written, folder)
         remove = is_temporary
-        return _fill(history, model, arguments, steps, logs)
+        _fill(history, model, arguments, steps, logs)
+        if own is not None:
+            own.end({name: values[-1] for name, values in history.history.items()})
+        return history
     finally:
         if remove:
             shutil.rmtree(folder, ignore_errors=True)
@@ -293,6 +330,10 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
       ValueError: as fit().
     """
     known = normalized(Arguments(**arguments))
+    own = [type(callback).__name__ for callback in known.callbacks if is_own(callback)]
+    if own:
+        raise ValueError(f"callbacks has {', '.join(own)}: Python code runs in the process that "
+                         "calls fit(), and a written job has none")
     job, *_ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
     print(shlex.join(_command(launch_name(), job, known)))
     return job

@@ -1,7 +1,7 @@
 """Translates callbacks of Keras into those of a job file.
 
-The runtime implements the callbacks. They run where the
-model is trained, so a callback that is Python code cannot be translated.
+Those that the runtime implements run where the model is trained. Others are Python code, which
+runs in the process that called fit(): own_callbacks.py.
 """
 
 import glob
@@ -137,28 +137,92 @@ def is_history(callback):
     return kind.__module__.split(".")[0] == "keras" and kind.__name__ == "History"
 
 
+def _is_of_keras(callback):
+    return type(callback).__module__.split(".")[0] == "keras"
+
+
+def is_own(callback):
+    """Returns whether a callback is Python code that runs in this process."""
+    names = (*_TRANSLATIONS, *_WITHOUT_FIELDS)
+    return not (_is_of_keras(callback) and type(callback).__name__ in names)
+
+
+def own_groups(callbacks):
+    """Returns the lists of own callbacks that follow one another, in order."""
+    groups = []
+    was_own = False
+    for callback in callbacks:
+        if is_own(callback):
+            if not was_own:
+                groups.append([])
+            groups[-1].append(callback)
+        was_own = is_own(callback)
+    return groups
+
+
+def check(callbacks):
+    """Checks the callbacks of fit().
+
+    Raises:
+      ValueError: a callback has an option that is not supported, or is no callback.
+    """
+    for callback in callbacks:
+        if not is_own(callback):
+            translate(callback)
+        elif not hasattr(callback, "set_model") or not hasattr(callback, "on_epoch_end"):
+            raise ValueError(f"callbacks has {callback!r}; expected callbacks of Keras")
+
+
 def translate(callback):
-    """Returns the JobCallback that does what `callback` does, as a dict.
+    """Returns the JobCallback that does what a callback of Keras does, as a dict.
 
     Returns None for callbacks that the cluster need not run, such as History.
 
     Raises:
-      ValueError: the callback, or one of its options, has no equivalent.
+      ValueError: an option has no equivalent.
     """
-    kind = type(callback)
-    is_of_keras = kind.__module__.split(".")[0] == "keras"
-    if is_of_keras and kind.__name__ in _TRANSLATIONS:
-        return _TRANSLATIONS[kind.__name__](callback)
-    if is_of_keras and kind.__name__ in _WITHOUT_FIELDS:
-        return None
-    hint = ""
-    if is_of_keras and kind.__name__ == "LearningRateScheduler":
-        hint = ("; compile the model with a schedule of keras.optimizers.schedules, or use "
-                "ReduceLROnPlateau")
-    elif not is_of_keras:
-        hint = ", because its Python code cannot run in the cluster"
-    raise ValueError(f"callback {kind.__name__} is not supported{hint}; supported are "
-                     f"{', '.join(sorted(_TRANSLATIONS))} of keras.callbacks")
+    translation = _TRANSLATIONS.get(type(callback).__name__)
+    return translation(callback) if translation else None
+
+
+def group_folder(index):
+    """Returns the name of the folder for the events of a group of own callbacks."""
+    return f"callbacks_{index}"
+
+
+def job_callbacks(callbacks, batch_hook_interval):
+    """Returns the callbacks of the job file, as dicts, in order.
+
+    Args:
+      callbacks: a list that check() accepts.
+      batch_hook_interval: number of batches for which batch hooks of own callbacks are
+        called once.
+    """
+    fields = []
+    group_count = 0
+    groups = own_groups(callbacks)
+    was_own = False
+    for callback in callbacks:
+        if not is_own(callback):
+            fields.append(translate(callback))
+        elif not was_own:
+            fields.append(_external(groups, group_count, batch_hook_interval))
+            group_count += 1
+        was_own = is_own(callback)
+    return [one for one in fields if one is not None]
+
+
+def _external(groups, index, batch_hook_interval):
+    from muster.own_callbacks import hooks_of
+
+    hooks = hooks_of(groups[index])
+    if index == len(groups) - 1 and "epoch_end" not in hooks:
+        hooks.append("epoch_end")  # For the history that callbacks see.
+    return {"external": {
+        "directory": "${job_dir}/" + group_folder(index),
+        "hooks": hooks,
+        "batch_interval": batch_hook_interval,
+    }}
 
 
 def checkpoint_patterns(callbacks):

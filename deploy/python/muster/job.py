@@ -6,7 +6,7 @@ import numbers
 import operator
 from typing import Any, Optional
 
-from muster.callbacks import flatten, translate
+from muster.callbacks import check, flatten, job_callbacks
 
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
@@ -41,6 +41,7 @@ class Arguments:
     seed: Optional[int] = None
     data_bytes_max: Optional[int] = None
     backend: str = "auto"
+    batch_hook_interval: int = 1
 
 
 @dataclasses.dataclass
@@ -152,6 +153,8 @@ def normalized(arguments):
         "callbacks": flatten(arguments.callbacks),
         "class_weight": _class_weights(arguments.class_weight or {}),
     }
+    changes["batch_hook_interval"] = _integer("batch_hook_interval",
+                                              arguments.batch_hook_interval, 1)
     for name in ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"):
         value = getattr(arguments, name)  # 0 means None, as in Keras.
         changes[name] = _integer(name, value, 1) if value else None
@@ -164,8 +167,7 @@ def normalized(arguments):
     if arguments.shuffle not in (True, False):
         raise ValueError(f"shuffle={arguments.shuffle!r} is not supported; expected True or False")
     changes["shuffle"] = bool(arguments.shuffle)
-    for callback in changes["callbacks"]:
-        translate(callback)
+    check(changes["callbacks"])
     return dataclasses.replace(arguments, **changes)
 
 
@@ -219,7 +221,7 @@ def job_fields(arguments, train, validation=None):
     frequency = arguments.validation_freq
     if frequency == []:
         validation = None
-    callbacks = [translate(callback) for callback in arguments.callbacks]
+    callbacks = job_callbacks(arguments.callbacks, arguments.batch_hook_interval)
     keep = {"model_checkpoint": {"filepath": "${run_dir}/" + LAST_EPOCH}}
     is_shuffled = train.can_be_shuffled and arguments.shuffle
     return {
@@ -239,7 +241,7 @@ def job_fields(arguments, train, validation=None):
         "strategy": _strategy_for(arguments, train),
         # Each worker uses a part of the rows of each batch.
         "input": {"auto_shard_policy": "DATA"} if reader_count(arguments) > 1 else None,
-        "callbacks": [fields for fields in callbacks if fields is not None] + [keep],
+        "callbacks": callbacks + [keep],
         "seed": arguments.seed,
         # Training continues, as in Keras.
         "fail_on_non_finite": False,

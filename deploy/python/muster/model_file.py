@@ -78,6 +78,17 @@ class SavedModel:
         """As load_weights()."""
         load_weights(self._model, path)
 
+    def save_weights(self, path, source):
+        """Writes the weights of the model for the cluster.
+
+        Args:
+          path: ends in .weights.h5.
+          source: a file of the cluster that was loaded; unused, because the cluster has the
+            layout of Keras.
+        """
+        del source
+        self._model.save_weights(path, overwrite=True)
+
     def rewrite(self, path):
         """Does nothing: the cluster writes the files of this model as Keras does."""
 

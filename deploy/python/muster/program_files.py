@@ -232,6 +232,23 @@ class WrittenModel:
         if "optimizer" in file:
             self._assign(file, "optimizer", self._model.optimizer.variables)
 
+    def save_weights(self, path, source):
+        """Writes the weights of the model for the cluster.
+
+        Args:
+          path: ends in .weights.h5.
+          source: a file of the cluster that was loaded, whose layout the new one has.
+        """
+        import h5py
+
+        with zipfile.ZipFile(source) as archive, open(path, "wb") as file:
+            file.write(archive.read(_WEIGHTS))
+        variables = self._model.variables
+        with h5py.File(path, "r+") as file:
+            for name, index in self._positions["variables"].items():
+                if name in file:
+                    file[name][...] = keras.ops.convert_to_numpy(variables[index])
+
     def save_positions(self, folder):
         """Writes where files of the cluster have the variables, for load_weights()."""
         with open(os.path.join(folder, _POSITIONS), "w", encoding="utf-8") as file:
