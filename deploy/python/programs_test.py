@@ -216,6 +216,18 @@ def with_layer(x):
     return Scaled()(layers.Dense(8, activation="relu")(x))
 
 
+OPERATIONS = {
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+    "maximum": ops.maximum, "minimum": ops.minimum, "negative": lambda a, b: -a + b,
+    "number": lambda a, b: (2.0 - a) / 4 + 0.5 * b - 1,
+    "concatenate": lambda a, b: ops.concatenate([a, b], axis=-1),
+    "activations": lambda a, b: ops.relu(a) + ops.sigmoid(b) + ops.tanh(a) + ops.silu(b),
+    "more activations": lambda a, b: ops.softplus(a) + ops.softsign(b) + ops.selu(a),
+    "hard activations": lambda a, b: ops.hard_sigmoid(a) + ops.hard_silu(b) + ops.hard_tanh(a),
+    "rest": lambda a, b: ops.log_sigmoid(a) + ops.relu6(b) + ops.softmax(a),
+}
+
+
 def with_operations(x):
     a = ops.tanh(x[:, 2:])
     return ops.concatenate([a * x[:, :-2], 2.0 - a], axis=-1)
@@ -326,6 +338,20 @@ class ProgramsTest(unittest.TestCase):
             with self.subTest(body.__name__):
                 self.compare(functional(body), x, y)
 
+    def test_operations_that_muster_has_are_no_programs(self):
+        x, y = data()
+        for operation in OPERATIONS:
+            with self.subTest(operation):
+                body = OPERATIONS[operation]
+                self.compare(functional(lambda x, body=body: body(
+                    layers.Dense(6)(x), layers.Dense(6)(x))), x, y, {"backend": "native"})
+        masked = keras.Input((4,), dtype="int32")
+        embedded = layers.Embedding(5, 3, mask_zero=True)(masked)
+        model = compiled(keras.Model(masked, layers.GlobalAveragePooling1D()(
+            ops.multiply(embedded, 2.0))))
+        with self.assertRaisesRegex(ValueError, "Muster does not know multiply"):
+            muster.fit(model, np.ones((8, 4)), np.zeros(8), backend="native")
+
     def test_extents_that_a_model_leaves_open_are_those_of_the_data(self):
         def make():
             keras.utils.set_random_seed(8)
@@ -414,7 +440,7 @@ class ProgramsTest(unittest.TestCase):
         model = functional(with_neighbours)()
         with converted(model, [4], [4], [], []) as copy:
             names = [layer.name for layer in copy.layers if isinstance(layer, Program)]
-        self.assertEqual(len(names), 2, names)  # Up to the tanh, and from there on.
+        self.assertEqual(len(names), 2, names)  # The first Gain; sin, the sum and the second Gain.
 
     def test_losses_and_metrics_of_the_users_own(self):
         x, _ = data()

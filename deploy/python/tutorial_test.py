@@ -28,7 +28,7 @@ class TutorialTest(unittest.TestCase):
             for block in blocks:
                 exec(compile(block, f"docs/python.md: {block.splitlines()[0]}", "exec"), names)
             self.assertGreater(names["accuracy"], 0.9)
-            self.assertIn("LambdaCallback is not supported", str(names["refused"]))
+            self.assertIn("double_checkpoint is not supported", str(names["refused"]))
             self.assertTrue(os.path.exists("run_1/report.html"))
             self.assertTrue(os.path.exists(names["job"]))
 

@@ -7,8 +7,8 @@ import warnings
 import keras
 from muster.program_export import CalledPart, export_part, output_types
 from muster.program_measures import Measures
-from muster.programs import (Program, functional_of, is_implicit_mask, is_known, nodes_of,
-                             takes_number, unknown_parts)
+from muster.programs import (Program, functional_of, is_implicit_mask, is_known,
+                             is_known_operation, nodes_of, unknown_parts)
 
 
 class _Conversion:
@@ -153,7 +153,7 @@ def _arguments_text(node):
 
 def _is_unknown(node):
     operation = node.operation
-    if functional_of(operation) is not None or takes_number(node):
+    if functional_of(operation) is not None or is_known_operation(node):
         return False
     return not (isinstance(operation, keras.layers.Layer) and is_known(operation))
 
@@ -162,7 +162,8 @@ def _groups_of(functional):
     """Returns {id of an unknown call: the calls of its group, in order}.
 
     The calls of a group become one program. Only the last of them has outputs that others use.
-    A layer that is called several times is a group of its own.
+    A layer that is called several times is a group of its own. Known operations between two
+    unknown calls belong to the group, too.
     """
     nodes = nodes_of(functional)
     call_counts = collections.Counter(id(node.operation) for node in nodes)
@@ -179,13 +180,18 @@ def _groups_of(functional):
             and all(any(user is one for one in group) for user in users[id(output)])
             for output in node.outputs)
 
+    def is_between(node):
+        return is_known_operation(node) and any(
+            id(_node_of(tensor)) in groups for tensor in node.arguments.keras_tensors)
+
     for node in nodes:  # From the outputs on: a call joins after all that use its outputs.
         group = groups.get(id(node))
         if group is None or call_counts[id(node.operation)] > 1:
             continue
         for tensor in node.arguments.keras_tensors:
             producer = _node_of(tensor)
-            if id(producer) in groups and groups[id(producer)] is not group \
+            is_candidate = id(producer) in groups or is_between(producer)
+            if is_candidate and groups.get(id(producer)) is not group \
                     and is_only_used_in(group, producer):
                 group.insert(0, producer)
                 groups[id(producer)] = group

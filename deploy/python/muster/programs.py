@@ -6,6 +6,7 @@ the programs.
 """
 
 import builtins
+import numbers
 
 import keras
 from muster.structure import types_in, with_values
@@ -13,8 +14,13 @@ from muster.structure import types_in, with_values
 _STEPS = ("train_step", "test_step")
 # Layers of Keras whose function is Python code.
 _UNKNOWN_LAYERS = frozenset({"FlaxLayer", "JaxLayer", "Lambda"})
-# Operations with a number that Muster computes as a Rescaling.
+# Operations of keras.ops that a layer of Muster computes, as keras_operations.cc of the runtime
+# has them: on a tensor and a number, on tensors of one shape, and on one tensor.
 _OPERATIONS_WITH_NUMBERS = frozenset({"Add", "Subtract", "Multiply", "Divide", "TrueDivide"})
+_OPERATIONS_ON_TENSORS = frozenset({"Add", "Maximum", "Minimum", "Multiply", "Subtract"})
+_OPERATIONS_ON_A_TENSOR = frozenset({
+    "HardSigmoid", "HardSilu", "HardTanh", "LogSigmoid", "Negative", "Relu", "Relu6", "Selu",
+    "Sigmoid", "Silu", "Softmax", "Softplus", "Softsign", "Tanh"})
 
 
 def is_of_keras(thing):
@@ -46,10 +52,27 @@ def nodes_of(functional):
             if not isinstance(node.operation, keras.layers.InputLayer)]
 
 
-def takes_number(node):
-    tensors = node.arguments.keras_tensors
-    return (type(node.operation).__name__ in _OPERATIONS_WITH_NUMBERS and len(tensors) == 1
-            and len(node.arguments.args) == 2)
+def is_known_operation(node):
+    """True for the call of an operation of keras.ops that a layer of Muster computes."""
+    kind, arguments = type(node.operation), node.arguments
+    tensors, count = arguments.keras_tensors, len(arguments.args)
+    if not kind.__module__.startswith("keras.src.ops") or arguments.kwargs:
+        return False
+    # A layer would pass a mask on, and cast its inputs.
+    if any(getattr(one, "_keras_mask", None) is not None or one.dtype != "float32"
+           for one in tensors):
+        return False
+    if kind.__name__ == "Concatenate":
+        return count == 1
+    if count == 2 and len(tensors) == 1:
+        number = arguments.args[1 if arguments.args[0] is tensors[0] else 0]
+        divides_number = "Divide" in kind.__name__ and number is arguments.args[0]
+        return (kind.__name__ in _OPERATIONS_WITH_NUMBERS and isinstance(number, numbers.Real)
+                and not divides_number)
+    if count == 2 and len(tensors) == 2:
+        shapes = [tuple(one.shape) for one in arguments.args]
+        return kind.__name__ in _OPERATIONS_ON_TENSORS and shapes[0] == shapes[1]
+    return count == 1 and len(tensors) == 1 and kind.__name__ in _OPERATIONS_ON_A_TENSOR
 
 
 def _is_known_value(value):
@@ -202,7 +225,7 @@ def unknown_parts(model):
         if functional_of(operation) is not None:
             names += unknown_parts(operation)
         elif not isinstance(operation, keras.layers.Layer):
-            if not takes_number(node) and not _computes_mask(functional, node):
+            if not is_known_operation(node) and not _computes_mask(functional, node):
                 names.append(operation.name)
         elif not is_known(operation):
             names.append(operation.name)

@@ -35,6 +35,7 @@
 #include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/keras/keras_node.h"
 #include "common/learn/train/keras/keras_object.h"
+#include "common/learn/train/keras/keras_operations.h"
 
 namespace muster {
 namespace {
@@ -342,7 +343,7 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
       arguments = node.arguments;
       added.nodes.push_back(std::move(node));
     }
-    ASSIGN_OR_RETURN(const KerasJson layer, WithoutNumberOperand(place, entry));
+    ASSIGN_OR_RETURN(const KerasJson layer, LayerOfOperation(place, entry));
     ASSIGN_OR_RETURN(added.layer, ReadLayer(layer, arguments));
   }
   if (!entries_.emplace(name, std::move(added)).second) {

@@ -333,8 +333,9 @@ TEST(KerasModelReaderTest, RefusesMasksThatNoLayerMakes) {
   for (const KerasJson& model :
        {MaskedModel("false", "0", Output("not_equal")),
         MaskedModel("true", "3", Output("not_equal"))}) {
-    EXPECT_THAT(LayersFromKeras(model),
-                IsRefused("layer not_equal: Muster has no such operation"));
+    EXPECT_THAT(
+        LayersFromKeras(model),
+        IsRefused("layer not_equal: Muster has no such operation as NotEqual"));
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
@@ -169,42 +168,6 @@ absl::StatusOr<KerasNode> KerasNodeFrom(absl::string_view place,
     return BadKerasStructure(place, "is called on nothing");
   }
   return node;
-}
-
-absl::StatusOr<KerasJson> WithoutNumberOperand(absl::string_view place,
-                                               const KerasJson& entry) {
-  const KerasJson& nodes = FindMember(entry, "inbound_nodes");
-  if (!absl::StartsWith(TextMember(entry, "module"), "keras.src.ops") ||
-      nodes.size() != 1) {
-    return entry;
-  }
-  const KerasJson& args = FindMember(nodes.front(), "args");
-  if (!args.is_array() || args.size() != 2) return entry;
-  const bool is_first = args[0].is_number();
-  if (!is_first && !args[1].is_number()) return entry;
-  const double number = args[is_first ? 0 : 1].get<double>();
-  const std::string operation = TextMember(entry, "class_name");
-  double scale = 1;
-  double offset = 0;
-  if (operation == "Add") {
-    offset = number;
-  } else if (operation == "Subtract") {
-    scale = is_first ? -1 : 1;
-    offset = is_first ? number : -number;
-  } else if (operation == "Multiply") {
-    scale = number;
-  } else if ((operation == "TrueDivide" || operation == "Divide") &&
-             !is_first && number != 0) {
-    scale = 1 / number;
-  } else {
-    return BadKerasStructure(place, "Muster has no such operation on a number");
-  }
-  KerasJson rescaling = entry;
-  rescaling["module"] = "keras.layers";
-  rescaling["class_name"] = "Rescaling";
-  rescaling["config"]["scale"] = scale;
-  rescaling["config"]["offset"] = offset;
-  return rescaling;
 }
 
 }  // namespace muster

@@ -53,13 +53,6 @@ KerasJson NestedJson(const Structure& structure, const KerasJson& leaves);
 absl::StatusOr<KerasNode> KerasNodeFrom(absl::string_view place,
                                         const KerasJson& json);
 
-// Between layers, programs write `x + 3`: an operation of keras.ops on a tensor
-// and a number. Returns the entry of the Rescaling that computes the same, or
-// the entry itself if it is none of these.
-//   kInvalidArgument  Muster has no such operation
-absl::StatusOr<KerasJson> WithoutNumberOperand(absl::string_view place,
-                                               const KerasJson& entry);
-
 }  // namespace muster
 
 #endif  // COMMON_LEARN_TRAIN_KERAS_KERAS_NODE_H_
