@@ -56,6 +56,12 @@ class RunningTest(unittest.TestCase):
         self.assertEqual(error.log_dir, os.path.join(self.folder, "logs"))
         self.assertIn("worker 1: no file x\n  line two (exit status 7; logs in", str(error))
 
+    def test_a_failure_on_another_machine_has_the_message_in_the_output(self):
+        with self.assertRaisesRegex(MusterError, "^worker: no file x "):
+            self.run_script("echo 'worker: no file x'; echo 'srun: error: node1: task 1'; exit 2")
+        with self.assertRaisesRegex(MusterError, "^srun: error: node1"):
+            self.run_script("echo 'srun: error: node1: task 1'; echo 'the end'; exit 2")
+
     def test_without_a_log_the_message_is_that_of_launch(self):
         self.assertEqual(
             running.failure_message("/none", ["launch | the job has failed: ps 0 was killed"]),

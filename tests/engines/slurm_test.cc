@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -304,6 +305,17 @@ TEST_F(SlurmTest, CheckConfigPrintsWhatWasDerived) {
               AllOf(HasSubstr("0: chief        node0:8888  <- this task"),
                     HasSubstr("1: ps 0         node0:8889  <- this task"),
                     HasSubstr("2: worker 0     node1:8888  <- this task")));
+}
+
+// fit_on_slurm.py has the assertions.
+TEST_F(SlurmTest, MusterFitTrainsOnSlurm) {
+  const char* const python = std::getenv("MUSTER_KERAS_PYTHON");
+  if (python == nullptr) GTEST_SKIP() << "MUSTER_KERAS_PYTHON is not set";
+  EXPECT_OK(slurm->Run({python, "-B", "-W", "ignore",
+                        Root() + "/tests/engines/fit_on_slurm.py", folder_},
+                       {{"MUSTER_BIN", Root()},
+                        {"MUSTER_THREADS", "1"},
+                        {"PYTHONPATH", Root() + "/deploy/python"}}));
 }
 
 }  // namespace

@@ -9,7 +9,9 @@ import tempfile
 import time
 import warnings
 
-from muster.callbacks import checkpoint_patterns, group_folder, is_history, is_own, own_groups
+from muster.callbacks import (check, checkpoint_patterns, flatten, group_folder, is_history, is_own,
+                              own_groups)
+from muster.clusters import following, job_command
 from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
@@ -116,14 +118,6 @@ def _new_folder(run_dir):
     return folder
 
 
-def _command(launch, job, arguments):
-    return [launch, f"--job={job}", f"--workers={arguments.workers}", f"--ps={arguments.ps}"]
-
-
-def _folder_flags(folder, is_temporary):
-    return [f"--run_dir={folder}"] + (["--temporary_run_dir"] if is_temporary else [])
-
-
 def _rewrite_checkpoints(written, callbacks, since):
     """Makes the files of ModelCheckpoint that are newer than `since` files of the user's model.
 
@@ -178,8 +172,8 @@ def _load_result(written, folder):
     return logs
 
 
-def _fill(history, model, arguments, steps, logs):
-    history.set_params(_params(arguments, steps))
+def _fill(history, model, params, logs):
+    history.set_params(params)
     history.set_model(model)
     history.on_train_begin()
     epochs, values = logs
@@ -189,20 +183,74 @@ def _fill(history, model, arguments, steps, logs):
     return history
 
 
+def _history(callbacks):
+    import keras
+
+    return next((callback for callback in callbacks if is_history(callback)),
+                None) or keras.callbacks.History()
+
+
 def _params(arguments, steps):
     return {"verbose": arguments.verbose, "epochs": arguments.epochs, "steps": steps}
 
 
-def _own_callbacks(folder, model, written, history, arguments, steps):
+@dataclasses.dataclass
+class _Run:
+    """What a run on a cluster is for.
+
+    Attributes:
+      model: gets the result.
+      written: knows the files of the cluster; see SavedModel and WrittenModel.
+      callbacks: of fit(), as a list.
+      history: keras.callbacks.History to fill.
+      params: as for keras.callbacks.Callback.set_params().
+      since: the time before which files of ModelCheckpoint are those of other runs.
+      stream: data.BatchStream to write, or None.
+      outlives_python: True if the run goes on when this process has ended.
+    """
+
+    model: object
+    written: object
+    callbacks: list
+    history: object
+    params: dict
+    since: float
+    stream: object = None
+    outlives_python: bool = False
+
+
+def _own_callbacks(folder, run):
     """Returns the callbacks that run in this process, or None if there are none."""
-    groups = own_groups(arguments.callbacks)
+    groups = own_groups(run.callbacks)
     if not groups:
         return None
     from muster.own_callbacks import OwnCallbacks
 
     folders = [os.path.join(folder, group_folder(index)) for index in range(len(groups))]
-    return OwnCallbacks(list(zip(folders, groups)), model, written, history,
-                        _params(arguments, steps))
+    return OwnCallbacks(list(zip(folders, groups)), run.model, run.written, run.history, run.params)
+
+
+def _run(command, folder, run):
+    """Runs a command of a cluster until its end, and loads the result.
+
+    Raises:
+      any: see fit(). The model has the weights of the last epoch that was completed.
+    """
+    own = _own_callbacks(folder, run)
+    try:
+        run_launch(command, folder, silent=run.params["verbose"] == 0,
+                   feed=_feed(run.stream, own), outlives_python=run.outlives_python)
+    except BaseException:
+        _rewrite_checkpoints(run.written, run.callbacks, run.since)
+        _load_last_epoch(run.written, folder)
+        raise
+    finally:
+        if run.stream is not None:
+            run.stream.remove()
+    _rewrite_checkpoints(run.written, run.callbacks, run.since)
+    _fill(run.history, run.model, run.params, _load_result(run.written, folder))
+    if own is not None:
+        own.end({name: values[-1] for name, values in run.history.history.items()})
 
 
 def _feed(stream, own):
@@ -222,8 +270,9 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         validation_split=0.0, validation_data=None, shuffle=True, class_weight=None,
         sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
         validation_batch_size=None, validation_freq=1, *, strategy=None, workers=0, ps=0,
-        seed=None, run_dir=None, data_bytes_max=None, backend="auto", batch_hook_interval=1):
-    """Trains `model` on a cluster of processes on this machine.
+        seed=None, run_dir=None, data_bytes_max=None, backend="auto", batch_hook_interval=1,
+        cluster=None):
+    """Trains `model` on a cluster of processes.
 
     Equivalent to: keras.Model.fit. Arguments of both functions have the same meaning.
     Unsupported features are errors. Afterwards `model` has the trained weights and
@@ -252,6 +301,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         free space on its disk.
       backend: "auto" exports what Muster does not know as programs; "native" refuses it;
         "program" exports the whole step as one program.
+      cluster: where the processes run, such as muster.Slurm(workers=4), in place of `workers`
+        and `ps`. None: on this machine.
       batch_hook_interval: batch hooks of callbacks that are Python code are called once for
         this number of batches.
 
@@ -268,18 +319,17 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
       any: the iteration over `x`, or a callback, raised this. Otherwise as
         KeyboardInterrupt.
     """
-    import keras
-
     arguments = normalized(Arguments(
         batch_size, epochs, verbose, callbacks, validation_split, shuffle, class_weight,
         initial_epoch, steps_per_epoch, validation_steps, validation_batch_size,
         validation_freq, strategy, workers, ps, seed, data_bytes_max, backend,
-        batch_hook_interval))
-    history = next((callback for callback in arguments.callbacks if is_history(callback)), None)
-    history = history or keras.callbacks.History()
+        batch_hook_interval, cluster))
+    cluster = arguments.cluster
+    cluster.check(run_dir)
+    history = _history(arguments.callbacks)
     launch = find_launch()
     if arguments.epochs <= arguments.initial_epoch:
-        return _fill(history, model, arguments, arguments.steps_per_epoch, ([], {}))
+        return _fill(history, model, _params(arguments, arguments.steps_per_epoch), ([], {}))
     is_temporary = run_dir is None
     folder = tempfile.mkdtemp(prefix="muster-") if is_temporary else _new_folder(run_dir)
     # A folder with trained weights is kept, unless all of them were loaded or the user has
@@ -290,24 +340,14 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         job, steps, stream, written = _write(folder, model, x, y, sample_weight, validation_data,
                                     arguments, streams=True)
         remove = False
-        own = _own_callbacks(folder, model, written, history, arguments, steps)
         try:
-            run_launch(_command(launch, job, arguments) + _folder_flags(folder, is_temporary),
-                       folder, silent=arguments.verbose == 0, feed=_feed(stream, own))
+            _run(cluster.start(launch, job, folder, is_temporary), folder,
+                 _Run(model, written, arguments.callbacks, history, _params(arguments, steps),
+                      since, stream, cluster.outlives_python))
         except BaseException as error:
-            _rewrite_checkpoints(written, arguments.callbacks, since)
-            _load_last_epoch(written, folder)
             remove = is_temporary and not isinstance(error, MusterError)
             raise
-        finally:
-            if stream is not None:
-                stream.remove()
-        _rewrite_checkpoints(written, arguments.callbacks, since)
-        logs = _load_result(written, folder)
         remove = is_temporary
-        _fill(history, model, arguments, steps, logs)
-        if own is not None:
-            own.end({name: values[-1] for name, values in history.history.items()})
         return history
     finally:
         if remove:
@@ -335,7 +375,7 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
         raise ValueError(f"callbacks has {', '.join(own)}: Python code runs in the process that "
                          "calls fit(), and a written job has none")
     job, *_ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
-    print(shlex.join(_command(launch_name(), job, known)))
+    print(shlex.join(job_command(launch_name(), job, known.workers, known.ps)))
     return job
 
 
@@ -352,11 +392,45 @@ def load_weights(model, path, job):
       ValueError: the file does not match the model.
       OSError: a file cannot be read.
     """
+    _written_model(model, os.path.dirname(os.path.abspath(job))).load(os.fspath(path))
+
+
+def _written_model(model, folder):
+    """Returns what knows the files of the job in a folder.
+
+    Raises:
+      ValueError: the model is not compiled.
+    """
     from muster import model_file, program_files
 
     model_file.check_model(model)
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    folder = os.path.dirname(os.path.abspath(job))
-    written = program_files.WrittenModel.of_job(model, folder) or model_file.SavedModel(model)
-    written.load(os.fspath(path))
+    return program_files.WrittenModel.of_job(model, folder) or model_file.SavedModel(model)
+
+
+def attach(model, run_dir, *, callbacks=None, verbose="auto"):
+    """Waits for a run that goes on without the process that began it, and loads its result.
+
+    For runs of fit() with a cluster such as muster.Slurm: after a notebook or a connection was
+    lost, or from another machine that shares the folder. Batches that a generator yields
+    cannot be drawn by another process.
+
+    Args:
+      model: that was passed to fit(), or one that was made in the same way.
+      run_dir: of fit().
+      callbacks: those of fit() that are Python code, in the same order, made anew.
+      verbose: as for fit().
+
+    Returns, raises: as fit().
+    """
+    folder = os.path.abspath(run_dir)
+    command = following(folder)
+    callbacks = flatten(callbacks)
+    check(callbacks)
+    history = _history(callbacks)
+    _run(command, folder, _Run(model, _written_model(model, folder), callbacks, history,
+                               {"verbose": verbose, "epochs": None, "steps": None},
+                               os.path.getmtime(os.path.join(folder, "model.job")),
+                               outlives_python=True))
+    return history

@@ -7,6 +7,7 @@ import operator
 from typing import Any, Optional
 
 from muster.callbacks import check, flatten, job_callbacks
+from muster.clusters import Local
 
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
@@ -42,6 +43,7 @@ class Arguments:
     data_bytes_max: Optional[int] = None
     backend: str = "auto"
     batch_hook_interval: int = 1
+    cluster: Any = None
 
 
 @dataclasses.dataclass
@@ -136,12 +138,27 @@ def _validation_freq(value):
     return _integer("validation_freq", value, 1)
 
 
+def _with_cluster(arguments):
+    """Returns the arguments with a cluster that has their numbers of processes."""
+    cluster = arguments.cluster
+    if cluster is None:
+        return dataclasses.replace(arguments, cluster=Local(arguments.workers, arguments.ps))
+    if not hasattr(cluster, "start") or isinstance(cluster, type):
+        raise ValueError(f"cluster is {cluster!r}; expected for example "
+                         "muster.Slurm(workers=2, ps=1)")
+    if arguments.workers or arguments.ps:
+        raise ValueError(f"workers={arguments.workers} and ps={arguments.ps} are those of the "
+                         "cluster; pass them to its class")
+    return dataclasses.replace(arguments, workers=cluster.workers, ps=cluster.ps)
+
+
 def normalized(arguments):
     """Returns the arguments in the form that the rest of the package expects.
 
     Raises:
       ValueError: an argument is not supported with any data; names it.
     """
+    arguments = _with_cluster(arguments)
     strategy_fields(arguments)
     if arguments.backend not in BACKENDS:
         raise ValueError(f"backend is {arguments.backend!r}; expected one of "

@@ -85,20 +85,28 @@ class _Exchange:
     """The events and answers of a group of callbacks, in a folder."""
 
     def __init__(self, folder):
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)  # attach() finds the folder of fit().
         self.folder = folder
         self._event_path = os.path.join(folder, "event.json")
         self._answer_path = os.path.join(folder, "answer.json")
         self._event = None
+        self._seen = None  # The identity of the file of the last event.
 
     def receive(self):
-        """Returns the next event, or None if there is none yet."""
+        """Returns the next event, or None if there is none yet.
+
+        The file stays, so that another process can answer if this one ends: attach().
+        """
         try:
+            stat = os.stat(self._event_path)
+            seen = stat.st_ino, stat.st_mtime_ns
+            if seen == self._seen:
+                return None
             with open(self._event_path, encoding="utf-8") as file:
                 self._event = json.load(file)
         except FileNotFoundError:
             return None
-        os.remove(self._event_path)
+        self._seen = seen
         return self._event
 
     def answer(self, fields):
@@ -164,6 +172,7 @@ class _Group:
             if self._has_begun:
                 return {}  # The cluster was started again.
             self._has_begun = True
+        self._weights_path = event.get("weights")  # Another process may have asked for them.
         self._optimizer.set(event)
         before = dict(logs), self._optimizer.rate(), self._trainable()
         self._weights.expire()
@@ -203,6 +212,12 @@ class _Group:
 
     def _fetch(self):
         """Loads the weights that the cluster has."""
+        if self._weights_path is None:
+            self._weights_path = self._ask_for_weights()
+        self._written.load(self._weights_path)
+
+    def _ask_for_weights(self):
+        """Returns the path of a file with the weights."""
         self._exchange.answer({"wants_weights": True})
         pause = _PAUSE_SECONDS[0]
         while (event := self._exchange.receive()) is None:
@@ -210,10 +225,9 @@ class _Group:
                 raise MusterError("the cluster ended while a callback read the weights")
             time.sleep(pause)
             pause = min(2 * pause, _PAUSE_SECONDS[1])
-        if event["hook"] != "weights":
+        if "weights" not in event:
             raise MusterError("the cluster started again while a callback read the weights")
-        self._weights_path = event["path"]
-        self._written.load(self._weights_path)
+        return event["weights"]
 
 
 class OwnCallbacks:

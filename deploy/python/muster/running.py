@@ -38,7 +38,7 @@ def _environment():
     return environment
 
 
-def _start(command, silent):
+def _start(command, silent, outlives_python):
     """Starts a process. Returns it, its pipe, and the stream that shows the pipe, or None.
 
     The process is in a separate process group: Ctrl-C on the terminal reaches only this
@@ -48,7 +48,7 @@ def _start(command, silent):
     draws_bar = not silent and _writes_to_terminal()
     sys.stdout.flush()
     process = subprocess.Popen(
-        _with_parent(command), stdin=subprocess.DEVNULL,
+        command if outlives_python else _with_parent(command), stdin=subprocess.DEVNULL,
         stdout=None if draws_bar else subprocess.PIPE,
         stderr=subprocess.PIPE if draws_bar else subprocess.STDOUT, start_new_session=True,
         env=_environment())
@@ -97,6 +97,11 @@ def failure_message(log_dir, lines):
         usage = re.match(r"launch: (.*)", line)
         if usage:
             return usage.group(1)
+    # Tasks on other machines have their logs in the output.
+    for pattern in ("(?:coordinator|worker|ps): ", "(?:srun|slurmstepd): "):
+        for line in reversed(lines):
+            if re.match(pattern, line):
+                return line
     return lines[-1] if lines else "launch ended with an error"
 
 
@@ -158,10 +163,11 @@ def _feed(feed, process, interrupts):
     return None
 
 
-def run_launch(command, run_dir, silent=False, feed=None):
+def run_launch(command, run_dir, silent=False, feed=None, outlives_python=False):
     """Runs `command` until it ends, and shows its output.
 
     Args:
+      outlives_python: True if the command is not to be terminated when Python ends.
       feed: called while the command runs, with a function that returns True if the
         command is still running.
 
@@ -173,7 +179,7 @@ def run_launch(command, run_dir, silent=False, feed=None):
     kept = collections.deque(maxlen=_KEPT_LINE_COUNT)
     failure = None
     with _Interrupts() as interrupts:
-        process, pipe, shown = _start(command, silent)
+        process, pipe, shown = _start(command, silent, outlives_python)
         try:
             interrupts.pass_on_to(process)
             if feed is None:

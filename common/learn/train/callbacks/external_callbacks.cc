@@ -204,8 +204,8 @@ absl::StatusOr<Logs> ExternalCallbacks::Call(Model& model,
     if (!wants_weights) break;
     const std::string path = JoinPath(options_.directory, "weights.keras");
     RETURN_IF_ERROR(model.Save(path));
-    ASSIGN_OR_RETURN(answer,
-                     Ask(model, hook, {{"hook", kWeights}, {"path", path}}));
+    event["weights"] = path;
+    ASSIGN_OR_RETURN(answer, Ask(model, hook, event));
   }
   RETURN_IF_ERROR(Apply(model, answer));
   return LogsOf(answer);

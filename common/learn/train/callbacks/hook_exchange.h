@@ -16,7 +16,6 @@ namespace muster {
 
 // Sends events to another process and receives an answer to each, through two
 // files of a folder: event.json and answer.json. docs/formats.md defines both.
-// Each process removes the file that it has read.
 //
 // Not thread-safe.
 class HookExchange {

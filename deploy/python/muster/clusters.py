@@ -1,0 +1,142 @@
+"""Where the processes of fit() run: the argument `cluster`."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+from muster.errors import MusterError
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# In the folder of a run: what attach() needs.
+_RECORD = "cluster.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """Processes on this machine. They end when this process ends.
+
+    Args:
+      workers, ps: number of processes that train, and number of parameter servers.
+    """
+
+    workers: int = 0
+    ps: int = 0
+
+    shares_folder = True
+    outlives_python = False
+
+    def check(self, run_dir):
+        """Raises ValueError unless a run can have this folder."""
+
+    def start(self, launch, job, folder, is_temporary):
+        """Returns a command that runs the job until its end.
+
+        Args:
+          launch: path of the executable.
+          job: path of the job file.
+          folder: of the run.
+          is_temporary: True if the user has not named the folder.
+        """
+        return [*job_command(launch, job, self.workers, self.ps), f"--run_dir={folder}",
+                *(["--temporary_run_dir"] if is_temporary else [])]
+
+
+@dataclasses.dataclass(frozen=True)
+class Slurm:
+    """Tasks of a job that is submitted to Slurm. The job goes on without this process.
+
+    fit() needs run_dir, a folder that the nodes share, and Muster's executables on the same
+    path of each node.
+
+    Args:
+      workers, ps: as for Local.
+      options: of sbatch, such as ["--partition=main", "--nodes=2", "--time=60"].
+      launch_options: of `launch --slurm`, such as ["--task_gpus=1"]. Tasks speak TLS with
+        certificates of the run, unless this has --insecure.
+    """
+
+    workers: int
+    ps: int = 0
+    options: tuple = ()
+    launch_options: tuple = ()
+
+    shares_folder = True
+    outlives_python = True
+
+    def check(self, run_dir):
+        """Raises ValueError unless a run can have this folder."""
+        if run_dir is None:
+            raise ValueError("cluster=Slurm needs run_dir, a folder that all nodes share")
+        if self.workers < 1:
+            raise ValueError(f"cluster=Slurm has workers={self.workers}; expected at least 1")
+
+    def start(self, launch, job, folder, is_temporary):
+        """Submits the job. Returns a command that shows its log until its end; see Local.
+
+        Raises:
+          MusterError: Slurm, or `launch`, refuses the job; says why.
+        """
+        del is_temporary  # check() refuses temporary folders.
+        options = list(self.launch_options)
+        if "--insecure" not in options and not any(one.startswith("--tls") for one in options):
+            options.append("--tls=auto")
+        script = _output([*job_command(launch, job, self.workers, self.ps), "--slurm",
+                          f"--run_dir={folder}", f"--name={os.path.basename(folder)}", *options])
+        script_path = os.path.join(folder, "job.sbatch")
+        with open(script_path, "w", encoding="utf-8") as file:
+            file.write(script)
+        log = os.path.join(folder, "slurm.log")
+        job_id = _output(["sbatch", "--parsable", f"--output={log}", *self.options,
+                          script_path]).strip().split(";")[0]
+        record(folder, {"slurm": {"job_id": job_id, "log": log}})
+        return _follow_slurm(job_id, log)
+
+
+def _follow_slurm(job_id, log):
+    return [sys.executable, "-I", "-S", os.path.join(_HERE, "follow_slurm.py"), job_id, log]
+
+
+def job_command(launch, job, workers, ps):
+    """Returns the arguments of `launch` that each way to run a job begins with."""
+    return [launch, f"--job={job}", f"--workers={workers}", f"--ps={ps}"]
+
+
+def _output(command):
+    """Runs a command. Returns what it prints.
+
+    Raises:
+      MusterError: it cannot be run, or fails; has its message.
+    """
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, timeout=120)
+    except FileNotFoundError:
+        raise MusterError(f"there is no {command[0]} on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise MusterError(f"{command[0]} has not ended within 120 s") from None
+    if done.returncode != 0:
+        raise MusterError(f"{os.path.basename(command[0])}: {done.stderr.strip()}",
+                          done.returncode)
+    return done.stdout
+
+
+def record(folder, fields):
+    """Writes what attach() needs into the folder of a run."""
+    with open(os.path.join(folder, _RECORD), "w", encoding="utf-8") as file:
+        json.dump(fields, file)
+
+
+def following(folder):
+    """Returns the command that shows a run which goes on without the process that began it.
+
+    Raises:
+      ValueError: the folder has no such run.
+    """
+    try:
+        with open(os.path.join(folder, _RECORD), encoding="utf-8") as file:
+            fields = json.load(file)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no {_RECORD}: no run on a cluster began there") from None
+    return _follow_slurm(**fields["slurm"])
