@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the programs with which tests compare Muster: Keras with JAX, TensorBoard, onnxruntime
-# and a PJRT plugin for CPUs, in pinned versions, Chromium, podman and doxygen. Also finds real
-# data for tests: a folder shared/data with mnist/ in it beside the checkout. Prints variables for
-# test.sh:
+# Installs the programs with which tests compare Muster or run it: Keras with JAX, Flax and
+# Equinox, Ray, TensorBoard, onnxruntime and a PJRT plugin for CPUs, in pinned versions, Chromium,
+# podman and doxygen. Also finds real data for tests: a folder shared/data with mnist/ in it beside
+# the checkout. Prints variables for test.sh:
 #
 #   tools=$(tests/setup_tools.sh) && export $tools && ./test.sh
 #
@@ -16,7 +16,8 @@ set -uo pipefail
 packages=(
   tensorflow-cpu==2.21.0 keras==3.15.1 jax==0.10.2 jaxlib==0.10.2 pandas==3.1.1
   h5py==3.14.0 tensorboard==2.21.0 onnxruntime==1.32.0 onnx==1.23.2
-  lammps-jax-pjrt-cpu==0.11.2 cloudpickle==3.1.3
+  lammps-jax-pjrt-cpu==0.11.2 cloudpickle==3.1.3 ray==2.60.0 flax==0.12.8
+  equinox==0.13.8
 )
 plugin=lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so
 plugin_sha256=ad1309ac822b1b24d51b7f9947c7c9fa9ef5d67f390584cbc3d1fa2428fed9c2
@@ -66,7 +67,7 @@ set_up_python() {
         timeout "$pip_seconds" "$folder/bin/python" -m pip install --quiet --retries 1 \
           --timeout 20 --disable-pip-version-check "${packages[@]}" &&
         TF_CPP_MIN_LOG_LEVEL=3 timeout 120 "$folder/bin/python" -c \
-          "import jax, keras, onnx, onnxruntime, pandas, tensorboard, tensorflow"
+          "import jax, keras, onnx, onnxruntime, pandas, ray, tensorboard, tensorflow"
     } >"$log" 2>&1 </dev/null; then
       say "no Keras, TensorBoard and onnxruntime: $(last_line "$log")"
       rm -rf "$folder"

@@ -11,7 +11,7 @@ import warnings
 
 from muster.callbacks import (check, checkpoint_patterns, flatten, group_folder, is_history, is_own,
                               own_groups)
-from muster.clusters import following, job_command
+from muster.clusters import Job, following, job_command
 from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
@@ -341,7 +341,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
                                     arguments, streams=True)
         remove = False
         try:
-            _run(cluster.start(launch, job, folder, is_temporary), folder,
+            needs_folder = stream is not None or bool(own_groups(arguments.callbacks))
+            _run(cluster.start(Job(launch, job, folder, is_temporary, needs_folder)), folder,
                  _Run(model, written, arguments.callbacks, history, _params(arguments, steps),
                       since, stream, cluster.outlives_python))
         except BaseException as error:

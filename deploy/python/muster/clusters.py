@@ -1,6 +1,7 @@
 """Where the processes of fit() run: the argument `cluster`."""
 
 import dataclasses
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,29 @@ _RECORD = "cluster.json"
 
 
 @dataclasses.dataclass(frozen=True)
+class Job:
+    """A job to run.
+
+    Attributes:
+      launch: path of the executable.
+      path: of the job file.
+      folder: of the run.
+      is_temporary: True if the user has not named the folder.
+      needs_shared_folder: True if this process exchanges files with the tasks while they run.
+    """
+
+    launch: str
+    path: str
+    folder: str
+    is_temporary: bool
+    needs_shared_folder: bool
+
+    def command(self, workers, ps):
+        """Returns the arguments of `launch` that each way to run the job begins with."""
+        return job_command(self.launch, self.path, workers, ps)
+
+
+@dataclasses.dataclass(frozen=True)
 class Local:
     """Processes on this machine. They end when this process ends.
 
@@ -24,23 +48,15 @@ class Local:
     workers: int = 0
     ps: int = 0
 
-    shares_folder = True
     outlives_python = False
 
     def check(self, run_dir):
         """Raises ValueError unless a run can have this folder."""
 
-    def start(self, launch, job, folder, is_temporary):
-        """Returns a command that runs the job until its end.
-
-        Args:
-          launch: path of the executable.
-          job: path of the job file.
-          folder: of the run.
-          is_temporary: True if the user has not named the folder.
-        """
-        return [*job_command(launch, job, self.workers, self.ps), f"--run_dir={folder}",
-                *(["--temporary_run_dir"] if is_temporary else [])]
+    def start(self, job):
+        """Returns a command that runs a Job until its end."""
+        return [*job.command(self.workers, self.ps), f"--run_dir={job.folder}",
+                *(["--temporary_run_dir"] if job.is_temporary else [])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +78,6 @@ class Slurm:
     options: tuple = ()
     launch_options: tuple = ()
 
-    shares_folder = True
     outlives_python = True
 
     def check(self, run_dir):
@@ -72,18 +87,18 @@ class Slurm:
         if self.workers < 1:
             raise ValueError(f"cluster=Slurm has workers={self.workers}; expected at least 1")
 
-    def start(self, launch, job, folder, is_temporary):
-        """Submits the job. Returns a command that shows its log until its end; see Local.
+    def start(self, job):
+        """Submits a Job. Returns a command that shows its log until its end.
 
         Raises:
           MusterError: Slurm, or `launch`, refuses the job; says why.
         """
-        del is_temporary  # check() refuses temporary folders.
         options = list(self.launch_options)
         if "--insecure" not in options and not any(one.startswith("--tls") for one in options):
             options.append("--tls=auto")
-        script = _output([*job_command(launch, job, self.workers, self.ps), "--slurm",
-                          f"--run_dir={folder}", f"--name={os.path.basename(folder)}", *options])
+        folder = job.folder
+        script = _output([*job.command(self.workers, self.ps), "--slurm", f"--run_dir={folder}",
+                          f"--name={os.path.basename(folder)}", *options])
         script_path = os.path.join(folder, "job.sbatch")
         with open(script_path, "w", encoding="utf-8") as file:
             file.write(script)
@@ -98,8 +113,55 @@ def _follow_slurm(job_id, log):
     return [sys.executable, "-I", "-S", os.path.join(_HERE, "follow_slurm.py"), job_id, log]
 
 
+@dataclasses.dataclass(frozen=True)
+class Ray:
+    """Tasks that a cluster of Ray places, each with an actor. They end with this process.
+
+    Nodes that do not see the folder of the run get a copy of it. Each node needs Muster's
+    wheel, or its executables on the same path as here.
+
+    Args:
+      workers, ps: as for Local.
+      address: of the cluster. "auto": that of the machine, or of $RAY_ADDRESS.
+      worker_options, server_options: of the actors, such as {"num_cpus": 4, "num_gpus": 1},
+        for workers, and for parameter servers and the chief.
+      placement: the strategy of the placement group: "PACK", "SPREAD", "STRICT_PACK" or
+        "STRICT_SPREAD".
+      launch_options: of the tasks. They speak TLS with certificates of the run, unless this
+        has --insecure.
+      restarts: how often all tasks are started again after one was lost.
+      timeout_seconds: how long Ray may take to place all tasks.
+    """
+
+    workers: int
+    ps: int = 0
+    address: str = "auto"
+    worker_options: dict = dataclasses.field(default_factory=dict)
+    server_options: dict = dataclasses.field(default_factory=dict)
+    placement: str = "PACK"
+    launch_options: tuple = ()
+    restarts: int = 10
+    timeout_seconds: float = 600
+
+    outlives_python = False
+
+    def check(self, run_dir):
+        """Raises ValueError unless a run can have this folder."""
+        del run_dir
+        if self.workers < 1:
+            raise ValueError(f"cluster=Ray has workers={self.workers}; expected at least 1")
+        if importlib.util.find_spec("ray") is None:
+            raise ValueError("cluster=Ray needs Ray: pip install ray")
+
+    def start(self, job):
+        """Returns a command that runs a Job until its end."""
+        fields = {**dataclasses.asdict(self), "launch": job.launch, "folder": job.folder,
+                  "needs_shared_folder": job.needs_shared_folder}
+        return [sys.executable, os.path.join(_HERE, "run_on_ray.py"), json.dumps(fields)]
+
+
 def job_command(launch, job, workers, ps):
-    """Returns the arguments of `launch` that each way to run a job begins with."""
+    """Returns the command that runs a job file on this machine."""
     return [launch, f"--job={job}", f"--workers={workers}", f"--ps={ps}"]
 
 
