@@ -25,6 +25,7 @@ struct Device;
 struct DeviceDescription;
 struct Executable;
 struct LoadedExecutable;
+struct SerializedExecutable;
 struct Buffer;
 
 struct ApiVersion {
@@ -296,6 +297,18 @@ struct ExecutableNumOutputsArgs {
   size_t output_count;
 };
 
+struct ExecutableSerializeArgs {
+  static constexpr FunctionId kFunction = {49, "PJRT_Executable_Serialize"};
+  size_t struct_size;
+  void* extensions;
+  const Executable* executable;
+  // Out:
+  const char* bytes;  // Until `deleter` is called for `serialized`.
+  size_t byte_count;
+  SerializedExecutable* serialized;
+  void (*deleter)(SerializedExecutable* serialized);
+};
+
 struct LoadedExecutableDestroyArgs {
   static constexpr FunctionId kFunction = {50, "PJRT_LoadedExecutable_Destroy"};
   size_t struct_size;
@@ -325,6 +338,21 @@ struct LoadedExecutableExecuteArgs {
   Buffer** const* output_lists;    // Out, in the caller's memory.
   Event** device_complete_events;  // Out; null: none are wanted.
   Device* device;
+};
+
+struct ExecutableDeserializeAndLoadArgs {
+  static constexpr FunctionId kFunction = {
+      56, "PJRT_Executable_DeserializeAndLoad"};
+  size_t struct_size;
+  void* extensions;
+  Client* client;
+  const char* bytes;
+  size_t byte_count;
+  // Out:
+  LoadedExecutable* executable;
+  // In:
+  const char* compile_options;  // Null: those of the serialized executable.
+  size_t compile_options_size;
 };
 
 struct BufferDestroyArgs {

@@ -233,6 +233,14 @@ absl::StatusOr<PjrtExecutable::MemoryStats> PjrtExecutable::Memory() const {
                      .code = args.code_bytes};
 }
 
+absl::StatusOr<std::string> PjrtExecutable::Serialize() const {
+  pjrt::ExecutableSerializeArgs args = {.executable = executable_};
+  RETURN_IF_ERROR(client_->plugin().Call(args));
+  std::string bytes(args.bytes, args.byte_count);
+  if (args.deleter != nullptr) args.deleter(args.serialized);
+  return bytes;
+}
+
 absl::StatusOr<std::shared_ptr<PjrtClient>> PjrtClient::Create(
     absl::string_view plugin, const PjrtClientOptions& options) {
   const absl::Time deadline = absl::Now() + options.timeout;
@@ -320,13 +328,13 @@ absl::StatusOr<std::unique_ptr<PjrtBuffer>> PjrtClient::CopyToDevice(
   return PjrtBuffer::Wrap(shared_from_this(), args.buffer);
 }
 
-absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
-    absl::string_view stablehlo, const PjrtCompileOptions& options) const {
+absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::MakeWithTimeout(
+    MakeExecutable make, absl::Duration timeout, absl::string_view what) const {
   const auto self = shared_from_this();
-  // Shared with a compilation that may outlive this call, whose result is then
-  // destroyed.
-  struct Compiled {
-    ~Compiled() {
+  // Shared with a call of `make` that may outlive this one, whose result is
+  // then destroyed.
+  struct Made {
+    ~Made() {
       if (loaded == nullptr) return;
       pjrt::LoadedExecutableDestroyArgs args = {.executable = loaded};
       client->plugin().Call(args).IgnoreError();
@@ -334,11 +342,28 @@ absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
     std::shared_ptr<const PjrtClient> client;
     pjrt::LoadedExecutable* loaded = nullptr;
   };
-  const auto compiled = std::make_shared<Compiled>();
-  compiled->client = self;
+  const auto made = std::make_shared<Made>();
+  made->client = self;
   RETURN_IF_ERROR(RunWithTimeout(
-      [self, compiled, code = std::string(stablehlo),
-       serialized = SerializedOptions(options)] {
+      [made, make = std::move(make)] { return make(&made->loaded); }, timeout,
+      what));
+  pjrt::LoadedExecutable* const loaded = std::exchange(made->loaded, nullptr);
+  auto executable = absl::WrapUnique(new PjrtExecutable(self, loaded));
+  pjrt::LoadedExecutableGetExecutableArgs get = {.loaded_executable = loaded};
+  RETURN_IF_ERROR(plugin_->Call(get));
+  executable->executable_ = get.executable;
+  pjrt::ExecutableNumOutputsArgs outputs = {.executable = get.executable};
+  RETURN_IF_ERROR(plugin_->Call(outputs));
+  executable->output_count_ = static_cast<int>(outputs.output_count);
+  return executable;
+}
+
+absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
+    absl::string_view stablehlo, const PjrtCompileOptions& options) const {
+  return MakeWithTimeout(
+      [self = shared_from_this(), code = std::string(stablehlo),
+       serialized =
+           SerializedOptions(options)](pjrt::LoadedExecutable** loaded) {
         constexpr absl::string_view kFormat = "mlir";
         const pjrt::ProgramSource program = {.struct_size = sizeof(program),
                                              .code = code.data(),
@@ -350,20 +375,26 @@ absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Compile(
                                         .options = serialized.data(),
                                         .options_size = serialized.size()};
         RETURN_IF_ERROR(self->plugin_->Call(args));
-        compiled->loaded = args.executable;
+        *loaded = args.executable;
         return absl::OkStatus();
       },
-      options.timeout, "the compilation of a program"));
-  pjrt::LoadedExecutable* const loaded =
-      std::exchange(compiled->loaded, nullptr);
-  auto executable = absl::WrapUnique(new PjrtExecutable(self, loaded));
-  pjrt::LoadedExecutableGetExecutableArgs get = {.loaded_executable = loaded};
-  RETURN_IF_ERROR(plugin_->Call(get));
-  executable->executable_ = get.executable;
-  pjrt::ExecutableNumOutputsArgs outputs = {.executable = get.executable};
-  RETURN_IF_ERROR(plugin_->Call(outputs));
-  executable->output_count_ = static_cast<int>(outputs.output_count);
-  return executable;
+      options.timeout, "the compilation of a program");
+}
+
+absl::StatusOr<std::unique_ptr<PjrtExecutable>> PjrtClient::Load(
+    absl::string_view serialized, absl::Duration timeout) const {
+  return MakeWithTimeout(
+      [self = shared_from_this(),
+       bytes = std::string(serialized)](pjrt::LoadedExecutable** loaded) {
+        pjrt::ExecutableDeserializeAndLoadArgs args = {
+            .client = self->client_,
+            .bytes = bytes.data(),
+            .byte_count = bytes.size()};
+        RETURN_IF_ERROR(self->plugin_->Call(args));
+        *loaded = args.executable;
+        return absl::OkStatus();
+      },
+      timeout, "loading a compiled program");
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define COMMON_CORE_PJRT_PJRT_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -113,6 +114,12 @@ class PjrtExecutable {
   //   kUnimplemented  the plugin does not know
   absl::StatusOr<MemoryStats> Memory() const;
 
+  // Returns the compiled program for PjrtClient::Load(). The bytes contain code
+  // for the processor or device of this machine, and depend on the version of
+  // the plugin.
+  //   kUnimplemented  the plugin cannot do this
+  absl::StatusOr<std::string> Serialize() const;
+
  private:
   friend class PjrtClient;
 
@@ -189,6 +196,14 @@ class PjrtClient : public std::enable_shared_from_this<PjrtClient> {
       absl::string_view stablehlo,
       const PjrtCompileOptions& options = {}) const;
 
+  // Loads what PjrtExecutable::Serialize() returned for the same plugin and
+  // kind of device. The bytes are trusted: the code in them is run.
+  //   kDeadlineExceeded  loading took longer than `timeout`
+  //   other codes        the plugin refused the bytes
+  absl::StatusOr<std::unique_ptr<PjrtExecutable>> Load(
+      absl::string_view serialized,
+      absl::Duration timeout = absl::Minutes(10)) const;
+
  private:
   friend class PjrtBuffer;
   friend class PjrtExecutable;
@@ -196,6 +211,13 @@ class PjrtClient : public std::enable_shared_from_this<PjrtClient> {
   PjrtClient(const PjrtPlugin* plugin, pjrt::Client* client)
       : plugin_(plugin), client_(client) {}
   absl::Status ReadProperties();
+  // Runs `make`, which sets the program that is returned. `what` is being done,
+  // for errors.
+  using MakeExecutable =
+      std::function<absl::Status(pjrt::LoadedExecutable** loaded)>;
+  absl::StatusOr<std::unique_ptr<PjrtExecutable>> MakeWithTimeout(
+      MakeExecutable make, absl::Duration timeout,
+      absl::string_view what) const;
 
   const PjrtPlugin* const plugin_;
   pjrt::Client* const client_;

@@ -205,6 +205,20 @@ TEST_F(PjrtClientTest, CountsTheBytesOfAProgram) {
   EXPECT_GE(memory.outputs, 28);
 }
 
+TEST_F(PjrtClientTest, LoadsWhatItHasSerialized) {
+  ASSERT_OK_AND_ASSIGN(const auto compiled, client_->Compile(kAdd));
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, compiled->Serialize());
+  ASSERT_OK_AND_ASSIGN(const auto loaded, client_->Load(bytes));
+  EXPECT_EQ(loaded->output_count(), 2);
+  ASSERT_OK_AND_ASSIGN(
+      const auto x, client_->CopyToDevice(
+                        Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6})));
+  ASSERT_OK_AND_ASSIGN(const auto results, loaded->Execute({x.get(), x.get()}));
+  ASSERT_OK_AND_ASSIGN(const Tensor sum, results[0]->ToHost(Deadline()));
+  EXPECT_THAT(sum.flat<float>(), ElementsAre(2, 4, 6, 8, 10, 12));
+  EXPECT_FALSE(client_->Load("no program").ok());
+}
+
 TEST_F(PjrtClientTest, RunsOneProgramOnTwoDevices) {
   ASSERT_OK_AND_ASSIGN(const auto client,
                        PjrtClient::Create(plugin(), Devices(2)));

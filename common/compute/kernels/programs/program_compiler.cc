@@ -1,6 +1,7 @@
 #include "common/compute/kernels/programs/program_compiler.h"
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/compute/kernels/programs/program_cache.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster::internal {
@@ -28,7 +30,14 @@ class Compiler {
         executables_[std::string(stablehlo)];
     if (executable == nullptr) {
       ASSIGN_OR_RETURN(const auto client, LockedClient(thread_count));
-      ASSIGN_OR_RETURN(executable, client->Compile(stablehlo));
+      if (!has_cache_) cache_ = ProgramCache::OfEnvironment();
+      has_cache_ = true;
+      if (cache_.has_value()) {
+        ASSIGN_OR_RETURN(executable,
+                         cache_->Compile(*client, stablehlo, thread_count));
+      } else {
+        ASSIGN_OR_RETURN(executable, client->Compile(stablehlo));
+      }
     }
     return executable;
   }
@@ -48,6 +57,8 @@ class Compiler {
 
   absl::Mutex mutex_;
   std::shared_ptr<PjrtClient> client_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ProgramCache> cache_ ABSL_GUARDED_BY(mutex_);
+  bool has_cache_ ABSL_GUARDED_BY(mutex_) = false;  // `cache_` is set.
   // By the module.
   absl::flat_hash_map<std::string, std::shared_ptr<const PjrtExecutable>>
       executables_ ABSL_GUARDED_BY(mutex_);

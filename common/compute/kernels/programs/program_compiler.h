@@ -19,9 +19,10 @@ inline constexpr char kPluginVariable[] = "MUSTER_PJRT_PLUGIN";
 //   errors  as PjrtClient::Create(); a later call tries again
 absl::StatusOr<std::shared_ptr<PjrtClient>> ProgramClient(int thread_count);
 
-// Compiles a module of the program `name` with ProgramClient(). A module is
-// compiled once and kept as long as the process: metrics evaluate theirs again
-// and again. Blocks while another thread compiles. Thread-safe.
+// Compiles a module of the program `name` with ProgramClient(), or takes the
+// result from the disk (program_cache.h). A module is compiled once and kept as
+// long as the process: metrics evaluate theirs again and again. Blocks while
+// another thread compiles. Thread-safe.
 //   kInvalidArgument  the plugin refuses the module; its words name the op
 //   other codes       as ProgramClient() and PjrtClient::Compile()
 // Each message names the program.
