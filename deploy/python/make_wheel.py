@@ -28,6 +28,7 @@ EXECUTABLES = ("coordinator/coordinator", "deploy/launch/launch", "deploy/muster
 
 ENTRY_POINTS = """[console_scripts]
 muster-coordinator = muster.commands:coordinator
+muster-export = muster.export_command:main
 muster-launch = muster.commands:launch
 muster-ps = muster.commands:parameter_server
 muster-worker = muster.commands:worker

@@ -1,13 +1,13 @@
 """Trains models of Keras and JAX on a Muster cluster. docs/python.md is the tutorial."""
 
-from muster.api import attach, fit, load_weights, write_job
+from muster.api import attach, export, fit, load_weights, write_job
 from muster.clusters import Local, Ray, Slurm
 from muster.errors import MusterError
 
 __version__ = "0.1.0"
 
-__all__ = ["Local", "MusterError", "Ray", "Slurm", "__version__", "attach", "fit", "load_weights",
-           "train", "write_job"]
+__all__ = ["Local", "MusterError", "Ray", "Slurm", "__version__", "attach", "export", "fit",
+           "load_weights", "train", "write_job"]
 
 
 def __getattr__(name):

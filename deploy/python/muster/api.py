@@ -16,12 +16,14 @@ from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
 from muster.history import read_history
-from muster.job import (LAST_EPOCH, Arguments, batch_sizes, job_fields, normalized,
-                        reader_count, step_count)
+from muster.job import (BACKENDS, LAST_EPOCH, Arguments, batch_sizes, integer, job_fields,
+                        normalized, reader_count, step_count)
 from muster.job_text import job_text
 from muster.running import run_launch
 
 _FINAL_MODEL = "final_model.keras"
+# Where files of the cluster have the variables of a model with programs.
+POSITIONS = "positions.json"
 
 
 def _write_programs(model, path, arguments, train, validation, example):
@@ -53,6 +55,33 @@ def _check_native(model):
                          "\"auto\" or \"program\"")
 
 
+def _has_programs(model, is_one_program):
+    from muster.programs import unknown_measures, unknown_parts
+
+    return is_one_program or bool(unknown_parts(model) or unknown_measures(model))
+
+
+def _built(model, x, y, sample_weight, backend):
+    """Creates all variables of a model for its data.
+
+    Returns:
+      (data.Schema, the types of an example if the step is one program, `x` for all batches).
+    """
+    from muster import data
+    from muster.model_file import build_layers
+    from muster.programs import build_step, is_whole
+
+    if backend == "native":
+        _check_native(model)
+    if is_whole(model) or backend == "program":
+        first, x = data.first_example(x, y, sample_weight)
+        schema = data.StepSchema(first)
+        build_step(model, schema.example_types)
+        return schema, schema.example_types, x
+    build_layers(model, x)
+    return data.Schema.of(model), None, x
+
+
 def _write(folder, model, x, y, sample_weight, validation_data, arguments, streams=False):
     """Writes model, data and job file.
 
@@ -64,31 +93,21 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
       with load() for the results).
     """
     from muster import data  # Imported here because it needs NumPy.
-    from muster.model_file import SavedModel, build_layers, check_model, save_model
-    from muster.programs import build_step, is_whole, unknown_measures, unknown_parts
+    from muster.model_file import SavedModel, check_model, save_model
+    from muster.programs import is_whole
 
     check_model(model)
     is_one_program = is_whole(model) or arguments.backend == "program"
-    if arguments.backend == "native":
-        _check_native(model)
+    if is_one_program and arguments.class_weight:
+        if data.is_batches(x) or y is None or sample_weight is not None:
+            raise ValueError("class_weight of a model that is one program is for arrays x and y "
+                             "without sample_weight")
+        sample_weight = data.class_weighted(y, arguments.class_weight)
+        arguments = dataclasses.replace(arguments, class_weight={})
+    schema, example, x = _built(model, x, y, sample_weight, arguments.backend)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.keras")
-    example = None
-    if is_one_program:
-        if arguments.class_weight:
-            if data.is_batches(x) or y is None or sample_weight is not None:
-                raise ValueError("class_weight of a model that is one program is for arrays x and "
-                                 "y without sample_weight")
-            sample_weight = data.class_weighted(y, arguments.class_weight)
-            arguments = dataclasses.replace(arguments, class_weight={})
-        first, x = data.first_example(x, y, sample_weight)
-        schema = data.StepSchema(first)
-        example = schema.example_types
-        build_step(model, example)
-    else:
-        build_layers(model, x)
-        schema = data.Schema.of(model)
-    has_programs = is_one_program or bool(unknown_parts(model) or unknown_measures(model))
+    has_programs = _has_programs(model, is_one_program)
     if not has_programs:
         save_model(model, path)
     writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
@@ -102,7 +121,7 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
         if arguments.verbose != 0:
             print(f"Programs: {_programs_text(model, is_one_program)}")
         written = _write_programs(model, path, arguments, train, validation, example)
-        written.save_positions(folder)
+        written.save_positions(os.path.join(folder, POSITIONS))
     else:
         written = SavedModel(model)
     job = os.path.join(folder, "model.job")
@@ -380,24 +399,66 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
     return job
 
 
+def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), backend="auto"):
+    """Writes a compiled model for job files and for LoadModel() of C++.
+
+    Parts that Muster does not know become programs, as for fit().
+
+    Args:
+      path: of the file to write; ends in .keras. load_weights() needs the file
+        `path`.positions.json, which is written beside it if the model has programs.
+      x, y, sample_weight: arrays, of which the types and shapes are used.
+      batch_sizes: the numbers of examples for which there are programs. Replicas need the sizes
+        of their parts of a batch.
+      backend: as for fit().
+
+    Raises:
+      ValueError: as fit().
+    """
+    from muster import arrays, model_file, program_files
+    from muster.programs import is_whole
+
+    path = os.fspath(path)
+    if not path.endswith(".keras"):
+        raise ValueError(f"path is {path}; expected a name that ends in .keras")
+    sizes = sorted({integer("batch_sizes", size, 1) for size in batch_sizes}, reverse=True)
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is {backend!r}; expected one of {', '.join(BACKENDS)}")
+    model_file.check_model(model)
+    schema, example, _ = _built(model, x, y, sample_weight, backend)
+    if not _has_programs(model, is_whole(model) or backend == "program"):
+        model_file.save_model(model, path)
+        return
+    parts = schema.example(x, y, sample_weight)
+    inputs, labels = map(arrays.example_types, parts[:2])
+    program_files.write(model, path, program_files.Request(
+        sizes, sizes, inputs, labels, example)).save_positions(path + "." + POSITIONS)
+
+
 def load_weights(model, path, job):
-    """Loads what a job of write_job() has trained.
+    """Loads what a job of write_job(), or one with a model of export(), has trained.
 
     Args:
       model: the model for which the job was written, or one that was made in the same way.
         If it has layers that its first call builds, it must have been called.
       path: the file of the cluster: final_model.keras, or one of ModelCheckpoint.
-      job: the job file.
+      job: the job file of write_job(), or the file of export().
 
     Raises:
       ValueError: the file does not match the model.
       OSError: a file cannot be read.
     """
-    _written_model(model, os.path.dirname(os.path.abspath(job))).load(os.fspath(path))
+    job = os.path.abspath(job)
+    positions = f"{job}.{POSITIONS}" if job.endswith(".keras") else \
+        os.path.join(os.path.dirname(job), POSITIONS)
+    _written_model(model, positions).load(os.fspath(path))
 
 
-def _written_model(model, folder):
-    """Returns what knows the files of the job in a folder.
+def _written_model(model, positions):
+    """Returns what knows the files of a job.
+
+    Args:
+      positions: the file of WrittenModel.save_positions(), which need not exist.
 
     Raises:
       ValueError: the model is not compiled.
@@ -407,7 +468,7 @@ def _written_model(model, folder):
     model_file.check_model(model)
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    return program_files.WrittenModel.of_job(model, folder) or model_file.SavedModel(model)
+    return program_files.WrittenModel.of_file(model, positions) or model_file.SavedModel(model)
 
 
 def attach(model, run_dir, *, callbacks=None, verbose="auto"):
@@ -430,7 +491,8 @@ def attach(model, run_dir, *, callbacks=None, verbose="auto"):
     callbacks = flatten(callbacks)
     check(callbacks)
     history = _history(callbacks)
-    _run(command, folder, _Run(model, _written_model(model, folder), callbacks, history,
+    _run(command, folder, _Run(model, _written_model(model, os.path.join(folder, POSITIONS)),
+                               callbacks, history,
                                {"verbose": verbose, "epochs": None, "steps": None},
                                os.path.getmtime(os.path.join(folder, "model.job")),
                                outlives_python=True))

@@ -109,7 +109,7 @@ def strategy_fields(arguments):
     return strategy
 
 
-def _integer(name, value, least):
+def integer(name, value, least):
     if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
         raise ValueError(f"{name}={value!r}; expected an integer of at least {least}")
     return operator.index(value)
@@ -134,8 +134,8 @@ def _class_weights(weights):
 
 def _validation_freq(value):
     if isinstance(value, (list, tuple)):
-        return [_integer("validation_freq", epoch, 1) for epoch in value]
-    return _integer("validation_freq", value, 1)
+        return [integer("validation_freq", epoch, 1) for epoch in value]
+    return integer("validation_freq", value, 1)
 
 
 def _with_cluster(arguments):
@@ -164,17 +164,17 @@ def normalized(arguments):
         raise ValueError(f"backend is {arguments.backend!r}; expected one of "
                          f"{', '.join(BACKENDS)}")
     changes = {
-        "epochs": _integer("epochs", arguments.epochs, 0),
-        "initial_epoch": _integer("initial_epoch", arguments.initial_epoch, 0),
+        "epochs": integer("epochs", arguments.epochs, 0),
+        "initial_epoch": integer("initial_epoch", arguments.initial_epoch, 0),
         "validation_freq": _validation_freq(arguments.validation_freq),
         "callbacks": flatten(arguments.callbacks),
         "class_weight": _class_weights(arguments.class_weight or {}),
     }
-    changes["batch_hook_interval"] = _integer("batch_hook_interval",
+    changes["batch_hook_interval"] = integer("batch_hook_interval",
                                               arguments.batch_hook_interval, 1)
     for name in ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"):
         value = getattr(arguments, name)  # 0 means None, as in Keras.
-        changes[name] = _integer(name, value, 1) if value else None
+        changes[name] = integer(name, value, 1) if value else None
     split = arguments.validation_split or 0.0
     if not isinstance(split, numbers.Real) and not hasattr(split, "__float__"):
         raise ValueError(f"validation_split={split!r}; expected a number")

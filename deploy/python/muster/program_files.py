@@ -25,8 +25,6 @@ from muster.saved_model import check_config, complete_configs
 # Longer than any model takes.
 _EXPORT_SECONDS_MAX = 3600
 _WEIGHTS = "model.weights.h5"
-# In the folder of a job: _positions().
-_POSITIONS = "positions.json"
 
 
 @dataclasses.dataclass
@@ -249,15 +247,14 @@ class WrittenModel:
                 if name in file:
                     file[name][...] = keras.ops.convert_to_numpy(variables[index])
 
-    def save_positions(self, folder):
+    def save_positions(self, path):
         """Writes where files of the cluster have the variables, for load_weights()."""
-        with open(os.path.join(folder, _POSITIONS), "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(self._positions, file)
 
     @classmethod
-    def of_job(cls, model, folder):
-        """Returns the model that was written into a folder, or None if it has no programs."""
-        path = os.path.join(folder, _POSITIONS)
+    def of_file(cls, model, path):
+        """Returns the model of a file of save_positions(), or None if there is no such file."""
         if not os.path.exists(path):
             return None
         with open(path, encoding="utf-8") as file:
