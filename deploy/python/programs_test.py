@@ -228,6 +228,40 @@ OPERATIONS = {
 }
 
 
+class PositionalEmbedding(layers.Layer):
+    """Computes the mask of its inputs."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.tokens = layers.Embedding(9, 4, mask_zero=True)
+        self.positions = layers.Embedding(6, 4)
+
+    def call(self, x):
+        return self.tokens(x) + self.positions(ops.arange(6))
+
+    def compute_mask(self, x, mask=None):
+        return self.tokens.compute_mask(x)
+
+
+class Encoder(layers.Layer):
+    """Uses a mask, and passes it on."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.supports_masking = True
+        self.attention = layers.MultiHeadAttention(2, 2)
+
+    def call(self, x, mask=None):
+        return x + self.attention(x, x, attention_mask=mask[:, None, :])
+
+
+def masked_text():
+    keras.utils.set_random_seed(5)
+    inputs = keras.Input((6,), dtype="int32")
+    x = layers.GlobalAveragePooling1D()(Encoder()(PositionalEmbedding()(inputs)))
+    return compiled(keras.Model(inputs, layers.Dense(3)(x)))
+
+
 def with_operations(x):
     a = ops.tanh(x[:, 2:])
     return ops.concatenate([a * x[:, :-2], 2.0 - a], axis=-1)
@@ -361,6 +395,12 @@ class ProgramsTest(unittest.TestCase):
 
         x, y = data()
         self.compare(make, np.stack([x, x[::-1]], axis=1), y)
+
+    def test_layers_of_the_users_own_pass_masks_on(self):
+        generator = np.random.default_rng(1)
+        x = generator.integers(1, 9, (200, 6)) * (np.arange(6) < generator.integers(2, 7, (200, 1)))
+        self.compare(masked_text, x, x[:, 0] % 3, validation_data=(x[:50], x[:50, 0] % 3))
+        self.compare(masked_text, x, x[:, 0] % 3, {"workers": 2})
 
     def test_losses_that_are_sums(self):
         x, y = data()
@@ -520,59 +560,6 @@ class ProgramsTest(unittest.TestCase):
     def test_lambda_layers(self):
         x, y = data()
         self.compare(functional(with_lambda_function), x, y)
-
-
-@unittest.skipIf(keras.backend.backend() != "jax", "needs JAX")
-class JaxTest(unittest.TestCase):
-    """train() against a loop in JAX."""
-
-    @staticmethod
-    def params():
-        generator = np.random.default_rng(3)
-        return {"layers": [{"kernel": generator.normal(size=(FEATURES, 6)).astype("float32")},
-                           {"kernel": generator.normal(size=(6, 3)).astype("float32"),
-                            "bias": np.zeros(3, "float32")}]}
-
-    @staticmethod
-    def loss(params, batch):
-        import jax
-
-        first, second = params["layers"]
-        logits = jax.numpy.tanh(batch["x"] @ first["kernel"]) @ second["kernel"] + second["bias"]
-        losses = -jax.nn.log_softmax(logits)[jax.numpy.arange(len(logits)), batch["y"]]
-        accuracy = jax.numpy.mean(jax.numpy.argmax(logits, axis=1) == batch["y"])
-        return jax.numpy.mean(losses), {"right": accuracy.astype("float32")}
-
-    def test_trains_as_a_loop_in_jax(self):
-        import jax
-
-        x, y = data()
-        expected = jax.tree.map(jax.numpy.asarray, self.params())
-        differentiate = jax.jit(jax.grad(self.loss, has_aux=True))
-        for _ in range(2):
-            for begin in range(0, len(x), 32):
-                batch = {"x": x[begin:begin + 32], "y": y[begin:begin + 32]}
-                gradients, _ = differentiate(expected, batch)
-                expected = jax.tree.map(lambda a, b: a - 0.1 * b, expected, gradients)
-        for cluster in ({}, {"workers": 2}, {"workers": 1, "ps": 1}):
-            with self.subTest(cluster):
-                params, history = muster.train(
-                    self.loss, self.params(), {"x": x, "y": y}, keras.optimizers.SGD(0.1),
-                    has_aux=True, epochs=2, shuffle=False, verbose=0, **cluster)
-                jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=TOLERANCE),
-                             params, expected)
-                self.assertEqual(set(history.history), {"loss", "right"})
-
-    def test_keys_differ_between_steps(self):
-        import jax
-
-        def noise(params, batch, key):
-            return jax.numpy.mean(jax.random.uniform(key, (4,))) + 0 * params["w"] + 0 * batch.sum()
-
-        x, _ = data()
-        _, history = muster.train(noise, {"w": np.float32(1)}, x, takes_key=True, epochs=4,
-                                  batch_size=200, verbose=0, seed=5)
-        self.assertEqual(len(set(history.history["loss"])), 4, history.history)
 
 
 if __name__ == "__main__":

@@ -305,8 +305,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         the name of its label column. Or, without y: a tf.data.Dataset, a PyDataset, a
         loader or a generator of batches. With steps_per_epoch, batches are drawn in this
         thread while the cluster trains; without it, before training.
-      verbose: 0 shows nothing. Other values show a progress bar on a terminal, and
-        elsewhere a line for each epoch.
+      verbose: 0 shows nothing. Other values show a progress bar on a terminal, a bar and plots
+        of the metrics in a notebook, and elsewhere a line for each epoch.
       shuffle: True shuffles arrays again in each epoch. Batches are not shuffled.
       strategy: "parameter_server", "multi_worker_mirrored", "mirrored",
         "central_storage", "one_device" or "default"; or {name: fields of the job file},

@@ -204,9 +204,6 @@ class _Group:
     Args:
       nodes: the calls, in order.
       tensors: the inputs of all.
-
-    Raises:
-      ValueError: one of them passes a mask on.
     """
 
     def __init__(self, nodes, tensors):
@@ -214,10 +211,6 @@ class _Group:
         self._tensors = tensors
         self._layers = [node.operation for node in nodes
                         if isinstance(node.operation, keras.layers.Layer)]
-        for node in nodes:
-            if any(getattr(output, "_keras_mask", None) is not None for output in node.outputs):
-                raise ValueError(f"layer {node.operation.name} passes a mask on, which is not "
-                                 "supported for a layer that Muster does not have")
 
     def call(self, values, training):
         known = {id(tensor): value for tensor, value in zip(self._tensors, values)}

@@ -248,7 +248,21 @@ def is_whole(model):
                              "the cluster; override compute_loss() and compute_metrics() in place "
                              "of it")
     # Only what layers add to the loss is minimized: there may be no labels.
-    return functional_of(model) is None or model._compile_config.config.get("loss") is None
+    has_no_loss = model._compile_config.config.get("loss") is None
+    return functional_of(model) is None or has_no_loss or _passes_masks_on(model)
+
+
+def _passes_masks_on(model):
+    """True if layers that Muster does not have compute masks for other layers."""
+    functional = functional_of(model)
+    for node in nodes_of(functional) if functional is not None else []:
+        operation = node.operation
+        if isinstance(operation, keras.layers.Layer) and not is_known(operation) and any(
+                getattr(output, "_keras_mask", None) is not None for output in node.outputs):
+            return True
+        if functional_of(operation) is not None and _passes_masks_on(operation):
+            return True
+    return False
 
 
 def build_step(model, example):

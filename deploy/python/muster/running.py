@@ -9,6 +9,7 @@ import sys
 import threading
 
 from muster.errors import MusterError
+from muster.notebook import NotebookOutput, is_notebook
 
 _KEPT_LINE_COUNT = 50
 _EXEC_WITH_PARENT = os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -54,7 +55,15 @@ def _start(command, silent, outlives_python):
         env=_environment())
     if draws_bar:
         return process, process.stderr, sys.stderr
-    return process, process.stdout, None if silent else sys.stdout
+    return process, process.stdout, None if silent else _shown_stream()
+
+
+def _shown_stream():
+    if not is_notebook():
+        return sys.stdout
+    import IPython.display
+
+    return NotebookOutput(IPython.display, sys.stdout)
 
 
 def _show(pipe, shown, kept):
