@@ -410,6 +410,14 @@ class ProgramsTest(unittest.TestCase):
                           lambda: [lambda a, b: ops.mean(b, axis=-1)], optimizer="sgd")
         self.compare(make, x, x[:, :2], {"workers": 2})
 
+    def test_losses_that_are_means_of_weights(self):
+        x, y = data()
+        weights = np.linspace(0.1, 2, len(x)).astype("float32")
+        loss = keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
+        self.compare(regression(loss, lambda: ["mae"], optimizer="sgd"), x, x[:, :2],
+                     sample_weight=weights)
+        self.compare(regression(loss, list, optimizer="sgd"), x, x[:, :2])
+
     def test_weights_of_examples_and_classes_of_subclassed_models(self):
         x, y = data()
         make = subclassed(LayersOnly)

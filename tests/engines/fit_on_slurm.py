@@ -40,7 +40,10 @@ class AtEpoch(keras.callbacks.Callback):
 
     def __init__(self, epoch, action):
         super().__init__()
-        self.epoch, self.action, self.epochs = epoch, action, []
+        self.epoch, self.action = epoch, action
+
+    def on_train_begin(self, logs=None):
+        self.epochs = []
 
     def on_epoch_end(self, epoch, logs=None):
         self.epochs.append(epoch)

@@ -168,16 +168,18 @@ class _Group:
 
     def _call(self, event, history):
         hook, logs = event["hook"], {name: _value(value) for name, value in event["logs"].items()}
-        if hook == "train_begin":
-            if self._has_begun:
-                return {}  # The cluster was started again.
-            self._has_begun = True
+        if hook == "train_begin" and self._has_begun:
+            return {}  # The cluster was started again.
         self._weights_path = event.get("weights")  # Another process may have asked for them.
         self._optimizer.set(event)
         before = dict(logs), self._optimizer.rate(), self._trainable()
         self._weights.expire()
         if self._is_eager and "batch" not in hook:
             self._weights.load()
+        if not self._has_begun and hook != "train_begin":  # Training began in another process.
+            for callback in self.callbacks:
+                callback.on_train_begin({})
+        self._has_begun = True
         arguments = [logs] if hook in _WITHOUT_NUMBER else [event["number"], logs]
         for callback in self.callbacks:
             getattr(callback, f"on_{hook}")(*arguments)

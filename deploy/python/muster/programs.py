@@ -236,20 +236,19 @@ def is_whole(model):
     """True if the step of a model is one program.
 
     Raises:
-      ValueError: the model overrides the step, or its loss cannot be joined over workers.
+      ValueError: the model overrides the step.
     """
-    for loss in flat_measures(model._compile_config.config.get("loss")):
-        if getattr(loss, "reduction", None) == "mean_with_sample_weight":
-            raise ValueError(f"loss {name_of(loss)} has reduction=\"mean_with_sample_weight\", "
-                             "which is not supported; expected sum_over_batch_size or sum")
     for name in _STEPS:
         if getattr(type(model), name) is not getattr(keras.Model, name):
             raise ValueError(f"{type(model).__name__} overrides {name}(), whose code cannot run in "
                              "the cluster; override compute_loss() and compute_metrics() in place "
                              "of it")
     # Only what layers add to the loss is minimized: there may be no labels.
-    has_no_loss = model._compile_config.config.get("loss") is None
-    return functional_of(model) is None or has_no_loss or _passes_masks_on(model)
+    losses = model._compile_config.config.get("loss")
+    return (functional_of(model) is None or losses is None or _passes_masks_on(model)
+            # Muster's losses have no such mean.
+            or any(getattr(loss, "reduction", None) == "mean_with_sample_weight"
+                   for loss in flat_measures(losses)))
 
 
 def _passes_masks_on(model):
