@@ -291,6 +291,25 @@ def with_inner_model(x):
     return layers.Concatenate()([inner(x), x])
 
 
+def with_inner_model_behind_a_layer(x):
+    inputs = keras.Input((FEATURES,))
+    return keras.Model(inputs, Gain()(inputs))(layers.Dense(FEATURES)(x))
+
+
+def with_layer_of_two_levels(x):
+    shared = Gain(name="levels")
+    inputs = keras.Input((FEATURES,))
+    inner = keras.Model(inputs, layers.Dense(FEATURES)(ops.sin(shared(inputs))))
+    return shared(inner(x))
+
+
+def with_lora(x):
+    adapted = layers.Dense(6)
+    x = adapted(x)
+    adapted.enable_lora(2)
+    return x
+
+
 def with_own_arguments(x):
     """Layers of Keras with functions and classes of the user's own."""
     x = layers.Dense(8, activation=own_activation, kernel_regularizer=OwnRegularizer(0.02))(x)
@@ -368,7 +387,8 @@ class ProgramsTest(unittest.TestCase):
     def test_functional_models_with_operations_and_unknown_layers(self):
         x, y = data()
         for body in (with_operations, with_neighbours, with_shared_layer, with_two_outputs,
-                     with_inner_model, with_own_arguments, with_inner_model_of_another_class):
+                     with_inner_model, with_inner_model_behind_a_layer, with_layer_of_two_levels,
+                     with_lora, with_own_arguments, with_inner_model_of_another_class):
             with self.subTest(body.__name__):
                 self.compare(functional(body), x, y)
 

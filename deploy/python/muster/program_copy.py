@@ -15,28 +15,34 @@ class _Conversion:
     """Builds a copy of a functional model in which programs stand for unknown parts.
 
     Args:
+      model: of Keras.
       train_sizes, inference_sizes: the batch sizes that occur.
     """
 
-    def __init__(self, train_sizes, inference_sizes):
+    def __init__(self, model, train_sizes, inference_sizes):
+        self._model = model
         self._sizes = (train_sizes, inference_sizes)
         self._groups = {}
-        self._shared = set()  # The ids of operations that are called several times.
+        calls = collections.Counter(id(node.operation) for node in _all_nodes(model))
+        self._shared = {operation for operation, count in calls.items() if count > 1}
+        # The inputs of the whole model need no gradients. Those of inner models do.
+        self._inputs_of_model = {id(tensor) for tensor in functional_of(model).inputs}
         # By the id of an operation: a rebuilt model, or a Program and how it is called.
         self._replaced = {}
         self._new_nodes = []
 
-    def convert(self, model, shapes):
-        """Returns the copy. It shares the layers that Muster knows with `model`.
+    def convert(self, shapes):
+        """Returns the copy. It shares the layers that Muster knows with the model.
 
         Args:
           shapes: of the inputs, with the batch, for extents that the model leaves open; or
             empty.
         """
+        return self._convert(self._model, shapes)
+
+    def _convert(self, model, shapes):
         functional = functional_of(model)
-        self._groups.update(_groups_of(functional))
-        calls = collections.Counter(id(node.operation) for node in nodes_of(functional))
-        self._shared.update(operation for operation, count in calls.items() if count > 1)
+        self._groups.update(_groups_of(functional, self._shared))
         given = dict(zip(map(id, functional.inputs), shapes))
         inputs = keras.tree.map_structure(
             lambda tensor: keras.Input(batch_shape=_completed(tensor.shape, given.get(id(tensor))),
@@ -88,7 +94,7 @@ class _Conversion:
         if functional_of(operation) is not None and unknown_parts(operation):
             if id(operation) not in self._replaced:
                 tensors = keras.tree.flatten(args)
-                self._replaced[id(operation)] = self.convert(
+                self._replaced[id(operation)] = self._convert(
                     operation, [tuple(tensor.shape) for tensor in tensors])
             return self._replaced[id(operation)](*args, **kwargs)
         kwargs = {name: value for name, value in kwargs.items()
@@ -111,8 +117,7 @@ class _Conversion:
         group = _Group(self._groups[id(node)], tensors)
         part = CalledPart(
             operation.name, group, [(tuple(tensor.shape), tensor.dtype) for tensor in inputs],
-            [id(operation) in self._shared
-             or not isinstance(tensor._keras_history.operation, keras.layers.InputLayer)
+            [id(operation) in self._shared or id(tensor) not in self._inputs_of_model
              for tensor in tensors], group.call)
         fields, weights = export_part(part, *self._sizes)
         outputs = [keras.KerasTensor(shape, dtype) for shape, dtype in output_types(fields)]
@@ -120,6 +125,14 @@ class _Conversion:
                           outputs[0] if len(outputs) == 1 else outputs)
         self._replaced[id(operation)] = (program, arguments)
         return program
+
+
+def _all_nodes(model):
+    """Yields the calls in a model and in the models inside it."""
+    functional = functional_of(model)
+    for node in nodes_of(functional) if functional is not None else []:
+        yield node
+        yield from _all_nodes(node.operation)
 
 
 def _completed(shape, given):
@@ -158,15 +171,17 @@ def _is_unknown(node):
     return not (isinstance(operation, keras.layers.Layer) and is_known(operation))
 
 
-def _groups_of(functional):
+def _groups_of(functional, shared):
     """Returns {id of an unknown call: the calls of its group, in order}.
 
     The calls of a group become one program. Only the last of them has outputs that others use.
     A layer that is called several times is a group of its own. Known operations between two
     unknown calls belong to the group, too.
+
+    Args:
+      shared: the ids of operations that are called several times, in any model.
     """
     nodes = nodes_of(functional)
-    call_counts = collections.Counter(id(node.operation) for node in nodes)
     users = collections.defaultdict(list)
     for node in nodes:
         for tensor in node.arguments.keras_tensors:
@@ -175,7 +190,7 @@ def _groups_of(functional):
     groups = {id(node): [node] for node in nodes if _is_unknown(node)}
 
     def is_only_used_in(group, node):
-        return call_counts[id(node.operation)] == 1 and all(
+        return id(node.operation) not in shared and all(
             id(output) not in results
             and all(any(user is one for one in group) for user in users[id(output)])
             for output in node.outputs)
@@ -186,7 +201,7 @@ def _groups_of(functional):
 
     for node in nodes:  # From the outputs on: a call joins after all that use its outputs.
         group = groups.get(id(node))
-        if group is None or call_counts[id(node.operation)] > 1:
+        if group is None or id(node.operation) in shared:
             continue
         for tensor in node.arguments.keras_tensors:
             producer = _node_of(tensor)
@@ -292,12 +307,12 @@ def converted(model, train_sizes, inference_sizes, inputs, labels):
     Raises:
       ValueError: a part cannot be exported; names it.
     """
-    conversion = _Conversion(train_sizes, inference_sizes)
+    conversion = _Conversion(model, train_sizes, inference_sizes)
     try:
         with warnings.catch_warnings():
             # An unknown layer drops masks in the model, too.
             warnings.filterwarnings("ignore", message=".*type Program.* mask")
-            copy = conversion.convert(model, [(None, *shape) for shape, _ in inputs])
+            copy = conversion.convert([(None, *shape) for shape, _ in inputs])
         sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
         copy.compile(**Measures(copy, labels, sizes).settings(model._compile_config.config))
         copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,

@@ -88,6 +88,8 @@ def is_known(operation):
     """True if Muster has the layer, with everything that it consists of."""
     if not is_of_keras(operation) or type(operation).__name__ in _UNKNOWN_LAYERS:
         return False
+    if getattr(operation, "lora_enabled", False):
+        return False
     if not isinstance(operation, keras.layers.Layer):
         return True
     # Methods that Keras has wrapped are attributes, too.
