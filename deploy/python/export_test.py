@@ -56,6 +56,12 @@ def subclassed():
 
 
 class ExportTest(unittest.TestCase):
+    def test_bad_batch_sizes_are_named(self):
+        x, y = data()
+        for sizes in ([], [0], "8", [1.5]):
+            with self.subTest(sizes), self.assertRaisesRegex(ValueError, "batch_sizes"):
+                muster.export(functional(), "unused.keras", x, y, batch_sizes=sizes)
+
     def test_exported_models_train_from_job_files(self):
         x, y = data()
         with tempfile.TemporaryDirectory() as folder:

@@ -223,11 +223,42 @@ class OwnCallbacksTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, \
                 self.assertRaisesRegex(ValueError, "callbacks has Fails: Python code runs in"):
             muster.write_job(classifier(), x, y, folder=folder, callbacks=[Fails()])
-        freezes = keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: setattr(model.layers[0], "trainable", False))
-        model = classifier()
-        with self.assertRaisesRegex(ValueError, "`trainable` was changed by a callback"):
-            muster.fit(model, x, y, callbacks=[freezes], verbose=0)
+
+    def test_changes_that_the_cluster_cannot_take_are_refused(self):
+        x, y = data()
+
+        def forget(model):
+            for slot in model.optimizer.variables[2:]:
+                slot.assign(0 * np.array(slot))
+
+        for change, message in (
+                (lambda model: setattr(model.layers[0], "trainable", False), "`trainable`"),
+                (lambda model: setattr(model.optimizer, "clipnorm", 0.1), "`clipnorm`"),
+                (lambda model: model.optimizer.iterations.assign(0), "`iterations`"),
+                (lambda model: model.compile("sgd", "mse"), "`optimizer`"),
+                (forget, "the state of the optimizer"),
+                (lambda model: setattr(model.optimizer, "learning_rate", float("nan")), "")):
+            with self.subTest(message):
+                model = classifier()
+                callback = keras.callbacks.LambdaCallback(
+                    on_epoch_end=lambda epoch, logs, model=model, change=change: change(model))
+                error = ValueError if message else muster.MusterError
+                with self.assertRaisesRegex(error, message or "learning_rate is nan"):
+                    muster.fit(model, x, y, callbacks=[callback], epochs=2, verbose=0)
+
+    def test_callbacks_get_the_model_before_the_cluster_does(self):
+        class SetsRate(keras.callbacks.Callback):
+            def set_model(self, model):
+                super().set_model(model)
+                model.optimizer.learning_rate = 0.5
+
+            def set_params(self, params):
+                super().set_params(params)
+                self.model.name  # Is set.
+
+        (wanted, _, _), (own, _, _) = self.fit_both(
+            lambda: [SetsRate()], make_model=lambda: classifier("sgd"))
+        self.assert_same_weights(own, wanted)
 
 
 class LazyWeightsTest(unittest.TestCase):

@@ -116,6 +116,16 @@ class RayTest(unittest.TestCase):
         model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         with self.assertRaisesRegex(muster.MusterError, "worker 0: .*renorm"):
             self.fit(model, "failed", cluster=self.on_ray(2))
+        with self.assertRaisesRegex(muster.MusterError, "address 127.0.0.1:1 cannot be reached"):
+            self.fit(classifier(), "nowhere", cluster=muster.Ray(1, address="127.0.0.1:1"))
+        for wrong, message in (({"workers": "2"}, "workers='2'; expected an integer"),
+                               ({"ps": 1.5}, "ps=1.5; expected an integer"),
+                               ({"placement": "X"}, "placement='X'; expected one of PACK"),
+                               ({"restarts": -1}, "restarts=-1"),
+                               ({"launch_options": "--insecure"}, "expected a list of options"),
+                               ({"worker_options": 3}, "worker_options=3; expected a dict")):
+            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
+                self.fit(classifier(), "wrong", cluster=muster.Ray(**{"workers": 1, **wrong}))
         with self.assertRaisesRegex(muster.MusterError, "Ray has not placed tasks"):
             self.fit(classifier(), "large", cluster=self.on_ray(
                 1, worker_options={"num_cpus": 64}, timeout_seconds=1))

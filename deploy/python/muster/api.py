@@ -209,6 +209,13 @@ def _history(callbacks):
                 None) or keras.callbacks.History()
 
 
+def _set_model(callbacks, model):
+    """Gives the model to callbacks that run in this process, which may change it."""
+    for callback in callbacks:
+        if is_own(callback):
+            callback.set_model(model)
+
+
 def _params(arguments, steps):
     return {"verbose": arguments.verbose, "epochs": arguments.epochs, "steps": steps}
 
@@ -346,6 +353,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     cluster = arguments.cluster
     cluster.check(run_dir)
     history = _history(arguments.callbacks)
+    _set_model(arguments.callbacks, model)
     launch = find_launch()
     if arguments.epochs <= arguments.initial_epoch:
         return _fill(history, model, _params(arguments, arguments.steps_per_epoch), ([], {}))
@@ -421,7 +429,10 @@ def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), bac
     path = os.fspath(path)
     if not path.endswith(".keras"):
         raise ValueError(f"path is {path}; expected a name that ends in .keras")
-    sizes = sorted({integer("batch_sizes", size, 1) for size in batch_sizes}, reverse=True)
+    sizes = batch_sizes if isinstance(batch_sizes, (list, tuple, set)) else [batch_sizes]
+    sizes = sorted({integer("batch_sizes", size, 1) for size in sizes}, reverse=True)
+    if not sizes:
+        raise ValueError("batch_sizes is empty; expected numbers of examples, such as [32]")
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; expected one of {', '.join(BACKENDS)}")
     model_file.check_model(model)
@@ -491,6 +502,7 @@ def attach(model, run_dir, *, callbacks=None, verbose="auto"):
     callbacks = flatten(callbacks)
     check(callbacks)
     history = _history(callbacks)
+    _set_model(callbacks, model)
     _run(command, folder, _Run(model, _written_model(model, os.path.join(folder, POSITIONS)),
                                callbacks, history,
                                {"verbose": verbose, "epochs": None, "steps": None},

@@ -12,6 +12,7 @@ from muster.errors import MusterError
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # In the folder of a run: what attach() needs.
 _RECORD = "cluster.json"
+_PLACEMENTS = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +85,6 @@ class Slurm:
         """Raises ValueError unless a run can have this folder."""
         if run_dir is None:
             raise ValueError("cluster=Slurm needs run_dir, a folder that all nodes share")
-        if self.workers < 1:
-            raise ValueError(f"cluster=Slurm has workers={self.workers}; expected at least 1")
 
     def start(self, job):
         """Submits a Job. Returns a command that shows its log until its end.
@@ -107,6 +106,21 @@ class Slurm:
                           script_path]).strip().split(";")[0]
         record(folder, {"slurm": {"job_id": job_id, "log": log}})
         return _follow_slurm(job_id, log)
+
+
+def check_counts(cluster):
+    """Raises ValueError unless the numbers of processes and the options can be used."""
+    kind = type(cluster).__name__
+    for name, least in (("workers", 0 if kind == "Local" else 1), ("ps", 0)):
+        value = getattr(cluster, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"cluster={kind} has {name}={value!r}; expected an integer of at "
+                             f"least {least}")
+    for name in ("options", "launch_options"):
+        value = getattr(cluster, name, ())
+        if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+            raise ValueError(f"cluster={kind} has {name}={value!r}; expected a list of options, "
+                             'such as ["--insecure"]')
 
 
 def _follow_slurm(job_id, log):
@@ -148,8 +162,21 @@ class Ray:
     def check(self, run_dir):
         """Raises ValueError unless a run can have this folder."""
         del run_dir
-        if self.workers < 1:
-            raise ValueError(f"cluster=Ray has workers={self.workers}; expected at least 1")
+        for name, expected in (("address", str), ("worker_options", dict),
+                               ("server_options", dict)):
+            if not isinstance(getattr(self, name), expected):
+                raise ValueError(f"cluster=Ray has {name}={getattr(self, name)!r}; expected a "
+                                 f"{expected.__name__}")
+        if self.placement not in _PLACEMENTS:
+            raise ValueError(f"cluster=Ray has placement={self.placement!r}; expected one of "
+                             f"{', '.join(_PLACEMENTS)}")
+        if isinstance(self.restarts, bool) or not isinstance(self.restarts, int) \
+                or self.restarts < 0:
+            raise ValueError(f"cluster=Ray has restarts={self.restarts!r}; expected an integer of "
+                             "at least 0")
+        if not isinstance(self.timeout_seconds, (int, float)) or not self.timeout_seconds > 0:
+            raise ValueError(f"cluster=Ray has timeout_seconds={self.timeout_seconds!r}; expected "
+                             "a number above 0")
         if importlib.util.find_spec("ray") is None:
             raise ValueError("cluster=Ray needs Ray: pip install ray")
 

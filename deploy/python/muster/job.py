@@ -7,7 +7,7 @@ import operator
 from typing import Any, Optional
 
 from muster.callbacks import check, flatten, job_callbacks
-from muster.clusters import Local
+from muster.clusters import Local, check_counts
 
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
@@ -146,6 +146,7 @@ def _with_cluster(arguments):
     if not hasattr(cluster, "start") or isinstance(cluster, type):
         raise ValueError(f"cluster is {cluster!r}; expected for example "
                          "muster.Slurm(workers=2, ps=1)")
+    check_counts(cluster)
     if arguments.workers or arguments.ps:
         raise ValueError(f"workers={arguments.workers} and ps={arguments.ps} are those of the "
                          "cluster; pass them to its class")

@@ -71,7 +71,7 @@ class LazyWeights:
                             [*model.variables, *model.optimizer.variables]}.values()
                            if id(variable) not in kept_ids]
         self._originals = []  # (object, its class) while the weights are expired.
-        self._loaded = None  # Values of the model's variables after load().
+        self._loaded = None  # Values of the variables after load().
         self.are_loaded = False
 
     def expire(self):
@@ -101,13 +101,12 @@ class LazyWeights:
         self.are_loaded = True
 
     def changed(self):
-        """Returns the variables of the model that were assigned since load()."""
+        """Returns the variables that were assigned since load(), without the kept ones."""
         if not self.are_loaded:
             return []
         return [variable for variable, value, other in
-                zip(self._model.variables, self._values(), self._loaded)
+                zip(self._variables, self._values(), self._loaded)
                 if not np.array_equal(value, other, equal_nan=value.dtype.kind == "f")]
 
     def _values(self):
-        return [np.array(keras.ops.convert_to_numpy(variable))
-                for variable in self._model.variables]
+        return [np.array(keras.ops.convert_to_numpy(variable)) for variable in self._variables]

@@ -40,16 +40,19 @@ def hooks_of(callbacks):
     return [hook for hook in _HOOKS if any(_wants(callback, hook) for callback in callbacks)]
 
 
+def _json_number(number):
+    return number if np.isfinite(number) else str(number)
+
+
 def _number(value):
     """Returns what JSON has for a value of logs, or None if that is not a number."""
+    if value is None or isinstance(value, (bytes, str)):
+        return None
     try:
         array = np.asarray(keras.ops.convert_to_numpy(value), dtype="float64")
     except (TypeError, ValueError):
         return None
-    if array.size != 1:
-        return None
-    number = float(array.reshape(()))
-    return number if np.isfinite(number) else str(number)
+    return _json_number(float(array.reshape(()))) if array.size == 1 else None
 
 
 def _value(value):
@@ -74,6 +77,12 @@ class _Optimizer:
         self._optimizer.iterations.assign(event["iterations"])
         if self._rate is not None:
             self._rate.assign(float(event["learning_rate"]))
+
+    def settings(self):
+        """Returns what the cluster got when training began, and a callback must not change."""
+        config = self._optimizer.get_config()
+        config.pop("learning_rate", None)
+        return {**config, "iterations": int(self._optimizer.iterations)}
 
     def rate(self):
         if self._rate is None:
@@ -172,7 +181,7 @@ class _Group:
             return {}  # The cluster was started again.
         self._weights_path = event.get("weights")  # Another process may have asked for them.
         self._optimizer.set(event)
-        before = dict(logs), self._optimizer.rate(), self._trainable()
+        before = dict(logs), self._optimizer.rate(), self._settings()
         self._weights.expire()
         if self._is_eager and "batch" not in hook:
             self._weights.load()
@@ -187,15 +196,20 @@ class _Group:
             history.on_epoch_end(event["number"], logs)
         return self._changes(logs, *before)
 
-    def _changes(self, logs, former_logs, former_rate, trainable):
-        if self._trainable() != trainable:
-            raise ValueError("`trainable` was changed by a callback, which is not supported; "
-                             "train in two calls of fit()")
+    def _changes(self, logs, former_logs, former_rate, former_settings):
+        for name, value in self._settings().items():
+            if value != former_settings[name]:
+                raise ValueError(f"a callback has changed `{name}`, which is not supported; train "
+                                 "in two calls of fit()")
+        assigned = {id(variable) for variable in self._weights.changed()}
+        if any(id(variable) in assigned for variable in self._model.optimizer.variables):
+            raise ValueError("a callback has changed the state of the optimizer, which is not "
+                             "supported; it can change weights and the learning rate")
         answer = {}
         if self._model.stop_training:
             answer["stop_training"] = True
         if self._optimizer.rate() != former_rate:
-            answer["learning_rate"] = self._optimizer.rate()
+            answer["learning_rate"] = _json_number(self._optimizer.rate())
         added = {name: value for name, value in logs.items()
                  if name not in former_logs or value is not former_logs[name]}
         numbers = {name: _number(value) for name, value in added.items()}
@@ -203,14 +217,16 @@ class _Group:
             if number is None:
                 warnings.warn(f"{name} in the logs is not a number; the cluster ignores it")
         answer["logs"] = {name: number for name, number in numbers.items() if number is not None}
-        if self._weights.changed():
+        if assigned:
             path = os.path.join(self._exchange.folder, "assigned.weights.h5")
             self._written.save_weights(path, self._weights_path)
             answer["weights"] = path
         return answer
 
-    def _trainable(self):
-        return [bool(variable.trainable) for variable in self._model.variables]
+    def _settings(self):
+        """Returns what a callback must not change, by name."""
+        return {**self._optimizer.settings(), "optimizer": id(self._model.optimizer),
+                "trainable": [bool(variable.trainable) for variable in self._model.variables]}
 
     def _fetch(self):
         """Loads the weights that the cluster has."""
@@ -236,7 +252,8 @@ class OwnCallbacks:
     """All callbacks of a call of fit() that run in this process.
 
     Args:
-      groups: (folder, callbacks) of neighbours in the list of fit(), at least one.
+      groups: (folder, callbacks) of neighbours in the list of fit(), at least one. They have
+        the model.
       model, written: as for _Group.
       history: of Keras; gets the logs of each epoch.
       params: as for Callback.set_params().
@@ -253,7 +270,6 @@ class OwnCallbacks:
         model.history = history
         for callback in self._callbacks():
             callback.set_params(params)
-            callback.set_model(model)
 
     def serve(self, is_running):
         """Runs the hooks for which the cluster waits. Returns whether there were any.

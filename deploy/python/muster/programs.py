@@ -68,10 +68,12 @@ def is_known_operation(node):
         number = arguments.args[1 if arguments.args[0] is tensors[0] else 0]
         divides_number = "Divide" in kind.__name__ and number is arguments.args[0]
         return (kind.__name__ in _OPERATIONS_WITH_NUMBERS and isinstance(number, numbers.Real)
-                and not divides_number)
+                and not isinstance(number, bool) and not divides_number)
     if count == 2 and len(tensors) == 2:
         shapes = [tuple(one.shape) for one in arguments.args]
         return kind.__name__ in _OPERATIONS_ON_TENSORS and shapes[0] == shapes[1]
+    if kind.__name__ == "Softmax" and node.operation.axis in (None, 0, -len(tensors[0].shape)):
+        return False  # Over the examples of the batch.
     return count == 1 and len(tensors) == 1 and kind.__name__ in _OPERATIONS_ON_A_TENSOR
 
 

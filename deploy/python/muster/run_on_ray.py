@@ -27,6 +27,7 @@ import ray
 _POLL_SECONDS = 0.2
 # How long tasks may take to end after the one that leads the job.
 _END_SECONDS_MAX = 60
+_LOST_SECONDS = 5  # The same where all workers were lost.
 # Exit statuses of docs/clusters.md.
 _KILLED, _RESTART, _STOPPED = 137, 138, 143
 _EXEC_WITH_PARENT = os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -266,7 +267,9 @@ class _Run:
             self._show_output()
             self._pass_signals()
             if ends is None and self._job_has_ended(statuses):
-                ends = time.monotonic() + _END_SECONDS_MAX
+                # A chief without workers waits for others, which do not come.
+                is_lost = statuses[0] is None and 0 not in statuses
+                ends = time.monotonic() + (_LOST_SECONDS if is_lost else _END_SECONDS_MAX)
             if ends is not None and time.monotonic() > ends:
                 self._send(signal.SIGKILL)
                 ends = float("inf")
@@ -333,8 +336,20 @@ class _Run:
         return _RESTART if _KILLED in statuses else lead
 
 
+def _check_reachable(address):
+    """Ends the program if nothing listens on an address HOST:PORT: ray.init() would wait."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        sys.exit(f"Ray's address {address} cannot be reached: {error}")
+
+
 def main(fields):
     run = _Run(fields)
+    _check_reachable(fields["address"])
     ray.init(address=fields["address"], log_to_driver=False, logging_level="WARNING")
     for number in (signal.SIGINT, signal.SIGTERM):  # In place of the handlers of Ray.
         signal.signal(number, run.request_end)
