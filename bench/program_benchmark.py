@@ -152,7 +152,7 @@ def measure_clusters(rounds):
     import keras
     import numpy
 
-    os.environ["MUSTER_THREADS"] = "1"  # So two workers have the cores of two processes.
+    cores = sorted(os.sched_getaffinity(0))
     generator = numpy.random.default_rng(1)
     batch_size = 16  # Of a worker.
     x = generator.normal(size=(2 * BATCHES * batch_size, 64, 128)).astype("float32")
@@ -162,6 +162,8 @@ def measure_clusters(rounds):
     found = {}
     for _ in range(rounds):
         for name, (replicas, sizes) in clusters.items():
+            # A process has one core, and two workers have two.
+            os.sched_setaffinity(0, cores[:1 if name == "one process" else 2])
             for backend in ("native", "program"):
                 keras.utils.set_random_seed(1)
                 model = functional_block()
@@ -169,6 +171,7 @@ def measure_clusters(rounds):
                               keras.losses.SparseCategoricalCrossentropy(from_logits=True))
                 found.setdefault((name, backend), []).append(muster_step_ms(
                     model, x, y, replicas * batch_size, backend=backend, **sizes))
+    os.sched_setaffinity(0, cores)
     medians = {key: statistics.median(values) for key, values in found.items()}
     for name in clusters:
         native, program = medians[name, "native"], medians[name, "program"]
@@ -211,20 +214,23 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--skip_slow_peers", action="store_true",
                         help="do not train MobileNetV2 with Keras")
+    parser.add_argument("--only_clusters", action="store_true",
+                        help="measure two workers and the first step only")
     parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inner:
         measure_first_step(arguments.rounds)
         measure_clusters(arguments.rounds)
-        del os.environ["MUSTER_THREADS"]
-        measure(arguments.rounds, arguments.skip_slow_peers)
+        if not arguments.only_clusters:
+            measure(arguments.rounds, arguments.skip_slow_peers)
         return
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "deploy/python"),
                    "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3",
                    "MUSTER_BIN": str(pathlib.Path(arguments.bin_dir).resolve())}
     command = [arguments.python, __file__, "--inner", f"--rounds={arguments.rounds}"]
-    if arguments.skip_slow_peers:
-        command.append("--skip_slow_peers")
+    for name in ("skip_slow_peers", "only_clusters"):
+        if getattr(arguments, name):
+            command.append(f"--{name}")
     subprocess.run(command, check=True, env=environment)
 
 
