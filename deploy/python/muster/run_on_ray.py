@@ -169,8 +169,8 @@ class _Run:
             try:
                 status = self._run_once(archive)
             finally:
-                for task in self._tasks:
-                    task.close.remote()
+                ray.wait([task.close.remote() for task in self._tasks],
+                         num_returns=len(self._tasks), timeout=10)
                 ray.util.remove_placement_group(group)
             if status not in (_KILLED, _RESTART) or self._signal_count:
                 break
