@@ -236,7 +236,7 @@ class _Group:
 
     def _ask_for_weights(self):
         """Returns the path of a file with the weights."""
-        self._exchange.answer({"wants_weights": True})
+        self._exchange.answer({"needs_weights": True})
         pause = _PAUSE_SECONDS[0]
         while (event := self._exchange.receive()) is None:
             if not self._is_running():

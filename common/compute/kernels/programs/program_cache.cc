@@ -82,9 +82,16 @@ class ProgramLock {
     if (!fd_.is_open()) return;
     Clock* const clock = Clock::Real();
     const absl::Time deadline = clock->Now() + wait_max;
+    bool has_logged = false;
     while (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno != EWOULDBLOCK || clock->Now() >= deadline) return;
+      if (!has_logged) {
+        has_logged = true;
+        LOG(INFO) << "waiting for the process that compiles a program and has "
+                  << "locked " << path_ << ", for "
+                  << absl::FormatDuration(wait_max) << " at most";
+      }
       absl::Mutex mutex;
       const bool never = false;
       absl::MutexLock lock(&mutex);

@@ -45,7 +45,8 @@ class ProgramCache {
   static absl::StatusOr<ProgramCache> Open(
       const std::string& folder, const ProgramCacheOptions& options = {});
 
-  // Returns the compiled module, from the folder if it is there.
+  // Returns the compiled module: loads the file of the module if the folder has
+  // one, and otherwise compiles the module and writes the file.
   //   errors  as PjrtClient::Compile()
   absl::StatusOr<std::unique_ptr<PjrtExecutable>> Compile(
       const PjrtClient& client, absl::string_view stablehlo,

@@ -150,7 +150,8 @@ TEST_F(ProgramCacheTest, RemovesTheOldestFiles) {
   EXPECT_FALSE(std::filesystem::exists(oldest));
 }
 
-// Another process compiles the program as long as it has the lock.
+// A process holds the lock of a program while that process compiles the
+// program.
 TEST_F(ProgramCacheTest, WaitsForTheProcessThatCompiles) {
   ExpectAdds(Cache(), 7);
   const std::string path = Files().at(0);

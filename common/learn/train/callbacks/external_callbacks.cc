@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/strategy.h"
@@ -25,6 +26,7 @@ using Json = nlohmann::json;
 // Below the timeout of collectives, so that replicas do not give up the chief
 // while it waits for a slow callback.
 constexpr absl::Duration kRound = absl::Seconds(10);
+constexpr absl::Duration kWarningDelay = absl::Seconds(30);
 constexpr char kTrainBegin[] = "train_begin";
 constexpr char kWeights[] = "weights";
 
@@ -146,13 +148,13 @@ absl::Status ExternalCallbacks::CheckOptions(
   return absl::OkStatus();
 }
 
-bool ExternalCallbacks::Wants(absl::string_view hook) const {
+bool ExternalCallbacks::IsSent(absl::string_view hook) const {
   return std::find(options_.hooks.begin(), options_.hooks.end(), hook) !=
          options_.hooks.end();
 }
 
 bool ExternalCallbacks::watches_steps() const {
-  return Wants("train_batch_begin") || Wants("train_batch_end");
+  return IsSent("train_batch_begin") || IsSent("train_batch_end");
 }
 
 absl::StatusOr<std::string> ExternalCallbacks::Answer(absl::string_view hook,
@@ -174,6 +176,13 @@ absl::StatusOr<Json> ExternalCallbacks::Ask(Model& model,
   absl::Status sent;
   if (agreement.is_chief()) sent = exchange_->Send(event);
   for (absl::Duration waited;; waited += kRound) {
+    if (agreement.is_chief() && waited == kWarningDelay) {
+      LOG(WARNING) << "waiting for the process that has the callbacks of "
+                   << options_.directory << " to answer " << hook << ", for "
+                   << absl::FormatDuration(
+                          absl::Seconds(options_.timeout_seconds))
+                   << " at most";
+    }
     absl::StatusOr<std::string> text = "";
     if (!sent.ok()) {
       text = sent;
@@ -199,9 +208,8 @@ absl::StatusOr<Logs> ExternalCallbacks::Call(Model& model,
   event["learning_rate"] = JsonOf(rate);
   ASSIGN_OR_RETURN(event["iterations"], model.iterations());
   ASSIGN_OR_RETURN(Json answer, Ask(model, hook, event));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool wants_weights, FlagOf(answer, "wants_weights"));
-    if (!wants_weights) break;
+  ASSIGN_OR_RETURN(const bool needs_weights, FlagOf(answer, "needs_weights"));
+  if (needs_weights) {
     const std::string path = JoinPath(options_.directory, "weights.keras");
     RETURN_IF_ERROR(model.Save(path));
     event["weights"] = path;
@@ -233,13 +241,13 @@ absl::Status ExternalCallbacks::OnTrainBegin(Model& model) {
 }
 
 absl::Status ExternalCallbacks::OnEpochBegin(Model& model, int epoch) {
-  if (!Wants("epoch_begin")) return absl::OkStatus();
+  if (!IsSent("epoch_begin")) return absl::OkStatus();
   return Call(model, "epoch_begin", epoch, {}).status();
 }
 
 absl::Status ExternalCallbacks::OnEpochEnd(Model& model, int epoch,
                                            Logs& logs) {
-  if (!Wants("epoch_end")) return absl::OkStatus();
+  if (!IsSent("epoch_end")) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Logs added, Call(model, "epoch_end", epoch, logs));
   for (const auto& [name, value] : added) logs[name] = value;
   return absl::OkStatus();
@@ -248,7 +256,7 @@ absl::Status ExternalCallbacks::OnEpochEnd(Model& model, int epoch,
 absl::Status ExternalCallbacks::CallBatchHook(Model& model,
                                               absl::string_view hook,
                                               int64_t step, const Logs& logs) {
-  if (!Wants(hook)) return absl::OkStatus();
+  if (!IsSent(hook)) return absl::OkStatus();
   const int64_t first = absl::EndsWith(hook, "_end") ? step + 1 : step;
   if (first % options_.batch_interval != 0) return absl::OkStatus();
   return Call(model, hook, step, logs).status();
@@ -264,12 +272,12 @@ absl::Status ExternalCallbacks::OnTrainBatchEnd(Model& model, int64_t step,
 }
 
 absl::Status ExternalCallbacks::OnTestBegin(Model& model) {
-  if (!Wants("test_begin")) return absl::OkStatus();
+  if (!IsSent("test_begin")) return absl::OkStatus();
   return Call(model, "test_begin", 0, {}).status();
 }
 
 absl::Status ExternalCallbacks::OnTestEnd(Model& model, const Logs& logs) {
-  if (!Wants("test_end")) return absl::OkStatus();
+  if (!IsSent("test_end")) return absl::OkStatus();
   return Call(model, "test_end", 0, logs).status();
 }
 

@@ -19,7 +19,7 @@ namespace muster {
 
 struct ExternalCallbacksOptions {
   std::string directory;  // Exists, and the chief and the other process see it.
-  // The hooks that the other process wants, such as "epoch_end"; kHookNames.
+  // The hooks that are sent to the other process: some of kHookNames.
   std::vector<std::string> hooks;
   // Batch hooks are called with each batch whose number is a multiple of this,
   // and the end hooks with the last batch before each. At least 1.
@@ -69,8 +69,8 @@ class ExternalCallbacks final : public Callback {
   bool watches_steps() const override;
 
  private:
-  bool Wants(absl::string_view hook) const;
-  // Sends a hook that is wanted, and does what the answer says. Returns the
+  bool IsSent(absl::string_view hook) const;
+  // Sends a hook, and does what the answer says. Returns the
   // values that the answer adds to the logs.
   absl::StatusOr<Logs> Call(Model& model, absl::string_view hook,
                             int64_t number, const Logs& logs);

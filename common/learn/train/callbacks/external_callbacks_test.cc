@@ -83,7 +83,7 @@ std::vector<std::string> HooksOf(const std::vector<Json>& events) {
   return hooks;
 }
 
-TEST(ExternalCallbacksTest, SendsTheHooksThatAreWanted) {
+TEST(ExternalCallbacksTest, SendsTheHooksThatAreListed) {
   CallbackProcess process(Folder(), [](const Json&) { return Json::object(); });
   std::vector<std::string> all(std::begin(ExternalCallbacks::kHookNames),
                                std::end(ExternalCallbacks::kHookNames));
@@ -151,7 +151,7 @@ TEST(ExternalCallbacksTest, AnswersChangeRateLogsAndEnd) {
 CallbackProcess::Answer Replacing(std::string weights) {
   return [weights](const Json& event) -> Json {
     if (event["hook"] != "epoch_end") return Json::object();
-    if (!event.contains("weights")) return {{"wants_weights", true}};
+    if (!event.contains("weights")) return {{"needs_weights", true}};
     Model model = OneWeight(0);
     model.Compile(WithSgd(0.25)).IgnoreError();
     const absl::Status loaded = model.LoadWeights(event["weights"]);

@@ -30,7 +30,8 @@ class HookExchange {
   // answer to the previous event must have been received.
   absl::Status Send(nlohmann::json event);
 
-  // Blocks until the answer is there, and returns it. Unset after `wait`.
+  // Blocks until the answer to the last event has arrived, and returns the
+  // answer. Returns nullopt after `wait`.
   // Ignores answers to events of earlier processes.
   //   kInvalidArgument  the answer is not a JSON object; names the file
   absl::StatusOr<std::optional<nlohmann::json>> Receive(absl::Duration wait);
