@@ -7,7 +7,7 @@ import os
 import tempfile
 import unittest
 
-from test_models import FEATURES, data, keras, np, tasks_of
+from test_models import classifier, data, keras, np, tasks_of
 
 import muster
 from muster.lazy_weights import LazyWeights
@@ -15,15 +15,6 @@ from muster.lazy_weights import LazyWeights
 TOLERANCE = 2e-5
 SIZES = {"batch_size": 50, "epochs": 3, "shuffle": False}
 CLUSTERS = [{}, {"workers": 2}, {"workers": 1, "ps": 1}]
-
-
-def classifier(optimizer=None, **options):
-    keras.utils.set_random_seed(3)
-    model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(8, activation="tanh"),
-                              keras.layers.Dense(3, activation="softmax")])
-    model.compile(optimizer or keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy",
-                  metrics=["accuracy"], **options)
-    return model
 
 
 class Recorder(keras.callbacks.Callback):

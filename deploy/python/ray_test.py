@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from test_models import data, keras, np, tasks_of
+from test_models import AtEpoch, classifier, data, keras, np, tasks_of
 
 import muster
 
@@ -22,28 +22,6 @@ if importlib.util.find_spec("ray") is None:
 import ray.cluster_utils
 
 WAIT_SECONDS_MAX = 120
-
-
-def classifier():
-    keras.utils.set_random_seed(3)
-    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8, activation="tanh"),
-                              keras.layers.Dense(3, activation="softmax")])
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    return model
-
-
-class AtEpoch(keras.callbacks.Callback):
-    """Does something at the end of an epoch, once."""
-
-    def __init__(self, epoch, action):
-        super().__init__()
-        self.epoch, self.action, self.epochs = epoch, action, []
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.epochs.append(epoch)
-        if epoch == self.epoch:
-            self.epoch = None
-            self.action()
 
 
 class RayTest(unittest.TestCase):

@@ -33,6 +33,35 @@ def binary(optimizer="sgd"):
     return model
 
 
+def classifier(optimizer="adam"):
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(8, activation="tanh"),
+                              keras.layers.Dense(3, activation="softmax")])
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+class AtEpoch(keras.callbacks.Callback):
+    """Does something at the end of an epoch, once.
+
+    Attributes:
+      epochs: the numbers of all epochs that have ended.
+    """
+
+    def __init__(self, epoch, action):
+        super().__init__()
+        self.epoch, self.action = epoch, action
+
+    def on_train_begin(self, logs=None):
+        self.epochs = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(epoch)
+        if epoch == self.epoch:
+            self.epoch = None
+            self.action()
+
+
 def tasks_of(run_dir):
     """Returns the processes whose command line contains the folder."""
     found = []

@@ -6,10 +6,7 @@ import subprocess
 import sys
 import unittest
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-import keras
-import numpy as np
+from test_models import AtEpoch, classifier, data, keras, np
 
 import muster
 
@@ -17,38 +14,9 @@ FOLDER = sys.argv[1]
 OPTIONS = ["--nodes=2", "--cpus-per-task=1"]
 
 
-def data():
-    x = np.random.default_rng(0).normal(size=(200, 8)).astype("float32")
-    return x, (np.abs(x).sum(1) * 2).astype("int64") % 3
-
-
-def classifier():
-    keras.utils.set_random_seed(3)
-    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8, activation="tanh"),
-                              keras.layers.Dense(3, activation="softmax")])
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    return model
-
-
 def fit(model, name, epochs=3, **options):
     return muster.fit(model, *data(), batch_size=20, epochs=epochs, shuffle=False,
                       run_dir=os.path.join(FOLDER, name), **options)
-
-
-class AtEpoch(keras.callbacks.Callback):
-    """Does something at the end of an epoch."""
-
-    def __init__(self, epoch, action):
-        super().__init__()
-        self.epoch, self.action = epoch, action
-
-    def on_train_begin(self, logs=None):
-        self.epochs = []
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.epochs.append(epoch)
-        if epoch == self.epoch:
-            self.action()
 
 
 def submitted_jobs():

@@ -104,7 +104,7 @@ class Slurm:
         log = os.path.join(folder, "slurm.log")
         job_id = _output(["sbatch", "--parsable", f"--output={log}", *self.options,
                           script_path]).strip().split(";")[0]
-        record(folder, {"slurm": {"job_id": job_id, "log": log}})
+        _record(folder, {"slurm": {"job_id": job_id, "log": log}})
         return _follow_slurm(job_id, log)
 
 
@@ -211,7 +211,7 @@ def _output(command):
     return done.stdout
 
 
-def record(folder, fields):
+def _record(folder, fields):
     """Writes what attach() needs into the folder of a run."""
     with open(os.path.join(folder, _RECORD), "w", encoding="utf-8") as file:
         json.dump(fields, file)
