@@ -59,6 +59,12 @@ absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   return TensorType{dtype, std::move(shape)};
 }
 
+// True if the shard has all rows of its variable.
+bool IsWhole(const proto::ShardSpec& spec) {
+  const auto& dim = spec.variable().shape().dim();
+  return dim.empty() || spec.row_end() - spec.row_begin() == dim.Get(0);
+}
+
 }  // namespace
 
 ParameterShard::ParameterShard(const Options& options)
@@ -117,7 +123,8 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
           absl::StrCat("this server already has ", variables_.size(),
                        " variables, which is the limit"));
     }
-    RETURN_IF_ERROR(rules_.CheckMemory(spec.variable().name(), type));
+    RETURN_IF_ERROR(
+        rules_.CheckNew(spec.variable().name(), type, IsWhole(spec)));
   }
   ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
   if (!request.will_be_restored()) {
@@ -151,7 +158,7 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
   variables_[handle] = std::make_shared<ShardVariable>(
       kept_spec, static_cast<uint32_t>(handle), std::move(value));
   rules_.Add(static_cast<uint32_t>(handle), request.spec().variable().name(),
-             type);
+             type, IsWhole(request.spec()));
   return static_cast<uint32_t>(handle);
 }
 

@@ -75,8 +75,9 @@ class ParameterShard {
   // As VariableStore::SetOptimizer().
   //   kInvalidArgument     a hyperparameter is out of range
   //   kFailedPrecondition  another rule, or one with other slots, is in use
-  //   kUnimplemented       the optimizer needs whole variables, but a server
-  //                        updates single shards
+  //   kUnimplemented       the optimizer needs whole variables, and one is
+  //                        partitioned; or a slot has another shape than its
+  //                        variable
   //   kResourceExhausted   the memory budget does not allow the slots
   absl::Status SetOptimizer(const proto::Optimizer& optimizer)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);

@@ -5,122 +5,24 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "common/compute/optimizers/complete_optimizer.h"
-#include "common/compute/optimizers/optimizers.h"
-#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
-#include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/message.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/optimizer.pb.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/testing/shard_call.h"
 
 namespace muster {
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-proto::ShardSpec Spec(const std::string& name, DType dtype, const Shape& shape,
-                      double value = 0) {
-  proto::ShardSpec spec;
-  spec.mutable_variable()->set_name(name);
-  spec.mutable_variable()->set_dtype(EncodeDType(dtype));
-  *spec.mutable_variable()->mutable_shape() = EncodeShape(shape);
-  spec.mutable_variable()->set_trainable(true);
-  spec.mutable_variable()->mutable_initializer()->mutable_constant()->set_value(
-      value);
-  spec.set_shard_name(name);
-  spec.set_row_end(shape.rank() == 0 ? 1 : shape.dim(0));
-  return spec;
-}
-
-proto::Optimizer Sgd(double learning_rate) {
-  proto::Optimizer optimizer;
-  optimizer.mutable_sgd()->set_learning_rate(learning_rate);
-  return optimizer;
-}
-
-// Builds an exchange as a client does.
-struct Call {
-  proto::ExchangeRequest request;
-  std::vector<ReceivedTensor> tensors;
-  proto::ExchangeResponse response;
-  std::vector<Tensor> answers;
-  std::vector<AnswerPlace> places;
-
-  Call& Step(uint64_t step_id, uint32_t exchange_index = 0) {
-    request.set_step_id(step_id);
-    request.set_exchange_index(exchange_index);
-    return *this;
-  }
-  Call& Update(uint32_t handle, proto::UpdateKind kind, const Tensor& value) {
-    request.add_update_handles(handle);
-    request.add_update_kinds(kind);
-    tensors.push_back(ReceivedTensor::FromTensor(value));
-    return *this;
-  }
-  Call& Sparse(uint32_t handle, proto::UpdateKind kind,
-               std::vector<int64_t> rows, const Tensor& value) {
-    AddRows(std::move(rows));
-    return Update(handle, kind, value);
-  }
-  Call& Gather(uint32_t handle, std::vector<int64_t> rows) {
-    request.add_gather_handles(handle);
-    AddRows(std::move(rows));
-    return *this;
-  }
-  Call& Pull(uint32_t handle, int64_t held_version = 0) {
-    request.add_pull_handles(handle);
-    request.add_pull_held_versions(held_version);
-    return *this;
-  }
-  void AddRows(std::vector<int64_t> rows) {
-    tensors.push_back(ReceivedTensor::FromTensor(Tensor::FromSpan<int64_t>(
-        Shape({static_cast<int64_t>(rows.size())}), rows)));
-  }
-  // Sets the place of the next answer. Either all answers or none have a place.
-  Call& At(void* data, size_t size_bytes) {
-    places.push_back({static_cast<uint8_t*>(data), size_bytes});
-    return *this;
-  }
-  absl::Status Run(ParameterShard& shard) {
-    response.Clear();
-    answers.clear();
-    return shard.Exchange(request, tensors, &response, &answers, places);
-  }
-};
-
-std::vector<float> Values(ParameterShard& shard, uint32_t handle) {
-  Call call;
-  EXPECT_OK(call.Pull(handle).Run(shard));
-  const auto flat = call.answers.at(0).flat<float>();
-  return std::vector<float>(flat.begin(), flat.end());
-}
-
-Tensor Floats(const Shape& shape, std::vector<float> values) {
-  return Tensor::FromSpan<float>(shape, values);
-}
-
-class ParameterShardTest : public testing::Test {
- protected:
-  ParameterShardTest() : shard_({.thread_count = 2}) {}
-
-  uint32_t Create(const std::string& name, const Shape& shape,
-                  double value = 0) {
-    return shard_.Create(Spec(name, DType::kFloat32, shape, value)).value();
-  }
-
-  ParameterShard shard_;
-};
+using ParameterShardTest = ShardFixture;
 
 TEST_F(ParameterShardTest, CreateIsIdempotent) {
   const uint32_t x = Create("x", Shape({2}), 3);
@@ -166,7 +68,7 @@ TEST_F(ParameterShardTest, MemoryBudgetIncludesFutureSlots) {
 
 TEST_F(ParameterShardTest, DenseUpdatesOfOneExchangeApplyInOrder) {
   const uint32_t x = Create("x", Shape({2}), 1);
-  ASSERT_OK(shard_.SetOptimizer(Sgd(0.5)));
+  ASSERT_OK(shard_.SetOptimizer(SgdOf(0.5)));
   Call call;
   call.Update(x, proto::ASSIGN_ADD, Floats({2}, {1, 2}))
       .Update(x, proto::APPLY_GRADIENT, Floats({2}, {2, 2}))
@@ -186,123 +88,6 @@ TEST_F(ParameterShardTest, ScatterAppliesRepeatedRowsInOrder) {
           .Sparse(x, proto::SCATTER_SUB, {3}, Floats({1, 1}, {4}))
           .Run(shard_));
   EXPECT_THAT(Values(shard_, x), ElementsAre(2, 12, 0, 5));
-}
-
-TEST_F(ParameterShardTest, SparseGradientsSumRepeatedRows) {
-  const uint32_t x = Create("x", Shape({3, 2}));
-  proto::Optimizer adagrad;
-  adagrad.mutable_adagrad()->set_learning_rate(1);
-  adagrad.mutable_adagrad()->set_initial_accumulator_value(0);
-  ASSERT_OK(shard_.SetOptimizer(adagrad));
-  // Adagrad's first step depends on the gradient's sign only: 2 moves as far as
-  // 1.
-  ASSERT_OK(Call()
-                .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {2, 0, 2},
-                        Floats({3, 2}, {1, 1, 5, 5, 1, 1}))
-                .Run(shard_));
-  EXPECT_THAT(Values(shard_, x), ElementsAre(-1, -1, 0, 0, -1, -1));
-}
-
-// Covers dense gradients and gradients of some rows, which leave the other rows
-// unchanged.
-TEST_F(ParameterShardTest, EveryOptimizerMatchesItsRule) {
-  for (const OptimizerKind* const kind : kOptimizerKinds) {
-    proto::Optimizer absent;
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-        absl::StrCat(OptimizerName(kind->defaults().message()), " {}"),
-        &absent));
-    ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(kind->defaults()));
-    if (rule->needs_whole_variables()) {
-      shard_.Clear();
-      EXPECT_THAT(shard_.SetOptimizer(absent),
-                  StatusIs(absl::StatusCode::kUnimplemented,
-                           HasSubstr("needs whole variables")));
-      continue;
-    }
-    std::vector<float> wanted(6, 1.0f);
-    std::vector<std::vector<float>> slots;
-    std::vector<float*> pointers;
-    slots.reserve(rule->slots().size());
-    for (const SlotSpec& slot : rule->slots()) {
-      slots.emplace_back(6, static_cast<float>(slot.initial_value));
-      if (slot.starts_as_variable) slots.back() = wanted;
-      pointers.push_back(slots.back().data());
-    }
-    const std::vector<float> dense = {1, -2, 3, -4, 5, -6};
-    const std::vector<float> sparse = {0.5f, -0.5f};
-    rule->Apply(0, 6, dense.data(), wanted.data(),
-                absl::MakeConstSpan(pointers));
-    rule->ApplyRows(1, 2, {1}, sparse.data(), wanted.data(),
-                    absl::MakeConstSpan(pointers));
-
-    shard_.Clear();
-    const uint32_t x = Create("x", Shape({3, 2}), 1);
-    ASSERT_OK(shard_.SetOptimizer(absent));
-    ASSERT_OK(Call()
-                  .Update(x, proto::APPLY_GRADIENT, Floats({3, 2}, dense))
-                  .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {1},
-                          Floats({1, 2}, sparse))
-                  .Run(shard_));
-    EXPECT_THAT(Values(shard_, x), ElementsAreArray(wanted))
-        << absent.ShortDebugString();
-    EXPECT_NE(wanted, std::vector<float>(6, 1.0f)) << absent.ShortDebugString();
-  }
-}
-
-proto::Optimizer SgdWith(const std::string& options) {
-  proto::Optimizer optimizer;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "sgd { learning_rate: 1 } " + options, &optimizer));
-  return optimizer;
-}
-
-TEST_F(ParameterShardTest, AppliesTheMeanOfAccumulatedGradients) {
-  const uint32_t x = Create("x", Shape({3, 2}));
-  ASSERT_OK(shard_.SetOptimizer(SgdWith("gradient_accumulation_steps: 3")));
-  ASSERT_OK(
-      Call()
-          .Update(x, proto::APPLY_GRADIENT, Floats({3, 2}, {3, 3, 3, 3, 3, 3}))
-          .Run(shard_));
-  // Row 0 has a gradient in an earlier push only. The last push of the group
-  // applies it nevertheless.
-  ASSERT_OK(
-      Call()
-          .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {0}, Floats({1, 2}, {6, 9}))
-          .Run(shard_));
-  EXPECT_THAT(Values(shard_, x), ElementsAre(0, 0, 0, 0, 0, 0));
-  ASSERT_OK(Call()
-                .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {2, 2},
-                        Floats({2, 2}, {1, 2, 5, 4}))
-                .Run(shard_));
-  EXPECT_THAT(Values(shard_, x), ElementsAre(-3, -4, -1, -1, -3, -3));
-  // The next update begins with an empty sum.
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_OK(Call()
-                  .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {1},
-                          Floats({1, 2}, {1, 1}))
-                  .Run(shard_));
-  }
-  EXPECT_THAT(Values(shard_, x), ElementsAre(-3, -4, -2, -2, -3, -3));
-}
-
-TEST_F(ParameterShardTest, AveragesAllRowsAndAssignsTheAverages) {
-  const uint32_t x = Create("x", Shape({2, 1}));
-  const uint32_t without = Create("without", Shape({1}), 7);
-  ASSERT_OK(shard_.SetOptimizer(SgdWith("use_ema: true ema_momentum: 0.5")));
-  ASSERT_OK(Call()
-                .Update(x, proto::APPLY_GRADIENT, Floats({2, 1}, {-4, -8}))
-                .Run(shard_));
-  // The average is 4, 8; row 1 becomes 16, and the average 4, 12.
-  ASSERT_OK(
-      Call()
-          .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {1}, Floats({1, 1}, {-8}))
-          .Run(shard_));
-  EXPECT_THAT(Values(shard_, x), ElementsAre(4, 16));
-  const int64_t version = shard_.Describe().shards(0).version();
-  shard_.AssignAverages();
-  EXPECT_THAT(Values(shard_, x), ElementsAre(4, 12));
-  EXPECT_GT(shard_.Describe().shards(0).version(), version);
-  EXPECT_THAT(Values(shard_, without), ElementsAre(7));
 }
 
 TEST_F(ParameterShardTest, PullsReturnOnlyChangedValues) {
@@ -335,7 +120,7 @@ TEST_F(ParameterShardTest, GathersReturnRowsInRequestedOrder) {
 TEST_F(ParameterShardTest, WritesAnswersToTheirPlaces) {
   const uint32_t x = Create("x", Shape({3}), 1);
   const uint32_t y = Create("y", Shape({2}), 5);
-  ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
+  ASSERT_OK(shard_.SetOptimizer(SgdOf(1)));
   std::vector<float> rows(2), changed(3), unchanged(2, -1);
   Call call;
   call.Update(x, proto::APPLY_GRADIENT, Floats({3}, {1, 2, 3}))
@@ -417,7 +202,7 @@ TEST_F(ParameterShardTest, CopyIsNeverOlderThanItsVersion) {
 TEST_F(ParameterShardTest, RejectsInvalidExchangesWithoutApplyingThem) {
   const uint32_t x = Create("x", Shape({2}));
   const uint32_t y = Create("y", Shape({3, 2}));
-  ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
+  ASSERT_OK(shard_.SetOptimizer(SgdOf(1)));
   const Tensor good = Floats({2}, {1, 1});
   const auto refused = [&](Call call, absl::StatusCode code,
                            const std::string& words) {
@@ -459,36 +244,6 @@ TEST_F(ParameterShardTest, RejectsInvalidExchangesWithoutApplyingThem) {
   Call lopsided;
   lopsided.request.add_update_handles(x);
   refused(lopsided, kInvalid, "2 updates but 1 kinds");
-}
-
-TEST_F(ParameterShardTest, GradientNeedsAnOptimizerAndAFloatVariable) {
-  const uint32_t x = Create("x", Shape({1}));
-  Call call;
-  call.Update(x, proto::APPLY_GRADIENT, Floats({1}, {1}));
-  EXPECT_THAT(call.Run(shard_), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                         HasSubstr("no optimizer was set")));
-  const uint32_t n =
-      shard_.Create(Spec("n", DType::kInt64, Shape({1}))).value();
-  ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
-  EXPECT_THAT(
-      Call()
-          .Update(n, proto::APPLY_GRADIENT,
-                  Tensor::FromValues<int64_t>({1}, {1}))
-          .Run(shard_),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is of int64")));
-}
-
-TEST_F(ParameterShardTest, OptimizerCannotChangeItsKindDuringAJob) {
-  Create("x", Shape({2}));
-  ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
-  EXPECT_OK(shard_.SetOptimizer(Sgd(0.5)));
-  proto::Optimizer momentum = Sgd(1);
-  momentum.mutable_sgd()->set_momentum(0.9);
-  EXPECT_THAT(shard_.SetOptimizer(momentum),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("during a job")));
-  shard_.Clear();
-  EXPECT_OK(shard_.SetOptimizer(momentum));
 }
 
 TEST_F(ParameterShardTest, RejectsRequestsForAnswersThatAreTooLarge) {
@@ -561,7 +316,7 @@ TEST_F(ParameterShardTest, ConcurrentRepeatsApplyEachUpdateOnce) {
   constexpr int kSteps = 60;
   const uint32_t dense = Create("dense", Shape({kRows, 64}));
   const uint32_t table = Create("table", Shape({kRows, 64}));
-  ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
+  ASSERT_OK(shard_.SetOptimizer(SgdOf(1)));
   const Tensor gradient = Tensor::Full(DType::kFloat32, Shape({kRows, 64}), -1);
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < kRows; row += 2) rows.push_back(row);

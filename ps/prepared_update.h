@@ -36,6 +36,34 @@ struct PreparedUpdate {
 //   Fails as ReceivedTensor::ToTensor() does.
 absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update);
 
+// Returns the elements of a gradient of all rows; 0 in rows that a sparse one
+// does not have. T is the type of the variable.
+template <typename T>
+std::vector<T> DenseGradient(const PreparedUpdate& update, int64_t row_count,
+                             int64_t row_elements) {
+  std::vector<T> gradient(row_count * row_elements);
+  const bool is_sparse = TakesIndices(update.kind);
+  const int64_t count =
+      is_sparse ? static_cast<int64_t>(update.rows.size()) * row_elements
+                : row_count * row_elements;
+  constexpr int64_t kRunElements = 16 << 10;
+  std::vector<T> scratch(kRunElements);
+  update.value.VisitRuns(
+      0, count, kRunElements, scratch.data(),
+      [&](int64_t offset, const void* data, int64_t run_count) {
+        const T* const values = static_cast<const T*>(data);
+        for (int64_t i = 0; i < run_count; ++i) {
+          const int64_t from = offset + i;
+          const int64_t to =
+              is_sparse ? update.rows[from / row_elements] * row_elements +
+                              from % row_elements
+                        : from;
+          gradient[to] = values[i];
+        }
+      });
+  return gradient;
+}
+
 // Adds or subtracts: target[i] += values[i], or -=. Integers wrap.
 template <typename T>
 void AddInto(int64_t count, const T* values, bool subtract, T* target) {

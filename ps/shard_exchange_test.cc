@@ -32,7 +32,7 @@ class ShardExchangeTest : public testing::Test {
     variables_ = {std::make_shared<ShardVariable>(
                       spec, 0, Tensor::FromValues<float>({3}, {1, 2, 3})),
                   nullptr};
-    rules_.Add(0, "x", variables_[0]->type());
+    rules_.Add(0, "x", variables_[0]->type(), /*is_whole=*/true);
   }
 
   ShardExchange Exchange(absl::Span<const AnswerPlace> places = {}) {

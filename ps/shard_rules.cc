@@ -22,30 +22,69 @@ size_t SizeBytes(const TensorType& type) {
   return type.shape.element_count() * SizeOf(type.dtype);
 }
 
+bool TakesGradients(const TensorType& type) {
+  return type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
+}
+
 size_t SlotBytesOf(const TensorType& type,
                    const std::shared_ptr<const UpdateRule>& rule) {
-  const bool takes_gradients =
-      type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
-  return rule == nullptr || !takes_gradients
+  return rule == nullptr || !TakesGradients(type)
              ? 0
              : SizeBytes(type) * rule->slots().size();
 }
 
+// Returns the rule that updates a shard of `variable`; null if there is none. A
+// rule that depends on the shape of the variable needs whole variables.
+std::shared_ptr<const UpdateRule> RuleFor(const VariableRules& rules,
+                                          absl::string_view variable,
+                                          const TensorType& type) {
+  const std::shared_ptr<const UpdateRule>& rule = rules.Of(variable);
+  return rule == nullptr ? nullptr : UpdateRuleFor(rule, variable, type.shape);
+}
+
+// Returns OK if the rule can update a shard. `is_whole` is true if the shard
+// has all rows of the variable.
+absl::Status CheckFits(const UpdateRule& rule, absl::string_view variable,
+                       const TensorType& type, bool is_whole) {
+  if (!TakesGradients(type)) return absl::OkStatus();
+  if (rule.needs_whole_variables() && !is_whole) {
+    return absl::UnimplementedError(absl::StrCat(
+        rule.name(), " needs whole variables for an update, and variable \"",
+        variable,
+        "\" is partitioned; train without a partitioner, use adamw, or train "
+        "synchronously"));
+  }
+  for (const SlotSpec& slot : rule.slots()) {
+    if (!slot.shape.has_value()) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        rule.name(), " has a slot \"", slot.name, "\" of another shape than ",
+        "variable \"", variable,
+        "\", which parameter servers do not support; use adamw, or train "
+        "synchronously"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status ShardRules::CheckMemory(absl::string_view variable,
-                                     const TensorType& type) const {
+absl::Status ShardRules::CheckNew(absl::string_view variable,
+                                  const TensorType& type, bool is_whole) const {
+  const auto rule = RuleFor(rules_, variable, type);
+  if (rule != nullptr) {
+    RETURN_IF_ERROR(CheckFits(*rule, variable, type, is_whole));
+  }
   return CheckBudget(value_bytes_ + SizeBytes(type),
-                     slot_bytes_ + SlotBytesOf(type, rules_.Of(variable)));
+                     slot_bytes_ + SlotBytesOf(type, rule));
 }
 
 void ShardRules::Add(uint32_t handle, absl::string_view variable,
-                     const TensorType& type) {
+                     const TensorType& type, bool is_whole) {
   if (handle >= shards_.size()) shards_.resize(handle + 1);
   shards_[handle] = {.variable = std::string(variable),
                      .type = type,
-                     .rule = rules_.Of(variable),
-                     .is_present = true};
+                     .rule = RuleFor(rules_, variable, type),
+                     .is_present = true,
+                     .is_whole = is_whole};
   value_bytes_ += SizeBytes(type);
   slot_bytes_ += SlotBytesOf(type, shards_[handle].rule);
 }
@@ -53,12 +92,6 @@ void ShardRules::Add(uint32_t handle, absl::string_view variable,
 absl::Status ShardRules::Set(std::shared_ptr<const UpdateRule> rule,
                              absl::Span<const std::string> variables,
                              bool is_default) {
-  if (rule->needs_whole_variables()) {
-    return absl::UnimplementedError(absl::StrCat(
-        rule->name(),
-        " needs whole variables for an update, and parameter servers update "
-        "parts of them; use adamw, or train synchronously"));
-  }
   VariableRules rules = rules_;
   if (is_default) RETURN_IF_ERROR(rules.SetDefault(rule));
   // Check() rejects rules that do not fit the slots of shards on this server. A
@@ -88,10 +121,11 @@ absl::Status ShardRules::Check(const VariableRules& rules) const {
   for (const Shard& shard : shards_) {
     if (!shard.is_present) continue;
     const UpdateRule* const before = shard.rule.get();
-    const UpdateRule* const rule = rules.Of(shard.variable).get();
-    if (before == nullptr || rule == nullptr || HasSameSlots(*before, *rule)) {
-      continue;
-    }
+    const auto rule = RuleFor(rules, shard.variable, shard.type);
+    if (rule == nullptr) continue;
+    RETURN_IF_ERROR(
+        CheckFits(*rule, shard.variable, shard.type, shard.is_whole));
+    if (before == nullptr || HasSameSlots(*before, *rule)) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the optimizer of variable \"", shard.variable, "\" is ",
                      before->name(), " with ", before->slots().size(),
@@ -117,7 +151,8 @@ void ShardRules::Adopt(VariableRules rules) {
   slot_bytes_ = SlotBytes(rules);
   rules_ = std::move(rules);
   for (Shard& shard : shards_) {
-    if (shard.is_present) shard.rule = rules_.Of(shard.variable);
+    if (!shard.is_present) continue;
+    shard.rule = RuleFor(rules_, shard.variable, shard.type);
   }
 }
 
@@ -125,7 +160,8 @@ size_t ShardRules::SlotBytes(const VariableRules& rules) const {
   size_t size_bytes = 0;
   for (const Shard& shard : shards_) {
     if (!shard.is_present) continue;
-    size_bytes += SlotBytesOf(shard.type, rules.Of(shard.variable));
+    size_bytes +=
+        SlotBytesOf(shard.type, RuleFor(rules, shard.variable, shard.type));
   }
   return size_bytes;
 }

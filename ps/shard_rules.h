@@ -27,11 +27,14 @@ class ShardRules {
   explicit ShardRules(size_t memory_bytes_max)
       : memory_bytes_max_(memory_bytes_max) {}
 
+  // `is_whole` is true if the shard has all rows of the variable.
+  //   kUnimplemented      the rule of `variable` cannot update the shard
   //   kResourceExhausted  there is no memory for one more shard of this type
-  absl::Status CheckMemory(absl::string_view variable,
-                           const TensorType& type) const;
+  absl::Status CheckNew(absl::string_view variable, const TensorType& type,
+                        bool is_whole) const;
   // Adds a shard of `variable`. No other shard may have the handle.
-  void Add(uint32_t handle, absl::string_view variable, const TensorType& type);
+  void Add(uint32_t handle, absl::string_view variable, const TensorType& type,
+           bool is_whole);
 
   // Returns the rule of a shard that was added; null if it has none yet.
   const std::shared_ptr<const UpdateRule>& Of(uint32_t handle) const {
@@ -41,7 +44,9 @@ class ShardRules {
   // Sets the rule of `variables`. If `is_default`, also sets the rule of all
   // variables without a rule of their own. Variables need not have shards on
   // this server. After an error nothing has changed.
-  //   kUnimplemented       the rule needs whole variables
+  //   kUnimplemented       the rule needs whole variables, and a shard has a
+  //                        part of one; or a slot has another shape than its
+  //                        variable
   //   kFailedPrecondition  a shard has a rule with other slots
   //   kResourceExhausted   there is no memory for the slots
   absl::Status Set(std::shared_ptr<const UpdateRule> rule,
@@ -60,9 +65,10 @@ class ShardRules {
     TensorType type;
     std::shared_ptr<const UpdateRule> rule;
     bool is_present = false;
+    bool is_whole = true;  // Has all rows of the variable.
   };
 
-  // Returns OK if `rules` fit the existing slots and the memory.
+  // Returns OK if `rules` fit the existing shards, their slots and the memory.
   absl::Status Check(const VariableRules& rules) const;
   absl::Status CheckBudget(size_t value_bytes, size_t slot_bytes) const;
   void Adopt(VariableRules rules);

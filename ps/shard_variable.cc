@@ -180,6 +180,7 @@ void ShardVariable::CopyValue(Tensor* slot) {
 absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
   absl::MutexLock lock(&slots_mutex_);
   if (has_slots_) return absl::OkStatus();
+  RETURN_IF_ERROR(rule.Prepare(type_, Place()));
   std::vector<Tensor> slots;
   for (const SlotSpec& slot : rule.slots()) {
     const auto restored =
@@ -204,6 +205,10 @@ void ShardVariable::Begin(PreparedUpdate* update) {
 }
 
 void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
+  if (update.rule != nullptr && update.rule->needs_whole_variables()) {
+    if (stripe == 0) ApplyWhole(update);
+    return;
+  }
   const int64_t row_begin = StripeRowBegin(stripe);
   const int64_t row_end = StripeRowBegin(stripe + 1);
   if (!TakesIndices(update.kind)) {
@@ -232,6 +237,29 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
     FinishSparse(update, row_begin * row_elements_, row_end * row_elements_);
   }
   Constrain(update, row_begin, row_end);
+}
+
+void ShardVariable::ApplyWhole(const PreparedUpdate& update) {
+  // Others hold at most one of these locks, and wait for none meanwhile.
+  for (absl::Mutex& stripe_mutex : stripe_mutexes_) stripe_mutex.Lock();
+  for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+    PutAside(update, stripe, 0, 0);
+  }
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      const std::vector<T> gradient =
+          DenseGradient<T>(update, row_count_, row_elements_);
+      T* slots[UpdateRule::kSlotCountMax];
+      for (size_t i = 0; i < slots_.size(); ++i) {
+        slots[i] = slots_[i].mutable_flat<T>().data();
+      }
+      update.rule->Apply(update.rule_step, value_.element_count(),
+                         gradient.data(), value_.mutable_flat<T>().data(),
+                         absl::MakeConstSpan(slots, slots_.size()));
+    }
+  });
+  Constrain(update, 0, row_count_);
+  for (absl::Mutex& stripe_mutex : stripe_mutexes_) stripe_mutex.Unlock();
 }
 
 void ShardVariable::Constrain(const PreparedUpdate& update, int64_t row_begin,

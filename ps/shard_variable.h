@@ -36,7 +36,8 @@ class ShardSpec;
 // different order in some stripes: each gradient is part of exactly one mean,
 // but not of the same mean in all stripes. After each gradient the constraint
 // of the variable is applied. A variable whose constraint needs all rows has
-// only one stripe.
+// only one stripe. An update by a rule that needs whole variables locks all
+// stripes.
 //
 // Thread-safe.
 class ShardVariable {
@@ -165,6 +166,9 @@ class ShardVariable {
                 int64_t row_end);
   void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
                 int64_t row_end, FrozenRows* frozen);
+  // Applies a gradient with a rule that needs whole variables.
+  void ApplyWhole(const PreparedUpdate& update)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Locks all stripes.
   void ApplyDense(const PreparedUpdate& update, int64_t begin, int64_t end);
   void ApplySparse(const PreparedUpdate& update, int64_t row_begin,
                    int64_t row_end);

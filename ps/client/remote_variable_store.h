@@ -91,8 +91,9 @@ class RemoteVariableStore final : public VariableStore {
   std::vector<proto::VariableSpec> List() const override;
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
-  //   kUnimplemented  the optimizer needs whole variables, but a server
-  //                   updates single shards
+  //   kUnimplemented  the optimizer needs whole variables, and one is
+  //                   partitioned; or a slot has another shape than its
+  //                   variable
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
   absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
                               const Optimizer& optimizer) override;

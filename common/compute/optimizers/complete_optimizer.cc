@@ -13,6 +13,7 @@
 #include "common/compute/optimizers/loss_scale.h"
 #include "common/compute/optimizers/optimizer_options.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/compute/optimizers/program_rule.h"
 #include "common/compute/optimizers/set_field.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
@@ -115,7 +116,7 @@ const OptimizerKind* FindOptimizerKind(const proto::Optimizer& optimizer) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     if (kind->rule_case == optimizer.rule_case()) return kind;
   }
-  return nullptr;
+  return optimizer.has_program() ? &kProgramKind : nullptr;
 }
 
 std::string OptimizerName(const proto::Optimizer& optimizer) {

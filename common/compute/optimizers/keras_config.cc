@@ -9,6 +9,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/compute/optimizers/program_rule.h"
 #include "common/compute/optimizers/schedule_kind.h"
 #include "common/compute/optimizers/set_field.h"
 #include "common/core/base/status_macros.h"
@@ -27,6 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kLearningRate[] = "learning_rate";
 constexpr char kWeightDecay[] = "weight_decay";
+constexpr char kProgramModule[] = "muster.programs";
 // Fields that are null in Keras' config and 0 in the schema if the option is
 // off.
 constexpr const char* kNullIfZero[] = {kWeightDecay,
@@ -267,25 +269,32 @@ absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
     const FieldDescriptor* const field = rule.GetDescriptor()->field(i);
     if (IsHyperparameter(*field)) config[field->name()] = ValueOf(rule, field);
   }
-  return Wrapped("keras.optimizers", FindOptimizerKind(complete)->keras_class,
-                 std::move(config));
+  return Wrapped(complete.has_program() ? kProgramModule : "keras.optimizers",
+                 FindOptimizerKind(complete)->keras_class, std::move(config));
+}
+
+const OptimizerKind* FindKerasKind(absl::string_view class_name) {
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    // Keras ignores case, too: "adam", "RMSProp".
+    if (absl::EqualsIgnoreCase(kind->keras_class, class_name)) return kind;
+  }
+  return class_name == kProgramKind.keras_class ? &kProgramKind : nullptr;
 }
 
 absl::StatusOr<proto::Optimizer> OptimizerFrom(const ClassAndConfig& given) {
-  for (const OptimizerKind* const kind : kOptimizerKinds) {
-    // Keras ignores case, too: "adam", "RMSProp".
-    if (!absl::EqualsIgnoreCase(kind->keras_class, given.class_name)) continue;
-    proto::Optimizer optimizer;
-    optimizer.GetReflection()->MutableMessage(
-        &optimizer,
-        optimizer.GetDescriptor()->FindFieldByNumber(kind->rule_case));
-    for (const auto& [name, value] : given.config.items()) {
-      RETURN_IF_ERROR(SetArgument(name, value, &optimizer));
-    }
-    return optimizer;
+  const OptimizerKind* const kind = FindKerasKind(given.class_name);
+  if (kind == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no optimizer ", given.class_name));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("there is no optimizer ", given.class_name));
+  proto::Optimizer optimizer;
+  optimizer.GetReflection()->MutableMessage(
+      &optimizer,
+      optimizer.GetDescriptor()->FindFieldByNumber(kind->rule_case));
+  for (const auto& [name, value] : given.config.items()) {
+    RETURN_IF_ERROR(SetArgument(name, value, &optimizer));
+  }
+  return optimizer;
 }
 
 absl::StatusOr<proto::Optimizer> LossScaleFrom(const Json& config) {

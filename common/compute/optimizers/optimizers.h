@@ -232,8 +232,8 @@ extern const OptimizerKind kAdadeltaKind;
 // The norms are those of the whole variable; if one of them is 0, the ratio is
 // 1.
 //
-// Needs whole variables: parameter servers, which update parts of variables,
-// reject it.
+// Needs whole variables: parameter servers reject it if variables are
+// partitioned.
 //
 // Slots: "momentum" (m) and "velocity" (v), of the variable's shape,
 // initialized with 0. Source: You et al., arXiv:1904.00962;
@@ -262,8 +262,8 @@ extern const OptimizerKind kLambKind;
 // Variables of less than two axes have v = b * v + (1 - b) * q. rms() is the
 // root of the mean square of the whole variable.
 //
-// Needs whole variables: parameter servers, which update parts of variables,
-// reject it.
+// Parameter servers reject it, because their slots have the shapes of
+// variables.
 //
 // Slots, initialized with 0: "velocity" (v), of the variable's shape; of
 // variables of two axes and more "r" (row), without the last axis, and "c"
@@ -295,8 +295,8 @@ extern const OptimizerKind kAdafactorKind;
 // exclude_embeddings ("embedding" in the name); and those whose names match a
 // regular expression of exclude_layers.
 //
-// Needs whole variables: parameter servers, which update parts of variables,
-// reject it. An update of an n x m matrix takes ns_steps * (4 * n * m + 2 *
+// Needs whole variables: parameter servers reject it if variables are
+// partitioned. An update of an n x m matrix takes ns_steps * (4 * n * m + 2 *
 // min(n, m)^2) * min(n, m) operations; on a CPU, one thread computes them.
 //
 // Slots of the variable's shape, initialized with 0: "momentum", and "velocity"

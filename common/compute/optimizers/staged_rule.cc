@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/functions/update.h"
@@ -14,7 +15,9 @@
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/check.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/place.h"
 #include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
@@ -52,6 +55,9 @@ class StagedRule final : public UpdateRule {
     std::shared_ptr<const UpdateRule> rule = rule_->ForVariable(name, shape);
     if (rule == nullptr) return nullptr;
     return std::make_shared<StagedRule>(*this, std::move(rule));
+  }
+  absl::Status Prepare(const TensorType& type, Place place) const override {
+    return rule_->Prepare(type, place);
   }
   double LearningRate(int64_t step) const override {
     return learning_rate_.At(step);

@@ -15,7 +15,9 @@
 #include "common/compute/functions/update.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/place.h"
 #include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 
@@ -99,13 +101,23 @@ class UpdateRule {
   virtual absl::Span<const SlotSpec> slots() const = 0;
 
   // Returns the rule for the variable `name` of `shape` if updates or slots
-  // depend on either, and null if this rule applies to all variables. A rule
-  // that depends on them needs whole variables, and only the rule that
-  // ForVariable() returns can be applied. The slots() of the returned rule are
-  // the variable's; slots() of this rule lists the slots of all variables.
-  // UpdateRuleFor() covers both cases.
+  // depend on either, and null if this rule applies to all variables. Of a rule
+  // that depends on them, only the rule that ForVariable() returns can be
+  // applied; if that one needs whole variables, so does this rule. The slots()
+  // of the returned rule are the variable's; slots() of this rule lists the
+  // slots of all variables. UpdateRuleFor() covers both cases.
   virtual std::shared_ptr<const UpdateRule> ForVariable(
       absl::string_view name, const Shape& shape) const = 0;
+
+  // Readies this rule, which UpdateRuleFor() returned, for gradients of a
+  // variable, or of a part of one, of this type at `place`. Call it before the
+  // first gradient. Rules whose updates are programs compile them here.
+  //   kInvalidArgument  the rule cannot update a variable of this type
+  //   kUnimplemented    the rule cannot update variables at `place`
+  //   other codes       of the compiler of programs
+  virtual absl::Status Prepare(const TensorType&, Place) const {
+    return absl::OkStatus();
+  }
 
   // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;

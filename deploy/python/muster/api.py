@@ -39,11 +39,11 @@ def _write_programs(model, path, arguments, train, validation, example):
 
 def _programs_text(model, is_one_program):
     """Returns which parts of a model become programs."""
-    from muster.programs import unknown_measures, unknown_parts
+    from muster.programs import unknown_measures, unknown_optimizer, unknown_parts
 
-    if is_one_program:
-        return f"the step of {model.name}"
-    return ", ".join([*unknown_parts(model), *unknown_measures(model)])
+    parts = [f"the step of {model.name}"] if is_one_program else [
+        *unknown_parts(model), *unknown_measures(model)]
+    return ", ".join([*parts, *unknown_optimizer(model)])
 
 
 def _check_native(model):
@@ -56,9 +56,7 @@ def _check_native(model):
 
 
 def _has_programs(model, is_one_program):
-    from muster.programs import unknown_measures, unknown_parts
-
-    return is_one_program or bool(unknown_parts(model) or unknown_measures(model))
+    return bool(_programs_text(model, is_one_program))
 
 
 def _built(model, x, y, sample_weight, backend):

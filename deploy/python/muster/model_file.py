@@ -5,7 +5,7 @@ import os
 import warnings
 
 import keras
-from muster.programs import functional_of, is_of_keras, unknown_parts
+from muster.programs import functional_of, inner_optimizer, is_of_keras, unknown_parts
 from muster.saved_model import complete_configs
 
 
@@ -15,12 +15,12 @@ def check_model(model):
         raise ValueError(f"the model is a {type(model).__name__}; expected a model of Keras")
     if not getattr(model, "compiled", False):
         raise ValueError("the model is not compiled; call model.compile() first")
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    for what, thing in (("optimizer", optimizer),
-                        ("schedule", getattr(optimizer, "_learning_rate", None))):
-        if hasattr(thing, "get_config") and not is_of_keras(thing):
-            raise ValueError(f"the {what} {type(thing).__name__} is Python code, which cannot run "
-                             "in the cluster; expected one of Keras")
+    rate = getattr(inner_optimizer(model.optimizer), "_learning_rate", None)
+    is_number = hasattr(rate, "assign") or isinstance(rate, (int, float))
+    if not is_number and not is_of_keras(rate):
+        name = getattr(rate, "__name__", type(rate).__name__)
+        raise ValueError(f"the schedule {name} is Python code, which cannot run in the cluster; "
+                         "expected one of Keras, or a callback LearningRateScheduler")
 
 
 def build_layers(model, x):

@@ -5,10 +5,11 @@ import contextlib
 import warnings
 
 import keras
+from muster import program_optimizer
 from muster.program_export import CalledPart, export_part, output_types
 from muster.program_measures import Measures
-from muster.programs import (Program, functional_of, is_implicit_mask, is_known,
-                             is_known_operation, nodes_of, unknown_parts)
+from muster.programs import (Program, functional_of, inner_optimizer, is_implicit_mask, is_known,
+                             is_known_operation, is_known_optimizer, nodes_of, unknown_parts)
 
 
 class _Conversion:
@@ -269,11 +270,20 @@ def _trainable_variables(model):
     return list({id(variable): variable for variable in variables}.values())
 
 
-def _reordered(optimizer, old, new):
-    """Returns the optimizer for the variables in another order, and its variables' sources.
+def _optimizer_of(optimizer, old, new):
+    """Returns the optimizer for the cluster, and the sources of its variables.
 
     The sources are {id of a variable of the result: the variable of `optimizer`}.
+
+    Args:
+      old: the trainable variables of `optimizer`.
+      new: the same variables, in the order of the cluster's weights.
+
+    Raises:
+      ValueError: the update of an optimizer that Muster does not have cannot be exported.
     """
+    if not is_known_optimizer(optimizer):
+        return program_optimizer.exported(optimizer, new)
     if [id(variable) for variable in old] == [id(variable) for variable in new]:
         return optimizer, {id(variable): variable for variable in optimizer.variables}
     positions = {id(variable): index for index, variable in enumerate(old)}
@@ -290,6 +300,27 @@ def _reordered(optimizer, old, new):
     for variable in copy.variables:
         variable.assign(sources[id(variable)])
     return copy, sources
+
+
+def compile_for_cluster(copy, model, settings):
+    """Compiles the copy of a model, with the model's optimizer or one that stands for it.
+
+    Args:
+      settings: the arguments of compile(), with the optimizer of the model.
+
+    Raises:
+      ValueError: the update of an optimizer that Muster does not have cannot be exported.
+    """
+    optimizer, sources = _optimizer_of(model.optimizer, model.trainable_variables,
+                                       _trainable_variables(copy))
+    if not is_known_optimizer(model.optimizer):
+        # compile() puts it into a LossScaleOptimizer if the model needs one.
+        is_wrapped = settings["optimizer"] is model.optimizer
+        settings = {**settings, "optimizer": optimizer if is_wrapped else
+                    inner_optimizer(optimizer)}
+    copy.compile(**settings)
+    copy.optimizer = optimizer
+    copy.optimizer_sources = lambda: sources  # Keras does not look into functions.
 
 
 @contextlib.contextmanager
@@ -314,10 +345,8 @@ def converted(model, train_sizes, inference_sizes, inputs, labels):
             warnings.filterwarnings("ignore", message=".*type Program.* mask")
             copy = conversion.convert([(None, *shape) for shape, _ in inputs])
         sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
-        copy.compile(**Measures(copy, labels, sizes).settings(model._compile_config.config))
-        copy.optimizer, sources = _reordered(model.optimizer, model.trainable_variables,
-                                             _trainable_variables(copy))
-        copy.optimizer_sources = lambda: sources  # Keras does not look into functions.
+        compile_for_cluster(copy, model,
+                            Measures(copy, labels, sizes).settings(model._compile_config.config))
         yield copy
     finally:
         conversion.undo()

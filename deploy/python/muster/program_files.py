@@ -87,7 +87,8 @@ def _positions(model, copy):
     sources = copy.optimizer_sources()
     positions = {id(variable): index for index, variable in enumerate(model.optimizer.variables)}
     optimizer = {f"optimizer/vars/{index}": positions[id(sources[id(variable)])]
-                 for index, variable in enumerate(copy.optimizer.variables)}
+                 for index, variable in enumerate(copy.optimizer.variables)
+                 if id(variable) in sources}
     return {"variables": variables, "optimizer": optimizer,
             "remark": getattr(copy, "remark", None)}
 

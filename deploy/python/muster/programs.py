@@ -164,6 +164,63 @@ class ProgramMetric(keras.metrics.Metric):
         return {**super().get_config(), **self._fields}
 
 
+@keras.saving.register_keras_serializable("muster")
+class ProgramOptimizer(keras.optimizers.Optimizer):
+    """The place of an optimizer of the user's own. Computes nothing in Python.
+
+    Args:
+      fields: as proto::Optimizer::Program of the cluster has them.
+
+    Attributes:
+      slots: {name: the variables of a slot}, once it is built.
+    """
+
+    def __init__(self, fields, **options):
+        super().__init__(**options)
+        self._fields = fields
+        self.slots = {}
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        # In the order of the cluster's files.
+        self.slots = {name: self.add_optimizer_variables(variables, name)
+                      for name in self._fields["slots"]}
+
+    def update_step(self, gradient, variable, learning_rate):
+        raise NotImplementedError("programs run in the cluster")
+
+    def get_config(self):
+        return {**super().get_config(), **self._fields}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        fields = ("slots", "initial_values", "slots_starting_as_variable", "programs")
+        others = {name: value for name, value in config.items() if name not in fields}
+        return cls({name: config[name] for name in fields}, **others)
+
+
+def inner_optimizer(optimizer):
+    """Returns the optimizer in a LossScaleOptimizer, or the optimizer itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def is_known_optimizer(optimizer):
+    """True for an optimizer whose updates Muster computes."""
+    optimizer = inner_optimizer(optimizer)
+    excludes = optimizer.weight_decay and any(
+        getattr(optimizer, "_exclude_from_weight_decay" + suffix, None)
+        for suffix in ("", "_pattern"))
+    return is_of_keras(optimizer) and not excludes
+
+
+def unknown_optimizer(model):
+    """Returns the name of a model's optimizer in a list, unless Muster has it."""
+    known = is_known_optimizer(model.optimizer)
+    return [] if known else [type(inner_optimizer(model.optimizer)).__name__]
+
+
 def _is_known_function(function):
     # Functions without a name that a file of Keras had seem to be Keras' own.
     return isinstance(function, str) or (
@@ -291,10 +348,17 @@ def _things(model):
             yield measure
             yield _wrapped_function(measure)
     yield model.optimizer
+    yield inner_optimizer(model.optimizer)
 
 
 def own_objects(model):
-    """Yields (name for errors, object) of the layers, losses and metrics of the user's own."""
+    """Yields (name for errors, object) of what a model has of the user's own.
+
+    Layers, losses, metrics and the optimizer.
+    """
+    if not is_known_optimizer(model.optimizer):
+        optimizer = inner_optimizer(model.optimizer)
+        yield f"optimizer {type(optimizer).__name__}", optimizer
     for layer in model._flatten_layers(include_self=False):
         if not is_of_keras(layer):
             yield f"layer {layer.name}", layer

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 import keras
+from muster.program_copy import compile_for_cluster
 from muster.program_export import (Part, array_spec, encoded_program, export_part,
                                    seed_variables)
 from muster.program_losses import check_adds_up, divided, kind_of_loss
@@ -164,9 +165,8 @@ def copy_of(model, example, train_sizes, inference_sizes):
     copy = keras.Model(inputs, program(*inputs), name=model.name)
     sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
     loss, metrics = _measures(part, sizes)
-    copy.compile(model._compile_config.config["optimizer"], loss, metrics=metrics)
-    copy.optimizer = model.optimizer
-    copy.optimizer_sources = lambda: {id(one): one for one in model.optimizer.variables}
+    compile_for_cluster(copy, model, {"optimizer": model._compile_config.config["optimizer"],
+                                      "loss": loss, "metrics": metrics})
     if part.loss_kind == "neither":
         copy.remark = (f"the loss of {model.name} is neither a mean nor a sum over examples; "
                        "synchronous workers minimize the mean of their losses")

@@ -1,68 +1,30 @@
 #include "common/compute/kernels/programs/program_kernel.h"
 
-#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "common/compute/kernels/programs/program_compiler.h"
+#include "common/compute/programs/compiled/compiled_program.h"
 #include "common/compute/programs/program.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/pjrt/pjrt_client.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster::internal {
 namespace {
 
-// Longer than any step takes.
-constexpr absl::Duration kRunTimeout = absl::Hours(1);
-
 class ProgramKernel : public Kernel {
  public:
-  ProgramKernel(std::string name, std::shared_ptr<PjrtClient> client,
-                std::shared_ptr<const PjrtExecutable> executable)
-      : name_(std::move(name)),
-        client_(std::move(client)),
-        executable_(std::move(executable)) {}
+  explicit ProgramKernel(std::unique_ptr<CompiledProgram> program)
+      : program_(std::move(program)) {}
 
   absl::Status Run(const KernelArguments& arguments) override {
-    // After a timeout the plugin may still write to the outputs of that run.
-    RETURN_IF_ERROR(timeout_);
-    const absl::Status status = Execute(arguments);
-    if (status.ok()) return status;
-    const absl::Status named(
-        status.code(), absl::StrCat("program ", name_, ": ", status.message()));
-    if (absl::IsDeadlineExceeded(named)) timeout_ = named;
-    return named;
+    return program_->Run(arguments.inputs, arguments.outputs);
   }
 
  private:
-  absl::Status Execute(const KernelArguments& arguments) {
-    std::vector<std::unique_ptr<PjrtBuffer>> inputs;
-    std::vector<const PjrtBuffer*> pointers;
-    for (const Tensor* const input : arguments.inputs) {
-      ASSIGN_OR_RETURN(auto buffer, client_->CopyToDevice(*input));
-      pointers.push_back(buffer.get());
-      inputs.push_back(std::move(buffer));
-    }
-    ASSIGN_OR_RETURN(const auto results, executable_->Execute(pointers));
-    const absl::Time deadline = absl::Now() + kRunTimeout;
-    for (size_t i = 0; i < results.size(); ++i) {
-      RETURN_IF_ERROR(results[i]->CopyTo(*arguments.outputs[i], deadline));
-    }
-    return absl::OkStatus();
-  }
-
-  const std::string name_;
-  const std::shared_ptr<PjrtClient> client_;
-  const std::shared_ptr<const PjrtExecutable> executable_;
-  absl::Status timeout_;
+  const std::unique_ptr<CompiledProgram> program_;
 };
 
 // A replica without examples computes nothing.
@@ -76,33 +38,20 @@ class ZeroKernel : public Kernel {
   }
 };
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Kernel>> MakeProgramKernel(
     const Program& program, absl::Span<const TensorType> inputs,
     bool is_gradient, int thread_count) {
-  const auto index = program.FindVariant(inputs, is_gradient);
-  if (!index.ok()) {
-    if (!HasNoExamples(program.types.inputs, inputs)) return index.status();
+  const auto variant = program.FindVariant(inputs, is_gradient);
+  if (!variant.ok() && HasNoExamples(program.types.inputs, inputs)) {
     return std::make_unique<ZeroKernel>();
   }
-  const Program::Variant& variant = program.variants[*index];
-  const std::string& module =
-      is_gradient ? variant.gradient_stablehlo : variant.stablehlo;
-  ASSIGN_OR_RETURN(auto client, ProgramClient(thread_count));
-  ASSIGN_OR_RETURN(auto executable,
-                   CompileProgram(program.name, module, thread_count));
-  const int expected = is_gradient
-                           ? static_cast<int>(program.gradient->inputs.size())
-                           : static_cast<int>(variant.types.outputs.size());
-  if (executable->output_count() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "program ", program.name, " has ", executable->output_count(),
-        " outputs; expected ", expected));
-  }
-  return std::make_unique<ProgramKernel>(program.name, std::move(client),
-                                         std::move(executable));
+  ASSIGN_OR_RETURN(
+      auto compiled,
+      CompiledProgram::Create(program, inputs, is_gradient, thread_count));
+  return std::make_unique<ProgramKernel>(std::move(compiled));
 }
+
+}  // namespace
 
 void RegisterProgramKernels(KernelRegistry* registry) {
   registry->Register(

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/kernel.h"
-#include "common/compute/kernels/programs/program_compiler.h"
+#include "common/compute/programs/compiled/program_compiler.h"
 #include "common/compute/programs/program.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/testing/status_matchers.h"

@@ -64,6 +64,7 @@ absl::Status MakeSlots(Device* device, DeviceStream* stream,
   if (variable->slots_rule == rule) return absl::OkStatus();
   std::shared_ptr<const UpdateRule> own_rule =
       UpdateRuleFor(rule, variable->spec.name(), variable->type.shape);
+  RETURN_IF_ERROR(own_rule->Prepare(variable->type, variable->value.place()));
   RETURN_IF_ERROR(CheckSlotTypes(*own_rule, variable->spec.name(),
                                  variable->type, variable->slots));
   absl::Status status;

@@ -22,9 +22,10 @@ namespace {
 // each variable, one group after the other. Averages come first, then the sums
 // of gradients, then what the rule keeps.
 std::vector<std::vector<SlotSpec>> SlotGroupsOf(const UpdateRule& rule) {
-  const size_t interleaved_count = rule.name() == "rmsprop"     ? 1
-                                   : rule.name() == "adafactor" ? 3
-                                                                : 2;
+  const size_t interleaved_count =
+      rule.name() == "rmsprop" || rule.name() == "program" ? 1
+      : rule.name() == "adafactor"                         ? 3
+                                                           : 2;
   std::vector<std::vector<SlotSpec>> first;
   std::vector<std::vector<SlotSpec>> of_rule;
   for (const SlotSpec& slot : rule.slots()) {

@@ -1,4 +1,4 @@
-#include "common/compute/kernels/programs/program_compiler.h"
+#include "common/compute/programs/compiled/program_compiler.h"
 
 #include <cstdlib>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/compute/kernels/programs/program_cache.h"
+#include "common/compute/programs/compiled/program_cache.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster::internal {

@@ -1,4 +1,4 @@
-#include "common/compute/kernels/programs/program_cache.h"
+#include "common/compute/programs/compiled/program_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/compute/kernels/programs/program_compiler.h"
+#include "common/compute/programs/compiled/program_compiler.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/system/file_descriptor.h"
 #include "common/core/tensor/tensor.h"

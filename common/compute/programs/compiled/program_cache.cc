@@ -1,4 +1,4 @@
-#include "common/compute/kernels/programs/program_cache.h"
+#include "common/compute/programs/compiled/program_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
