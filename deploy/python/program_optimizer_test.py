@@ -103,6 +103,8 @@ def classifier(optimizer):
                               layers.Dense(30, activation="relu"), layers.Dense(3)])
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True),
                   metrics=["accuracy"])
+    # TensorFlow does not run what build() assigns when fit() calls it.
+    model.optimizer.build(model.trainable_variables)
     return model
 
 

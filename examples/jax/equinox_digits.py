@@ -1,5 +1,5 @@
 """Trains a model of Equinox on the handwritten digits of examples/data/digits, with two workers in
-sync. Needs KERAS_BACKEND=jax, equinox, and Muster's executables.
+sync. Needs equinox, and Muster's executables.
 
     python3 examples/jax/equinox_digits.py [EPOCHS]
 """

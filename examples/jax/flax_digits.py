@@ -1,5 +1,5 @@
 """Trains a model of Flax on the handwritten digits of examples/data/digits, with two workers and
-two parameter servers. Needs KERAS_BACKEND=jax, flax, and Muster's executables.
+two parameter servers. Needs flax, optax, and Muster's executables.
 
     python3 examples/jax/flax_digits.py [EPOCHS]
 """
@@ -13,6 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import muster
 
@@ -44,6 +45,6 @@ def loss_fn(params, batch):
 
 
 params = model.init(jax.random.key(0), train["pixels"][:1])
-params, history = muster.train(loss_fn, params, train, "adam", has_aux=True, workers=2, ps=2,
-                               epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+params, history = muster.train(loss_fn, params, train, optax.adamw(1e-3), has_aux=True, workers=2,
+                               ps=2, epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 10)
 print(f"accuracy on the test digits: {loss_fn(params, test)[1]['accuracy']:.3f}")

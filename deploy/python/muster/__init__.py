@@ -6,13 +6,18 @@ from muster.errors import MusterError
 
 __version__ = "0.1.0"
 
-__all__ = ["Local", "MusterError", "Ray", "Slurm", "__version__", "attach", "export", "fit",
-           "load_weights", "train", "write_job"]
+__all__ = ["Local", "MusterError", "Optax", "Ray", "Slurm", "__version__", "attach", "export",
+           "fit", "load_weights", "train", "write_job"]
 
 
 def __getattr__(name):
-    if name != "train":
-        raise AttributeError(f"module muster has no attribute {name}")
-    from muster.jax_training import train  # Imported here because it needs Keras.
+    # Imported here because they need Keras, and Optax needs JAX.
+    if name == "train":
+        from muster.jax_training import train
 
-    return train
+        return train
+    if name == "Optax":
+        from muster.optax_optimizer import Optax
+
+        return Optax
+    raise AttributeError(f"module muster has no attribute {name}")

@@ -42,6 +42,14 @@ class _LossModel(keras.Model):
         return jax.tree_util.tree_unflatten(self._structure,
                                             [variable.value for variable in self._leaves])
 
+    def trained(self, values):
+        """Returns the pytree of `values`, one for each trainable variable."""
+        import jax
+
+        given = iter(values)
+        leaves = [next(given) if variable.trainable else None for variable in self._leaves]
+        return jax.tree_util.tree_unflatten(self._structure, leaves)
+
     def add_aux_metrics(self, batch):
         """Creates a metric for each value that the loss function returns beside the loss."""
         import jax
@@ -96,7 +104,8 @@ def train(loss_fn, params, data, optimizer="adam", *, has_aux=False, takes_key=F
         integers stay as they are.
       data: arrays with a first axis of examples, in lists and dicts; or batches, as fit()
         takes them. A batch has the same structure.
-      optimizer: of Keras, or its name.
+      optimizer: of Keras, or its name; or a transformation of optax that treats each array
+        by itself. muster.Optax(transformation) takes global_clipnorm and other options.
       has_aux: loss_fn returns (loss, dict of numbers); the history has their means.
       takes_key: loss_fn takes a key of jax.random as third argument. It differs in each step
         and on each worker.
@@ -110,13 +119,14 @@ def train(loss_fn, params, data, optimizer="adam", *, has_aux=False, takes_key=F
     Raises:
       as fit().
     """
-    import jax
-
     if keras.backend.backend() != "jax":
         raise ValueError("train() needs Keras on JAX, not on "
                          f"{keras.backend.backend()}: set KERAS_BACKEND=jax before Python starts")
+    import jax
+    from muster.optax_optimizer import with_structure
+
     model = _LossModel(loss_fn, params, has_aux, takes_key)
-    model.compile(optimizer)
+    model.compile(with_structure(optimizer, model.trained))
     if has_aux:
         leaves = jax.tree.leaves(data)
         if not all(hasattr(leaf, "shape") for leaf in leaves):
