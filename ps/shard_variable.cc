@@ -181,6 +181,8 @@ absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
   absl::MutexLock lock(&slots_mutex_);
   if (has_slots_) return absl::OkStatus();
   RETURN_IF_ERROR(rule.Prepare(type_, Place()));
+  RETURN_IF_ERROR(
+      PrepareConstraint(spec_->variable().constraint(), type_, Place()));
   std::vector<Tensor> slots;
   for (const SlotSpec& slot : rule.slots()) {
     const auto restored =

@@ -1,4 +1,4 @@
-"""Compares muster.fit() with Keras' fit() for optimizers that Muster does not have.
+"""Compares muster.fit() with Keras' fit() for optimizers and constraints of the user's own.
 
 MUSTER_KERAS_PYTHON names a Python with Keras, JAX and a PJRT plugin.
 """
@@ -89,6 +89,59 @@ class RowWise(Bounded):
         rows = self.rows[self._get_variable_index(variable)]
         self.assign(rows, rows + ops.sum(ops.reshape(gradient, (gradient.shape[0], -1)), axis=1))
         self.assign_sub(variable, learning_rate * gradient)
+
+
+class Centred(keras.constraints.Constraint):
+    """Needs the whole variable."""
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def __call__(self, w):
+        return w - ops.mean(w) + self.shift
+
+    def get_config(self):
+        return {"shift": self.shift}
+
+
+class Limited(layers.Layer):
+    """Has constraints of Keras and of the user's own."""
+
+    def build(self, shape):
+        width = shape[-1]
+        self.scale = self.add_weight(shape=(width,), initializer="ones", name="scale",
+                                     constraint=keras.constraints.NonNeg())
+        self.kernel = self.add_weight(shape=(width, width), name="kernel",
+                                      constraint=keras.constraints.MaxNorm(0.5, axis=[0]))
+        self.bias = self.add_weight(shape=(width,), initializer="zeros", name="bias",
+                                    constraint=Centred())
+
+    def call(self, x):
+        return ops.tanh(x @ self.kernel) * self.scale + self.bias
+
+
+def limited(optimizer):
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((FEATURES,)), Limited(),
+                              layers.Dense(8, kernel_constraint=Centred(0.1)), layers.Dense(3)])
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                  metrics=["accuracy"])
+    return model
+
+
+class Warmup(keras.optimizers.schedules.LearningRateSchedule):
+    """The rate rises, and falls with the root of the step."""
+
+    def __init__(self, rate=0.1, steps=5):
+        super().__init__()
+        self.rate, self.steps = rate, steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1
+        return self.rate * ops.minimum(step / self.steps, ops.sqrt(self.steps / step))
+
+    def get_config(self):
+        return {"rate": self.rate, "steps": self.steps}
 
 
 def excluding(names):
@@ -182,6 +235,19 @@ class ProgramOptimizerTest(unittest.TestCase):
     def test_subclassed_models(self):
         self.compare(Bounded, make=subclassed)
 
+    def test_schedules(self):
+        for make in (lambda: keras.optimizers.Adam(Warmup()), lambda: Bounded(Warmup(0.2)),
+                     lambda: keras.optimizers.SGD(Warmup(), gradient_accumulation_steps=2),
+                     lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(Warmup()))):
+            self.compare(make)
+        self.compare(lambda: keras.optimizers.Adam(Warmup()), {"workers": 1, "ps": 1}, times=2)
+
+    def test_constraints(self):
+        for make_optimizer in (lambda: keras.optimizers.Adam(0.05), Bounded):
+            for cluster in ({"workers": 2}, {"workers": 1, "ps": 2}):
+                with self.subTest(cluster=cluster):
+                    self.compare(make_optimizer, cluster, limited)
+
     def test_two_workers_on_servers_learn(self):
         x, y = data()
         model = classifier(Bounded())
@@ -195,7 +261,7 @@ class ProgramOptimizerTest(unittest.TestCase):
                 (Counting(), "Counting changes .*count with the gradients of several variables"),
                 (RowWise(), r"RowWise keeps .* and shape \(8,\) for .*expected float32 and the "
                             r"shape of the variable, \(8, 40\)"),
-                (Bounded(lambda: 0.1), "the schedule <lambda> is Python code")):
+                (Bounded(lambda: 0.1), "the learning rate <lambda> is a function")):
             with self.subTest(type(optimizer).__name__):
                 with self.assertRaisesRegex(ValueError, message):
                     self.train(classifier(optimizer), x, y)

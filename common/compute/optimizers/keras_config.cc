@@ -10,6 +10,7 @@
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/program_rule.h"
+#include "common/compute/optimizers/program_schedule.h"
 #include "common/compute/optimizers/schedule_kind.h"
 #include "common/compute/optimizers/set_field.h"
 #include "common/core/base/status_macros.h"
@@ -74,6 +75,8 @@ Json ValueOf(const Message& message, const FieldDescriptor* field) {
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection->GetBool(message, field);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection->GetString(message, field);
     case FieldDescriptor::CPPTYPE_INT64: {
       const int64_t value = reflection->GetInt64(message, field);
       if (value == 0 && IsNullIfZero(field->name())) return nullptr;
@@ -140,6 +143,10 @@ absl::Status SetValue(const Json& value, const FieldDescriptor* field,
     return absl::OkStatus();
   }
   switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      if (!value.is_string()) return WrongType(field->name(), "a text", value);
+      reflection->SetString(message, field, value.get<std::string>());
+      return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_BOOL:
       if (!value.is_boolean()) {
         return WrongType(field->name(), "true or false", value);
@@ -194,27 +201,34 @@ absl::StatusOr<ClassAndConfig> Unwrapped(const Json& json) {
   return ClassAndConfig{json["class_name"].get<std::string>(), json["config"]};
 }
 
+const ScheduleKind* FindKerasSchedule(absl::string_view class_name) {
+  for (const ScheduleKind& kind : ScheduleKinds()) {
+    if (kind.keras_class == class_name) return &kind;
+  }
+  return class_name == kProgramScheduleKind.keras_class ? &kProgramScheduleKind
+                                                        : nullptr;
+}
+
 absl::StatusOr<proto::LearningRateSchedule> ScheduleFrom(const Json& json) {
   ASSIGN_OR_RETURN(const ClassAndConfig given, Unwrapped(json));
-  for (const ScheduleKind& kind : ScheduleKinds()) {
-    if (kind.keras_class != given.class_name) continue;
-    proto::LearningRateSchedule schedule;
-    Message* const arguments = schedule.GetReflection()->MutableMessage(
-        &schedule, schedule.GetDescriptor()->FindFieldByNumber(kind.kind_case));
-    for (const auto& [name, value] : given.config.items()) {
-      if (name == "name") continue;
-      const auto* const field =
-          arguments->GetDescriptor()->FindFieldByName(name);
-      if (field == nullptr) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(given.class_name, " has no argument ", name));
-      }
-      RETURN_IF_ERROR(SetValue(value, field, arguments));
-    }
-    return schedule;
+  const ScheduleKind* const kind = FindKerasSchedule(given.class_name);
+  if (kind == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no schedule ", given.class_name));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("there is no schedule ", given.class_name));
+  proto::LearningRateSchedule schedule;
+  Message* const arguments = schedule.GetReflection()->MutableMessage(
+      &schedule, schedule.GetDescriptor()->FindFieldByNumber(kind->kind_case));
+  for (const auto& [name, value] : given.config.items()) {
+    if (name == "name") continue;
+    const auto* const field = arguments->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(given.class_name, " has no argument ", name));
+    }
+    RETURN_IF_ERROR(SetValue(value, field, arguments));
+  }
+  return schedule;
 }
 
 absl::Status SetArgument(const std::string& name, const Json& value,
@@ -246,9 +260,9 @@ absl::StatusOr<Json> RuleConfig(const proto::Optimizer& complete) {
   if (complete.has_learning_rate_schedule()) {
     ASSIGN_OR_RETURN(const proto::LearningRateSchedule schedule,
                      CompleteSchedule(complete.learning_rate_schedule()));
-    config[kLearningRate] = Wrapped("keras.optimizers.schedules",
-                                    FindScheduleKind(schedule)->keras_class,
-                                    ScheduleConfig(schedule));
+    config[kLearningRate] = Wrapped(
+        schedule.has_program() ? kProgramModule : "keras.optimizers.schedules",
+        FindScheduleKind(schedule)->keras_class, ScheduleConfig(schedule));
   } else {
     config[kLearningRate] = *ConstantLearningRate(complete);
   }

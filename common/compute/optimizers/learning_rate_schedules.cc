@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/argument_checks.h"
+#include "common/compute/optimizers/program_schedule.h"
 #include "common/compute/optimizers/schedule_kind.h"
 #include "common/compute/optimizers/set_field.h"
 #include "common/core/base/status_macros.h"
@@ -338,7 +339,7 @@ const ScheduleKind* FindScheduleKind(const Schedule& schedule) {
   for (const ScheduleKind& kind : kScheduleKinds) {
     if (kind.kind_case == schedule.kind_case()) return &kind;
   }
-  return nullptr;
+  return schedule.has_program() ? &kProgramScheduleKind : nullptr;
 }
 
 absl::StatusOr<Schedule> CompleteSchedule(const Schedule& schedule) {

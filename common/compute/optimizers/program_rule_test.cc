@@ -167,6 +167,43 @@ TEST_F(ProgramRuleTest, AProgramOfAShapeUpdatesVariablesOfThatShape) {
       StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("on CPUs only")));
 }
 
+// step * 0.5
+std::string HalfOfStep() {
+  Program program;
+  program.name = "Warmup";
+  program.types = {{{DType::kInt32, {}}}, {{DType::kFloat32, {}}}};
+  program.variants.push_back(
+      {program.types,
+       "func.func public @main(%step: tensor<i32>) -> tensor<f32> {\n"
+       "  %0 = stablehlo.convert %step : (tensor<i32>) -> tensor<f32>\n"
+       "  %1 = stablehlo.constant dense<0.5> : tensor<f32>\n"
+       "  %2 = stablehlo.multiply %0, %1 : tensor<f32>\n"
+       "  return %2 : tensor<f32>\n}",
+       ""});
+  return program.Encode();
+}
+
+TEST_F(ProgramRuleTest, SchedulesCanBePrograms) {
+  proto::Optimizer optimizer;
+  optimizer.mutable_sgd();
+  optimizer.mutable_learning_rate_schedule()->mutable_program()->set_program(
+      HalfOfStep());
+  ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
+  EXPECT_EQ(rule->LearningRate(0), 0);
+  EXPECT_EQ(rule->LearningRate(3), 1.5);
+  EXPECT_EQ(rule->LearningRate(1), 0.5);
+  ASSERT_OK_AND_ASSIGN(const std::string json, KerasConfigOf(optimizer));
+  ASSERT_OK_AND_ASSIGN(const proto::Optimizer read,
+                       OptimizerFromKerasConfig(json));
+  EXPECT_EQ(read.learning_rate_schedule().program().program(), HalfOfStep());
+
+  optimizer.mutable_learning_rate_schedule()->mutable_program()->set_program(
+      Whole());
+  EXPECT_THAT(UpdateRule::Create(optimizer),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("program Momentum is no schedule")));
+}
+
 TEST(ProgramRuleMessageTest, SurvivesAFileOfKeras) {
   proto::Optimizer optimizer = OptimizerOf({Elementwise()});
   optimizer.mutable_program()->add_slots("copy");

@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/functions/norm_constraint.h"
+#include "common/compute/variables/program_constraint.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "google/protobuf/repeated_field.h"
 #include "proto/variable.pb.h"
@@ -31,6 +33,8 @@ absl::string_view NameOf(const proto::Constraint& constraint) {
       return "unit_norm";
     case proto::Constraint::kMinMaxNorm:
       return "min_max_norm";
+    case proto::Constraint::kProgram:
+      return "program";
     case proto::Constraint::KIND_NOT_SET:
       break;
   }
@@ -214,6 +218,9 @@ absl::Status CheckConstraint(const proto::Constraint& constraint) {
 absl::Status CheckConstraint(const proto::Constraint& constraint,
                              const Shape& shape) {
   RETURN_IF_ERROR(CheckConstraint(constraint));
+  if (constraint.has_program()) {
+    return internal::CheckProgramConstraint(constraint.program(), shape);
+  }
   const Axes* const axes = AxesOf(constraint);
   if (axes == nullptr) return absl::OkStatus();
   for (const int64_t axis : *axes) {
@@ -245,7 +252,24 @@ absl::Status CheckSameConstraint(const proto::VariableSpec& existing,
       "} was asked for; use another name, or the same constraint"));
 }
 
+absl::Status PrepareConstraint(const proto::Constraint& constraint,
+                               const TensorType& type, Place place) {
+  if (!constraint.has_program()) return absl::OkStatus();
+  if (!place.is_host()) {
+    return absl::UnimplementedError(
+        "constraints of the user's own run on CPUs only; use a constraint of "
+        "Keras, or train without GPUs");
+  }
+  if (type.dtype != DType::kFloat32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a constraint of the user's own is for float32, not for ",
+                     type.ToString()));
+  }
+  return internal::PrepareProgramConstraint(constraint.program());
+}
+
 bool NeedsAllRows(const proto::Constraint& constraint, int rank) {
+  if (constraint.has_program()) return true;
   const Axes* const axes = AxesOf(constraint);
   return axes != nullptr && rank > 0 && ReducedAxes(*axes, rank)[0];
 }
@@ -270,6 +294,10 @@ std::optional<NormConstraint> NormConstraintOf(
 
 void ApplyConstraint(const proto::Constraint& constraint, const Shape& shape,
                      float* variable) {
+  if (constraint.has_program()) {
+    internal::ApplyProgramConstraint(constraint.program(), variable);
+    return;
+  }
   Apply(constraint, shape, variable);
 }
 

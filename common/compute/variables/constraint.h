@@ -8,7 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/functions/norm_constraint.h"
+#include "common/core/tensor/place.h"
 #include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 
@@ -43,9 +45,19 @@ class Constraint {
 //                     occurs twice; names the constraint and the argument
 absl::Status CheckConstraint(const proto::Constraint& constraint);
 // As above, for a variable of this shape.
-//   kInvalidArgument  also: an axis does not exist
+//   kInvalidArgument  also: an axis does not exist, or a program is for
+//                     variables of another shape
 absl::Status CheckConstraint(const proto::Constraint& constraint,
                              const Shape& shape);
+
+// Readies a constraint that CheckConstraint() accepts for a variable of this
+// type at `place`. Call it before the first gradient: programs are compiled
+// here.
+//   kInvalidArgument  a program is not for the dtype
+//   kUnimplemented    a program cannot run at `place`
+//   other codes       of the compiler of programs
+absl::Status PrepareConstraint(const proto::Constraint& constraint,
+                               const TensorType& type, Place place);
 
 // Checks a spec for a variable that exists.
 //   kAlreadyExists  the variable has another constraint
@@ -75,6 +87,8 @@ std::optional<NormConstraint> NormConstraintOf(
 //   unit_norm     w / (1e-7 + norm)
 //   min_max_norm  w * (rate * clip(norm, min_value, max_value) +
 //                      (1 - rate) * norm) / (1e-7 + norm)
+//
+//   program       what the program computes
 //
 // Source: keras.constraints; Srebro et al., "Maximum-Margin Matrix
 // Factorization", 2004, for the bound on norms.

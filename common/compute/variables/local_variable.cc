@@ -192,6 +192,7 @@ absl::Status LocalVariable::MakeSlots(
   std::shared_ptr<const UpdateRule> own_rule =
       UpdateRuleFor(rule, spec_->name(), type_.shape);
   RETURN_IF_ERROR(own_rule->Prepare(type_, Place()));
+  RETURN_IF_ERROR(PrepareConstraint(spec_->constraint(), type_, Place()));
   RETURN_IF_ERROR(CheckSlotTypes(*own_rule, spec_->name(), type_, slots_));
   const Tensor* const variable = &value_;
   ArrangeSlots(*own_rule, &slots_, [&](const SlotSpec& slot) {

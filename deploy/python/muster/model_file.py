@@ -5,7 +5,7 @@ import os
 import warnings
 
 import keras
-from muster.programs import functional_of, inner_optimizer, is_of_keras, unknown_parts
+from muster.programs import functional_of, inner_optimizer, unknown_parts
 from muster.saved_model import complete_configs
 
 
@@ -16,11 +16,12 @@ def check_model(model):
     if not getattr(model, "compiled", False):
         raise ValueError("the model is not compiled; call model.compile() first")
     rate = getattr(inner_optimizer(model.optimizer), "_learning_rate", None)
-    is_number = hasattr(rate, "assign") or isinstance(rate, (int, float))
-    if not is_number and not is_of_keras(rate):
+    is_schedule = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+    if callable(rate) and not is_schedule and not hasattr(rate, "assign"):
         name = getattr(rate, "__name__", type(rate).__name__)
-        raise ValueError(f"the schedule {name} is Python code, which cannot run in the cluster; "
-                         "expected one of Keras, or a callback LearningRateScheduler")
+        raise ValueError(f"the learning rate {name} is a function without the step, which cannot "
+                         "run in the cluster; expected a number, a LearningRateSchedule, or a "
+                         "callback LearningRateScheduler")
 
 
 def build_layers(model, x):

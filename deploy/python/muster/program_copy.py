@@ -9,7 +9,7 @@ from muster import program_optimizer
 from muster.program_export import CalledPart, export_part, output_types
 from muster.program_measures import Measures
 from muster.programs import (Program, functional_of, inner_optimizer, is_implicit_mask, is_known,
-                             is_known_operation, is_known_optimizer, nodes_of, unknown_parts)
+                             is_known_operation, nodes_of, unknown_optimizer, unknown_parts)
 
 
 class _Conversion:
@@ -270,40 +270,8 @@ def _trainable_variables(model):
     return list({id(variable): variable for variable in variables}.values())
 
 
-def _optimizer_of(optimizer, old, new):
-    """Returns the optimizer for the cluster, and the sources of its variables.
-
-    The sources are {id of a variable of the result: the variable of `optimizer`}.
-
-    Args:
-      old: the trainable variables of `optimizer`.
-      new: the same variables, in the order of the cluster's weights.
-
-    Raises:
-      ValueError: the update of an optimizer that Muster does not have cannot be exported.
-    """
-    if not is_known_optimizer(optimizer):
-        return program_optimizer.exported(optimizer, new)
-    if [id(variable) for variable in old] == [id(variable) for variable in new]:
-        return optimizer, {id(variable): variable for variable in optimizer.variables}
-    positions = {id(variable): index for index, variable in enumerate(old)}
-    copy = type(optimizer).from_config(optimizer.get_config())
-    copy.build(new)
-    sources = {}
-    for name, value in vars(copy).items():
-        source = vars(optimizer).get(name)
-        if hasattr(value, "assign"):
-            sources[id(value)] = source
-        elif isinstance(value, list) and len(value) == len(new) and name != "_trainable_variables":
-            sources.update({id(one): source[positions[id(variable)]]
-                            for one, variable in zip(value, new) if hasattr(one, "assign")})
-    for variable in copy.variables:
-        variable.assign(sources[id(variable)])
-    return copy, sources
-
-
 def compile_for_cluster(copy, model, settings):
-    """Compiles the copy of a model, with the model's optimizer or one that stands for it.
+    """Compiles the copy of a model with an optimizer for the cluster.
 
     Args:
       settings: the arguments of compile(), with the optimizer of the model.
@@ -311,9 +279,8 @@ def compile_for_cluster(copy, model, settings):
     Raises:
       ValueError: the update of an optimizer that Muster does not have cannot be exported.
     """
-    optimizer, sources = _optimizer_of(model.optimizer, model.trainable_variables,
-                                       _trainable_variables(copy))
-    if not is_known_optimizer(model.optimizer):
+    optimizer, sources = program_optimizer.for_cluster(model.optimizer, _trainable_variables(copy))
+    if unknown_optimizer(model):
         # compile() puts it into a LossScaleOptimizer if the model needs one.
         is_wrapped = settings["optimizer"] is model.optimizer
         settings = {**settings, "optimizer": optimizer if is_wrapped else

@@ -13,6 +13,9 @@ from jax import export
 import keras
 
 OF_LOSS = -1  # See encoded_program().
+# Constraints of Keras that the cluster computes.
+_CONSTRAINTS = {"MaxNorm": "max_norm", "MinMaxNorm": "min_max_norm", "NonNeg": "non_neg",
+                "UnitNorm": "unit_norm"}
 # The dtypes that tensors of the cluster have.
 _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8",
                      "bool"})
@@ -239,9 +242,6 @@ class _Exporter:
         self.trainable_count = len(trainable)
         for variable in self.weights:
             part.check_dtype(f"the variable {variable.path}", variable.dtype)
-            if getattr(variable, "constraint", None) is not None:
-                raise ValueError(f"{part.name} has a constraint on {variable.path}, which is not "
-                                 "supported for parts that Muster does not know")
         self._find_effects(train_sizes[0])
 
     def _call(self, xs, weights, seeds, training):
@@ -331,6 +331,31 @@ class _Exporter:
         return len(self._seeds)
 
 
+def _constraint_text(variable):
+    """Returns the constraint of a variable in the text form of proto::Constraint."""
+    constraint = getattr(variable, "constraint", None)
+    if constraint is None:
+        return ""
+    name = type(constraint).__name__
+    if type(constraint).__module__.split(".")[0] == "keras" and name in _CONSTRAINTS:
+        values = [(field, value) for field, given in constraint.get_config().items()
+                  for value in (given if isinstance(given, (list, tuple)) else [given])
+                  if value is not None]
+        fields = " ".join(f"{field}: {value}" for field, value in values)
+        return f"{_CONSTRAINTS[name]} {{ {fields} }}"
+    if str(variable.dtype) != "float32":
+        raise ValueError(f"the constraint {name} is on {variable.path}, which is "
+                         f"{variable.dtype}; expected float32")
+    program = encoded_program(name, lambda value: (constraint(value),),
+                              [[array_spec(variable.shape, "float32")]], [False])
+    return f"program: {json.dumps(program)}"
+
+
+def _constraint_texts(weights):
+    texts = [_constraint_text(variable) for variable in weights]
+    return texts if any(texts) else []
+
+
 def export_part(part, train_sizes, inference_sizes):
     """Returns (the config of a layer of class Program, the variables that are its weights).
 
@@ -352,6 +377,7 @@ def export_part(part, train_sizes, inference_sizes):
                          for index, name in enumerate(names)],
         "weight_types": [_type_text(variable.shape, variable.dtype) for variable in weights],
         "trainable_count": exporter.trainable_count,
+        "weight_constraints": _constraint_texts(weights),
         "updated_weights": exporter.updated,
         "seed_count": exporter.seed_count,
         "adds_loss": exporter.adds_loss,

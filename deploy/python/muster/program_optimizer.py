@@ -12,7 +12,8 @@ import numpy as np
 
 import keras
 from muster.program_export import array_spec, encoded_program
-from muster.programs import ProgramOptimizer, inner_optimizer
+from muster.programs import (ProgramOptimizer, ProgramSchedule, inner_optimizer,
+                             is_known_optimizer, is_known_schedule)
 
 # The numbers of elements for which a program that updates single elements is compiled.
 _ELEMENT_COUNTS = (65536, 8192, 1024)
@@ -271,37 +272,44 @@ class _Exporter:
         return {"slots": names, "initial_values": values, "slots_starting_as_variable": copies}
 
 
+def _rate_of(optimizer):
+    """Returns the learning rate or schedule of an optimizer for the cluster."""
+    rate = optimizer._learning_rate
+    if not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        return float(rate)
+    if is_known_schedule(optimizer):
+        return rate
+    return ProgramSchedule(encoded_program(
+        type(rate).__name__, lambda step: (keras.ops.cast(rate(step), "float32"),),
+        [[array_spec((), "int32")]], [False]))
+
+
 def _plain_config(optimizer):
     """Returns the arguments that all optimizers of Keras have."""
-    names = ("learning_rate", "clipnorm", "clipvalue", "global_clipnorm", "use_ema",
-             "ema_momentum", "ema_overwrite_frequency", "gradient_accumulation_steps", "name")
-    config = keras.optimizers.Optimizer.get_config(optimizer)
-    rate = optimizer._learning_rate
-    is_schedule = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
-    return {**{name: config[name] for name in names},
-            "learning_rate": rate if is_schedule else float(rate)}
+    names = ("clipnorm", "clipvalue", "global_clipnorm", "use_ema", "ema_momentum",
+             "ema_overwrite_frequency", "gradient_accumulation_steps", "name")
+    return {name: getattr(optimizer, name) for name in names}
 
 
-def _pairs(new, old, slots, order):
-    """Yields (variable of `new`, variable of `old`, an optimizer)."""
-    yield new._iterations, old._iterations
-    if hasattr(new._learning_rate, "assign"):
-        yield new._learning_rate, old._learning_rate
-    for name in ("_model_variables_moving_average", "_accumulated_gradients"):
-        if getattr(new, name, None):
-            for one, index in zip(getattr(new, name), order):
-                yield one, getattr(old, name)[index]
-    for name, variables in new.slots.items():
-        for one, index in zip(variables, order):
-            if name in slots[index]:
-                yield one, slots[index][name]
+def _pairs(new, old, order):
+    """Yields (variable of `new`, variable of `old`): optimizers with the same attributes."""
+    for name, value in vars(new).items():
+        source = vars(old).get(name)
+        if isinstance(value, keras.Variable):
+            yield value, source
+        elif isinstance(value, list) and len(value) == len(order) and name not in (
+                "_trainable_variables", "_variables"):
+            yield from ((one, source[index]) for one, index in zip(value, order)
+                        if isinstance(one, keras.Variable))
 
 
-def exported(optimizer, variables):
-    """Returns a ProgramOptimizer with the state of an optimizer, and where it is from.
+def for_cluster(optimizer, variables):
+    """Returns an optimizer for the cluster with the state of another, and where it is from.
+
+    What Muster does not have of the optimizer is a program.
 
     Args:
-      optimizer: built. A LossScaleOptimizer gives one around a ProgramOptimizer.
+      optimizer: built. A LossScaleOptimizer gives another one.
       variables: its trainable variables in the order of the cluster's weights.
 
     Returns:
@@ -311,21 +319,28 @@ def exported(optimizer, variables):
       ValueError: the update cannot be exported; names the optimizer.
     """
     old = inner_optimizer(optimizer)
-    fields, slots = _Exporter(old).export()
-    positions = {id(variable): index for index, variable in enumerate(old._trainable_variables)}
-    new = ProgramOptimizer(fields, **_plain_config(old))
+    is_in_order = all(one is other for one, other in zip(old._trainable_variables, variables))
+    if is_known_optimizer(old) and is_known_schedule(old) and is_in_order:
+        return optimizer, {id(variable): variable for variable in optimizer.variables}
+    slots = {}
+    if is_known_optimizer(old):
+        new = type(old).from_config({**old.get_config(), "learning_rate": _rate_of(old)})
+    else:
+        fields, slots = _Exporter(old).export()
+        new = ProgramOptimizer(fields, learning_rate=_rate_of(old), **_plain_config(old))
     outer = new
     if optimizer is not old:
         outer = keras.optimizers.LossScaleOptimizer(
             new, optimizer.initial_scale, optimizer.dynamic_growth_steps, name=optimizer.name)
     outer.build(variables)
-    sources = {}
+    positions = {id(variable): index for index, variable in enumerate(old._trainable_variables)}
     order = [positions[id(variable)] for variable in variables]
-    for one, source in _pairs(new, old, slots, order):
-        sources[id(one)] = source
-        one.assign(source)
+    pairs = list(_pairs(new, old, order))
     if optimizer is not old:
-        for name in ("_iterations", "_learning_rate", "step_counter", "dynamic_scale"):
-            sources[id(getattr(outer, name))] = getattr(optimizer, name)
-            getattr(outer, name).assign(getattr(optimizer, name))
-    return outer, sources
+        pairs += _pairs(outer, optimizer, order)
+    for name, of_slot in getattr(new, "slots", {}).items():
+        pairs += [(one, slots[index][name]) for one, index in zip(of_slot, order)
+                  if name in slots[index]]
+    for one, source in pairs:
+        one.assign(source)
+    return outer, {id(one): source for one, source in pairs}

@@ -201,6 +201,21 @@ class ProgramOptimizer(keras.optimizers.Optimizer):
         return cls({name: config[name] for name in fields}, **others)
 
 
+@keras.saving.register_keras_serializable("muster")
+class ProgramSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """The place of a schedule of the user's own. Computes nothing in Python."""
+
+    def __init__(self, program):
+        super().__init__()
+        self._program = program
+
+    def __call__(self, step):
+        raise NotImplementedError("programs run in the cluster")
+
+    def get_config(self):
+        return {"program": self._program}
+
+
 def inner_optimizer(optimizer):
     """Returns the optimizer in a LossScaleOptimizer, or the optimizer itself."""
     return getattr(optimizer, "inner_optimizer", optimizer)
@@ -215,10 +230,18 @@ def is_known_optimizer(optimizer):
     return is_of_keras(optimizer) and not excludes
 
 
+def is_known_schedule(optimizer):
+    """True if the learning rate of an optimizer is a number or a schedule that Muster has."""
+    rate = inner_optimizer(optimizer)._learning_rate
+    return not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) or (
+        is_of_keras(rate))
+
+
 def unknown_optimizer(model):
-    """Returns the name of a model's optimizer in a list, unless Muster has it."""
-    known = is_known_optimizer(model.optimizer)
-    return [] if known else [type(inner_optimizer(model.optimizer)).__name__]
+    """Returns the names of a model's optimizer and schedule, without those that Muster has."""
+    optimizer = inner_optimizer(model.optimizer)
+    return [*([] if is_known_optimizer(optimizer) else [type(optimizer).__name__]),
+            *([] if is_known_schedule(optimizer) else [type(optimizer._learning_rate).__name__])]
 
 
 def _is_known_function(function):
@@ -349,6 +372,7 @@ def _things(model):
             yield _wrapped_function(measure)
     yield model.optimizer
     yield inner_optimizer(model.optimizer)
+    yield inner_optimizer(model.optimizer)._learning_rate
 
 
 def own_objects(model):

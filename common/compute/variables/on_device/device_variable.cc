@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/optimizer_slots.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/buffer.h"
@@ -64,7 +65,10 @@ absl::Status MakeSlots(Device* device, DeviceStream* stream,
   if (variable->slots_rule == rule) return absl::OkStatus();
   std::shared_ptr<const UpdateRule> own_rule =
       UpdateRuleFor(rule, variable->spec.name(), variable->type.shape);
-  RETURN_IF_ERROR(own_rule->Prepare(variable->type, variable->value.place()));
+  const Place place = variable->value.place();
+  RETURN_IF_ERROR(own_rule->Prepare(variable->type, place));
+  RETURN_IF_ERROR(
+      PrepareConstraint(variable->spec.constraint(), variable->type, place));
   RETURN_IF_ERROR(CheckSlotTypes(*own_rule, variable->spec.name(),
                                  variable->type, variable->slots));
   absl::Status status;

@@ -10,12 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/program_ops.h"
+#include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initializer.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
+#include "google/protobuf/text_format.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -45,6 +47,17 @@ absl::StatusOr<Program> DecodeFor(const ProgramLayerOptions& options,
       input_count, " and ", output_count));
 }
 
+// Parses an entry of weight_constraints.
+absl::StatusOr<proto::Constraint> ParseConstraint(const std::string& text) {
+  proto::Constraint constraint;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &constraint)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text.substr(0, 100), "\" is no constraint in text form"));
+  }
+  RETURN_IF_ERROR(CheckConstraint(constraint));
+  return constraint;
+}
+
 void ReportError(absl::Span<const Value> inputs, absl::string_view layer,
                  const absl::Status& status) {
   inputs.front().builder()->ReportError(absl::Status(
@@ -64,6 +77,7 @@ void ProgramLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("weight_names", options_.weight_names);
   visitor.Visit("weight_types", options_.weight_types);
   visitor.Visit("trainable_count", options_.trainable_count);
+  visitor.Visit("weight_constraints", options_.weight_constraints);
   visitor.Visit("updated_weights", options_.updated_weights);
   visitor.Visit("seed_count", options_.seed_count);
   visitor.Visit("adds_loss", options_.adds_loss);
@@ -76,6 +90,19 @@ void ProgramLayer::VisitConfig(ConfigVisitor& visitor) {
   for (const std::string& type : options_.weight_types) {
     const auto parsed = ParseTensorType(type);
     if (!parsed.ok()) visitor.Refuse("weight_types", parsed.status().message());
+  }
+  const size_t constraint_count = options_.weight_constraints.size();
+  if (constraint_count != 0 &&
+      constraint_count != options_.weight_types.size()) {
+    visitor.Refuse("weight_constraints",
+                   absl::StrCat("must be one for each of the ", count,
+                                " weight_types, got ", constraint_count));
+  }
+  for (const std::string& text : options_.weight_constraints) {
+    const auto parsed = ParseConstraint(text);
+    if (!parsed.ok()) {
+      visitor.Refuse("weight_constraints", parsed.status().message());
+    }
   }
   if (options_.trainable_count < 0 || options_.trainable_count > count) {
     visitor.Refuse("trainable_count",
@@ -100,14 +127,22 @@ void ProgramLayer::BuildMany(absl::Span<const Shape>) {
     if (!type.ok()) continue;
     const bool is_trainable =
         static_cast<int64_t>(i) < options_.trainable_count;
-    weights_.push_back(AddWeight(
-        options_.weight_names[i], type->shape, Zeros(),
-        {.trainable = is_trainable,
-         .dtype = type->dtype,
-         .aggregation = is_trainable ? proto::AGGREGATION_NONE
-                        : IsFloating(type->dtype)
-                            ? proto::AGGREGATION_MEAN
-                            : proto::AGGREGATION_ONLY_FIRST_REPLICA}));
+    Constraint constraint;
+    if (i < options_.weight_constraints.size()) {
+      // VisitConfig() has checked the constraints of a file.
+      const auto parsed = ParseConstraint(options_.weight_constraints[i]);
+      if (!parsed.ok()) continue;
+      constraint = Constraint(*parsed);
+    }
+    weights_.push_back(
+        AddWeight(options_.weight_names[i], type->shape, Zeros(),
+                  {.trainable = is_trainable,
+                   .dtype = type->dtype,
+                   .aggregation = is_trainable ? proto::AGGREGATION_NONE
+                                  : IsFloating(type->dtype)
+                                      ? proto::AGGREGATION_MEAN
+                                      : proto::AGGREGATION_ONLY_FIRST_REPLICA,
+                   .constraint = constraint}));
   }
 }
 

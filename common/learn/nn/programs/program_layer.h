@@ -36,6 +36,9 @@ struct ProgramLayerOptions {
   std::vector<std::string> weight_names;
   std::vector<std::string> weight_types;
   int64_t trainable_count = 0;
+  // Messages proto::Constraint in text form, one for each weight; empty for
+  // weights without constraint. No entries: none has one.
+  std::vector<std::string> weight_constraints;
   // The indices of the weights that training updates other than by gradients:
   // the program returns what is to be added to each.
   std::vector<int64_t> updated_weights;

@@ -147,6 +147,8 @@ Json ToJson(const proto::Constraint& constraint) {
                      {"rate", norm.rate()},
                      {"axis", AxisToJson(norm.axis())}});
     }
+    // No layer of Keras has them as options.
+    case proto::Constraint::kProgram:
     case proto::Constraint::KIND_NOT_SET:
       break;
   }
