@@ -381,8 +381,16 @@ absl::Status ReplicaSession::AwaitApplied() {
        .timeout = options_.timeout});
 }
 
+absl::Status ReplicaSession::GatherRows() {
+  for (const Planned& planned : planned_) {
+    if (planned.rows != nullptr) RETURN_IF_ERROR(planned.rows->Gather());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
                                           int64_t leaves_with_data) {
+  RETURN_IF_ERROR(GatherRows());
   // A replica without data may not have begun a step.
   RETURN_IF_ERROR(local_->Begin(0));
   for (size_t i = 0; i < planned_.size(); ++i) {
@@ -397,7 +405,6 @@ absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
       }
       RETURN_IF_ERROR(Apply(planned, sums_[i], Tensor()));
     } else if (planned.rows != nullptr) {
-      RETURN_IF_ERROR(planned.rows->Gather());
       planned.rows->Scale(scale);
       RETURN_IF_ERROR(
           Apply(planned, planned.rows->values(), planned.rows->indices()));

@@ -120,9 +120,13 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   // return it.
   bool is_weighed_on_device() const { return is_weighed_on_device_; }
 
-  // Called for the first session. Updates the variables with the combined packs
-  // and the rows of other replicas. Multiplies gradients by `gradient_scale`
-  // and averages means over `leaves_with_data`.
+  // Called for the first session. Gathers the rows of other replicas, and then
+  // updates the variables with them and with the combined packs. Multiplies
+  // gradients by `gradient_scale` and averages means over `leaves_with_data`.
+  //
+  // Changes no variable before the last exchange of data: after an error of the
+  // communicator no variable has changed. Only the barrier of shared variables
+  // follows the updates.
   absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
 
   // With a gate: begins a step whose leaf has no data and does not run.
@@ -181,6 +185,8 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   // Applies an update to the store, on the replica that applies updates.
   absl::Status Apply(const Planned& planned, const Tensor& value,
                      const Tensor& indices);
+  // Exchanges the sparse gradients of the step.
+  absl::Status GatherRows();
   // If the store is shared, blocks until the updates are applied.
   absl::Status AwaitApplied();
 

@@ -67,6 +67,15 @@ using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 // first replica (without its data there is no update). Variables that are
 // synchronized on reading take the replica's own updates.
 //
+// A step is applied whole or not at all: gradients, and assignments that the
+// step does not read again, change the variables after the last exchange with
+// other replicas. If the group loses a replica before that, the variables and
+// slots of every other replica are those before the step. Loss of a replica
+// after its last message may leave some replicas before the step and others
+// after it. Two kinds of updates are applied while the step runs, and remain:
+// those that are exchanged at once, and those of variables that are
+// synchronized on reading.
+//
 // If the step runs on a GPU that has the variables, gradients stay there: they
 // are packed, combined and applied in its memory. Gradients of rows, and values
 // that are exchanged while the step runs, pass through the host.
