@@ -245,6 +245,14 @@ class UnreadablePaths final : public Disk {
       absl::string_view path) override {
     return disk_->Create(path);
   }
+  absl::Status CreateExclusive(absl::string_view path,
+                               absl::string_view content) override {
+    return disk_->CreateExclusive(path, content);
+  }
+  absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
+      absl::string_view path) override {
+    return disk_->AppendFile(path);
+  }
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
     if (path == path_) return error_;

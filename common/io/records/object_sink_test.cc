@@ -43,6 +43,13 @@ class Store final : public Disk {
     }
     return std::make_unique<Upload>(this);
   }
+  absl::Status CreateExclusive(absl::string_view, absl::string_view) override {
+    return absl::UnimplementedError("not created exclusively");
+  }
+  absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
+      absl::string_view) override {
+    return absl::UnimplementedError("not appended to");
+  }
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view) override {
     return absl::UnimplementedError("not read");

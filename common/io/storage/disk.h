@@ -47,6 +47,28 @@ class WritableFile {
   virtual absl::Status Close() = 0;
 };
 
+// A file that grows at its end, for records that must be durable before they
+// are used. Not thread-safe.
+//
+// A power failure may tear what was appended after the last Sync(): any bytes
+// of it may be missing or zero, also those before bytes that have survived.
+class AppendableFile {
+ public:
+  virtual ~AppendableFile() = default;
+
+  // The size of the file: where the next Append() writes.
+  virtual int64_t size_bytes() const = 0;
+
+  // Appends bytes, which readers see at once. After an error an unknown part of
+  // them is in the file, and each later call returns that error.
+  virtual absl::Status Append(absl::Span<const uint8_t> bytes) = 0;
+
+  // May be called any number of times. After OK, everything appended survives a
+  // power failure. After an error the system may have dropped the data, so each
+  // later call returns that error.
+  virtual absl::Status Sync() = 0;
+};
+
 // Thread-safe.
 class ReadableFile {
  public:
@@ -72,6 +94,26 @@ class Disk {
 
   // Truncates an existing file, unless CreatesAtomically().
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      absl::string_view path) = 0;
+
+  // Creates a file that contains `content`, unless there is one at `path`. If
+  // several processes call this at the same time, one of them succeeds. The
+  // file appears as a whole. After OK, its content and its name survive a power
+  // failure. After an error other than kAlreadyExists it may exist or appear
+  // later.
+  //
+  // Callers that compete pass different contents. An object store may repeat a
+  // request whose response was lost, and the content shows whose object it is.
+  //   kAlreadyExists  there is a file at `path`, and it is not changed
+  //   kUnimplemented  the object store, or the file system, cannot do this
+  virtual absl::Status CreateExclusive(absl::string_view path,
+                                       absl::string_view content) = 0;
+
+  // Opens an existing file to append to it. Only one process may append to a
+  // file.
+  //   kInvalidArgument  not a regular file
+  //   kUnimplemented    objects cannot grow
+  virtual absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
       absl::string_view path) = 0;
 
   //   kInvalidArgument  not a regular file

@@ -13,7 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -80,6 +82,40 @@ void ExerciseDisk(Disk* disk, const std::string& folder) {
   EXPECT_THAT(disk->List(folder), IsOkAndHolds(IsEmpty()));
 }
 
+// Tests CreateExclusive() and AppendFile() in an empty folder.
+void ExerciseGrowth(Disk* disk, const std::string& folder) {
+  const std::string path = JoinPath(folder, "journal");
+  ASSERT_OK(disk->MakeFolder(folder));
+  EXPECT_THAT(disk->AppendFile(path),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(path)));
+  ASSERT_OK(disk->CreateExclusive(path, "one "));
+  EXPECT_THAT(disk->CreateExclusive(path, "another"),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(path)));
+  EXPECT_THAT(disk->List(folder), IsOkAndHolds(ElementsAre("journal")));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto file, disk->AppendFile(path));
+    EXPECT_EQ(file->size_bytes(), 4);
+    ASSERT_OK(file->Append(Bytes("two ")));
+    ASSERT_OK(file->Sync());
+    ASSERT_OK(file->Append({}));
+    ASSERT_OK(file->Append(Bytes("three ")));
+    EXPECT_EQ(file->size_bytes(), 14);
+    EXPECT_THAT(ReadFile(disk, path, 100), IsOkAndHolds("one two three "));
+    ASSERT_OK(file->Sync());
+    ASSERT_OK(file->Sync());
+  }
+  ASSERT_OK_AND_ASSIGN(const auto file, disk->AppendFile(path));
+  EXPECT_EQ(file->size_bytes(), 14);
+  ASSERT_OK(file->Append(Bytes("four")));
+  EXPECT_THAT(ReadFile(disk, path, 100), IsOkAndHolds("one two three four"));
+  // A renamed file is no obstacle.
+  ASSERT_OK(disk->Rename(path, path + "_1"));
+  ASSERT_OK(disk->CreateExclusive(path, ""));
+  EXPECT_THAT(ReadFile(disk, path, 100), IsOkAndHolds(""));
+  ASSERT_OK(disk->Remove(path));
+  ASSERT_OK(disk->Remove(path + "_1"));
+}
+
 TEST(PrivateFileTest, ReplacesAFileThatAllUsersMayRead) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/private");
   std::filesystem::remove_all(folder);
@@ -102,6 +138,42 @@ TEST(DiskTest, RealAndSimulatedDiskBehaveTheSame) {
   SimulatedDisk simulated;
   ExerciseDisk(&simulated, "folder/inner");
   ExerciseDisk(Disk::Real(), testing::TempDir() + "disk_test/inner/most");
+  ExerciseGrowth(&simulated, "folder/growth");
+  ExerciseGrowth(Disk::Real(), testing::TempDir() + "disk_test/growth");
+}
+
+TEST(DiskTest, OneOfManyCreatesAFile) {
+  const std::string folder = testing::TempDir() + "race";
+  ASSERT_OK(Disk::Real()->MakeFolder(folder));
+  constexpr int kCallers = 8;
+  for (int round = 0; round < 20; ++round) {
+    const std::string path = absl::StrCat(folder, "/view-", round);
+    std::vector<absl::Status> statuses(kCallers);
+    std::vector<std::string> seen(kCallers);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kCallers; ++i) {
+      threads.emplace_back([&, i] {
+        statuses[i] =
+            Disk::Real()->CreateExclusive(path, absl::StrCat("caller ", i));
+        seen[i] = ReadFile(Disk::Real(), path, 100).value();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    int winner_count = 0;
+    for (int i = 0; i < kCallers; ++i) {
+      // A caller that loses finds the whole content of the winner.
+      EXPECT_EQ(seen[i], seen[0]);
+      if (!statuses[i].ok()) {
+        EXPECT_THAT(statuses[i], StatusIs(absl::StatusCode::kAlreadyExists));
+        continue;
+      }
+      ++winner_count;
+      EXPECT_EQ(seen[i], absl::StrCat("caller ", i));
+    }
+    EXPECT_EQ(winner_count, 1);
+    ASSERT_OK(Disk::Real()->Remove(path));
+  }
+  EXPECT_THAT(Disk::Real()->List(folder), IsOkAndHolds(IsEmpty()));
 }
 
 // Appends pieces of all sizes, aligned and unaligned, and expects the file to
@@ -187,6 +259,9 @@ TEST(DiskTest, RejectsWhatIsNotARegularFile) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(Disk::Real()->Open(pipe),
               StatusIs(absl::StatusCode::kInvalidArgument));
+  for (const std::string& odd : {pipe, std::string("/dev/full")}) {
+    EXPECT_FALSE(Disk::Real()->AppendFile(odd).ok());
+  }
   ASSERT_OK(ReplaceFile(Disk::Real(), folder + "/file", ""));
   EXPECT_THAT(
       Disk::Real()->MakeFolder(folder + "/file"),
@@ -217,6 +292,26 @@ TEST(DiskTest, FileSizeLimitIsResourceExhausted) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
+TEST(DiskTest, AFileThatCouldNotGrowStaysAsItIs) {
+  const std::string path = testing::TempDir() + "limited";
+  ASSERT_OK(ReplaceFile(Disk::Real(), path, std::string(4000, 'x')));
+  ASSERT_OK_AND_ASSIGN(const auto file, Disk::Real()->AppendFile(path));
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = file->Append(Bytes(std::string(200, 'y')));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("limited")));
+  EXPECT_EQ(file->Append(Bytes("z")), status);
+  EXPECT_EQ(file->Sync(), status);
+  ASSERT_OK_AND_ASSIGN(const std::string content,
+                       ReadFile(Disk::Real(), path, 10000));
+  EXPECT_EQ(content, std::string(4000, 'x') + std::string(96, 'y'));
+}
+
 TEST(SimulatedDiskTest, PowerFailureLosesUnsyncedData) {
   using Crash = SimulatedDisk::Crash;
   SimulatedDisk disk;
@@ -241,6 +336,45 @@ TEST(SimulatedDiskTest, PowerFailureLosesUnsyncedData) {
   EXPECT_TRUE(is_seen[0] && is_seen[1]);
 }
 
+TEST(SimulatedDiskTest, PowerFailureTearsWhatWasAppendedSinceTheLastSync) {
+  using Crash = SimulatedDisk::Crash;
+  SimulatedDisk disk;
+  ASSERT_OK(disk.CreateExclusive("a/f", "0000"));
+  ASSERT_OK_AND_ASSIGN(const auto file, disk.AppendFile("a/f"));
+  ASSERT_OK(file->Append(Bytes("1111")));
+  ASSERT_OK(file->Sync());
+  ASSERT_OK(file->Append(Bytes("2222")));
+  ASSERT_OK(file->Append(Bytes("3333")));
+  EXPECT_EQ(disk.After(Crash::kUnsyncedLost)->Get("a/f"), "00001111");
+  EXPECT_EQ(disk.After(Crash::kProcessKilled)->Get("a/f"), "0000111122223333");
+  std::set<std::string> tails;
+  for (int seed = 0; seed < 1000; ++seed) {
+    const std::string content =
+        disk.After(Crash::kUnsyncedAtRandom, seed)->Get("a/f");
+    ASSERT_THAT(content, testing::StartsWith("00001111"));
+    tails.insert(content.substr(8));
+  }
+  const std::string zeros(4, '\0');
+  EXPECT_THAT(tails, testing::IsSupersetOf(
+                         {std::string(), std::string("2222"),
+                          std::string("22223333"), zeros + "3333",
+                          "22" + zeros.substr(2) + "3333", "2222" + zeros}));
+}
+
+TEST(SimulatedDiskTest, AnExclusiveNameIsDurable) {
+  using Crash = SimulatedDisk::Crash;
+  SimulatedDisk disk;
+  ASSERT_OK(disk.CreateExclusive("a/1", "first"));
+  EXPECT_EQ(disk.After(Crash::kUnsyncedLost)->Get("a/1"), "first");
+  // Fails after the name was made and before it is durable.
+  disk.FailOperation(disk.operation_count() + 2,
+                     absl::InternalError("I/O error"));
+  EXPECT_THAT(disk.CreateExclusive("a/2", "second"),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(disk.Get("a/2"), "second");
+  EXPECT_THAT(disk.After(Crash::kUnsyncedLost)->Paths(), ElementsAre("a/1"));
+}
+
 TEST(SimulatedDiskTest, FailsRequestedOperations) {
   SimulatedDisk disk;
   disk.FailOperation(2, absl::InternalError("I/O error"));
@@ -252,6 +386,20 @@ TEST(SimulatedDiskTest, FailsRequestedOperations) {
   EXPECT_OK(file->Append(Bytes("56")));
   EXPECT_THAT(file->Sync(), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_THAT(disk.Remove("f"), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(disk.CreateExclusive("g", ""),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(SimulatedDiskTest, AFileThatCouldNotGrowStaysAsItIs) {
+  SimulatedDisk disk;
+  disk.Set("f", "1234");
+  ASSERT_OK_AND_ASSIGN(const auto file, disk.AppendFile("f"));
+  disk.FailOperation(1, absl::InternalError("I/O error"));
+  EXPECT_THAT(file->Append(Bytes("5678")),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(file->Append(Bytes("9")), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(file->Sync(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(disk.Get("f"), "123456");
 }
 
 }  // namespace

@@ -46,6 +46,52 @@ absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
   return absl::ErrnoToStatus(error, what);
 }
 
+absl::Span<const uint8_t> BytesOf(absl::string_view text) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()),
+                             text.size());
+}
+
+// Creates a file with a random name in the folder of `path`, and returns its
+// descriptor.
+absl::StatusOr<int> CreateBeside(absl::string_view path, mode_t mode,
+                                 std::string* name) {
+  *name = TemporaryPath(
+      absl::StrCat(path, ".", absl::Hex(RandomIdentity(), absl::kZeroPad16)));
+  const int descriptor = open(
+      name->c_str(),
+      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, mode);
+  if (descriptor < 0) return SystemError("create", *name);
+  return descriptor;
+}
+
+// True if the file has two names. On NFS, link(2) may fail although the link
+// was made, because the response was lost and the repeated request found the
+// link. Keeps errno.
+bool IsLinkedTwice(int descriptor) {
+  const int error = errno;
+  struct stat status;
+  const bool is_linked_twice =
+      fstat(descriptor, &status) == 0 && status.st_nlink == 2;
+  errno = error;
+  return is_linked_twice;
+}
+
+// Returns the size of the file that open(2) returned for `path`. Closes the
+// descriptor after an error. Errors are those of ReadDescriptor().
+absl::StatusOr<int64_t> SizeOfRegularFile(absl::string_view path,
+                                          int descriptor) {
+  if (descriptor < 0) return SystemError("open", path);
+  absl::Cleanup close_file = [&] { close(descriptor); };
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return SystemError("stat", path);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not a regular file"));
+  }
+  std::move(close_file).Cancel();
+  return int64_t{status.st_size};
+}
+
 // Writes pages with O_DIRECT if possible. Filling new pages of the page cache
 // costs several times more processor time than all other work of a save, and
 // would evict pages that training reads.
@@ -120,6 +166,43 @@ class LocalWritableFile final : public WritableFile {
   bool passes_cache_ = false;
 };
 
+class LocalAppendableFile final : public AppendableFile {
+ public:
+  LocalAppendableFile(std::string path, int descriptor, int64_t size_bytes)
+      : path_(std::move(path)),
+        descriptor_(descriptor),
+        size_bytes_(size_bytes) {}
+  ~LocalAppendableFile() override { close(descriptor_); }
+
+  int64_t size_bytes() const override { return size_bytes_; }
+
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    RETURN_IF_ERROR(error_);
+    while (!bytes.empty()) {
+      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return error_ = SystemError("append to", path_);
+      bytes.remove_prefix(written);
+      size_bytes_ += written;
+    }
+    return absl::OkStatus();
+  }
+
+  // The size is the only metadata that reading needs, and fdatasync() includes
+  // it.
+  absl::Status Sync() override {
+    RETURN_IF_ERROR(error_);
+    if (fdatasync(descriptor_) != 0) error_ = SystemError("sync", path_);
+    return error_;
+  }
+
+ private:
+  const std::string path_;
+  const int descriptor_;
+  int64_t size_bytes_;
+  absl::Status error_;  // The first one.
+};
+
 class LocalReadableFile final : public ReadableFile {
  public:
   LocalReadableFile(std::string path, int descriptor, int64_t size_bytes)
@@ -168,6 +251,41 @@ class LocalFileSystem final : public Disk {
              0644);
     if (descriptor < 0) return SystemError("create", name);
     return std::make_unique<LocalWritableFile>(std::move(name), descriptor);
+  }
+
+  // Links a complete file to its name, which fails if the name is taken. A file
+  // that is created with O_EXCL under its name is empty at first, and stays so
+  // if its writer is killed.
+  absl::Status CreateExclusive(absl::string_view path,
+                               absl::string_view content) override {
+    const std::string name(path);
+    std::string beside;
+    ASSIGN_OR_RETURN(const int descriptor,
+                     CreateBeside(path, /*mode=*/0644, &beside));
+    LocalWritableFile file(beside, descriptor);
+    const absl::Cleanup remove_beside = [&] { unlink(beside.c_str()); };
+    RETURN_IF_ERROR(file.Append(BytesOf(content)));
+    RETURN_IF_ERROR(file.Sync());
+    if (link(beside.c_str(), name.c_str()) != 0 && !IsLinkedTwice(descriptor)) {
+      if (errno != EPERM) return SystemError("create", name);
+      return absl::UnimplementedError(absl::StrCat(
+          "cannot create ", name,
+          " exclusively: the file system has no hard links; expected one that "
+          "has them, such as ext4, XFS or NFS"));
+    }
+    return SyncFolder(FolderOf(name));
+  }
+
+  absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
+      absl::string_view path) override {
+    std::string name(path);
+    // O_NONBLOCK: opening a named pipe must not block.
+    const int descriptor = open(
+        name.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ASSIGN_OR_RETURN(const int64_t size_bytes,
+                     SizeOfRegularFile(name, descriptor));
+    return std::make_unique<LocalAppendableFile>(std::move(name), descriptor,
+                                                 size_bytes);
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
@@ -235,16 +353,12 @@ class LocalFileSystem final : public Disk {
 
 absl::Status ReplacePrivateFile(absl::string_view path,
                                 absl::string_view content) {
-  std::string beside =
-      absl::StrCat(path, ".", absl::Hex(RandomIdentity(), absl::kZeroPad16));
-  const int descriptor = open(
-      beside.c_str(),
-      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-  if (descriptor < 0) return SystemError("create", beside);
+  std::string beside;
+  ASSIGN_OR_RETURN(const int descriptor,
+                   CreateBeside(path, /*mode=*/0600, &beside));
   LocalWritableFile file(beside, descriptor);
   absl::Cleanup remove_beside = [&] { unlink(beside.c_str()); };
-  RETURN_IF_ERROR(file.Append(absl::MakeConstSpan(
-      reinterpret_cast<const uint8_t*>(content.data()), content.size())));
+  RETURN_IF_ERROR(file.Append(BytesOf(content)));
   RETURN_IF_ERROR(file.Sync());
   RETURN_IF_ERROR(LocalDisk()->Rename(beside, path));
   std::move(remove_beside).Cancel();
@@ -253,17 +367,10 @@ absl::Status ReplacePrivateFile(absl::string_view path,
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> ReadDescriptor(std::string path,
                                                              int descriptor) {
-  if (descriptor < 0) return SystemError("open", path);
-  absl::Cleanup close_file = [&] { close(descriptor); };
-  struct stat status;
-  if (fstat(descriptor, &status) != 0) return SystemError("stat", path);
-  if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a regular file"));
-  }
-  std::move(close_file).Cancel();
+  ASSIGN_OR_RETURN(const int64_t size_bytes,
+                   SizeOfRegularFile(path, descriptor));
   return std::make_unique<LocalReadableFile>(std::move(path), descriptor,
-                                             status.st_size);
+                                             size_bytes);
 }
 
 Disk* LocalDisk() {

@@ -286,6 +286,23 @@ absl::StatusOr<std::unique_ptr<WritableFile>> ObjectDisk::Create(
                                         &uploads_, options_);
 }
 
+absl::Status ObjectDisk::CreateExclusive(absl::string_view path,
+                                         absl::string_view content) {
+  ASSIGN_OR_RETURN(const Place place, FindFile(path));
+  return place.store->WriteNew(
+      place.url,
+      absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(content.data()),
+                          content.size()));
+}
+
+absl::StatusOr<std::unique_ptr<AppendableFile>> ObjectDisk::AppendFile(
+    absl::string_view path) {
+  return absl::UnimplementedError(absl::StrCat(
+      "cannot append to ", path,
+      ": objects cannot grow; create an object for each batch of records, or "
+      "use a folder that all tasks share"));
+}
+
 absl::StatusOr<std::unique_ptr<ReadableFile>> ObjectDisk::Open(
     absl::string_view path) {
   ASSIGN_OR_RETURN(Place place, FindFile(path));

@@ -59,6 +59,12 @@ class ObjectDisk final : public Disk {
   bool CreatesAtomically(absl::string_view path) const override;
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override;
+  // Takes two requests.
+  absl::Status CreateExclusive(absl::string_view path,
+                               absl::string_view content) override;
+  //   kUnimplemented  always
+  absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
+      absl::string_view path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override;
   absl::Status Rename(absl::string_view from, absl::string_view to) override;

@@ -375,5 +375,45 @@ TEST_F(ObjectDiskTest, RefusesFoldersAsFiles) {
   }
 }
 
+TEST_F(ObjectDiskTest, OneOfSeveralCreatesAnObject) {
+  ASSERT_OK(disk_->CreateExclusive("s3://bucket/views/2", "worker 1"));
+  EXPECT_THAT(disk_->CreateExclusive("s3://bucket/views/2", "worker 2"),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("s3://bucket/views/2")));
+  EXPECT_THAT(disk_->CreateExclusive("s3://bucket/views/2", "worker 12"),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(server_->Objects(), ElementsAre(Pair("views/2", "worker 1")));
+}
+
+TEST_F(ObjectDiskTest, AnObjectIsCreatedOnceThoughTheResponseIsLost) {
+  for (const Action action : {Action::kCutAfterServing, Action::kReportOverload,
+                              Action::kCutBeforeServing}) {
+    server_->set_script(nullptr);
+    ASSERT_OK(disk_->Remove("s3://bucket/claim"));
+    InjectActions("PUT", 2, action);
+    EXPECT_OK(disk_->CreateExclusive("s3://bucket/claim", "worker 1"));
+    EXPECT_THAT(Read("s3://bucket/claim"), IsOkAndHolds("worker 1"));
+  }
+}
+
+TEST_F(ObjectDiskTest, AStoreThatIgnoresTheConditionIsRefused) {
+  Reset(*S3Server::Start({.has_conditional_writes = false}));
+  EXPECT_THAT(disk_->CreateExclusive("s3://bucket/claim", "worker 1"),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr(server_->endpoint()),
+                             HasSubstr("ignores If-None-Match"))));
+  variables_["GS_ENDPOINT_URL"] = server_->endpoint();
+  EXPECT_THAT(disk_->CreateExclusive("gs://bucket/claim", "worker 1"),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("gs://bucket/claim")));
+}
+
+TEST_F(ObjectDiskTest, ObjectsDoNotGrow) {
+  EXPECT_THAT(disk_->AppendFile("s3://bucket/file"),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("s3://bucket/file"),
+                             HasSubstr("objects cannot grow"))));
+}
+
 }  // namespace
 }  // namespace muster

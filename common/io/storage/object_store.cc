@@ -51,6 +51,7 @@ bool IsTransient(const HttpClient::Response& response) {
   const std::string code = XmlText(response.body, "Code");
   return code == "RequestTimeout" || code == "SlowDown" ||
          code == "InternalError" || code == "OperationAborted" ||
+         code == "ConditionalRequestConflict" ||
          code == "XAmzContentSHA256Mismatch" || code == "BadDigest";
 }
 
@@ -289,6 +290,57 @@ absl::Status ObjectStore::Write(const ObjectUrl& url,
                                 absl::Span<const uint8_t> bytes) {
   return Do({.verb = "write", .url = url, .method = "PUT", .body = bytes})
       .status();
+}
+
+absl::StatusOr<bool> ObjectStore::TryWriteNew(const ObjectUrl& url,
+                                              absl::Span<const uint8_t> bytes) {
+  const Task task = {.verb = "create",
+                     .url = url,
+                     .method = "PUT",
+                     .headers = {"If-None-Match: *"},
+                     .body = bytes};
+  ASSIGN_OR_RETURN(const HttpClient::Response response, Send(task));
+  if (IsSuccess(response)) return true;
+  if (response.status_code == 412) return false;
+  const absl::Status refusal = RefusalOf(task, response);
+  if (response.status_code != 501) return refusal;
+  return absl::UnimplementedError(refusal.message());
+}
+
+absl::StatusOr<bool> ObjectStore::HasContent(const ObjectUrl& url,
+                                             absl::Span<const uint8_t> bytes) {
+  // One byte more than expected shows that the object is longer.
+  std::vector<uint8_t> found(bytes.size() + 1);
+  ASSIGN_OR_RETURN(const Piece piece,
+                   Read(url, 0, absl::MakeSpan(found), /*etag=*/""));
+  return piece.size_bytes == bytes.size() &&
+         std::equal(bytes.begin(), bytes.end(), found.begin());
+}
+
+absl::Status ObjectStore::WriteNew(const ObjectUrl& url,
+                                   absl::Span<const uint8_t> bytes) {
+  if (url.scheme == "gs") {
+    return absl::UnimplementedError(absl::StrCat(
+        "cannot create ", url.ToString(),
+        " exclusively: Cloud Storage has no conditional writes in the protocol "
+        "of S3; use s3:// or a folder that all tasks share"));
+  }
+  ASSIGN_OR_RETURN(const bool is_written, TryWriteNew(url, bytes));
+  if (!is_written) {
+    ASSIGN_OR_RETURN(const bool is_own, HasContent(url, bytes));
+    return is_own ? absl::OkStatus()
+                  : absl::AlreadyExistsError(
+                        absl::StrCat(url.ToString(), " exists already"));
+  }
+  // A store that does not know the condition ignores it. One that knows it
+  // refuses the same request now.
+  ASSIGN_OR_RETURN(const bool ignores_condition, TryWriteNew(url, bytes));
+  if (!ignores_condition) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "cannot create ", url.ToString(), " exclusively: the store at ",
+      EndpointOf(url),
+      " ignores If-None-Match and replaces objects; use a store with "
+      "conditional writes, or a folder that all tasks share"));
 }
 
 absl::Status ObjectStore::Remove(const ObjectUrl& url) {

@@ -73,6 +73,17 @@ class ObjectStore {
   // Writes an object in one request. At most 5 GiB.
   absl::Status Write(const ObjectUrl& url, absl::Span<const uint8_t> bytes);
 
+  // Writes an object in one request, unless there is one already. At most 5
+  // GiB. A request that is repeated may find the object of its first attempt,
+  // so an object with the same content counts as written by this call.
+  //   kAlreadyExists  there is an object with another content
+  //   kUnimplemented  the store has no conditional writes, or ignores their
+  //                   condition; then it may have replaced an object
+  //
+  // API:
+  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+  absl::Status WriteNew(const ObjectUrl& url, absl::Span<const uint8_t> bytes);
+
   // OK if there is no such object.
   absl::Status Remove(const ObjectUrl& url);
 
@@ -119,6 +130,12 @@ class ObjectStore {
   // Returns the first response that is not a transient error, or the transient
   // error when there is no time for another attempt.
   absl::StatusOr<HttpClient::Response> Send(const Task& task);
+  // Writes the object if there is none. Returns whether it was written.
+  absl::StatusOr<bool> TryWriteNew(const ObjectUrl& url,
+                                   absl::Span<const uint8_t> bytes);
+  // Returns true if the object has this content.
+  absl::StatusOr<bool> HasContent(const ObjectUrl& url,
+                                  absl::Span<const uint8_t> bytes);
   // As Send(), with an error for responses that are errors.
   absl::StatusOr<HttpClient::Response> Do(const Task& task);
   // Requests the pages of a listing. `add` gets each key relative to the

@@ -24,6 +24,14 @@ class RealDisk final : public Disk {
       absl::string_view path) override {
     return For(path)->Create(path);
   }
+  absl::Status CreateExclusive(absl::string_view path,
+                               absl::string_view content) override {
+    return For(path)->CreateExclusive(path, content);
+  }
+  absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
+      absl::string_view path) override {
+    return For(path)->AppendFile(path);
+  }
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
     return For(path)->Open(path);

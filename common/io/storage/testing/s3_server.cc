@@ -247,7 +247,12 @@ class S3Server::Implementation {
       return ServeUpload(request, signed_request.body);
     }
     if (request.method == "PUT") {
-      return Put(request.key, signed_request.body);
+      const bool is_refused =
+          options_.has_conditional_writes &&
+          signed_request.headers.contains("if-none-match") &&
+          objects_.contains(request.key);
+      return is_refused ? ErrorAnswer(412, "PreconditionFailed")
+                        : Put(request.key, signed_request.body);
     }
     if (request.method == "DELETE") {
       objects_.erase(request.key);

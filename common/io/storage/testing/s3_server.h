@@ -15,8 +15,8 @@ namespace muster {
 
 // An S3 server on a free port of the loopback interface, with its objects in
 // memory. It verifies the signature (Version 4) and the SHA-256 of every
-// request, and serves what ObjectStore uses: objects, ranges, listings in
-// pages, and uploads in parts.
+// request, and serves what ObjectStore uses: objects, ranges, conditional
+// writes, listings in pages, and uploads in parts.
 //
 // Thread-safe.
 class S3Server {
@@ -29,6 +29,8 @@ class S3Server {
   struct Options {
     size_t page_keys_max = 1000;  // In a page of a listing.
     std::string session_token;    // Required of requests unless empty.
+    // False: as a store that ignores If-None-Match of a PUT.
+    bool has_conditional_writes = true;
   };
 
   struct Request {

@@ -15,6 +15,28 @@ absl::Status NoSuchFile(absl::string_view path) {
   return absl::NotFoundError(absl::StrCat(path, ": no such file"));
 }
 
+// Returns a random number from 0 to `maximum`.
+size_t UpTo(size_t maximum, std::mt19937_64* random) {
+  return (*random)() % (maximum + 1);
+}
+
+// Replaces what was appended since the last sync with what a power failure may
+// leave of it. The pages of a file reach the device in any order, and its
+// length may become durable before them.
+void TearTail(size_t synced_bytes, const std::vector<size_t>& append_ends,
+              std::mt19937_64* random, std::string* content) {
+  size_t begin = synced_bytes;
+  for (const size_t end : append_ends) {
+    const size_t size = end - begin;
+    const size_t kept_choices[] = {0, UpTo(size, random), size};
+    const size_t kept = kept_choices[UpTo(2, random)];
+    std::fill(content->begin() + begin + kept, content->begin() + end, '\0');
+    begin = end;
+  }
+  if (UpTo(1, random) == 0) return;
+  content->resize(synced_bytes + UpTo(content->size() - synced_bytes, random));
+}
+
 }  // namespace
 
 class SimulatedDisk::Writer final : public WritableFile {
@@ -23,39 +45,45 @@ class SimulatedDisk::Writer final : public WritableFile {
       : disk_(disk), path_(std::move(path)), file_(std::move(file)) {}
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
-    absl::MutexLock lock(&disk_->mutex_);
-    const auto take = [&](size_t count) {
-      file_->content.append(reinterpret_cast<const char*>(bytes.data()), count);
-    };
-    const int64_t number = disk_->operation_count_ + 1;
-    absl::Status status = disk_->BeginOperation("append to", path_);
-    if (!status.ok()) {
-      if (number < disk_->stop_at_) take(bytes.size() / 2);
-      return status;
-    }
-    const size_t room = disk_->capacity_bytes_ - disk_->UsedBytes();
-    if (bytes.size() > room) {
-      take(room);
-      return absl::ResourceExhaustedError(
-          absl::StrCat("cannot write ", path_, ": no space left on device"));
-    }
-    take(bytes.size());
-    return absl::OkStatus();
+    return disk_->Append(path_, bytes, file_.get());
   }
-
-  absl::Status Sync() override {
-    absl::MutexLock lock(&disk_->mutex_);
-    RETURN_IF_ERROR(disk_->BeginOperation("sync", path_));
-    file_->synced_bytes = file_->content.size();
-    return absl::OkStatus();
-  }
-
+  absl::Status Sync() override { return disk_->Sync(path_, file_.get()); }
   absl::Status Close() override { return absl::OkStatus(); }
 
  private:
   SimulatedDisk* const disk_;
   const std::string path_;
   const std::shared_ptr<File> file_;
+};
+
+class SimulatedDisk::Appender final : public AppendableFile {
+ public:
+  Appender(SimulatedDisk* disk, std::string path, std::shared_ptr<File> file,
+           int64_t size_bytes)
+      : disk_(disk),
+        path_(std::move(path)),
+        file_(std::move(file)),
+        size_bytes_(size_bytes) {}
+
+  int64_t size_bytes() const override { return size_bytes_; }
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    RETURN_IF_ERROR(error_);
+    error_ = disk_->Append(path_, bytes, file_.get());
+    if (error_.ok()) size_bytes_ += bytes.size();
+    return error_;
+  }
+  absl::Status Sync() override {
+    RETURN_IF_ERROR(error_);
+    error_ = disk_->Sync(path_, file_.get());
+    return error_;
+  }
+
+ private:
+  SimulatedDisk* const disk_;
+  const std::string path_;
+  const std::shared_ptr<File> file_;
+  int64_t size_bytes_;
+  absl::Status error_;  // The first one.
 };
 
 class SimulatedDisk::Reader final : public ReadableFile {
@@ -124,14 +152,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::After(Crash crash,
     std::string content = file->content;
     if (crash == Crash::kUnsyncedLost) content.resize(file->synced_bytes);
     if (crash == Crash::kUnsyncedAtRandom) {
-      const size_t unsynced = content.size() - file->synced_bytes;
-      const size_t kept = file->synced_bytes + random() % (unsynced + 1);
-      // The length may become durable before the bytes.
-      if (random() % 2 == 0) {
-        std::fill(content.begin() + kept, content.end(), '\0');
-      } else {
-        content.resize(kept);
-      }
+      TearTail(file->synced_bytes, file->append_ends, &random, &content);
     }
     disk->Set(path, content);
   }
@@ -171,6 +192,38 @@ absl::Status SimulatedDisk::BeginOperation(absl::string_view what,
   return failure == failures_.end() ? absl::OkStatus() : failure->second;
 }
 
+absl::Status SimulatedDisk::Append(absl::string_view path,
+                                   absl::Span<const uint8_t> bytes,
+                                   File* file) {
+  absl::MutexLock lock(&mutex_);
+  const auto take = [&](size_t count) {
+    file->content.append(reinterpret_cast<const char*>(bytes.data()), count);
+    file->append_ends.push_back(file->content.size());
+  };
+  const int64_t number = operation_count_ + 1;
+  absl::Status status = BeginOperation("append to", path);
+  if (!status.ok()) {
+    if (number < stop_at_) take(bytes.size() / 2);
+    return status;
+  }
+  const size_t room = capacity_bytes_ - UsedBytes();
+  if (bytes.size() > room) {
+    take(room);
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot write ", path, ": no space left on device"));
+  }
+  take(bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::Sync(absl::string_view path, File* file) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(BeginOperation("sync", path));
+  file->synced_bytes = file->content.size();
+  file->append_ends.clear();
+  return absl::OkStatus();
+}
+
 void SimulatedDisk::Apply(const NameChange& change, Names* names) {
   if (!change.removed.empty()) names->erase(change.removed);
   if (!change.added.empty()) (*names)[change.added] = change.file;
@@ -202,6 +255,36 @@ absl::StatusOr<std::unique_ptr<WritableFile>> SimulatedDisk::Create(
     Record({.removed = "", .added = name, .file = file});
   }
   return std::make_unique<Writer>(this, name, std::move(file));
+}
+
+absl::Status SimulatedDisk::CreateExclusive(absl::string_view path,
+                                            absl::string_view content) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(BeginOperation("create", path));
+  const std::string name(path);
+  if (names_.count(name) > 0) {
+    return absl::AlreadyExistsError(absl::StrCat(path, ": the file exists"));
+  }
+  if (static_cast<int64_t>(content.size()) > capacity_bytes_ - UsedBytes()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot write ", path, ": no space left on device"));
+  }
+  auto file = std::make_shared<File>();
+  file->content = std::string(content);
+  file->synced_bytes = content.size();
+  Record({.removed = "", .added = name, .file = std::move(file)});
+  RETURN_IF_ERROR(BeginOperation("sync folder", FolderOf(path)));
+  SyncNames(FolderOf(path));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<AppendableFile>> SimulatedDisk::AppendFile(
+    absl::string_view path) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = names_.find(std::string(path));
+  if (found == names_.end()) return NoSuchFile(path);
+  return std::make_unique<Appender>(this, std::string(path), found->second,
+                                    found->second->content.size());
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> SimulatedDisk::Open(
@@ -241,6 +324,11 @@ absl::Status SimulatedDisk::MakeFolder(absl::string_view folder) {
 absl::Status SimulatedDisk::SyncFolder(absl::string_view folder) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(BeginOperation("sync folder", folder));
+  SyncNames(folder);
+  return absl::OkStatus();
+}
+
+void SimulatedDisk::SyncNames(absl::string_view folder) {
   std::vector<NameChange> elsewhere;
   for (NameChange& change : unsynced_changes_) {
     const std::string& path =
@@ -252,7 +340,6 @@ absl::Status SimulatedDisk::SyncFolder(absl::string_view folder) {
     }
   }
   unsynced_changes_ = std::move(elsewhere);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(

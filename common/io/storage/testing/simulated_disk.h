@@ -27,13 +27,16 @@ namespace muster {
 class SimulatedDisk final : public Disk {
  public:
   enum class Crash {
-    kProcessKilled,    // The machine keeps running: nothing is lost.
-    kUnsyncedLost,     // All unsynced changes are lost.
-    kUnsyncedAtRandom  // A random part of the unsynced changes survives.
+    kProcessKilled,  // The machine keeps running: nothing is lost.
+    kUnsyncedLost,   // All unsynced changes are lost.
+    // A random part of the unsynced changes survives: of each append nothing,
+    // its beginning or all of it, independently of earlier ones.
+    kUnsyncedAtRandom
   };
 
   // Operation `number` returns `error` and changes nothing, except that an
-  // Append() writes half of its bytes.
+  // Append() writes half of its bytes. CreateExclusive() is two operations: the
+  // second one makes the name durable.
   void FailOperation(int64_t number, absl::Status error);
 
   // All operations from `number` on fail and change nothing.
@@ -59,6 +62,10 @@ class SimulatedDisk final : public Disk {
   bool CreatesAtomically(absl::string_view) const override { return false; }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override;
+  absl::Status CreateExclusive(absl::string_view path,
+                               absl::string_view content) override;
+  absl::StatusOr<std::unique_ptr<AppendableFile>> AppendFile(
+      absl::string_view path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override;
   absl::Status Rename(absl::string_view from, absl::string_view to) override;
@@ -70,11 +77,14 @@ class SimulatedDisk final : public Disk {
 
  private:
   class Writer;
+  class Appender;
   class Reader;
 
   struct File {
     std::string content;
     size_t synced_bytes = 0;
+    // The ends of the appends since the last sync.
+    std::vector<size_t> append_ends;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
   struct NameChange {
@@ -87,6 +97,13 @@ class SimulatedDisk final : public Disk {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Apply(const NameChange& change, Names* names);
   void Record(NameChange change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Append(absl::string_view path, absl::Span<const uint8_t> bytes,
+                      File* file) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Sync(absl::string_view path, File* file)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the names that were changed in the folder to the synced names.
+  void SyncNames(absl::string_view folder)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t UsedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
