@@ -25,10 +25,12 @@ namespace {
 constexpr absl::Duration kAbsentWorkerTimeout = absl::Seconds(3);
 constexpr absl::Duration kAbsentWorkerGrace = absl::Milliseconds(300);
 
-ClosureQueue::Options WithWorkerCount(ClosureQueue::Options options,
-                                      size_t worker_count) {
-  options.worker_count = static_cast<int>(worker_count);
-  return options;
+ClosureQueue::Options QueueOptions(const ClosureDispatcher::Options& options,
+                                   size_t worker_count) {
+  ClosureQueue::Options queue = options.queue;
+  queue.worker_count = static_cast<int>(worker_count);
+  queue.first_id = options.closure_ids.first_id;
+  return queue;
 }
 
 }  // namespace
@@ -44,7 +46,8 @@ ClosureDispatcher::ClosureDispatcher(
       loop_(
           options.heartbeat_interval,
           [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
-      queue_(WithWorkerCount(options.queue, channels.size())),
+      closure_ids_(options.closure_ids),
+      queue_(QueueOptions(options, channels.size())),
       sessions_({.heartbeat_timeout = options.heartbeat_timeout,
                  .handshake_timeout = options.handshake_timeout,
                  .retry_pause = options.retry_pause,
@@ -89,30 +92,42 @@ uint32_t ClosureDispatcher::AddIterator(IteratorRecord iterator) {
 absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(
     ClosureWork work, absl::Duration timeout) {
   RemoteValue value;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!MaySchedule()) {
-      const absl::Time started = clock_->Now();
-      if (!Await(&ClosureDispatcher::MaySchedule, started + timeout)) {
-        return TimedOut("Schedule", clock_->Now() - started);
+  while (!value.valid()) {
+    uint64_t id = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!MaySchedule()) {
+        const absl::Time started = clock_->Now();
+        if (!Await(&ClosureDispatcher::MaySchedule, started + timeout)) {
+          return TimedOut("Schedule", clock_->Now() - started);
+        }
+      }
+      if (queue_.failing()) return queue_.TakeFailure();
+      id = queue_.next_id();
+      if (id < closure_ids_.limit()) {
+        value = RemoteValue(queue_.Add(std::move(work)));
+        if (!has_idle_worker_) {
+          WakeForQueued();
+          return value;
+        }
       }
     }
-    if (queue_.failing()) return queue_.TakeFailure();
-    value = RemoteValue(queue_.Add(std::move(work)));
-    if (!has_idle_worker_) {
-      // Waking the loop costs more than queueing the closure. If no worker
-      // could take the closure now, the loop is not woken: the next report of a
-      // worker causes the next turn.
-      if (has_free_capacity_ ||
-          queue_.queued_count() % kClosuresWorthAMessage == 0) {
-        loop_.Wake();
-      }
-      return value;
-    }
+    // Without the lock: recording takes as long as the disk.
+    if (!value.valid()) RETURN_IF_ERROR(closure_ids_.Reserve(id));
   }
   // A worker is idle. It would wait longer if the loop had to be woken.
   Dispatch();
   return value;
+}
+
+void ClosureDispatcher::WakeForQueued() {
+  // Waking the loop costs more than queueing the closure. If no worker could
+  // take the closure now, the loop is not woken: the next report of a worker
+  // causes the next turn.
+  if (has_free_capacity_ ||
+      queue_.queued_count() % kClosuresWorthAMessage == 0) {
+    loop_.Wake();
+  }
 }
 
 absl::Status ClosureDispatcher::Join(absl::Time deadline) {

@@ -28,6 +28,7 @@
 #include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
+#include "coordinator/closure_id_reservation.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/definitions.h"
@@ -69,7 +70,9 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     // process 4711".
     std::string coordinator;
     uint64_t job_seed = 0;
-    ClosureQueue::Options queue;  // The constructor sets worker_count.
+    // The constructor sets worker_count and first_id.
+    ClosureQueue::Options queue;
+    ClosureIdReservation::Options closure_ids;
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     // A worker that is silent for longer is lost, even if its connection is
     // open.
@@ -115,7 +118,8 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // while closures end after an earlier failure.
   //   kDeadlineExceeded  names what the queue waits for
   //   any                an earlier closure failed; this call has taken the
-  //                      failure, as Join() would have
+  //                      failure, as Join() would have. Or the ids of closures
+  //                      could not be reserved
   absl::StatusOr<RemoteValue> Schedule(ClosureWork work, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -271,6 +275,8 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
 
   Channel& channel(int worker) const { return streams_[worker]->channel(); }
   absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Wakes the loop if a worker could take what has been queued.
+  void WakeForQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends all commands that are ready, on this thread or soon on the thread of
   // the loop.
   void Dispatch() ABSL_LOCKS_EXCLUDED(sending_mutex_, mutex_);
@@ -326,6 +332,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // Held from planning commands until they are passed to the streams, so that a
   // worker receives them in the order of planning.
   absl::Mutex sending_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  ClosureIdReservation closure_ids_;
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
   WorkerSessions sessions_ ABSL_GUARDED_BY(mutex_);

@@ -180,6 +180,33 @@ class ClosureDispatcherTest : public testing::Test {
   std::unique_ptr<ClosureDispatcher> dispatcher_;
 };
 
+TEST_F(ClosureDispatcherTest, ReservesIdsBeforeItUsesThem) {
+  StartWorkers(1);
+  absl::Status recording;
+  std::vector<uint64_t> limits;
+  ClosureDispatcher::Options options;
+  options.closure_ids = {.first_id = 100, .record = [&](uint64_t limit) {
+                           limits.push_back(limit);
+                           return recording;
+                         }};
+  StartDispatcher(options);
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  const Tensor one = Tensor::FromValues<float>({1}, {1});
+  recording = absl::DataLossError("I/O error");
+  EXPECT_EQ(dispatcher_->Schedule(Call(echo, {one}), kTimeout).status(),
+            recording);
+  recording = absl::OkStatus();
+  for (uint64_t id = 100; id < 103; ++id) {
+    ASSERT_OK_AND_ASSIGN(const RemoteValue value,
+                         dispatcher_->Schedule(Call(echo, {one}), kTimeout));
+    EXPECT_EQ(value.closure_id(), id);
+  }
+  ASSERT_OK(dispatcher_->Join(Soon()));
+  EXPECT_EQ(limits,
+            std::vector<uint64_t>(2, 100 + ClosureIdReservation::kBlockSize));
+}
+
 TEST_F(ClosureDispatcherTest, RunsClosuresAndReturnsTheirResults) {
   StartWorkers(2);
   StartDispatcher();

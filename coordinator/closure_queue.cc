@@ -29,8 +29,10 @@ absl::Status SuspectError(uint64_t id, int attempts, const absl::Status& why) {
 
 ClosureQueue::ClosureQueue(const Options& options)
     : options_(options),
+      first_id_(options.first_id),
       worker_states_(options.worker_count, WorkerState(options)) {
   MUSTER_CHECK(options.worker_count > 0 && options.runner_count > 0);
+  MUSTER_CHECK(options.first_id > 0);
 }
 
 bool ClosureQueue::HasRoom() const {
@@ -42,7 +44,7 @@ bool ClosureQueue::HasRoom() const {
 
 std::shared_ptr<RemoteValueState> ClosureQueue::Add(ClosureWork work) {
   MUSTER_CHECK(!failing());
-  const uint64_t id = first_id_ + entries_.size();
+  const uint64_t id = next_id();
   auto value = std::make_shared<RemoteValueState>(id);
   Entry& entry = entries_.emplace_back();
   entry.work = std::move(work);
@@ -67,7 +69,7 @@ void ClosureQueue::Cancel(uint64_t id) {
 }
 
 void ClosureQueue::CancelAll() {
-  const uint64_t end_id = first_id_ + entries_.size();
+  const uint64_t end_id = next_id();
   for (uint64_t id = first_id_; id < end_id; ++id) Cancel(id);
 }
 

@@ -38,8 +38,8 @@ struct ClosureWork {
 //
 // A closure is queued, then in flight on one worker, then finished. It returns
 // to the head of the queue with the same id if its worker is lost or returns
-// it. Ids count from 1. The low-water mark is the lowest id of an unfinished
-// closure.
+// it. Ids count from Options::first_id. The low-water mark is the lowest id of
+// an unfinished closure.
 //
 // The first failure stops scheduling: queued closures are cancelled, and those
 // in flight are recalled. When none is left, the failure can be taken, which
@@ -50,6 +50,8 @@ class ClosureQueue {
  public:
   struct Options {
     int worker_count = 0;
+    // The id of the first closure; at least 1.
+    uint64_t first_id = 1;
     // Closures that one worker runs concurrently.
     int runner_count = 1;
     int queued_closures_max = 256 * 1024;
@@ -164,6 +166,8 @@ class ClosureQueue {
   // ---- Statistics.
 
   uint64_t low_water_mark() const { return first_id_; }
+  // Returns the id of the next closure that is added.
+  uint64_t next_id() const { return first_id_ + entries_.size(); }
   int64_t queued_count() const { return queued_count_; }
   int64_t in_flight_count() const { return in_flight_count_; }
   int64_t in_flight_count(int worker) const {
@@ -239,7 +243,7 @@ class ClosureQueue {
   const Options options_;
   // Closures first_id_, first_id_ + 1, and so on. The first one is unfinished.
   std::deque<Entry> entries_;
-  uint64_t first_id_ = 1;
+  uint64_t first_id_;
   // The ids of queued closures in scheduling order; some have been cancelled.
   std::deque<uint64_t> pending_;
   std::vector<WorkerState> worker_states_;

@@ -269,6 +269,7 @@ void ClusterConnection::StartDispatcher() {
   dispatcher.coordinator = absl::StrCat(options_.self.ToString(), " on host ",
                                         HostName(), ", process ", getpid());
   dispatcher.job_seed = options_.seed;
+  dispatcher.closure_ids = options_.closure_ids;
   dispatcher.queue.runner_count = options_.closures_in_flight;
   dispatcher.queue.attempts_max = options_.attempts_per_closure_max;
   dispatcher.queue.queued_closures_max =

@@ -29,6 +29,7 @@
 #include "common/net/rpc/network.h"
 #include "common/net/status/status_report.h"
 #include "common/net/status/trace_collector.h"
+#include "coordinator/closure_id_reservation.h"
 #include "coordinator/recoverable_store.h"
 #include "coordinator/report_intake.h"
 #include "coordinator/server_recovery.h"
@@ -57,6 +58,7 @@ class ClusterConnection {
   struct Options {
     ClusterSpec cluster;
     TaskIdentity self;
+    ClosureIdReservation::Options closure_ids;
     uint64_t seed = 0;
     // Closures that one worker runs concurrently.
     int closures_in_flight = 1;

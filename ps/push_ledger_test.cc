@@ -46,6 +46,27 @@ TEST(PushLedgerTest, LowWaterMarkForgetsAndRejectsLatePushes) {
   EXPECT_THAT(ledger.Claim({3, 1}), IsOkAndHolds(false));
 }
 
+// A coordinator that takes over a running server does not know which ids its
+// predecessor has used. An id that was used is acknowledged and not applied,
+// whether the ledger still remembers it or not, so the push would be lost.
+TEST(PushLedgerTest, OnlyIdsAboveAllThatWereUsedAreApplied) {
+  PushLedger ledger;
+  for (uint64_t step = 1; step <= 100; ++step) {
+    EXPECT_THAT(ledger.Claim({step, 0}), IsOkAndHolds(true));
+    ledger.Finish({step, 0});
+  }
+  ledger.AdvanceLowWaterMark(90);
+  for (uint64_t step = 1; step <= 100; ++step) {
+    EXPECT_THAT(ledger.Claim({step, 0}), IsOkAndHolds(false)) << step;
+  }
+  const uint64_t reserved = 1 + 65536;
+  // The mark of the predecessor does not fall, and the ids between are free.
+  ledger.AdvanceLowWaterMark(reserved);
+  for (uint64_t step = reserved; step < reserved + 100; ++step) {
+    EXPECT_THAT(ledger.Claim({step, 0}), IsOkAndHolds(true)) << step;
+  }
+}
+
 TEST(PushLedgerTest, MemoryIsBounded) {
   PushLedger ledger(2);
   EXPECT_OK(ledger.Claim({1, 0}));
