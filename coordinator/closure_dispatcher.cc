@@ -11,7 +11,9 @@
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/identity.h"
 #include "coordinator/command_plan.h"
+#include "coordinator/fatal_refusal.h"
 #include "coordinator/kept_result.h"
 #include "coordinator/per_worker_dataset.h"
 #include "proto/worker.pb.h"
@@ -282,6 +284,7 @@ void ClosureDispatcher::OnEnd(int worker, uint64_t session,
                               const absl::Status& why) {
   const absl::Status reason =
       why.ok() ? absl::UnavailableError("it closed the session") : why;
+  if (IsOfEarlierCoordinator(why)) Abort(ReplacedByNewerCoordinator(why));
   std::vector<absl::AnyInvocable<void()>> on_left;
   {
     absl::MutexLock lock(&mutex_);

@@ -16,6 +16,7 @@
 #include "common/net/cluster/task_methods.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/rpc/channel.h"
+#include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/status_detail.h"
 #include "coordinator/closure_dispatcher.h"
@@ -178,7 +179,9 @@ ClusterConnection::ClusterConnection(const Options& options, Network* network,
     : options_(options),
       network_(network),
       clock_(clock),
-      job_id_(absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16))),
+      job_id_(options.job_id.empty()
+                  ? absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16))
+                  : options.job_id),
       missing_(options.cluster, WorkersAndServers(options.cluster), clock,
                {.names = NameLookup::OfSystem(),
                 .worker_count_min = options.worker_count_min}),
@@ -251,6 +254,7 @@ ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {
   channel.peer_task_index = task.index;
   channel.caller = options_.self;
   channel.job_id = job_id_;
+  channel.coordinator_epoch = options_.coordinator_epoch;
   // The connection to a lost task must be closed soon, because another process
   // may run at the address, but not before the task counts as lost. Detection
   // takes twice the keepalive time.
@@ -347,6 +351,7 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
   if (!failure.has_value() || failure->task_type() != "ps") {
     return FailureVerdict::kFailure;
   }
+  if (IsOfEarlierCoordinator(status)) return FailureVerdict::kFailure;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:

@@ -58,6 +58,11 @@ class ClusterConnection {
   struct Options {
     ClusterSpec cluster;
     TaskIdentity self;
+    // Names the job; empty for a new job.
+    std::string job_id;
+    // The number of this coordinator among those of the job, from 1. Workers
+    // and servers refuse coordinators with a lower number.
+    uint64_t coordinator_epoch = 1;
     ClosureIdReservation::Options closure_ids;
     uint64_t seed = 0;
     // Closures that one worker runs concurrently.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/rpc/identity.h"
 
 namespace muster {
 
@@ -11,6 +12,7 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
                           absl::string_view role,
                           absl::StatusCode disagreement_code,
                           const absl::Status& why) {
+  if (IsOfEarlierCoordinator(why)) return ReplacedByNewerCoordinator(why);
   std::string text;
   if (why.code() == disagreement_code) {
     text = std::string(why.message());
@@ -31,6 +33,14 @@ absl::Status ServesAnotherCoordinator(absl::string_view who) {
           "another coordinator uses this cluster: ", who,
           "; stop that coordinator first, or use a different cluster")),
       ExitCode::kRestartMe);
+}
+
+absl::Status ReplacedByNewerCoordinator(const absl::Status& why) {
+  return WithExitCode(
+      absl::AbortedError(absl::StrCat(
+          "a newer coordinator of this job has replaced this one: ",
+          why.message())),
+      ExitCode::kFailure);
 }
 
 }  // namespace muster

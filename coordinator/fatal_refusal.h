@@ -12,6 +12,7 @@ namespace muster {
 // later attempt may succeed.
 //   kFailedPrecondition  the cluster configurations of the tasks differ (`why`
 //                        has `disagreement_code`), or the peer has another role
+//   as ReplacedByNewerCoordinator()
 absl::Status FatalRefusal(const ReconnectingStream& stream,
                           absl::string_view role,
                           absl::StatusCode disagreement_code,
@@ -21,6 +22,11 @@ absl::Status FatalRefusal(const ReconnectingStream& stream,
 // `who` names one. The exit code asks for a restart: a cluster manager may have
 // started this coordinator while the previous one still saves before it ends.
 absl::Status ServesAnotherCoordinator(absl::string_view who);
+
+// Returns the error of a coordinator after the refusal `why`, for which
+// IsOfEarlierCoordinator() is true: kAborted. The exit code asks for no
+// restart: the newer coordinator continues the job.
+absl::Status ReplacedByNewerCoordinator(const absl::Status& why);
 
 }  // namespace muster
 

@@ -312,7 +312,7 @@ void ServerRecovery::RunLoop() {
       has_loop = !loops_.empty();
     }
     saver_.NoteEnding(has_loop);
-    if (!HasTrouble()) continue;
+    if (EndsBecauseReplaced() || !HasTrouble()) continue;
     {
       absl::MutexLock lock(&mutex_);
       is_recovering_ = true;
@@ -378,6 +378,7 @@ bool ServerRecovery::AwaitServers() {
       if (stopping_) return false;
       has_changed_ = false;
     }
+    if (EndsBecauseReplaced()) return false;
     const std::vector<ServerWatch::State> states = parts_.watch->states();
     const auto lost =
         std::find_if(states.begin(), states.end(),
@@ -497,6 +498,12 @@ void ServerRecovery::Announce(
     pending_ = Pending{point, std::move(report)};
   }
   parts_.dispatcher->Resume();
+}
+
+bool ServerRecovery::EndsBecauseReplaced() {
+  const absl::Status replaced = parts_.watch->replaced();
+  if (!replaced.ok()) GiveUp(replaced);
+  return !replaced.ok();
 }
 
 void ServerRecovery::GiveUp(const absl::Status& why) {

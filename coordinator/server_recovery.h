@@ -157,6 +157,9 @@ class ServerRecovery final : public TrainingRecovery {
   std::vector<RemoteVariableStore::ReplacedServer> Returned() const
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends training if a newer coordinator has replaced this one. Returns whether
+  // it has.
+  bool EndsBecauseReplaced() ABSL_LOCKS_EXCLUDED(mutex_);
   // Rolls the servers back to the newest possible snapshot.
   //   kNotFound  there is no snapshot to roll back to
   absl::StatusOr<RollbackPoint> RollServersBack(

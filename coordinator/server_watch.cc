@@ -73,6 +73,11 @@ bool ServerWatch::HasRefused(int server) const {
   return servers_[server].has_refused;
 }
 
+absl::Status ServerWatch::replaced() const {
+  absl::MutexLock lock(&mutex_);
+  return replaced_;
+}
+
 void ServerWatch::ExpectEnd() {
   absl::MutexLock lock(&mutex_);
   end_expected_ = true;
@@ -211,11 +216,21 @@ void ServerWatch::Ask(int server) {
 }
 
 void ServerWatch::OnEnd(int server, uint64_t, const absl::Status& why) {
-  absl::MutexLock lock(&mutex_);
-  servers_[server].last_error = streams_[server]->Reason(why);
-  if (servers_[server].incarnation != 0) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    servers_[server].last_error = streams_[server]->Reason(why);
+    if (IsOfEarlierCoordinator(why)) {
+      replaced_ = ReplacedByNewerCoordinator(why);
+    }
+    if (servers_[server].incarnation == 0) NoteRefusal(server, why);
+  }
+  if (IsOfEarlierCoordinator(why)) on_change_();
+}
+
+void ServerWatch::NoteRefusal(int server, const absl::Status& why) {
   constexpr auto kDisagreement = absl::StatusCode::kFailedPrecondition;
-  servers_[server].has_refused = why.code() == kDisagreement;
+  servers_[server].has_refused =
+      why.code() == kDisagreement && !IsOfEarlierCoordinator(why);
   missing_->MarkMissing({TaskType::kPs, server}, servers_[server].last_error);
   const absl::Status fatal =
       FatalRefusal(*streams_[server], "parameter server", kDisagreement, why);

@@ -64,9 +64,9 @@ class ServerWatch : private ReconnectingStream::Listener {
   };
 
   // Called whenever a server was lost, is about to exit, or has reconnected, as
-  // the same process (which still has its variables) or as another one. Runs on
-  // a thread of this object or of the transport, without a lock. states()
-  // returns the new state.
+  // the same process (which still has its variables) or as another one, and
+  // when replaced() changes. Runs on a thread of this object or of the
+  // transport, without a lock. states() returns the new state.
   using OnChange = std::function<void()>;
 
   // `channels` has one channel for each server, by index. `missing` records
@@ -87,6 +87,10 @@ class ServerWatch : private ReconnectingStream::Listener {
   bool HasRefused(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the states by server.
   std::vector<State> states() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns ReplacedByNewerCoordinator() if a server has refused this process
+  // for that reason, and OK otherwise.
+  absl::Status replaced() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds a TaskStatus for each server.
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -132,6 +136,9 @@ class ServerWatch : private ReconnectingStream::Listener {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if on_change_ must be called.
   bool MarkSilentServersLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Records the end of the first session of a server before its first answer.
+  void NoteRefusal(int server, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Lose(int server, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -146,6 +153,7 @@ class ServerWatch : private ReconnectingStream::Listener {
 
   mutable absl::Mutex mutex_;
   std::vector<Server> servers_ ABSL_GUARDED_BY(mutex_);
+  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);
   bool end_expected_ ABSL_GUARDED_BY(mutex_) = false;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

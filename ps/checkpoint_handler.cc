@@ -252,7 +252,7 @@ absl::StatusOr<Message> CheckpointHandler::RollBack(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::RollBackRequest>());
-  RETURN_IF_ERROR(admission_check_->AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(admission_check_->AdoptJob(message.identity()));
   RETURN_IF_ERROR(
       shard_->RollBack(request.generation(), request.low_water_mark()));
   return Message{proto::RollBackResponse().SerializeAsString(), {}};

@@ -49,9 +49,7 @@ class ParameterServer {
   ~ParameterServer();
 
   std::string address() const { return server_->address(); }
-  uint64_t incarnation() const {
-    return service_.admission_check().self().incarnation;
-  }
+  uint64_t incarnation() const { return service_.self().incarnation; }
 
   ParameterService& service() { return service_; }
 

@@ -194,7 +194,7 @@ absl::StatusOr<Message> ParameterService::Create(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const proto::CreateRequest request,
                    message.ParseBody<proto::CreateRequest>());
-  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity()));
   proto::CreateResponse response;
   ASSIGN_OR_RETURN(const uint32_t handle, shard_.Create(request));
   response.set_handle(handle);
@@ -210,7 +210,7 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const proto::SetOptimizerRequest request,
                    message.ParseBody<proto::SetOptimizerRequest>());
-  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity()));
   RETURN_IF_ERROR(shard_.SetOptimizer(request));
   return Message{proto::SetOptimizerResponse().SerializeAsString(), {}};
 }

@@ -47,7 +47,8 @@ class ParameterService {
   ~ParameterService();
 
   const Service& service() const { return service_; }
-  const AdmissionCheck& admission_check() const { return admission_check_; }
+  AdmissionCheck& admission_check() { return admission_check_; }
+  const TaskIdentity& self() const { return admission_check_.self(); }
   ParameterShard& shard() { return shard_; }
   SegmentIntake& segments() { return segments_; }
 

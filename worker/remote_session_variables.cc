@@ -24,14 +24,15 @@ absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
   }
   RemoteVariableStore::Options options;
   options.shared_memory = shared_memory_;
-  options.generation = generation_;
+  options.generation = job_.generation;
   for (const TaskId task : cluster_.Tasks(TaskType::kPs)) {
     ChannelOptions& channel = options.servers.emplace_back();
     ASSIGN_OR_RETURN(channel.address, cluster_.Address(task));
     channel.peer_task_type = std::string(TaskTypeName(task.type));
     channel.peer_task_index = task.index;
     channel.caller = self_;
-    channel.job_id = job_id_;
+    channel.job_id = job_.job_id;
+    channel.coordinator_epoch = job_.coordinator_epoch;
     channel.keepalive = kKeepalive;
   }
   ASSIGN_OR_RETURN(std::unique_ptr<RemoteVariableStore> store,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -20,17 +19,16 @@ namespace muster {
 // when the first step with variables is compiled.
 class RemoteSessionVariables final : public SessionVariables {
  public:
-  // `network` is borrowed and must outlive this object. `shared_memory` and
-  // `generation` as in RemoteVariableStore::Options.
+  // `network` is borrowed and must outlive this object. `shared_memory` is as
+  // in RemoteVariableStore::Options.
   RemoteSessionVariables(Network* network, ClusterSpec cluster,
-                         TaskIdentity self, std::string job_id,
-                         bool shared_memory = true, uint64_t generation = 0)
+                         TaskIdentity self, SessionJob job,
+                         bool shared_memory = true)
       : network_(network),
         cluster_(std::move(cluster)),
         self_(std::move(self)),
-        job_id_(std::move(job_id)),
-        shared_memory_(shared_memory),
-        generation_(generation) {}
+        job_(std::move(job)),
+        shared_memory_(shared_memory) {}
 
   absl::StatusOr<VariableStore*> Store() override ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteScheduled(uint64_t closure_id) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -41,9 +39,8 @@ class RemoteSessionVariables final : public SessionVariables {
   Network* const network_;
   const ClusterSpec cluster_;
   const TaskIdentity self_;
-  const std::string job_id_;
+  const SessionJob job_;
   const bool shared_memory_;
-  const uint64_t generation_;
 
   // Held while the store is being opened. Not acquired on threads of the
   // transport.

@@ -63,7 +63,7 @@ absl::Status ServeWorker(const TaskOptions& options,
                          const TaskIdentity& identity, Network* network) {
   if (options.data_roots.has_value()) ConfineReads(*options.data_roots);
   ShutdownSignals signals({.grace_period = options.grace_period});
-  const AdmissionCheck admission_check(identity);
+  AdmissionCheck admission_check(identity);
   const ClusterSpec& cluster = options.config.cluster;
   ASSIGN_OR_RETURN(Device* const device, FindDefaultDevice());
   if (device != nullptr) {
@@ -71,6 +71,7 @@ absl::Status ServeWorker(const TaskOptions& options,
   }
   WorkerService worker(
       {.self = identity,
+       .admission_check = &admission_check,
        .cluster = cluster,
        .executable = {.intra_op_thread_count = options.thread_count,
                       .device = device,
@@ -78,11 +79,9 @@ absl::Status ServeWorker(const TaskOptions& options,
        .coordinator_grace = options.coordinator_timeout,
        .shared_memory = options.shared_memory},
       &BuiltinOps(), &KernelsOf(device),
-      [&](const TaskIdentity& self, absl::string_view job_id,
-          uint64_t generation) {
+      [&](const TaskIdentity& self, const SessionJob& job) {
         return std::make_unique<RemoteSessionVariables>(
-            network, cluster, self, std::string(job_id), options.shared_memory,
-            generation);
+            network, cluster, self, job, options.shared_memory);
       },
       Clock::Real());
   Service methods;

@@ -2,11 +2,19 @@
 #define WORKER_SESSION_VARIABLES_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/compute/variables/variable_store.h"
 
 namespace muster {
+
+// The job that a session works for.
+struct SessionJob {
+  std::string job_id;
+  uint64_t coordinator_epoch = 0;  // As RequestIdentity::coordinator_epoch.
+  uint64_t generation = 0;         // As RemoteVariableStore::Options.
+};
 
 // The variables that a session's steps read and update. Thread-safe.
 class SessionVariables {

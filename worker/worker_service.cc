@@ -140,8 +140,10 @@ class WorkerService::Conversation final
         SilenceMax(absl::Milliseconds(opening.heartbeat_timeout_ms())) /
             heartbeat_interval_,
         2, 1 << 20));
-    variables_ =
-        service_->variables_(options.self, job_id_, opening.generation());
+    variables_ = service_->variables_(
+        options.self, {.job_id = job_id_,
+                       .coordinator_epoch = identity.coordinator_epoch(),
+                       .generation = opening.generation()});
     WorkerSession::Options session_options = options.session;
     session_options.worker_index = options.self.task_index;
     session_options.job_seed = opening.job_seed();
@@ -276,6 +278,7 @@ absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(RefusalOf(identity.job_id()));
+    RETURN_IF_ERROR(options_.admission_check->AdoptCoordinator(identity));
     if (owner_.has_value()) {
       if (current_ == nullptr) LOG(INFO) << owner_->name << " has reconnected";
     } else {

@@ -42,13 +42,17 @@ class JobEnd;
 // Each session of a coordinator is one stream. When the stream breaks or misses
 // its heartbeats, the session and its state are dropped. The same coordinator
 // may open another session within coordinator_grace; other coordinators are
-// rejected until then. A coordinator announces the end of its job.
+// rejected until then. A coordinator that is replaced by a newer one of the
+// same job, with a higher coordinator epoch, is rejected from then on. A
+// coordinator announces the end of its job.
 //
 // Thread-safe.
 class WorkerService {
  public:
   struct Options {
     TaskIdentity self;
+    // The check of the server to which the methods are added. Borrowed.
+    AdmissionCheck* admission_check = nullptr;
     ClusterSpec cluster;
     ExecutableOptions executable;
     // Time after its last message until a coordinator counts as lost, connected
@@ -62,10 +66,9 @@ class WorkerService {
     bool shared_memory = true;
   };
 
-  // Creates the access of task `self` to the variables of a job in this
-  // generation.
+  // Creates the access of task `self` to the variables of a job.
   using VariablesFactory = std::function<std::unique_ptr<SessionVariables>(
-      const TaskIdentity& self, absl::string_view job_id, uint64_t generation)>;
+      const TaskIdentity& self, const SessionJob& job)>;
 
   // `ops`, `kernels` and `clock` are borrowed and must outlive the service.
   WorkerService(const Options& options, const OpRegistry* ops,
@@ -136,6 +139,7 @@ class WorkerService {
 
   // Makes `conversation` the current one and drops an earlier one of the same
   // job.
+  //   kFailedPrecondition  the job has a newer coordinator
   //   kPermissionDenied  this worker serves another coordinator
   //   kUnavailable       the other coordinator disconnected and may reconnect,
   //                      or this worker is about to exit

@@ -40,11 +40,9 @@ TestCluster::TestCluster(int worker_count, int server_count) {
         .ops = &BuiltinOps(),
         .kernels = &CpuKernels(),
         .variables =
-            [this](const TaskIdentity& self, absl::string_view job_id,
-                   uint64_t generation) {
+            [this](const TaskIdentity& self, const SessionJob& job) {
               return std::make_unique<RemoteSessionVariables>(
-                  Network::Grpc(), cluster_, self, std::string(job_id),
-                  /*shared_memory=*/true, generation);
+                  Network::Grpc(), cluster_, self, job);
             },
     }));
   }

@@ -34,12 +34,13 @@ void TestWorker::Start() {
   admission_check_ = std::make_unique<AdmissionCheck>(self);
   WorkerService::VariablesFactory variables = options_.variables;
   if (variables == nullptr) {
-    variables = [](const TaskIdentity&, absl::string_view, uint64_t) {
+    variables = [](const TaskIdentity&, const SessionJob&) {
       return std::make_unique<NoVariables>();
     };
   }
   worker_ = std::make_unique<WorkerService>(
       WorkerService::Options{.self = self,
+                             .admission_check = admission_check_.get(),
                              .cluster = options_.cluster,
                              .coordinator_grace = options_.coordinator_grace,
                              .session = options_.session},

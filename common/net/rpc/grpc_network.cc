@@ -47,7 +47,7 @@ class GrpcNetwork final : public Network {
 
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
-      const AdmissionCheck* admission_check) override {
+      AdmissionCheck* admission_check) override {
     return StartGrpcServer(options, service, admission_check, /*tls=*/nullptr,
                            /*opens_local_connections=*/false);
   }
@@ -72,7 +72,7 @@ class TlsNetwork final : public Network {
 
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
-      const AdmissionCheck* admission_check) override {
+      AdmissionCheck* admission_check) override {
     return StartGrpcServer(options, service, admission_check, tls_.get(),
                            options_.local_connections);
   }

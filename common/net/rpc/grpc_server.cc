@@ -65,7 +65,7 @@ constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
 
 // The checks that a server makes of every call.
 struct CallAdmission {
-  const AdmissionCheck& admission_check;
+  AdmissionCheck& admission_check;
   const TlsContext* tls;
   const LocalConnections& local_connections;
   BoundedLog refusals;
@@ -134,10 +134,10 @@ struct CallAdmission {
   }
 
   // Logs a refusal, except of requests for an earlier process of this task:
-  // these are normal after a restart.
+  // these are normal after a restart of the task.
   void NoteRefusal(const grpc::GenericCallbackServerContext& context,
                    const absl::Status& why) {
-    if (absl::IsFailedPrecondition(why)) return;
+    if (absl::IsFailedPrecondition(why) && !IsOfEarlierCoordinator(why)) return;
     refusals.Write(absl::StrCat("refused ", context.peer(), ", ",
                                 context.method(), ": ", why.message()));
   }
@@ -223,7 +223,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 // while the StreamReactor lives only as long as the call.
 class ServerStream final : public Stream {
  public:
-  ServerStream(const AdmissionCheck* admission_check,
+  ServerStream(AdmissionCheck* admission_check,
                grpc::ServerGenericBidiReactor* reactor,
                grpc::GenericCallbackServerContext* context)
       : admission_check_(admission_check),
@@ -401,7 +401,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
 
 class Dispatcher final : public grpc::CallbackGenericService {
  public:
-  Dispatcher(const Service* service, const AdmissionCheck* admission_check,
+  Dispatcher(const Service* service, AdmissionCheck* admission_check,
              const TlsContext* tls, LocalConnections* local_connections)
       : service_(service),
         admission_{*admission_check, tls, *local_connections, {}, SeenCalls()} {
@@ -463,7 +463,7 @@ class Dispatcher final : public grpc::CallbackGenericService {
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer(const Service* service, const AdmissionCheck* admission_check,
+  GrpcServer(const Service* service, AdmissionCheck* admission_check,
              const TlsContext* tls, bool opens_local_connections)
       : tls_(tls),
         local_connections_(tls == nullptr ? "" : tls->self().job,
@@ -551,7 +551,7 @@ class GrpcServer final : public Server {
 
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check, const TlsContext* tls,
+    AdmissionCheck* admission_check, const TlsContext* tls,
     bool opens_local_connections) {
   if (!absl::StrContains(options.address, ":")) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -16,7 +16,7 @@ namespace muster {
 // null for plaintext. Plaintext has no local connections.
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check, const TlsContext* tls,
+    AdmissionCheck* admission_check, const TlsContext* tls,
     bool opens_local_connections);
 
 }  // namespace muster

@@ -67,7 +67,7 @@ Answer Check(const std::string& address,
 class HealthTest : public testing::Test {
  protected:
   Service service_;
-  const AdmissionCheck admission_check_{
+  AdmissionCheck admission_check_{
       {.task_type = "worker", .task_index = 0, .incarnation = 1}};
 };
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"
@@ -27,6 +29,13 @@ proto::RequestIdentity Request(const std::string& job_id,
   return identity;
 }
 
+proto::RequestIdentity RequestOf(const std::string& job_id,
+                                 uint64_t coordinator_epoch) {
+  proto::RequestIdentity identity = Request(job_id, 33);
+  identity.set_coordinator_epoch(coordinator_epoch);
+  return identity;
+}
+
 class AdmissionCheckTest : public testing::Test {
  protected:
   AdmissionCheck admission_check_{{"ps", 3, 33}};
@@ -38,8 +47,8 @@ TEST_F(AdmissionCheckTest, BeforeAJobRequestsOfAllJobsAreAdmitted) {
 }
 
 TEST_F(AdmissionCheckTest, AfterAJobIsAdoptedOnlyItsRequestsAreAdmitted) {
-  ASSERT_OK(admission_check_.AdoptJob("a"));
-  EXPECT_OK(admission_check_.AdoptJob("a"));
+  ASSERT_OK(admission_check_.AdoptJob(Request("a", 33)));
+  EXPECT_OK(admission_check_.AdoptJob(Request("a", 33)));
   EXPECT_OK(admission_check_.Check(Request("a", 33)));
   const absl::Status status = admission_check_.Check(Request("b", 33));
   EXPECT_THAT(status,
@@ -49,15 +58,15 @@ TEST_F(AdmissionCheckTest, AfterAJobIsAdoptedOnlyItsRequestsAreAdmitted) {
   EXPECT_EQ(GetTaskFailure(status)->task_index(), 3);
   EXPECT_THAT(admission_check_.Check(Request("", 33)),
               StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_THAT(admission_check_.AdoptJob("b"),
+  EXPECT_THAT(admission_check_.AdoptJob(Request("b", 33)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("already works for another job")));
   admission_check_.ReleaseJob();
-  EXPECT_OK(admission_check_.AdoptJob("b"));
+  EXPECT_OK(admission_check_.AdoptJob(Request("b", 33)));
 }
 
 TEST_F(AdmissionCheckTest, OtherJobsGetUnavailableWithoutACoordinator) {
-  ASSERT_OK(admission_check_.AdoptJob("a"));
+  ASSERT_OK(admission_check_.AdoptJob(Request("a", 33)));
   admission_check_.SetHasCoordinator(false);
   EXPECT_THAT(admission_check_.Check(Request("b", 33)),
               StatusIs(absl::StatusCode::kUnavailable,
@@ -68,12 +77,12 @@ TEST_F(AdmissionCheckTest, OtherJobsGetUnavailableWithoutACoordinator) {
 }
 
 TEST_F(AdmissionCheckTest, ARefusalRevealsNeitherJobNorIncarnation) {
-  ASSERT_OK(admission_check_.AdoptJob("a-secret"));
+  ASSERT_OK(admission_check_.AdoptJob(RequestOf("a-secret", 2)));
   for (const absl::Status& refusal :
        {admission_check_.Check(Request("b", 0)),
         admission_check_.Check(Request("b", 34)),
         admission_check_.Check(Request("a-secret", 34)),
-        admission_check_.AdoptJob("b")}) {
+        admission_check_.AdoptJob(Request("b", 33))}) {
     ASSERT_FALSE(refusal.ok());
     EXPECT_THAT(std::string(refusal.message()),
                 AllOf(Not(HasSubstr("a-secret")),
@@ -81,6 +90,68 @@ TEST_F(AdmissionCheckTest, ARefusalRevealsNeitherJobNorIncarnation) {
     EXPECT_EQ(GetTaskFailure(refusal)->job_id(), "");
     EXPECT_EQ(GetTaskFailure(refusal)->incarnation(), 0);
   }
+}
+
+TEST_F(AdmissionCheckTest, AnEarlierCoordinatorOfTheJobIsRefused) {
+  ASSERT_OK(admission_check_.AdoptJob(RequestOf("a", 1)));
+  EXPECT_OK(admission_check_.Check(RequestOf("a", 1)));
+  // The first request of a newer coordinator, or of a task that works for it.
+  EXPECT_OK(admission_check_.Check(RequestOf("a", 3)));
+  for (const uint64_t epoch : {0, 1, 2}) {
+    for (const absl::Status& refusal :
+         {admission_check_.Check(RequestOf("a", epoch)),
+          admission_check_.AdoptJob(RequestOf("a", epoch)),
+          admission_check_.AdoptCoordinator(RequestOf("a", epoch))}) {
+      EXPECT_THAT(
+          refusal,
+          StatusIs(absl::StatusCode::kFailedPrecondition,
+                   AllOf(HasSubstr("ps 3 works for coordinator epoch 3"),
+                         HasSubstr(absl::StrCat("worker 2 asked for epoch ",
+                                                epoch)))));
+      EXPECT_TRUE(IsOfEarlierCoordinator(refusal));
+      EXPECT_TRUE(IsOfEarlierCoordinator(DecodeStatus(EncodeStatus(refusal))));
+    }
+  }
+  EXPECT_OK(admission_check_.Check(RequestOf("a", 3)));
+}
+
+TEST_F(AdmissionCheckTest, AnEarlierCoordinatorIsRefusedAfterTheEndOfItsJob) {
+  ASSERT_OK(admission_check_.AdoptJob(RequestOf("a", 2)));
+  admission_check_.ReleaseJob();
+  EXPECT_TRUE(
+      IsOfEarlierCoordinator(admission_check_.Check(RequestOf("a", 1))));
+  EXPECT_TRUE(
+      IsOfEarlierCoordinator(admission_check_.AdoptJob(RequestOf("a", 1))));
+  // Other jobs count from 1 as well.
+  EXPECT_OK(admission_check_.Check(RequestOf("b", 1)));
+  EXPECT_OK(admission_check_.AdoptJob(RequestOf("b", 1)));
+}
+
+TEST_F(AdmissionCheckTest, EpochsOfOtherJobsAreNotAdopted) {
+  // Without a job, a request may come from anyone.
+  for (const char* const job : {"a", ""}) {
+    EXPECT_OK(admission_check_.Check(RequestOf(job, 9)));
+    EXPECT_OK(admission_check_.Check(RequestOf(job, 1)));
+  }
+  ASSERT_OK(admission_check_.AdoptJob(RequestOf("a", 1)));
+  EXPECT_THAT(admission_check_.Check(RequestOf("b", 9)),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_OK(admission_check_.Check(RequestOf("a", 1)));
+  // A request for an earlier process of this task has no effect.
+  proto::RequestIdentity stale = RequestOf("a", 9);
+  stale.set_target_incarnation(34);
+  EXPECT_THAT(admission_check_.Check(stale),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_OK(admission_check_.Check(RequestOf("a", 1)));
+}
+
+TEST_F(AdmissionCheckTest, ACoordinatorIsAdoptedWithoutItsJob) {
+  ASSERT_OK(admission_check_.AdoptCoordinator(RequestOf("a", 2)));
+  EXPECT_OK(admission_check_.Check(RequestOf("b", 1)));
+  EXPECT_TRUE(
+      IsOfEarlierCoordinator(admission_check_.Check(RequestOf("a", 1))));
+  ASSERT_OK(admission_check_.AdoptCoordinator(RequestOf("b", 1)));
+  EXPECT_OK(admission_check_.Check(RequestOf("a", 1)));
 }
 
 TEST_F(AdmissionCheckTest, AnEarlierProcessIsNotMistakenForThisOne) {

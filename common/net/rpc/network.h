@@ -47,6 +47,8 @@ struct ChannelOptions {
   int peer_task_index = 0;
   TaskIdentity caller;
   std::string job_id;
+  // As RequestIdentity::coordinator_epoch.
+  uint64_t coordinator_epoch = 0;
   // The process that requests are meant for; 0 for any process of the task.
   uint64_t target_incarnation = 0;
   // Larger responses are refused.
@@ -71,7 +73,7 @@ class Network {
   //   kUnavailable      the address is taken, or not this machine's
   virtual absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
-      const AdmissionCheck* admission_check) = 0;
+      AdmissionCheck* admission_check) = 0;
 
   // Never fails and does not block: a channel connects when it is first used,
   // and again whenever the connection is lost. Each channel has a separate

@@ -160,6 +160,7 @@ class NetworkTest : public testing::Test {
     options.peer_task_index = 1;
     options.caller = {"worker", 0, 5};
     options.job_id = "job";
+    options.coordinator_epoch = 1;
     return Network::Grpc()->Connect(options);
   }
 
@@ -254,7 +255,9 @@ TEST_F(NetworkTest, ARefusedConnectionIsOneLineThatNamesThePeerOnce) {
 }
 
 TEST_F(NetworkTest, ARequestOfAnotherJobIsRefused) {
-  ASSERT_OK(admission_check_.AdoptJob("another"));
+  proto::RequestIdentity identity;
+  identity.set_job_id("another");
+  ASSERT_OK(admission_check_.AdoptJob(identity));
   EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        HasSubstr("works for another job; worker 0 asked on "
@@ -262,6 +265,20 @@ TEST_F(NetworkTest, ARequestOfAnotherJobIsRefused) {
   channel_->SetJobId("another");
   EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
               StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(NetworkTest, ACallOfAnEarlierCoordinatorIsRefused) {
+  proto::RequestIdentity identity;
+  identity.set_job_id("job");
+  identity.set_coordinator_epoch(2);
+  ASSERT_OK(admission_check_.AdoptJob(identity));
+  const absl::Status status =
+      channel_->CallAndWait("/test/Drop", {}, {}).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("works for coordinator epoch 2 of "
+                                         "this job; worker 0 asked for epoch "
+                                         "1")));
+  EXPECT_TRUE(IsOfEarlierCoordinator(status));
 }
 
 TEST_F(NetworkTest, ARequestForAnEarlierProcessIsRefused) {

@@ -16,6 +16,7 @@ Peer::Peer(const ChannelOptions& options, bool has_tls)
       has_tls_(has_tls),
       caller_(options.caller),
       caller_name_(options.caller.ToString()),
+      coordinator_epoch_(options.coordinator_epoch),
       target_incarnation_(options.target_incarnation),
       job_id_(options.job_id) {}
 
@@ -33,6 +34,7 @@ proto::RequestIdentity Peer::SignRequest() const {
   identity.set_caller_task(caller_name_);
   identity.set_caller_incarnation(caller_.incarnation);
   identity.set_target_incarnation(target_incarnation());
+  identity.set_coordinator_epoch(coordinator_epoch_);
   return identity;
 }
 

@@ -52,6 +52,7 @@ class Peer {
   const bool has_tls_;
   const TaskIdentity caller_;
   const std::string caller_name_;
+  const uint64_t coordinator_epoch_;
   std::atomic<uint64_t> target_incarnation_;
   mutable absl::Mutex mutex_;
   std::string job_id_ ABSL_GUARDED_BY(mutex_);

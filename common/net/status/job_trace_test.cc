@@ -54,7 +54,7 @@ class JobTraceTest : public testing::Test {
     return tasks;
   }
 
-  const AdmissionCheck admission_check_{{"worker", 0, 5}};
+  AdmissionCheck admission_check_{{"worker", 0, 5}};
   Service service_;
   std::unique_ptr<Server> server_;
   JobTrace trace_;

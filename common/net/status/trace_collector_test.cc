@@ -113,7 +113,7 @@ TEST(ChromeTraceTest, RefusesListsThatDoNotFit) {
 
 // A lost or drained worker must not delay the end of the job.
 TEST(TraceCollectorTest, ATaskThatIsGoneIsLeftOutWithoutAWait) {
-  const AdmissionCheck admission_check({"worker", 0, 5});
+  AdmissionCheck admission_check({"worker", 0, 5});
   Service service;
   AddTraceMethod(&service);
   ASSERT_OK_AND_ASSIGN(std::unique_ptr<Server> server,
