@@ -156,7 +156,7 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
   if (handle >= variables_.size()) variables_.resize(handle + 1);
   handles_[request.spec().shard_name()] = static_cast<uint32_t>(handle);
   variables_[handle] = std::make_shared<ShardVariable>(
-      kept_spec, static_cast<uint32_t>(handle), std::move(value));
+      kept_spec, static_cast<uint32_t>(handle), std::move(value), generation_);
   rules_.Add(static_cast<uint32_t>(handle), request.spec().variable().name(),
              type, IsWhole(request.spec()));
   return static_cast<uint32_t>(handle);
@@ -306,6 +306,11 @@ void ParameterShard::EndRestore() {
 absl::Status ParameterShard::RollBack(uint64_t generation,
                                       uint64_t low_water_mark) {
   absl::MutexLock lock(&mutex_);
+  if (generation > ShardVariable::kGenerationMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got generation ", generation, "; expected at most ",
+                     ShardVariable::kGenerationMax));
+  }
   if (generation < generation_) {
     return absl::FailedPreconditionError(
         absl::StrCat("training is in generation ", generation_,

@@ -143,6 +143,7 @@ class ParameterShard {
   // generations and ignores pushes below `low_water_mark`. Forgets which pushes
   // have been applied. Idempotent.
   //   kFailedPrecondition  the shard is in a higher generation
+  //   kInvalidArgument     the generation exceeds ShardVariable::kGenerationMax
   absl::Status RollBack(uint64_t generation, uint64_t low_water_mark)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

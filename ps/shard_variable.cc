@@ -24,6 +24,8 @@ constexpr int64_t kStripeBytes = 256 << 10;
 constexpr int64_t kStripeCountMax = 64;
 // Bytes that a save copies while it holds a lock.
 constexpr int64_t kBlockBytes = 1 << 20;
+// Bits of a version that count updates; a server applies them for years.
+constexpr int kUpdateBits = 40;
 constexpr size_t kRunBytes = 64 << 10;
 constexpr size_t kRowsAhead = 8;
 
@@ -52,7 +54,7 @@ class Scratch {
 }  // namespace
 
 ShardVariable::ShardVariable(const proto::ShardSpec& spec, uint32_t handle,
-                             Tensor value)
+                             Tensor value, uint64_t generation)
     : spec_(std::make_unique<const proto::ShardSpec>(spec)),
       handle_(handle),
       type_(value.type()),
@@ -60,7 +62,8 @@ ShardVariable::ShardVariable(const proto::ShardSpec& spec, uint32_t handle,
       row_elements_(row_count_ == 0
                         ? type_.shape.ElementCountInRange(1, type_.shape.rank())
                         : value.element_count() / row_count_),
-      value_(std::move(value)) {
+      value_(std::move(value)),
+      version_(static_cast<int64_t>(generation << kUpdateBits) + 1) {
   const int64_t row_bytes = std::max<int64_t>(
       1, row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype)));
   const int64_t row_count = std::max<int64_t>(1, row_count_);

@@ -42,8 +42,13 @@ class ShardSpec;
 // Thread-safe.
 class ShardVariable {
  public:
+  // A version holds no higher generation.
+  static constexpr uint64_t kGenerationMax = (uint64_t{1} << 22) - 1;
+
   // `value` has the dtype of the variable and the shape of the shard's rows.
-  ShardVariable(const proto::ShardSpec& spec, uint32_t handle, Tensor value);
+  // `generation` is the generation of training in which the shard is created.
+  ShardVariable(const proto::ShardSpec& spec, uint32_t handle, Tensor value,
+                uint64_t generation = 0);
   ~ShardVariable();
 
   const proto::ShardSpec& spec() const { return *spec_; }
@@ -55,6 +60,10 @@ class ShardVariable {
 
   // Increases with every update. A copy made after version() was read holds at
   // least all updates up to that version.
+  //
+  // Its upper bits are the generation. The process that replaces a lost server
+  // creates its shards in a higher generation, so its versions are higher than
+  // all versions of the lost process, whatever it has applied.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   // Returns the number of gradients applied.
   int64_t update_count() const {
@@ -205,7 +214,7 @@ class ShardVariable {
   // running.
   std::vector<std::weak_ptr<FrozenRows>> frozen_;
 
-  std::atomic<int64_t> version_{1};
+  std::atomic<int64_t> version_;
   std::atomic<int64_t> update_count_{0};
 };
 

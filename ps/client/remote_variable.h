@@ -79,8 +79,8 @@ class RemoteVariable {
   // been received since Forget().
   uint64_t fresh_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Discards the value, because versions start from the beginning on a new
-  // server. Tensors that value() has returned do not change.
+  // Discards the value and MarkFresh(), because the variable was set back.
+  // Tensors that value() has returned do not change.
   void Forget() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the newest whole value. Shares the memory, which does not change
