@@ -103,6 +103,7 @@ class RulesTest(unittest.TestCase):
         self.assertTrue(self.complaints(rule, "a_test.cc", "absl::SleepFor(d);"))
         self.assertTrue(self.complaints(rule, "tests/e2e/a.cc", "sleep(1);"))
         self.assertFalse(self.complaints(rule, "a.cc", "absl::SleepFor(d);"))
+        self.assertFalse(self.complaints(rule, "tests/simulation/a.cc", "sleep(1);"))
 
     def test_endless_waits(self):
         rule = tidy.endless_waits_in_tests
