@@ -1,0 +1,108 @@
+#include "tests/simulation/cluster/simulation.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/core/system/clock.h"
+#include "tests/simulation/cluster/faults.h"
+#include "tests/simulation/cluster/history.h"
+#include "tests/simulation/cluster/simulated_cluster.h"
+#include "tests/simulation/cluster/training.h"
+#include "tests/simulation/network/simulated_network.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr int kStepCountMax = 60;
+// Heartbeats, reconnections and the back-off between them.
+constexpr absl::Duration kRecoveryTimeMax = absl::Seconds(60);
+
+// Starts the thread of this process that ends the timed waits of all hosts, as
+// a thread of the simulation. Otherwise it belonged to the first host that
+// waits, and would be killed with it.
+void StartTimers() {
+  absl::Mutex mutex;
+  const bool never = false;
+  absl::MutexLock lock(&mutex);
+  Clock::Real()->AwaitWithDeadline(
+      &mutex, absl::Condition(&never),
+      Clock::Real()->Now() + absl::Microseconds(1));
+}
+
+SimulatedNetworkOptions DrawNetworkOptions(Scheduler& scheduler) {
+  SimulatedNetworkOptions options;
+  options.transport.delay_max = absl::Microseconds(100 << scheduler.Below(8));
+  options.transport.delay_long_one_in =
+      static_cast<int>(scheduler.Below(2) * 200);
+  options.duplicate_one_in = static_cast<int>(scheduler.Below(2) * 10);
+  return options;
+}
+
+uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
+                       int64_t repeated_push_count,
+                       const SimulatedNetwork& network) {
+  const bool reached[] = {
+      faults.worker_kills > 0,      faults.worker_stops > 0,
+      faults.server_stops > 0,      faults.broken_connections > 0,
+      faults.closed_paths > 0,      faults.long_stops > 0,
+      report.lost_worker_count > 0, report.retried_step_count > 0,
+      repeated_push_count > 0,      network.repeated_call_count() > 0,
+  };
+  static_assert(std::size(reached) == std::size(kStates));
+  uint64_t states = 0;
+  for (size_t i = 0; i < std::size(reached); ++i) {
+    if (reached[i]) states |= uint64_t{1} << i;
+  }
+  return states;
+}
+
+}  // namespace
+
+int SimulateTraining(Scheduler& scheduler, RunReport* run_report) {
+  StartTimers();
+  // The threads of killed hosts may use these until the process exits.
+  auto& network =
+      *new SimulatedNetwork(&scheduler, DrawNetworkOptions(scheduler));
+  auto& history = *new StepHistory;
+  auto& report = *new TrainingReport;
+  const int step_count = 1 + static_cast<int>(scheduler.Below(kStepCountMax));
+  SimulatedCluster* cluster = nullptr;
+  cluster = new SimulatedCluster(&scheduler, &network, {},
+                                 [&](const TaskIdentity& self) {
+                                   return Train(cluster->spec(), self, &network,
+                                                step_count, &history, &report);
+                                 });
+  for (const TaskId task : cluster->served_tasks()) cluster->Start(task);
+  const TaskId coordinator = SimulatedCluster::coordinator();
+  cluster->Start(coordinator);
+
+  const FaultPlan plan = DrawFaultPlan(&scheduler);
+  const FaultCounts faults =
+      InjectFaults(plan, &scheduler, &network, cluster,
+                   [&] { return !cluster->IsRunning(coordinator); });
+  const absl::Time healed = absl::Now();
+  const absl::Status end =
+      cluster->AwaitEnd(coordinator, healed + kRecoveryTimeMax);
+  if (absl::IsDeadlineExceeded(end)) {
+    scheduler.ReportThreads();
+  } else {
+    history.end = end;
+    history.recovery_time = absl::Now() - healed;
+  }
+  const std::vector<std::string> violations =
+      FindViolations(history, kRecoveryTimeMax);
+  for (const std::string& violation : violations) {
+    scheduler.Note(absl::StrCat("VIOLATION: ", violation));
+  }
+  run_report->states =
+      ReachedStates(faults, report, cluster->RepeatedPushCount(), network);
+  run_report->value = step_count;
+  return violations.empty() ? 0 : 1;
+}
+
+}  // namespace muster::sim
