@@ -23,6 +23,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/system/small_file.h"
+#include "common/io/storage/disk.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/help.h"
@@ -31,6 +32,7 @@
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/tls_context.h"
+#include "deploy/musterctl/copy_files.h"
 #include "deploy/musterctl/gen_certs.h"
 #include "deploy/musterctl/job_client.h"
 #include "deploy/musterctl/status_view.h"
@@ -61,8 +63,8 @@ const ProgramInfo& Program() {
   static const ProgramInfo* const program = new ProgramInfo{
       .name = "musterctl",
       .summary =
-          "shows and controls a running job, and makes the certificates of its "
-          "tasks.\n\n"
+          "shows and controls a running job, makes the certificates of its "
+          "tasks, and copies its files.\n\n"
           "status prints training, tasks and problems; watch repeats it; slow "
           "prints which tasks delay the others. They read the status pages of "
           "the task that leads the job (--status_port).\n\n"
@@ -76,8 +78,13 @@ const ProgramInfo& Program() {
           "operator.\n\n"
           "gen-certs makes the certificates with which tasks speak TLS: "
           "ROLE-INDEX.pem and ROLE-INDEX.key for each task and operator, and "
-          "ca.pem for all. Keep ca.key away from the tasks: it can make more.",
-      .usage = "musterctl COMMAND [TASK] [flags]",
+          "ca.pem for all. Keep ca.key away from the tasks: it can make "
+          "more.\n\n"
+          "copy FROM TO copies the files in and below a folder, the URL of one "
+          "in an object store, or \"-\": an archive of tar on standard input "
+          "or output. sleep waits for SIGTERM. It keeps a pod alive into which "
+          "files are copied.",
+      .usage = "musterctl COMMAND [TASK, or FROM TO] [flags]",
       .examples =
           "  musterctl status --status=localhost:9090\n"
           "  musterctl checkpoint --status=h0:9090 --tls_dir=certs\n"
@@ -85,6 +92,7 @@ const ProgramInfo& Program() {
           "  musterctl trace --duration=2s --status=h0:9090 > trace.json\n"
           "  musterctl gen-certs --job_id=mnist --workers=4 --ps=2 "
           "--out=certs\n"
+          "  musterctl copy run s3://training/digits\n"
           "  ps --tls_cert=certs/ps-0.pem --tls_key=certs/ps-0.key "
           "--tls_ca=certs/ca.pem\n",
       .topics = {{"A running job",
@@ -196,6 +204,13 @@ absl::Status Stop(const JobClient& client) {
   return absl::OkStatus();
 }
 
+absl::Status SleepUntilSignal() {
+  const ShutdownSignals signals;
+  while (!signals.AwaitSignal(Clock::Real()->Now() + absl::Hours(1))) {
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Trace(const JobClient& client) {
   ASSIGN_OR_RETURN(const std::string trace,
                    client.Trace(absl::GetFlag(FLAGS_duration)));
@@ -203,9 +218,9 @@ absl::Status Trace(const JobClient& client) {
   return absl::OkStatus();
 }
 
-constexpr absl::string_view kCommands[] = {"status",     "watch",    "slow",
-                                           "checkpoint", "drain",    "stop",
-                                           "trace",      "gen-certs"};
+constexpr absl::string_view kCommands[] = {
+    "status", "watch", "slow",      "checkpoint", "drain",
+    "stop",   "trace", "gen-certs", "copy",       "sleep"};
 
 absl::Status CheckCommand(const std::string& command,
                           const std::vector<std::string>& arguments) {
@@ -221,18 +236,27 @@ absl::Status CheckCommand(const std::string& command,
         absl::StrCat("\"", command, "\" is not a command",
                      hint.empty() ? absl::StrCat("; expected ", known) : hint));
   }
-  const size_t expected = command == "drain" ? 1 : 0;
+  const size_t expected = command == "drain" ? 1 : command == "copy" ? 2 : 0;
   if (arguments.size() == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      command == "drain"
-          ? "drain needs one task, as in: musterctl drain worker:1"
-          : absl::StrCat(command, " takes no argument, got \"",
-                         arguments.front(), "\""));
+  if (command == "drain") {
+    return absl::InvalidArgumentError(
+        "drain needs one task, as in: musterctl drain worker:1");
+  }
+  if (command == "copy") {
+    return absl::InvalidArgumentError(
+        "copy needs two folders, as in: musterctl copy run s3://training/run");
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      command, " takes no argument, got \"", arguments.front(), "\""));
 }
 
 absl::Status Run(const std::string& command,
                  const std::vector<std::string>& arguments) {
   if (command == "gen-certs") return GenerateCertificates();
+  if (command == "sleep") return SleepUntilSignal();
+  if (command == "copy") {
+    return CopyFiles(arguments[0], arguments[1], Disk::Real());
+  }
   ASSIGN_OR_RETURN(const JobClient client, MakeClient());
   if (command == "status") return PrintStatus(client);
   if (command == "watch") return Watch(client);
@@ -255,8 +279,10 @@ int MusterctlMain(int argc, char** argv) {
   std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   // The command and its operands precede the flags.
   const auto first_flag = std::find_if(
-      arguments.begin(), arguments.end(),
-      [](const std::string& argument) { return argument.starts_with("-"); });
+      arguments.begin(), arguments.end(), [](const std::string& argument) {
+        // "-" is an operand of copy.
+        return argument.size() > 1 && argument.starts_with("-");
+      });
   std::vector<std::string> operands(arguments.begin(), first_flag);
   arguments.erase(arguments.begin(), first_flag);
   std::string command;
