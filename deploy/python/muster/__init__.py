@@ -3,11 +3,12 @@
 from muster.api import attach, export, fit, load_weights, write_job
 from muster.clusters import Local, Ray, Slurm
 from muster.errors import MusterError
+from muster.kubernetes_cluster import Kubernetes
 
 __version__ = "0.1.0"
 
-__all__ = ["Local", "MusterError", "Optax", "Ray", "Slurm", "__version__", "attach", "export",
-           "fit", "load_weights", "train", "write_job"]
+__all__ = ["Kubernetes", "Local", "MusterError", "Optax", "Ray", "Slurm", "__version__", "attach",
+           "export", "fit", "load_weights", "train", "write_job"]
 
 
 def __getattr__(name):

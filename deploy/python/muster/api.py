@@ -11,7 +11,7 @@ import warnings
 
 from muster.callbacks import (check, checkpoint_patterns, flatten, group_folder, is_history, is_own,
                               own_groups)
-from muster.clusters import Job, following, job_command
+from muster.clusters import Job, Local, following, job_command
 from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
@@ -124,7 +124,8 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
         written = SavedModel(model)
     job = os.path.join(folder, "model.job")
     with open(job, "w", encoding="utf-8") as file:
-        file.write(job_text(job_fields(arguments, train, validation)))
+        file.write(job_text(arguments.cluster.placed(job_fields(arguments, train, validation),
+                                                     folder)))
     return job, step_count(arguments, train), writer.stream, written
 
 
@@ -363,7 +364,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     since = time.time()
     try:
         job, steps, stream, written = _write(folder, model, x, y, sample_weight, validation_data,
-                                    arguments, streams=True)
+                                    arguments, streams=cluster.can_stream)
         remove = False
         try:
             needs_folder = stream is not None or bool(own_groups(arguments.callbacks))
@@ -396,6 +397,7 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
       ValueError: as fit().
     """
     known = normalized(Arguments(**arguments))
+    known = dataclasses.replace(known, cluster=Local(known.workers, known.ps))
     own = [type(callback).__name__ for callback in known.callbacks if is_own(callback)]
     if own:
         raise ValueError(f"callbacks has {', '.join(own)}: Python code runs in the process that "

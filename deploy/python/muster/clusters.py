@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from muster.errors import MusterError
+from muster.executables import find_musterctl
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # In the folder of a run: what attach() needs.
@@ -38,8 +39,33 @@ class Job:
         return job_command(self.launch, self.path, workers, ps)
 
 
+class Cluster:
+    """What all clusters have.
+
+    Attributes:
+      outlives_python: True if the job goes on when this process has ended.
+      can_stream: True if batches can be drawn while the cluster trains. Otherwise all are drawn
+        before.
+    """
+
+    outlives_python = False
+    can_stream = True
+
+    def check(self, run_dir):
+        """Raises ValueError unless a run can have this folder."""
+
+    def placed(self, fields, folder):
+        """Returns the fields of a job file as the tasks need them.
+
+        Args:
+          folder: of the run on this machine, where the job file, model and data are.
+        """
+        del folder
+        return fields
+
+
 @dataclasses.dataclass(frozen=True)
-class Local:
+class Local(Cluster):
     """Processes on this machine. They end when this process ends.
 
     Args:
@@ -49,11 +75,6 @@ class Local:
     workers: int = 0
     ps: int = 0
 
-    outlives_python = False
-
-    def check(self, run_dir):
-        """Raises ValueError unless a run can have this folder."""
-
     def start(self, job):
         """Returns a command that runs a Job until its end."""
         return [*job.command(self.workers, self.ps), f"--run_dir={job.folder}",
@@ -61,7 +82,7 @@ class Local:
 
 
 @dataclasses.dataclass(frozen=True)
-class Slurm:
+class Slurm(Cluster):
     """Tasks of a job that is submitted to Slurm. The job goes on without this process.
 
     fit() needs run_dir, a folder that the nodes share, and Muster's executables on the same
@@ -92,19 +113,17 @@ class Slurm:
         Raises:
           MusterError: Slurm, or `launch`, refuses the job; says why.
         """
-        options = list(self.launch_options)
-        if "--insecure" not in options and not any(one.startswith("--tls") for one in options):
-            options.append("--tls=auto")
+        options = protected(self.launch_options)
         folder = job.folder
-        script = _output([*job.command(self.workers, self.ps), "--slurm", f"--run_dir={folder}",
+        script = output([*job.command(self.workers, self.ps), "--slurm", f"--run_dir={folder}",
                           f"--name={os.path.basename(folder)}", *options])
         script_path = os.path.join(folder, "job.sbatch")
         with open(script_path, "w", encoding="utf-8") as file:
             file.write(script)
         log = os.path.join(folder, "slurm.log")
-        job_id = _output(["sbatch", "--parsable", f"--output={log}", *self.options,
+        job_id = output(["sbatch", "--parsable", f"--output={log}", *self.options,
                           script_path]).strip().split(";")[0]
-        _record(folder, {"slurm": {"job_id": job_id, "log": log}})
+        record(folder, {"slurm": {"job_id": job_id, "log": log}})
         return _follow_slurm(job_id, log)
 
 
@@ -123,12 +142,20 @@ def check_counts(cluster):
                              'such as ["--insecure"]')
 
 
+def protected(launch_options):
+    """Returns options of `launch` that have tasks speak TLS, unless they have --insecure."""
+    options = list(launch_options)
+    if "--insecure" not in options and not any(one.startswith("--tls") for one in options):
+        options.append("--tls=auto")
+    return options
+
+
 def _follow_slurm(job_id, log):
     return [sys.executable, "-I", "-S", os.path.join(_HERE, "follow_slurm.py"), job_id, log]
 
 
 @dataclasses.dataclass(frozen=True)
-class Ray:
+class Ray(Cluster):
     """Tasks that a cluster of Ray places, each with an actor. They end with this process.
 
     Nodes that do not see the folder of the run get a copy of it. Each node needs Muster's
@@ -157,8 +184,6 @@ class Ray:
     restarts: int = 10
     timeout_seconds: float = 600
 
-    outlives_python = False
-
     def check(self, run_dir):
         """Raises ValueError unless a run can have this folder."""
         del run_dir
@@ -183,8 +208,15 @@ class Ray:
     def start(self, job):
         """Returns a command that runs a Job until its end."""
         fields = {**dataclasses.asdict(self), "launch": job.launch, "folder": job.folder,
+                  "musterctl": find_musterctl(job.launch),
                   "needs_shared_folder": job.needs_shared_folder}
         return [sys.executable, os.path.join(_HERE, "run_on_ray.py"), json.dumps(fields)]
+
+
+def follow_kubernetes(folder):
+    """Returns the command that submits and shows a job whose manifests are in a folder."""
+    # Without -I, which would hide the modules beside the program.
+    return [sys.executable, "-S", os.path.join(_HERE, "follow_kubernetes.py"), folder]
 
 
 def job_command(launch, job, workers, ps):
@@ -192,7 +224,7 @@ def job_command(launch, job, workers, ps):
     return [launch, f"--job={job}", f"--workers={workers}", f"--ps={ps}"]
 
 
-def _output(command):
+def output(command):
     """Runs a command. Returns what it prints.
 
     Raises:
@@ -211,7 +243,7 @@ def _output(command):
     return done.stdout
 
 
-def _record(folder, fields):
+def record(folder, fields):
     """Writes what attach() needs into the folder of a run."""
     with open(os.path.join(folder, _RECORD), "w", encoding="utf-8") as file:
         json.dump(fields, file)
@@ -228,4 +260,6 @@ def following(folder):
             fields = json.load(file)
     except FileNotFoundError:
         raise ValueError(f"{folder} has no {_RECORD}: no run on a cluster began there") from None
+    if "kubernetes" in fields:
+        return follow_kubernetes(folder)
     return _follow_slurm(**fields["slurm"])

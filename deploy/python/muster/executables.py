@@ -36,3 +36,15 @@ def find_launch(environ=None, package_dir=_PACKAGE_DIR):
     raise FileNotFoundError(
         f"no executable launch in {' or '.join(places)}; install the wheel, or set MUSTER_BIN "
         "to the folder of Muster's executables, such as bazel-bin")
+
+
+def find_musterctl(launch):
+    """Returns the path of `musterctl`, which is beside `launch` in an installation.
+
+    The file need not exist.
+    """
+    folder = os.path.dirname(launch)
+    installed = os.path.join(folder, "musterctl")
+    if os.path.exists(installed):
+        return installed
+    return os.path.join(os.path.dirname(folder), "musterctl", "musterctl")  # Of a build.

@@ -186,12 +186,8 @@ class _Run:
     def _make_certificates(self):
         if "--insecure" in self._fields["launch_options"]:
             return
-        musterctl = os.path.join(os.path.dirname(self._fields["launch"]), "musterctl")
-        if not os.path.exists(musterctl):  # In the folder of a build.
-            musterctl = os.path.join(os.path.dirname(os.path.dirname(self._fields["launch"])),
-                                     "musterctl", "musterctl")
         done = subprocess.run(
-            [musterctl, "gen-certs", f"--job_id=ray-{self._marker}",
+            [self._fields["musterctl"], "gen-certs", f"--job_id=ray-{self._marker}",
              f"--chiefs={int(self._fields['ps'] > 0)}", f"--workers={self._fields['workers']}",
              f"--ps={self._fields['ps']}", f"--out={os.path.join(self._folder, 'tls')}"],
             capture_output=True, text=True, check=False, timeout=120)

@@ -3,9 +3,17 @@ Jobs: each task becomes a Job whose template names the host.
 
 The rest does not change, except for podFailurePolicy, which exists since 1.25: a Job of one task
 replaces its pod for every exit status, up to backoffLimit times.
+
+    job_per_task.py KUBECTL ARGUMENTS...
+
+runs KUBECTL with these arguments, and does this with a list that it applies from standard input.
 """
 
 import copy
+import json
+import os
+import subprocess
+import sys
 
 
 def task_job(job, index):
@@ -35,3 +43,16 @@ def rewrite(manifests):
             rewritten.append(manifest)
     return rewritten
 
+
+def main(kubectl, arguments):
+    if arguments[-2:] != ["apply", "--filename=-"]:
+        os.execv(kubectl, [kubectl, *arguments])
+    manifests = json.load(sys.stdin)
+    if manifests["kind"] == "List":
+        manifests["items"] = rewrite(manifests["items"])
+    return subprocess.run([kubectl, *arguments], input=json.dumps(manifests), text=True,
+                          check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

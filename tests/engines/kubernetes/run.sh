@@ -5,6 +5,8 @@
 #   tests/engines/kubernetes/run.sh             all scenarios
 #   tests/engines/kubernetes/run.sh -k worker   those with "worker" in their names
 #
+# With MUSTER_KERAS_PYTHON, which names a Python with Keras, muster.fit() trains there, too.
+#
 # Needs root on Debian 12, whose source package of Kubernetes it compiles the first
 # time and keeps in ~/.cache/muster/kubernetes. The cluster lives in namespaces of its
 # own: it uses no port of the machine, its files are in memory, and all of its
@@ -14,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../../.."
 case ${1:-} in
   -h | --help)
-    sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
 esac
@@ -37,7 +39,8 @@ if ((${#missing[@]})); then
 fi
 "$here/build_kubernetes.sh" "$programs"
 bazel build --ui_event_filters=-info --noshow_progress \
-  //deploy/image:rootfs //deploy/image:muster_with_faults //deploy/launch //deploy/musterctl
+  //deploy/image:rootfs //deploy/image:muster_with_faults //deploy/launch //deploy/musterctl \
+  //coordinator //ps //worker
 
 work=$(mktemp -d)
 child=

@@ -6,11 +6,14 @@ run.sh starts it as the first process of separate namespaces.
 """
 
 import os
+import shutil
+import subprocess
 import sys
 import unittest
 
 import cluster
-from job_under_test import JobUnderTest, Stopwatch
+import job_per_task
+from job_under_test import IMAGE, JobUnderTest, Stopwatch
 
 PARAMETER_SERVERS = ["--workers=2", "--ps=1", "--tls=auto", "--task_memory=512Mi",
                      "--job=tests/engines/kubernetes/digits_in_pods.job"]
@@ -169,6 +172,29 @@ class SynchronousTest(ScenarioTest):
 
     def test_a_killed_worker_restarts_the_group(self):
         self.restart(lambda job, pod: job.kill(pod), 138)
+
+
+class FitTest(unittest.TestCase):
+
+    @unittest.skipUnless("MUSTER_KERAS_PYTHON" in os.environ,
+                         "MUSTER_KERAS_PYTHON names no Python with Keras")
+    def test_muster_fit(self):
+        """Runs the tests of fit_on_kubernetes.py, or those that MUSTER_FIT_TESTS names."""
+        folder = f"{cluster.STATE}/fits"
+        cluster.write(f"{folder}/bin/kubectl", "#!/bin/sh\nexec /usr/bin/python3 -B "
+                      f"'{os.path.abspath(job_per_task.__file__)}' {shutil.which('kubectl')} "
+                      '"$@"\n')
+        os.chmod(f"{folder}/bin/kubectl", 0o755)
+        environment = {
+            **os.environ, "MUSTER_TEST_IMAGE": IMAGE, "MUSTER_TEST_NODE": cluster.NODE,
+            "MUSTER_BIN": os.path.abspath("bazel-bin"), "KERAS_BACKEND": "jax",
+            "PYTHONPATH": os.path.abspath("deploy/python"),
+            "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+        test = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fit_on_kubernetes.py")
+        done = subprocess.run([os.environ["MUSTER_KERAS_PYTHON"], "-W", "ignore", "-B", test,
+                               folder, *os.environ.get("MUSTER_FIT_TESTS", "").split()],
+                              env=environment, check=False)
+        self.assertEqual(done.returncode, 0)
 
 
 def main():

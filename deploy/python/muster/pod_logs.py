@@ -1,0 +1,89 @@
+"""The output of tasks in pods, while it is written."""
+
+import os
+import subprocess
+import threading
+import time
+
+from pod_states import shown
+
+_RETRY_SECONDS = 1
+
+
+class _PodLog:
+    """Follows the output of one pod until it ends. Reconnects when the connection is lost."""
+
+    def __init__(self, kubectl, pod, show):
+        self._kubectl, self._pod, self._show = kubectl, pod, show
+        self._line_count = 0
+        self._process = None
+        self.is_needed = True
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+        self.thread.start()
+
+    def _follow(self):
+        while not self._follow_once() and self.is_needed:
+            time.sleep(_RETRY_SECONDS)
+
+    def _follow_once(self):
+        """Shows the lines that were not shown before. Returns True if there will be no others."""
+        with subprocess.Popen(
+                self._kubectl.command("logs", "--follow", self._pod), stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as logs:
+            self._process = logs
+            for index, line in enumerate(logs.stdout):
+                if index >= self._line_count and line.endswith(b"\n"):
+                    self._line_count += 1
+                    self._show(line.decode("utf-8", "replace").rstrip("\n"))
+            error = logs.stderr.read()
+            return logs.wait() == 0 or b"NotFound" in error  # The pod was deleted.
+
+    def stop(self):
+        """Ends the thread, even if the cluster does not answer."""
+        self.is_needed = False
+        if self._process is not None:
+            self._process.kill()
+
+
+class PodLogs:
+    """Shows the output of all pods of a job, and writes it into a file for each task.
+
+    Args:
+      kubectl: Kubectl.
+      folder: for the files.
+      say: a function that shows a line.
+    """
+
+    def __init__(self, kubectl, folder, say):
+        self._kubectl, self._folder, self._say = kubectl, folder, say
+        self._logs = {}
+        self._tasks = set()
+        os.makedirs(folder, exist_ok=True)
+
+    def follow(self, pod, task):
+        """Follows the output of a pod that has started, unless this was called before."""
+        name = pod["metadata"]["name"]
+        if name in self._logs:
+            return
+        path = os.path.join(self._folder, f"{task}.log")
+        if task not in self._tasks:  # What another process has written comes again.
+            self._tasks.add(task)
+            with open(path, "w", encoding="utf-8"):
+                pass
+
+        def show(line):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+            self._say(f"{shown(task)} | {line}")
+
+        self._logs[name] = _PodLog(self._kubectl, name, show)
+
+    def end(self, timeout_seconds):
+        """Waits until all output of pods that have ended is shown, or the time is over."""
+        end = time.monotonic() + timeout_seconds
+        for log in self._logs.values():
+            log.is_needed = False
+            log.thread.join(max(0, end - time.monotonic()))
+        for log in self._logs.values():
+            if log.thread.is_alive():
+                log.stop()

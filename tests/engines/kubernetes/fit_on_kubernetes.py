@@ -1,0 +1,263 @@
+"""Trains with muster.fit() on the Kubernetes of run.sh.
+
+    fit_on_kubernetes.py FOLDER [arguments of unittest]
+
+FOLDER is for the runs and the volumes. MUSTER_TEST_IMAGE is the image.
+"""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from test_models import AtEpoch, classifier, data, keras, np
+
+import muster
+
+FOLDER = sys.argv[1]
+IMAGE = os.environ["MUSTER_TEST_IMAGE"]
+NODE = os.environ["MUSTER_TEST_NODE"]
+RESOURCES = {"cpu": "200m", "memory": "512Mi"}
+
+
+def kubectl(*arguments, text=None):
+    return subprocess.run(["kubectl", *arguments], check=True, capture_output=True, text=True,
+                          timeout=120, input=text).stdout
+
+
+def on_kubernetes(workers, ps=0, **options):
+    return muster.Kubernetes(workers, ps, **{
+        "image": IMAGE, "storage": "1Gi", "worker_resources": RESOURCES,
+        "server_resources": RESOURCES, "timeout_seconds": 120, **options})
+
+
+def restart_api_server():
+    """Kills the API server, and starts it again. All connections are lost."""
+    for folder in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{folder}/cmdline", "rb") as file:
+                command = file.read().decode().split("\0")[:-1]
+        except (OSError, UnicodeDecodeError):
+            continue
+        if command and command[0].endswith("kube-apiserver"):
+            os.kill(int(folder), signal.SIGKILL)
+            with open("/var/log/kube-apiserver.log", "ab") as log:
+                subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return
+    raise RuntimeError("no process of kube-apiserver")
+
+
+class FitOnKubernetesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.join(FOLDER, self._testMethodName)
+        self.namespace = self._testMethodName.replace("_", "-")[:60].strip("-")
+        os.makedirs(self.folder)
+        kubectl("create", "namespace", self.namespace)
+        kubectl("config", "set-context", "--current", f"--namespace={self.namespace}")
+        self.make_volume(0)
+
+    def make_volume(self, number):
+        """Makes a volume that the first claim gets."""
+        path = os.path.join(self.folder, f"volume_{number}")
+        os.makedirs(path)
+        kubectl("apply", "--filename=-", text=json.dumps({
+            "apiVersion": "v1", "kind": "PersistentVolume",
+            "metadata": {"name": f"{self.namespace}-{number}"},
+            "spec": {"accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"},
+                     "local": {"path": path}, "nodeAffinity": {"required": {
+                         "nodeSelectorTerms": [{"matchExpressions": [{
+                             "key": "kubernetes.io/hostname", "operator": "In",
+                             "values": [NODE]}]}]}}}}))
+
+    def fit(self, model, name, epochs=3, **options):
+        return muster.fit(model, *data(), batch_size=20, epochs=epochs, shuffle=False,
+                          run_dir=os.path.join(self.folder, name), **options)
+
+    def start_fit(self, script, run_dir):
+        """Runs a program with the arguments `run_dir` and the image. Returns the process."""
+        path = os.path.join(self.folder, "fit.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(script)
+        return subprocess.Popen([sys.executable, "-W", "ignore", "-B", path, run_dir, IMAGE],
+                                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                                stdout=subprocess.PIPE, text=True)
+
+    def assert_same_weights(self, model, other):
+        for weight, wanted in zip(model.get_weights(), other.get_weights()):
+            np.testing.assert_allclose(weight, wanted, atol=1e-6)
+
+    def assert_nothing_is_left(self):
+        self.assertEqual(kubectl(
+            "get", "jobs,pods,services,secrets,configmaps,networkpolicies,persistentvolumeclaims",
+            "--selector=app.kubernetes.io/name=muster", "--output=name"), "")
+
+    def test_synchronous_workers_get_the_weights_of_this_machine(self):
+        local, model = classifier(), classifier()
+        self.fit(local, "here", workers=2)
+        checkpoints = os.path.join(self.folder, "checkpoints", "{epoch}.keras")
+        log = os.path.join(self.folder, "log.csv")
+        history = self.fit(model, "there", cluster=on_kubernetes(2), callbacks=[
+            keras.callbacks.ModelCheckpoint(checkpoints), keras.callbacks.CSVLogger(log)])
+        self.assert_same_weights(model, local)
+        self.assertEqual(history.epoch, [0, 1, 2])
+        self.assert_nothing_is_left()
+        last = keras.models.load_model(checkpoints.replace("{epoch}", "3"))
+        self.assert_same_weights(last, local)
+        with open(log, encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 4)
+
+    def test_parameter_servers_train(self):
+        path = os.path.join(self.folder, "data.csv")
+        x, y = data()
+        np.savetxt(path, np.column_stack([x, y]), delimiter=",", comments="",
+                   header=",".join("abcdefgh") + ",kind", fmt=["%.6f"] * 8 + ["%d"])
+        history = muster.fit(classifier(), path, "kind", batch_size=20, epochs=3,
+                             cluster=on_kubernetes(1, 1))
+        self.assertLess(history.history["loss"][-1], history.history["loss"][0])
+        self.assert_nothing_is_left()
+
+    def test_batches_of_a_generator_are_drawn_before(self):
+        x, y = data()
+
+        def batches():
+            while True:
+                yield x[:20], y[:20]
+
+        history = muster.fit(classifier(), batches(), steps_per_epoch=3, epochs=2,
+                             cluster=on_kubernetes(1))
+        self.assertEqual(history.epoch, [0, 1])
+
+    def test_a_run_is_attached_after_its_process_was_killed(self):
+        run_dir = os.path.join(self.folder, "attached")
+        with self.start_fit(_LONG_FIT, run_dir) as process:
+            for line in process.stdout:
+                if "Epoch 2/" in line:
+                    process.kill()
+            self.assertEqual(process.wait(), -signal.SIGKILL)
+        local, model = classifier(), classifier()
+        self.fit(local, "attached_here", epochs=500, workers=2)
+        history = muster.attach(model, run_dir)
+        self.assert_same_weights(model, local)
+        self.assertEqual(len(history.epoch), 500)
+        self.assert_nothing_is_left()
+        # The run has ended: its result comes from the folder.
+        again = classifier()
+        muster.attach(again, run_dir)
+        self.assert_same_weights(again, local)
+
+    def test_a_lost_connection_is_made_again(self):
+        """The API server is killed at the second epoch that is shown."""
+        class Watch(io.StringIO):
+            def write(self, text):
+                if "Epoch 2/" in text and "Epoch 2/" not in self.getvalue():
+                    restart_api_server()
+                return super().write(text)
+
+        local, model = classifier(), classifier()
+        self.fit(local, "here", epochs=100, workers=2, verbose=0)
+        with contextlib.redirect_stdout(Watch()) as output:
+            self.fit(model, "there", epochs=100, cluster=on_kubernetes(2))
+        self.assert_same_weights(model, local)
+        for epoch in range(1, 101):
+            self.assertEqual(output.getvalue().count(f"worker 0 | Epoch {epoch}/100\n"), 1, epoch)
+        self.assert_nothing_is_left()
+
+    def test_an_interrupt_ends_the_job(self):
+        with self.start_fit(_INTERRUPTED_FIT, os.path.join(self.folder, "run")) as process:
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if "Epoch 3/" in line:
+                    process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(), 0, "".join(lines))
+        self.assertIn("the weights have changed: True\n", lines)
+        self.assert_nothing_is_left()
+
+    def test_a_failure_has_the_message_of_its_task(self):
+        model = keras.Sequential([keras.Input((8,)), keras.layers.BatchNormalization(renorm=True),
+                                  keras.layers.Dense(3)])
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        with self.assertRaisesRegex(muster.MusterError, "worker 0: .*renorm"):
+            # Without podFailurePolicy, Kubernetes 1.20 would start the task again.
+            self.fit(model, "failed", cluster=on_kubernetes(2, launch_options=["--restart=0"]))
+        self.assert_nothing_is_left()
+
+    def test_an_image_that_cannot_be_pulled_is_named(self):
+        with self.assertRaisesRegex(
+                muster.MusterError,
+                "the image 127.0.0.1:1/none:1 cannot be pulled .*refused.*pull_secret"):
+            self.fit(classifier(), "none", cluster=on_kubernetes(1, image="127.0.0.1:1/none:1"))
+        self.assert_nothing_is_left()
+
+    def test_pods_without_room_have_the_reason_of_the_scheduler(self):
+        with self.assertRaisesRegex(muster.MusterError, "Insufficient cpu.*No node has room"):
+            self.fit(classifier(), "large", cluster=on_kubernetes(
+                1, worker_resources={"cpu": "1000"}, timeout_seconds=8))
+        self.assert_nothing_is_left()
+
+    def test_a_claim_without_a_volume_is_named(self):
+        with self.assertRaisesRegex(muster.MusterError, "PersistentVolumeClaim.*storage_class"):
+            self.fit(classifier(), "claim", cluster=on_kubernetes(
+                1, storage_class="none", timeout_seconds=8))
+        self.assert_nothing_is_left()
+
+    def test_a_quota_is_named(self):
+        kubectl("create", "quota", "small", "--hard=pods=2")
+        with self.assertRaisesRegex(muster.MusterError, "exceeded quota: small"):
+            self.fit(classifier(), "quota", cluster=on_kubernetes(2, timeout_seconds=20))
+        self.assert_nothing_is_left()
+
+    def test_a_missing_permission_is_named(self):
+        kubectl("create", "serviceaccount", "guest")
+        token = kubectl("create", "--raw",
+                        f"/api/v1/namespaces/{self.namespace}/serviceaccounts/guest/token",
+                        "--filename=-", text=json.dumps({
+                            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                            "spec": {"audiences": []}}))
+        token = json.loads(token)["status"]["token"]
+        kubectl("config", "set-credentials", "guest", f"--token={token}")
+        kubectl("config", "set-context", "guest", "--cluster=test", "--user=guest",
+                f"--namespace={self.namespace}")
+        with self.assertRaisesRegex(muster.MusterError, "Forbidden.*ask the administrator"):
+            self.fit(classifier(), "guest", cluster=on_kubernetes(1, context="guest"))
+
+    def test_a_cluster_that_cannot_be_reached_is_named(self):
+        kubectl("config", "set-cluster", "nowhere", "--server=https://127.0.0.1:1")
+        kubectl("config", "set-context", "nowhere", "--cluster=nowhere",
+                "--user=administrator")
+        with self.assertRaisesRegex(muster.MusterError, "has not answered for .*refused"):
+            self.fit(classifier(), "nowhere", cluster=on_kubernetes(1, context="nowhere"))
+
+
+_LONG_FIT = """
+import sys
+from test_models import classifier, data
+import muster
+run_dir, image = sys.argv[1:]
+muster.fit(classifier(), *data(), batch_size=20, epochs=500, shuffle=False, run_dir=run_dir,
+           cluster=muster.Kubernetes(2, image=image, storage="1Gi",
+                                     worker_resources={"cpu": "200m", "memory": "512Mi"}))
+"""
+
+_INTERRUPTED_FIT = """
+import sys
+from test_models import classifier, data
+import muster
+run_dir, image = sys.argv[1:]
+model = classifier()
+before = model.get_weights()[0]
+try:
+    muster.fit(model, *data(), batch_size=20, epochs=1000000, run_dir=run_dir,
+               cluster=muster.Kubernetes(2, image=image, storage="1Gi",
+                                         worker_resources={"cpu": "200m", "memory": "512Mi"}))
+except KeyboardInterrupt:
+    print("the weights have changed:", (model.get_weights()[0] != before).any())
+"""
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
