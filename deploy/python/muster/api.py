@@ -446,19 +446,29 @@ def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), bac
         sizes, sizes, inputs, labels, example)).save_positions(path + "." + POSITIONS)
 
 
-def load_weights(model, path, job):
+def load_weights(model, path, job=None):
     """Loads what a job of write_job(), or one with a model of export(), has trained.
 
     Args:
       model: the model for which the job was written, or one that was made in the same way.
         If it has layers that its first call builds, it must have been called.
-      path: the file of the cluster: final_model.keras, or one of ModelCheckpoint.
-      job: the job file of write_job(), or the file of export().
+      path: the file of the cluster: final_model.keras, or one of ModelCheckpoint. Or a file of
+        safetensors, such as one of save_weights(), whose tensors have the paths of the model's
+        variables.
+      job: the job file of write_job(), or the file of export(). None for a file of safetensors.
 
     Raises:
       ValueError: the file does not match the model.
       OSError: a file cannot be read.
     """
+    if os.fspath(path).endswith(".safetensors"):
+        from muster.weights import load_model_weights
+
+        load_model_weights(model, path)
+        return
+    if job is None:
+        raise ValueError(f"{path} needs job, the job file of write_job() or the file of export(); "
+                         "only files that end in .safetensors do not")
     job = os.path.abspath(job)
     positions = f"{job}.{POSITIONS}" if job.endswith(".keras") else \
         os.path.join(os.path.dirname(job), POSITIONS)

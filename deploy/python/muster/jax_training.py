@@ -6,7 +6,7 @@ from muster.api import fit
 _DEFAULT_BATCH_SIZE = 32
 
 
-def _path_text(path):
+def path_text(path):
     """Returns the path of a leaf of a pytree, such as "layers.0.kernel"."""
     parts = (getattr(key, "key", getattr(key, "name", getattr(key, "idx", key))) for key in path)
     return ".".join(str(part).replace("/", ".") for part in parts) or "params"
@@ -28,7 +28,7 @@ class _LossModel(keras.Model):
             is_trainable = jax.numpy.issubdtype(value.dtype, jax.numpy.floating)
             variable = self.add_weight(shape=value.shape, dtype=str(value.dtype),
                                        initializer="zeros", trainable=is_trainable,
-                                       name=_path_text(path))
+                                       name=path_text(path))
             variable.assign(value)
             self._leaves.append(variable)
         self._keys = keras.random.SeedGenerator(0) if takes_key else None
