@@ -11,7 +11,7 @@ LAYERS = [
     ["common/core/system"],
     ["common/core/device", "common/core/pjrt"],
     ["common/io/storage"],
-    ["common/io/checkpoint", "common/io/image", "common/io/records"],
+    ["common/io/checkpoint", "common/io/image", "common/io/records", "common/io/tar"],
     ["common/io/events", "common/io/keras"],
     ["common/net/cluster", "common/net/rpc"],
     ["common/net/status"],

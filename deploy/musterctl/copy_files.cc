@@ -1,9 +1,6 @@
 #include "deploy/musterctl/copy_files.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
-#include "deploy/musterctl/tar_stream.h"
+#include "common/io/tar/tar_stream.h"
+#include "deploy/musterctl/standard_streams.h"
 
 namespace muster {
 namespace {
@@ -55,24 +53,6 @@ class FolderSink final : public FileSink {
   std::unique_ptr<WritableFile> file_;
 };
 
-absl::Status WriteToOutput(absl::Span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, "standard output");
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<size_t> ReadFromInput(absl::Span<uint8_t> bytes) {
-  while (true) {
-    const ssize_t count = read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (count >= 0) return static_cast<size_t>(count);
-    if (errno != EINTR) return absl::ErrnoToStatus(errno, "standard input");
-  }
-}
-
 class OutputSink final : public FileSink {
  public:
   absl::Status Begin(const TarFile& file) override {
@@ -85,7 +65,7 @@ class OutputSink final : public FileSink {
   absl::Status Finish() override { return writer_.Finish(); }
 
  private:
-  TarWriter writer_{WriteToOutput};
+  TarWriter writer_{WriteToStandardOutput};
 };
 
 // Passes a file to `sink`. `read` fills the span with the next bytes.
@@ -106,7 +86,7 @@ absl::Status CopyFile(
 }
 
 absl::Status CopyArchive(FileSink& sink) {
-  TarReader reader(ReadFromInput);
+  TarReader reader(ReadFromStandardInput);
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<TarFile> file, reader.Next());
     if (!file.has_value()) return absl::OkStatus();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that `musterctl copy` and tar(1) read each other's archives, and that `musterctl sleep`
-# ends in order.
+# Checks that tar(1) and `musterctl copy` and `exchange` read each other's archives, and that
+# `musterctl sleep` ends in order.
 set -euo pipefail
 
 musterctl=$PWD/deploy/musterctl/musterctl
@@ -29,6 +29,30 @@ error=$("$musterctl" copy from 2>&1)
 test $? = 2 || exit 1
 grep "copy needs two folders" <<<"$error" || exit 1
 set -e
+
+# tar reads single blocks (-b1): each file when it comes.
+mkdir -p exchanged/events in/answers out
+mkfifo requests replies
+echo first >exchanged/events/old
+echo other >exchanged/events/other
+"$musterctl" exchange exchanged old event <requests >replies &
+exchanging=$!
+exec 3>requests 4<replies
+tar -b1 -C out -xf - <&4 &
+extracting=$!
+until [[ $(cat out/events/old 2>/dev/null) == first ]]; do sleep 0.01; done
+for number in {1..20}; do
+  head -c 3000 /dev/zero | tr '\0' "$((number % 10))" >exchanged/events/event.tmp
+  mv exchanged/events/event.tmp exchanged/events/event
+  until cmp -s exchanged/events/event out/events/event; do sleep 0.01; done
+done
+echo answer >in/answers/answer
+tar --format=gnu -b1 -C in -c answers >&3  # Has the end of an archive.
+wait "$exchanging"
+exec 3>&- 4<&-
+wait "$extracting" || true  # The archive that it reads ends without the last blocks.
+diff -r in/answers exchanged/answers
+test "$(cd out && find . -type f | sort | xargs)" = "./events/event ./events/old"
 
 # A shell ignores SIGINT in background processes, but not SIGTERM.
 "$musterctl" sleep &

@@ -33,6 +33,7 @@
 #include "common/net/process/version.h"
 #include "common/net/rpc/tls_context.h"
 #include "deploy/musterctl/copy_files.h"
+#include "deploy/musterctl/exchange_files.h"
 #include "deploy/musterctl/gen_certs.h"
 #include "deploy/musterctl/job_client.h"
 #include "deploy/musterctl/status_view.h"
@@ -82,9 +83,14 @@ const ProgramInfo& Program() {
           "more.\n\n"
           "copy FROM TO copies the files in and below a folder, the URL of one "
           "in an object store, or \"-\": an archive of tar on standard input "
-          "or output. sleep waits for SIGTERM. It keeps a pod alive into which "
-          "files are copied.",
-      .usage = "musterctl COMMAND [TASK, or FROM TO] [flags]",
+          "or output. exchange FOLDER passes files of standard input to a "
+          "folder "
+          "and new files of the folder to standard output, until standard "
+          "input "
+          "ends. sleep waits for SIGTERM. It keeps a pod alive into which "
+          "files "
+          "are copied.",
+      .usage = "musterctl COMMAND [OPERANDS] [flags]",
       .examples =
           "  musterctl status --status=localhost:9090\n"
           "  musterctl checkpoint --status=h0:9090 --tls_dir=certs\n"
@@ -219,8 +225,8 @@ absl::Status Trace(const JobClient& client) {
 }
 
 constexpr absl::string_view kCommands[] = {
-    "status", "watch", "slow",      "checkpoint", "drain",
-    "stop",   "trace", "gen-certs", "copy",       "sleep"};
+    "status", "watch",     "slow", "checkpoint", "drain", "stop",
+    "trace",  "gen-certs", "copy", "exchange",   "sleep"};
 
 absl::Status CheckCommand(const std::string& command,
                           const std::vector<std::string>& arguments) {
@@ -237,10 +243,18 @@ absl::Status CheckCommand(const std::string& command,
                      hint.empty() ? absl::StrCat("; expected ", known) : hint));
   }
   const size_t expected = command == "drain" ? 1 : command == "copy" ? 2 : 0;
-  if (arguments.size() == expected) return absl::OkStatus();
+  if (command == "exchange") {
+    if (arguments.size() >= 2) return absl::OkStatus();
+  } else if (arguments.size() == expected) {
+    return absl::OkStatus();
+  }
   if (command == "drain") {
     return absl::InvalidArgumentError(
         "drain needs one task, as in: musterctl drain worker:1");
+  }
+  if (command == "exchange") {
+    return absl::InvalidArgumentError(
+        "exchange needs a folder and names, as in: musterctl exchange run a b");
   }
   if (command == "copy") {
     return absl::InvalidArgumentError(
@@ -254,6 +268,10 @@ absl::Status Run(const std::string& command,
                  const std::vector<std::string>& arguments) {
   if (command == "gen-certs") return GenerateCertificates();
   if (command == "sleep") return SleepUntilSignal();
+  if (command == "exchange") {
+    return ExchangeFiles(arguments.front(),
+                         {arguments.begin() + 1, arguments.end()});
+  }
   if (command == "copy") {
     return CopyFiles(arguments[0], arguments[1], Disk::Real());
   }

@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/record_files.h"
@@ -34,6 +35,7 @@
 #include "common/io/storage/object_url.h"
 #include "common/io/storage/s3_xml.h"
 #include "common/io/storage/testing/simulated_disk.h"
+#include "common/io/tar/tar_stream.h"
 #include "proto/example.pb.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -339,6 +341,41 @@ std::vector<std::string> ObjectListingSeeds() {
       "</Contents><Contents><Key>e</Key></Contents></ListBucketResult>"};
 }
 
+// An archive of tar, which `musterctl copy` reads.
+bool RunTar(absl::string_view input) {
+  TarReader reader([input](absl::Span<uint8_t> bytes) mutable {
+    const size_t count = std::min(bytes.size(), input.size());
+    std::copy_n(input.begin(), count, bytes.begin());
+    input.remove_prefix(count);
+    return absl::StatusOr<size_t>(count);
+  });
+  while (true) {
+    const auto file = reader.Next();
+    if (!file.ok()) return false;
+    if (!file->has_value()) return true;
+  }
+}
+
+std::vector<std::string> TarSeeds() {
+  std::string archive;
+  TarWriter writer([&](absl::Span<const uint8_t> bytes) {
+    archive.append(bytes.begin(), bytes.end());
+    return absl::OkStatus();
+  });
+  const std::string content = "content";
+  for (const size_t length : {1, 150}) {
+    const std::string name(length, 'n');
+    if (!writer.Begin({.name = name, .size_bytes = 7}).ok() ||
+        !writer
+             .Append(absl::MakeSpan(
+                 reinterpret_cast<const uint8_t*>(content.data()), 7))
+             .ok()) {
+      return {""};
+    }
+  }
+  return {writer.Finish().ok() ? archive : ""};
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> FileFuzzTargets() {
@@ -355,7 +392,8 @@ std::vector<FuzzTarget> FileFuzzTargets() {
       {"text_lines", RunTextLines, TextLinesSeeds},
       {"hdf5", RunHdf5, Hdf5Seeds},
       {"keras_archive", RunKerasArchive, KerasArchiveSeeds},
-      {"object_listing", RunObjectListing, ObjectListingSeeds}};
+      {"object_listing", RunObjectListing, ObjectListingSeeds},
+      {"tar", RunTar, TarSeeds}};
 }
 
 }  // namespace muster

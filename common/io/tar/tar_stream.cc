@@ -1,4 +1,4 @@
-#include "deploy/musterctl/tar_stream.h"
+#include "common/io/tar/tar_stream.h"
 
 #include <algorithm>
 #include <array>
@@ -17,6 +17,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kBlockBytes = 512;
+constexpr int64_t kSizeReserve = kBlockBytes;  // For the padding.
 using Block = std::array<uint8_t, kBlockBytes>;
 
 // A field of a header.
@@ -174,7 +175,10 @@ absl::StatusOr<std::optional<TarFile>> TarReader::Next() {
   while (true) {
     RETURN_IF_ERROR(SkipFile());
     Block block;
-    RETURN_IF_ERROR(Fill(absl::MakeSpan(block)));
+    // The source may return a part of the block, which Fill() completes.
+    ASSIGN_OR_RETURN(const size_t count, source_(absl::MakeSpan(block)));
+    has_ended_between_files_ = count == 0;
+    RETURN_IF_ERROR(Fill(absl::MakeSpan(block).subspan(count)));
     if (IsEnd(block)) return std::nullopt;
     ASSIGN_OR_RETURN(const int64_t checksum, NumberOf(block, kChecksum));
     if (checksum != ChecksumOf(block)) {
@@ -182,6 +186,9 @@ absl::StatusOr<std::optional<TarFile>> TarReader::Next() {
     }
     const char type = static_cast<char>(block[kTypeOffset]);
     ASSIGN_OR_RETURN(const int64_t size, NumberOf(block, kSize));
+    if (size > std::numeric_limits<int64_t>::max() - kSizeReserve) {
+      return Damaged("a file of less than 2^63 bytes");
+    }
     rest_bytes_ = size;
     padding_bytes_ = PaddingOf(size);
     if (type == kLongName) {

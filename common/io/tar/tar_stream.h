@@ -1,11 +1,12 @@
-#ifndef DEPLOY_MUSTERCTL_TAR_STREAM_H_
-#define DEPLOY_MUSTERCTL_TAR_STREAM_H_
+#ifndef COMMON_IO_TAR_TAR_STREAM_H_
+#define COMMON_IO_TAR_TAR_STREAM_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,6 +56,10 @@ class TarReader {
   // Returns how many bytes of the file are left.
   int64_t rest_bytes() const { return rest_bytes_; }
 
+  // True if the source has ended before the header of a file, where the end of
+  // an archive that grows is not an error.
+  bool has_ended_between_files() const { return has_ended_between_files_; }
+
  private:
   absl::Status Fill(absl::Span<uint8_t> bytes);
   absl::Status SkipFile();
@@ -63,6 +68,7 @@ class TarReader {
   const Source source_;
   int64_t rest_bytes_ = 0;
   int64_t padding_bytes_ = 0;
+  bool has_ended_between_files_ = false;
 };
 
 // Writes an archive. Not thread-safe.
@@ -80,6 +86,10 @@ class TarWriter {
   absl::Status Begin(const TarFile& file);
   absl::Status Append(absl::Span<const uint8_t> bytes);
 
+  // Writes the rest of the last block of a file at once, for a reader that
+  // waits for it. The next Begin() does the same.
+  absl::Status CompleteFile() { return Pad(); }
+
   // Ends the archive.
   absl::Status Finish();
 
@@ -93,4 +103,4 @@ class TarWriter {
 
 }  // namespace muster
 
-#endif  // DEPLOY_MUSTERCTL_TAR_STREAM_H_
+#endif  // COMMON_IO_TAR_TAR_STREAM_H_

@@ -1,4 +1,4 @@
-#include "deploy/musterctl/tar_stream.h"
+#include "common/io/tar/tar_stream.h"
 
 #include <algorithm>
 #include <cstdint>
