@@ -15,6 +15,7 @@ from muster import kubernetes_cluster, output_files
 sys.path.append(os.path.dirname(os.path.abspath(muster.__file__)))
 import kubectl
 import kubernetes_objects
+import pod_events
 import pod_states
 
 
@@ -161,10 +162,25 @@ class ObjectsTest(unittest.TestCase):
         for name in ("env", "ports", "livenessProbe"):
             self.assertNotIn(name, container)
 
+    def test_the_longest_grace_period_counts(self):
+        worker = job()
+        worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 60
+        self.assertEqual(kubernetes_objects.grace_seconds([CLAIM, job("ps"), worker]), 60)
+
     def test_secrets_belong_to_the_job(self):
         made = kubernetes_objects.secret("digits-status", "digits", {"token": b"\xff"})
         self.assertEqual(base64.b64decode(made["data"]["token"]), b"\xff")
         self.assertEqual(made["metadata"]["labels"]["muster/job"], "digits")
+
+
+class PodEventsTest(unittest.TestCase):
+    def test_files_have_their_names_on_both_sides(self):
+        for path, wanted in (("/pod/callbacks_0/weights.keras", "/here/callbacks_0/weights.keras"),
+                             ("/other/weights.keras", "/other/weights.keras")):
+            event = pod_events.with_moved_weights(
+                json.dumps({"hook": "epoch_end", "weights": path}).encode(), "/pod", "/here")
+            self.assertEqual(json.loads(event), {"hook": "epoch_end", "weights": wanted})
+        self.assertEqual(pod_events.with_moved_weights(b'{"a": 1}', "/pod", "/here"), b'{"a": 1}')
 
 
 class OutputFilesTest(unittest.TestCase):
@@ -213,8 +229,13 @@ class OutputFilesTest(unittest.TestCase):
 
 class KubernetesTest(unittest.TestCase):
     def test_wrong_fields_are_named(self):
-        with mock.patch.object(kubernetes_cluster.shutil, "which", return_value="kubectl"):
-            muster.Kubernetes(2, image="i", storage="s3://bucket/run").check(None)
+        with mock.patch.object(kubernetes_cluster.shutil, "which", return_value="kubectl"), \
+                mock.patch.dict(os.environ, AWS_ACCESS_KEY_ID="id"):
+            stored = muster.Kubernetes(2, image="i", storage="s3://bucket/run")
+            stored.check(None)
+            del os.environ["AWS_ACCESS_KEY_ID"]
+            with self.assertRaisesRegex(ValueError, "no AWS_ACCESS_KEY_ID or GS_ACCESS_KEY_ID"):
+                stored.check(None)
             for wrong, message in (
                     ({"image": ""}, "image=''; expected the image of Muster"),
                     ({"name": "Digits"}, "name='Digits'; expected at most 40 lower-case"),
@@ -237,7 +258,8 @@ class KubernetesTest(unittest.TestCase):
             with open(rows, "w", encoding="utf-8") as file:
                 file.write("a,b\n")
             fields = {"model": {"keras": "${job_dir}/model.keras"}, "validation": None,
-                      "train": {"csv": {"path": rows, "label": "b"}}, "callbacks": []}
+                      "train": {"csv": {"path": rows, "label": "b"}}, "callbacks": [
+                          {"external": {"directory": "${job_dir}/callbacks_0"}}]}
             for number, (storage, place) in enumerate((
                     ("1Gi", "/run/muster/input"), ("s3://b/1", "s3://b/1/input"))):
                 run = os.path.join(folder, str(number))
@@ -245,6 +267,8 @@ class KubernetesTest(unittest.TestCase):
                 self.assertEqual(placed["model"]["keras"], f"{place}/model.keras")
                 self.assertEqual(placed["train"]["csv"]["path"], f"{place}/data/train.csv")
                 self.assertTrue(os.path.exists(os.path.join(run, "data", "train.csv")))
+                self.assertEqual(placed["callbacks"][0]["external"]["directory"],
+                                 f"{place[:-len('input')]}run/events/callbacks_0")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import kubernetes_objects
 import output_files
 import pod_states
 from kubectl import Kubectl, KubectlError, parse_objects
+from pod_events import PodEvents
 from pod_files import PodFiles
 from pod_logs import PodLogs
 
@@ -32,15 +33,17 @@ _SILENCE_SECONDS_MAX = 300
 _FIRST_SILENCE_SECONDS_MAX = 30
 # How long a pod may have a reason not to start that needs help, in case it goes away.
 _BLOCKED_SECONDS_MAX = 20
-# How long other tasks may take to end after those that lead the job, and all tasks to save.
-_END_SECONDS_MAX = 90
+# How long other tasks may take to end after those that lead the job.
+_END_SECONDS_MAX = 60
+_DELETION_SECONDS = 20  # What Kubernetes may need to end a pod, beside its grace period.
 _LOG_SECONDS_MAX = 10
 _LOCK_SECONDS_MAX = 60
 _DELETE_SECONDS_MAX = 90
 _INTERRUPTED = 130  # docs/clusters.md
 # Names in the folder of the run that the tasks do not need, and those that they may not replace.
 _OWN = ("kubernetes", "cluster.json", "positions.json", "model.job", "logs")
-_KEPT = ("kubernetes", "cluster.json", "positions.json", "model.job", "model.keras", "data")
+_KEPT = ("kubernetes", "cluster.json", "positions.json", "model.job", "model.keras", "data",
+         "events")
 
 
 class _Failure(Exception):
@@ -105,6 +108,7 @@ class _Run:
         self._parent = os.getppid()
         self._kubectl = self._new_kubectl(_FIRST_SILENCE_SECONDS_MAX)
         self._logs = None
+        self._exchange = None  # (name of a pod, its PodEvents) while callbacks are served.
         self._shown_state = ""
         self._events = ("", -_EVENT_SECONDS)  # Of Jobs without pods, and when they were asked for.
         lock = os.path.join(self._own, "lock")
@@ -180,7 +184,11 @@ class _Run:
         if self._fields["is_in_object_store"]:
             self._copy(self._folder_to_send(), self._fields["input"])
         else:
-            self._files(objects).send(self._folder, self._names_to_send(), self._fields["input"])
+            files = self._files(objects)
+            files.send(self._folder, self._names_to_send(), self._fields["input"])
+            if self._fields["has_own_callbacks"]:
+                events = os.path.join(self._own, "events")
+                files.send(events, sorted(os.listdir(events)), self._fields["events"])
         self._raise_if_interrupted()
         self._apply(starting)
         self._state.set(submitted=True, objects=objects)
@@ -209,12 +217,13 @@ class _Run:
             made.append(secret(f"{self._name}-tls", self._name, data))
         if self._fields["is_in_object_store"]:
             made.append(secret(f"{self._name}-storage", self._name, {
-                name: value.encode() for name, value in os.environ.items()
-                if name.startswith(("AWS_", "GS_"))}))
+                name: os.environ[name].encode() for name in kubernetes_objects.STORAGE_VARIABLES
+                if name in os.environ}))
         return made
 
     def _names_to_send(self):
-        return [name for name in sorted(os.listdir(self._folder)) if name not in _OWN]
+        return [name for name in sorted(os.listdir(self._folder))
+                if name not in _OWN and not name.startswith("callbacks_")]
 
     def _folder_to_send(self):
         """Returns a folder with links to the files that the tasks need."""
@@ -286,6 +295,7 @@ class _Run:
                     task = pod_states.task_of(pod, self._name)
                     started.add(task)
                     self._logs.follow(pod, task)
+            self._exchange_events(pods)
             if self._has_succeeded(jobs):
                 led = led or time.monotonic()
                 is_last = all(pod_states.condition(job, "Complete") for job in jobs)
@@ -295,6 +305,23 @@ class _Run:
             else:
                 self._check(pods, jobs, started, watch)
             time.sleep(_POLL_SECONDS)
+
+    def _exchange_events(self, pods):
+        """Passes events of callbacks from the pod that leads the job, as long as it runs."""
+        if not self._fields["has_own_callbacks"]:
+            return
+        lead = "chief-0" if self._fields["ps"] else "worker-0"
+        pod = next((pod["metadata"]["name"] for pod in pods if pod_states.is_running(pod)
+                    and pod_states.task_of(pod, self._name) == lead), None)
+        if self._exchange is not None:
+            name, events = self._exchange
+            if name == pod and events.is_connected:
+                return
+            events.close()
+            self._exchange = None
+        if pod is not None:
+            self._exchange = pod, PodEvents(self._kubectl, pod, self._fields["events"],
+                                            self._folder)
 
     def _has_succeeded(self, jobs):
         lead = "chief" if self._fields["ps"] else "worker"
@@ -357,7 +384,8 @@ class _Run:
         self._show_state("the tasks save and end", "")
         self._kubectl("delete", "jobs", self._label, "--cascade=background", "--wait=false",
                       "--ignore-not-found")
-        end = time.monotonic() + _END_SECONDS_MAX
+        end = time.monotonic() + _DELETION_SECONDS + kubernetes_objects.grace_seconds(
+            self._state.values["objects"])
         while time.monotonic() < end and self._signal_count == self._handled_signal_count:
             if all(pod_states.has_ended(pod) for pod in self._objects()[0]):
                 break

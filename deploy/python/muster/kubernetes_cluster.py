@@ -22,6 +22,7 @@ _OWN_OPTIONS = ("--image", "--name", "--run_dir", "--storage", "--workload", "--
 _VOLUME = "/run/muster"  # Where `launch --kubernetes` mounts the volume of the run.
 # Folders of the volume, or below the URL.
 _INPUT, _RUN = "input", "run"
+_EVENTS = "events"  # Below _RUN, where parameter servers may write weights.
 # In the folder of the run on this machine: what follow_kubernetes.py needs and writes.
 _FOLDER = "kubernetes"
 
@@ -39,8 +40,8 @@ class Kubernetes(Cluster):
       namespace, context: of kubectl. None: its current ones.
       name: of the job, which must be new. None: one is chosen.
       storage: the size of the volume that is made for the run, such as "10Gi"; or the URL of a
-        new folder of an object store, such as "s3://bucket/run_1". The tasks get this process's
-        environment variables with access keys for it.
+        new folder of an object store, such as "s3://bucket/run_1". The tasks get the access
+        keys for it from this process's environment: AWS_ACCESS_KEY_ID and others.
       storage_class: of the volume. None: the default one of the cluster.
       access_mode: of the volume. "ReadWriteOnce" is for clusters with one node.
       worker_resources, server_resources: of each pod, for workers, and for parameter servers and
@@ -92,6 +93,11 @@ class Kubernetes(Cluster):
         if not isinstance(self.storage, str) or not (_SIZE.fullmatch(self.storage)
                                                      or self._is_in_object_store):
             refuse("storage", 'a size such as "10Gi", or a URL such as "s3://bucket/run_1"')
+        if self._is_in_object_store and not any(
+                name in os.environ for name in ("AWS_ACCESS_KEY_ID", "GS_ACCESS_KEY_ID")):
+            raise ValueError(f"cluster=Kubernetes has storage={self.storage!r}, but the "
+                             "environment has no AWS_ACCESS_KEY_ID or GS_ACCESS_KEY_ID; pods do "
+                             "not see files such as ~/.aws/credentials")
         if self.access_mode not in _ACCESS_MODES:
             refuse("access_mode", f"one of {', '.join(_ACCESS_MODES)}")
         for name in ("worker_resources", "server_resources"):
@@ -116,6 +122,11 @@ class Kubernetes(Cluster):
         own = os.path.join(folder, _FOLDER)
         os.makedirs(own)
         fields = {**fields, "callbacks": output_files.placed(fields["callbacks"], own)}
+        for callback in fields["callbacks"]:
+            if "external" in callback:
+                external = callback["external"]
+                _write_marker(os.path.join(own, _EVENTS, os.path.basename(external["directory"])))
+                callback["external"] = _with_job_dir(external, self._place(f"{_RUN}/{_EVENTS}"))
         for part in ("train", "validation"):
             fields[part] = _with_copied_csv(fields[part], folder, f"{part}.csv")
         return _with_job_dir(fields, self._place(_INPUT))
@@ -124,13 +135,12 @@ class Kubernetes(Cluster):
         """Writes the manifests of a Job. Returns a command that submits it and shows its log.
 
         Raises:
-          ValueError: the job needs a folder that is shared with this process.
+          ValueError: callbacks cannot be served with an object store.
           MusterError: `launch` refuses the job; says why.
         """
-        if job.needs_shared_folder:
-            raise ValueError("cluster=Kubernetes shares no folder with this process, which "
-                             "callbacks that are Python code, and batches that are drawn while "
-                             "the cluster trains, need")
+        if job.needs_shared_folder and self._is_in_object_store:
+            raise ValueError("callbacks that are Python code need a volume; expected a size as "
+                             f"storage of cluster=Kubernetes, not {self.storage}")
         name = self.name or f"muster-{secrets.token_hex(4)}"
         options = protected(self.launch_options)
         # Workers of parameter servers read only below these folders.
@@ -150,8 +160,17 @@ class Kubernetes(Cluster):
         record(job.folder, {"kubernetes": {
             **dataclasses.asdict(self), "name": name, "musterctl": musterctl,
             "is_in_object_store": self._is_in_object_store,
-            "input": self._place(_INPUT), "run": self._place(_RUN)}})
+            "input": self._place(_INPUT), "run": self._place(_RUN),
+            "events": self._place(f"{_RUN}/{_EVENTS}"),
+            "has_own_callbacks": job.needs_shared_folder}})
         return follow_kubernetes(job.folder)
+
+
+def _write_marker(folder):
+    """Makes a folder that is copied to the cluster. Folders without files are not copied."""
+    os.makedirs(folder)
+    with open(os.path.join(folder, "marker"), "w", encoding="utf-8"):
+        pass
 
 
 def _with_copied_csv(source, folder, name):

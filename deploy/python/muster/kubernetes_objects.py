@@ -5,6 +5,11 @@ import base64
 import copy
 
 FILES = "files"  # The role of the pod through which files are copied.
+# Variables of the environment with which tasks find an object store.
+STORAGE_VARIABLES = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION",
+    "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "GS_ACCESS_KEY_ID",
+    "GS_SECRET_ACCESS_KEY", "GS_ENDPOINT_URL")
 _MUSTERCTL = "/usr/bin/musterctl"
 _FILES_RESOURCES = {"cpu": "100m", "memory": "256Mi"}
 # Objects that start tasks. They need the files.
@@ -60,6 +65,12 @@ def parts(objects):
 
 def has_volume(objects):
     return any(one["kind"] == "PersistentVolumeClaim" for one in objects)
+
+
+def grace_seconds(objects):
+    """Returns how long the tasks of Jobs may take to save and end."""
+    return max(one["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30)
+               for one in objects if one["kind"] == "Job")
 
 
 def files_pod(objects, name):

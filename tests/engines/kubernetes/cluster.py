@@ -191,11 +191,16 @@ class Cluster:
             "--node-monitor-period=1s", "--node-monitor-grace-period=16s")
         self._start("kube-scheduler", *common)
         dns = cluster_dns.ClusterDns(NODE_ADDRESS, DOMAIN)
-        watch = subprocess.Popen(
-            ["kubectl", "get", "endpoints", "--all-namespaces", "--watch",
-             "--output-watch-events", "--output=json"],
-            stdout=subprocess.PIPE, text=True)
-        dns.follow(watch.stdout)
+        dns.follow(self._endpoint_events)
+
+    @staticmethod
+    def _endpoint_events():
+        """Yields the events of Endpoints until the API server ends."""
+        with subprocess.Popen(
+                ["kubectl", "get", "endpoints", "--all-namespaces", "--watch",
+                 "--output-watch-events", "--output=json"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watch:
+            yield from watch.stdout
 
     def _start_node(self):
         write(f"{STATE}/containerd.toml", CONTAINERD_CONFIG.replace("BIN", self._debian))

@@ -6,11 +6,13 @@ import json
 import socket
 import struct
 import threading
+import time
 
 TYPE_A = 1
 CLASS_IN = 1
 NO_ERROR, FORMAT_ERROR, NAME_ERROR = 0, 1, 3
 TTL_SECONDS = 5  # As in CoreDNS.
+RETRY_SECONDS = 0.5
 
 
 def names_of(endpoints, domain):
@@ -68,9 +70,19 @@ class ClusterDns:
         self._socket.bind((address, 53))
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def follow(self, events):
-        """Reads the events of `kubectl get endpoints --watch` from a stream."""
-        threading.Thread(target=self._follow, args=(events,), daemon=True).start()
+    def follow(self, watch):
+        """Reads the events of `kubectl get endpoints --watch`.
+
+        Args:
+          watch: a function that begins to watch and yields an event in JSON for each line. Called
+            again when the events end.
+        """
+        def run():
+            while True:
+                self._follow(watch())
+                time.sleep(RETRY_SECONDS)
+
+        threading.Thread(target=run, daemon=True).start()
 
     def _follow(self, events):
         for line in events:

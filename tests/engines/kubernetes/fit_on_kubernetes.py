@@ -2,7 +2,8 @@
 
     fit_on_kubernetes.py FOLDER [arguments of unittest]
 
-FOLDER is for the runs and the volumes. MUSTER_TEST_IMAGE is the image.
+FOLDER is for the runs and the volumes. MUSTER_TEST_IMAGE is the image. MUSTER_MOTO_SERVER names the
+program moto_server, an object store, if there is one.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from test_models import AtEpoch, classifier, data, keras, np
 
@@ -25,8 +27,11 @@ RESOURCES = {"cpu": "200m", "memory": "512Mi"}
 
 
 def kubectl(*arguments, text=None):
-    return subprocess.run(["kubectl", *arguments], check=True, capture_output=True, text=True,
-                          timeout=120, input=text).stdout
+    done = subprocess.run(["kubectl", *arguments], check=False, capture_output=True, text=True,
+                          timeout=120, input=text)
+    if done.returncode != 0:
+        raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+    return done.stdout
 
 
 def on_kubernetes(workers, ps=0, **options):
@@ -49,6 +54,17 @@ def restart_api_server():
                 subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             return
     raise RuntimeError("no process of kube-apiserver")
+
+
+class Watch(keras.callbacks.Callback):
+    """Adds the norm of the weights to the logs."""
+
+    def on_train_begin(self, logs=None):
+        self.norms = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["norm"] = float(keras.ops.norm(self.model.layers[0].kernel))
+        self.norms.append(logs["norm"])
 
 
 class FitOnKubernetesTest(unittest.TestCase):
@@ -120,6 +136,55 @@ class FitOnKubernetesTest(unittest.TestCase):
         self.assertLess(history.history["loss"][-1], history.history["loss"][0])
         self.assert_nothing_is_left()
 
+    def test_callbacks_see_and_change_the_weights(self):
+        self.make_volume(1)
+        for name, sizes in (("synchronous", {"workers": 2}), ("servers", {"workers": 1, "ps": 1})):
+            with self.subTest(name):
+                local, model = classifier(), classifier()
+                for number, (trained, cluster) in enumerate((
+                        (local, muster.Local(**sizes)), (model, on_kubernetes(**sizes)))):
+                    watch, double = Watch(), AtEpoch(1, lambda trained=trained: [
+                        variable.assign(variable * 2) for variable in trained.trainable_variables])
+                    history = self.fit(trained, f"{name}_{number}", cluster=cluster, callbacks=[
+                        watch, double, keras.callbacks.LearningRateScheduler(
+                            lambda epoch, rate: rate / 2)])
+                    self.assertEqual(history.history["norm"], watch.norms)
+                    self.assertEqual(double.epochs, [0, 1, 2])
+                self.assert_same_weights(model, local)
+
+    def test_an_exception_of_a_callback_ends_the_job(self):
+        def fail():
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            self.fit(classifier(), "failed", epochs=1000, cluster=on_kubernetes(2),
+                     callbacks=[AtEpoch(1, fail)])
+        self.assert_nothing_is_left()
+
+    @unittest.skipUnless("MUSTER_MOTO_SERVER" in os.environ, "MUSTER_MOTO_SERVER names no program")
+    def test_files_are_in_an_object_store(self):
+        address = os.environ["MUSTER_TEST_NODE_ADDRESS"]
+        url = f"http://{address}:5000"  # The network has no other user of the port.
+        with subprocess.Popen([os.environ["MUSTER_MOTO_SERVER"], "-H", address, "-p", "5000"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as store:
+            self.addCleanup(store.kill)
+            subprocess.run(["curl", "--silent", "--fail", "--retry", "60", "--retry-delay", "1",
+                            "--retry-connrefused", "--request", "PUT", f"{url}/bucket"],
+                           check=True, stdout=subprocess.DEVNULL)
+            local, model = classifier(), classifier()
+            self.fit(local, "here", workers=2)
+            best = os.path.join(self.folder, "best.keras")
+            with mock.patch.dict(os.environ, AWS_ACCESS_KEY_ID="id", AWS_ENDPOINT_URL=url,
+                                 AWS_SECRET_ACCESS_KEY="key", AWS_REGION="eu-test-1"):
+                history = self.fit(
+                    model, "there", cluster=on_kubernetes(2, storage="s3://bucket/runs/1"),
+                    callbacks=[keras.callbacks.ModelCheckpoint(best)])
+            store.kill()
+        self.assert_same_weights(model, local)
+        self.assert_same_weights(keras.models.load_model(best), local)
+        self.assertEqual(history.epoch, [0, 1, 2])
+        self.assert_nothing_is_left()
+
     def test_batches_of_a_generator_are_drawn_before(self):
         x, y = data()
 
@@ -148,6 +213,19 @@ class FitOnKubernetesTest(unittest.TestCase):
         again = classifier()
         muster.attach(again, run_dir)
         self.assert_same_weights(again, local)
+
+    def test_callbacks_go_on_after_their_process_was_killed(self):
+        run_dir = os.path.join(self.folder, "attached")
+        with self.start_fit(_KILLED_FIT, run_dir) as process:
+            process.stdout.read()
+            self.assertEqual(process.wait(), -signal.SIGKILL)
+        local, model, watch = classifier(), classifier(), AtEpoch(None, None)
+        self.fit(local, "attached_here", workers=2)
+        # The first process has not answered the event of epoch 1.
+        history = muster.attach(model, run_dir, callbacks=[watch])
+        self.assert_same_weights(model, local)
+        self.assertEqual(history.epoch, [0, 1, 2])
+        self.assertEqual(watch.epochs, [1, 2])
 
     def test_a_lost_connection_is_made_again(self):
         """The API server is killed at the second epoch that is shown."""
@@ -219,10 +297,10 @@ class FitOnKubernetesTest(unittest.TestCase):
                             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
                             "spec": {"audiences": []}}))
         token = json.loads(token)["status"]["token"]
-        kubectl("config", "set-credentials", "guest", f"--token={token}")
+        kubectl("config", "set", "users.guest.token", token)
         kubectl("config", "set-context", "guest", "--cluster=test", "--user=guest",
                 f"--namespace={self.namespace}")
-        with self.assertRaisesRegex(muster.MusterError, "Forbidden.*ask the administrator"):
+        with self.assertRaisesRegex(muster.MusterError, "Forbidden.*Ask the administrator"):
             self.fit(classifier(), "guest", cluster=on_kubernetes(1, context="guest"))
 
     def test_a_cluster_that_cannot_be_reached_is_named(self):
@@ -239,6 +317,17 @@ from test_models import classifier, data
 import muster
 run_dir, image = sys.argv[1:]
 muster.fit(classifier(), *data(), batch_size=20, epochs=500, shuffle=False, run_dir=run_dir,
+           cluster=muster.Kubernetes(2, image=image, storage="1Gi",
+                                     worker_resources={"cpu": "200m", "memory": "512Mi"}))
+"""
+
+_KILLED_FIT = """
+import os, signal, sys
+from test_models import AtEpoch, classifier, data
+import muster
+run_dir, image = sys.argv[1:]
+muster.fit(classifier(), *data(), batch_size=20, epochs=3, shuffle=False, run_dir=run_dir,
+           callbacks=[AtEpoch(1, lambda: os.kill(os.getpid(), signal.SIGKILL))],
            cluster=muster.Kubernetes(2, image=image, storage="1Gi",
                                      worker_resources={"cpu": "200m", "memory": "512Mi"}))
 """

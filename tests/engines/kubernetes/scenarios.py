@@ -187,6 +187,7 @@ class FitTest(unittest.TestCase):
         os.chmod(f"{folder}/bin/kubectl", 0o755)
         environment = {
             **os.environ, "MUSTER_TEST_IMAGE": IMAGE, "MUSTER_TEST_NODE": cluster.NODE,
+            "MUSTER_TEST_NODE_ADDRESS": cluster.NODE_ADDRESS,
             "MUSTER_BIN": os.path.abspath("bazel-bin"), "KERAS_BACKEND": "jax",
             "PYTHONPATH": os.path.abspath("deploy/python"),
             "PATH": f"{folder}/bin:{os.environ['PATH']}"}
