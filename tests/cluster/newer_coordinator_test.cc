@@ -100,7 +100,7 @@ TEST_F(NewerCoordinatorTest, AnEarlierOneCannotStart) {
   EXPECT_OK(ExpectCounted(newer->variables(), 100));
 }
 
-// The workers still obey the earlier coordinator. One server has heard of a
+// The workers still follow the earlier coordinator. One server has heard of a
 // newer one.
 TEST_F(NewerCoordinatorTest, OneServerStopsTheEarlierOne) {
   ASSERT_OK_AND_ASSIGN(const auto earlier, Connect(1));
