@@ -4,29 +4,10 @@ import jax
 from jax.extend import core
 
 import keras
+from muster.program_export import restricted
 
 _OTHERS = ("; expected a transformation that treats each array by itself. muster.Optax() takes "
            "global_clipnorm and gradient_accumulation_steps")
-
-
-def _restricted(closed, outputs):
-    """Returns a ClosedJaxpr with some outputs, and the indices of the inputs that it uses.
-
-    Args:
-      outputs: indices.
-    """
-    jaxpr = closed.jaxpr
-    kept = [jaxpr.outvars[index] for index in outputs]
-    needed = {id(atom) for atom in kept}
-    equations = []
-    for equation in reversed(jaxpr.eqns):
-        if any(id(variable) in needed for variable in equation.outvars):
-            equations.insert(0, equation)
-            needed |= {id(atom) for atom in equation.invars}
-    used = [index for index, variable in enumerate(jaxpr.invars) if id(variable) in needed]
-    info = jaxpr.debug_info._replace(result_paths=None)
-    return closed.replace(jaxpr=jaxpr.replace(eqns=equations, outvars=kept,
-                                              debug_info=info)), used
 
 
 def is_transformation(thing):
@@ -61,7 +42,7 @@ class Optax(keras.optimizers.Optimizer):
         state = self._transformation.init(params)
         leaves, self._state_structure = jax.tree_util.tree_flatten_with_path(state)
         self._trace(params, state)
-        self._updates = [_restricted(self._traced, [index]) for index in range(len(variables))]
+        self._updates = [restricted(self._traced, [index]) for index in range(len(variables))]
         self._classify([leaf for _, leaf in leaves])
         self._slots = {}
         for index, owner in self._owners.items():
@@ -99,7 +80,7 @@ class Optax(keras.optimizers.Optimizer):
             if any(self._trainable_variables[other] is not variable for other in others):
                 raise ValueError(f"the update of {variable.path} depends on other arrays" + _OTHERS)
         for index, leaf in enumerate(leaves):
-            closed, used = _restricted(self._traced, [count + index])
+            closed, used = restricted(self._traced, [count + index])
             owners = {arrays[one] for one in used if one in arrays}
             if not owners:
                 self._classify_shared(index, leaf, closed, used, count, leaves)
@@ -135,7 +116,7 @@ class Optax(keras.optimizers.Optimizer):
         position = self._get_variable_index(variable)
         count = len(self._trainable_variables)
         slots = [index for index, owner in self._owners.items() if owner == position]
-        closed, _ = _restricted(self._traced, [position, *(count + index for index in slots)])
+        closed, _ = restricted(self._traced, [position, *(count + index for index in slots)])
         state_count = len(closed.jaxpr.invars) - 2 * count
         values = [None] * len(closed.jaxpr.invars)
         for index in range(state_count):

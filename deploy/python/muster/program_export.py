@@ -138,6 +138,26 @@ def encoded_program(name, function, argument_lists, varies, gradient_inputs=None
     return json.dumps(fields)
 
 
+def restricted(closed, outputs):
+    """Returns a ClosedJaxpr with some outputs, and the indices of the inputs that it uses.
+
+    Args:
+      outputs: indices.
+    """
+    jaxpr = closed.jaxpr
+    kept = [jaxpr.outvars[index] for index in outputs]
+    needed = {id(atom) for atom in kept}
+    equations = []
+    for equation in reversed(jaxpr.eqns):
+        if any(id(variable) in needed for variable in equation.outvars):
+            equations.append(equation)
+            needed |= {id(atom) for atom in equation.invars}
+    used = [index for index, variable in enumerate(jaxpr.invars) if id(variable) in needed]
+    info = jaxpr.debug_info._replace(result_paths=None)
+    return closed.replace(jaxpr=jaxpr.replace(eqns=equations[::-1], outvars=kept,
+                                              debug_info=info)), used
+
+
 def output_types(fields):
     """Returns (shape, dtype) of the outputs of a part that export_part() has exported."""
     types = []
@@ -173,10 +193,23 @@ class Part:
                                  "extents after the batch: give them to keras.Input")
             self.check_dtype("an input", dtype)
 
+    def add_input(self, spec, needs_gradient):
+        """Adds an input after the others. Arguments as those of __init__()."""
+        self._specs = [*self._specs, spec]
+        self.varies.append(True)
+        self.needs_gradient = [*self.needs_gradient, needs_gradient]
+
     def check_dtype(self, what, dtype):
         if str(dtype) not in _DTYPES:
             raise ValueError(f"{self.name} has {what} of dtype {dtype}; expected one of "
                              f"{', '.join(sorted(_DTYPES))}")
+
+    def variables(self):
+        """Returns the variables that become weights, beside the states of generators."""
+        return list(getattr(self.operation, "variables", []))
+
+    def trainable_variables(self):
+        return list(getattr(self.operation, "trainable_variables", []))
 
     def inputs(self, size):
         return [array_spec((size if extent is None else extent for extent in shape), dtype)
@@ -235,8 +268,7 @@ class _Exporter:
     def __init__(self, part, train_sizes):
         self._part = part
         self._seeds = seed_variables(part.operation)
-        variables = getattr(part.operation, "variables", [])
-        trainable = getattr(part.operation, "trainable_variables", [])
+        variables, trainable = part.variables(), part.trainable_variables()
         others = {id(variable) for variable in [*self._seeds, *trainable]}
         self.weights = [*trainable, *(one for one in variables if id(one) not in others)]
         self.trainable_count = len(trainable)

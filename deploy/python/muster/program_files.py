@@ -98,8 +98,9 @@ def _copy_of(model, request):
     if request.example is not None:
         from muster import step_program
 
-        yield step_program.copy_of(model, request.example, request.train_sizes,
-                                   request.inference_sizes)
+        with step_program.copy_of(model, request.example, request.train_sizes,
+                                  request.inference_sizes) as copy:
+            yield copy
         return
     from muster.program_copy import converted
 

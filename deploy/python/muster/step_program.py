@@ -6,6 +6,9 @@ column is the loss, and the sums of the others add up over batches, replicas and
 and sample weights are inputs like the features.
 """
 
+import contextlib
+import warnings
+
 import jax
 import numpy as np
 
@@ -13,6 +16,7 @@ import keras
 from muster.program_copy import compile_for_cluster
 from muster.program_export import (Part, array_spec, encoded_program, export_part,
                                    seed_variables)
+from muster.step_tables import Tables
 from muster.program_losses import check_adds_up, divided, kind_of_loss
 from muster.programs import Program, ProgramLoss, ProgramMetric, build_step
 from muster.structure import types_in, with_values
@@ -31,12 +35,30 @@ class StepPart(Part):
         specs = [((None, *shape), dtype) for shape, dtype in types_in(example)]
         super().__init__(model.name, model, specs, [False] * len(specs))
         self._example = example
+        self.tables = None
         self.loss_kind = "mean"
         self._loss, self._penalties = None, []
         build_step(model, example)
         self._metric_variables = [variable for metric in model.metrics
                                   if metric is not model._loss_tracker
                                   for variable in metric.variables]
+
+    def look_up_outside(self):
+        """Takes the rows of embeddings as inputs, as far as this is possible."""
+        self.tables = Tables(self.name, self.operation, self.inputs(3), self._weights(),
+                             self._run)
+        for spec, needs_gradient in self.tables.rows():
+            self.add_input(spec, needs_gradient)
+
+    def variables(self):
+        return self._without_tables(super().variables())
+
+    def trainable_variables(self):
+        return self._without_tables(super().trainable_variables())
+
+    def _without_tables(self, variables):
+        tables = set() if self.tables is None else {id(one) for one in self.tables.variables()}
+        return [one for one in variables if id(one) not in tables]
 
     def state(self):
         return [(one, jax.numpy.zeros(tuple(one.shape), one.dtype))
@@ -56,7 +78,9 @@ class StepPart(Part):
         return "float16" not in policies and self.loss_kind != "sum"
 
     def call(self, values, training, scope):
-        self._run(values, training)
+        count = len(values) - len(self.tables.rows())
+        with self.tables.looked_up(values[count:]):
+            self._run(values[:count], training)
         count = jax.tree.leaves(values)[0].shape[0]
         if self.loss_kind == "sum":
             loss = self._loss / count
@@ -69,6 +93,7 @@ class StepPart(Part):
         return [jax.numpy.broadcast_to(row, (count, row.shape[0]))]
 
     def _run(self, values, training):
+        """Runs the step. Returns its loss and predictions."""
         model = self.operation
         x, y, weight = with_values(self._example, values)
         takes_training = getattr(model, "_call_has_training_arg", False)
@@ -82,6 +107,7 @@ class StepPart(Part):
             self._penalties = list(model.losses)
         self._loss = jax.numpy.asarray(0.0 if loss is None else loss, "float32")
         model.compute_metrics(x, y, y_pred, weight)
+        return [self._loss, *jax.tree.leaves(y_pred)]
 
     def find_loss_kind(self):
         """Finds out if the loss is a mean or a sum over examples, or "neither"."""
@@ -142,10 +168,12 @@ def _measures(part, sizes):
     return ProgramLoss("loss", loss, reduction), metrics
 
 
+@contextlib.contextmanager
 def copy_of(model, example, train_sizes, inference_sizes):
-    """Returns a compiled functional model of one program, and its variables.
+    """Within the context, there is a compiled functional model that has the step as a program.
 
-    Its inputs are the leaves of `example`, and its labels are not used.
+    Its inputs are the leaves of `example`, and its labels are not used. Its other layers are
+    embeddings of the model.
 
     Args:
       as for StepPart and export_part().
@@ -157,17 +185,21 @@ def copy_of(model, example, train_sizes, inference_sizes):
     part.find_loss_kind()
     check_adds_up(f"the metrics of {model.name}", part.updated_metrics,
                   [value for _, value in part.state()], [part.inputs(3)] * 2)
+    part.look_up_outside()
     fields, weights = export_part(part, train_sizes, inference_sizes)
     inputs = [keras.Input(shape, dtype=str(array_spec((), dtype).dtype), name=f"input_{index}")
               for index, (shape, dtype) in enumerate(types_in(example))]
     program = Program(model.name, fields, weights,
                       keras.KerasTensor((None, 1 + part.statistic_count()), "float32"))
-    copy = keras.Model(inputs, program(*inputs), name=model.name)
     sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
-    loss, metrics = _measures(part, sizes)
-    compile_for_cluster(copy, model, {"optimizer": model._compile_config.config["optimizer"],
-                                      "loss": loss, "metrics": metrics})
-    if part.loss_kind == "neither":
-        copy.remark = (f"the loss of {model.name} is neither a mean nor a sum over examples; "
-                       "synchronous workers minimize the mean of their losses")
-    return copy
+    with warnings.catch_warnings(), part.tables.called(inputs, sizes) as rows:
+        # The program computes masks.
+        warnings.filterwarnings("ignore", message=".*type Program.* mask")
+        copy = keras.Model(inputs, program(*inputs, *rows), name=model.name)
+        loss, metrics = _measures(part, sizes)
+        compile_for_cluster(copy, model, {"optimizer": model._compile_config.config["optimizer"],
+                                          "loss": loss, "metrics": metrics})
+        if part.loss_kind == "neither":
+            copy.remark = (f"the loss of {model.name} is neither a mean nor a sum over examples; "
+                           "synchronous workers minimize the mean of their losses")
+        yield copy
