@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -16,6 +17,7 @@ sys.path.append(os.path.dirname(os.path.abspath(muster.__file__)))
 import kubectl
 import kubernetes_objects
 import pod_events
+import pod_logs
 import pod_states
 
 
@@ -122,14 +124,34 @@ class KubectlTest(unittest.TestCase):
         self.assertEqual(kubectl.parse_objects(f"{json.dumps(one)}\n{json.dumps(other)}\n"),
                          [one, other])
 
+    def kubectl_that(self, action, folder):
+        """Returns the patch of a kubectl that does something else when it is called first."""
+        path = os.path.join(folder, "kubectl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nif mkdir "$0.called" 2>/dev/null; then {action}; fi\n'
+                       'echo "$@"\n')
+        os.chmod(path, 0o755)
+        return mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
+
+    def test_output_is_shown_once_after_a_lost_connection(self):
+        with tempfile.TemporaryDirectory() as folder, self.kubectl_that(
+                'echo "$@"; printf "not a whole line"; exit 0', folder):
+            lines = []
+            logs = pod_logs.PodLogs(kubectl.Kubectl(None, None, 1), folder, lines.append)
+            logs.follow(pod(state={"running": {}}, phase="Running"), "worker-0")
+            end = time.monotonic() + 60
+            while not lines and time.monotonic() < end:  # The first call has begun.
+                time.sleep(0.01)
+            with open(os.path.join(folder, "kubectl"), "a", encoding="utf-8") as file:
+                file.write("echo last\n")
+            logs.end(60)
+            self.assertEqual(lines, ["worker 0 | logs --follow digits-worker-0-x",
+                                     "worker 0 | last"])
+
     def test_calls_without_an_answer_are_repeated(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "kubectl")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write('#!/bin/sh\nif mkdir "$0.called"; then echo EOF >&2; exit 1; fi\n'
-                           'echo "$@"\n')
-            os.chmod(path, 0o755)
-            with mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+            with self.kubectl_that("echo EOF >&2; exit 1", folder):
                 self.assertEqual(kubectl.Kubectl("c", "n", 60)("get", "pods"),
                                  "--context=c --namespace=n get pods\n")
                 os.rmdir(path + ".called")
