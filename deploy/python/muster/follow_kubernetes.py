@@ -142,18 +142,18 @@ class _Run:
             self._kubectl = self._new_kubectl(_SILENCE_SECONDS_MAX)
             if not self._follow():
                 return 0
-            self._finish(0, "")
-            return 0
         except _Interrupted:
             self._handled_signal_count = self._signal_count
             self._end_tasks()
-            self._finish(_INTERRUPTED, "the run was interrupted")
+            self._fail(_INTERRUPTED, "the run was interrupted")
             return _INTERRUPTED
         except (_Failure, KubectlError) as error:
             if not getattr(error, "has_answer", True):
                 raise
-            self._finish(getattr(error, "status", 1), str(error))
+            self._fail(getattr(error, "status", 1), str(error))
             raise
+        self._succeed()
+        return 0
 
     def _await_lock(self):
         end = time.monotonic() + _LOCK_SECONDS_MAX
@@ -180,7 +180,7 @@ class _Run:
         self._state.set(kinds=kubernetes_objects.kinds(objects))
         first, starting = kubernetes_objects.parts(objects)
         _say(f"Kubernetes job {self._name}: copying files")
-        self._apply(first + self._secrets())
+        self._create(first + self._secrets())
         if self._fields["is_in_object_store"]:
             self._copy(self._folder_to_send(), self._fields["input"])
         else:
@@ -190,7 +190,7 @@ class _Run:
                 events = os.path.join(self._own, "events")
                 files.send(events, sorted(os.listdir(events)), self._fields["events"])
         self._raise_if_interrupted()
-        self._apply(starting)
+        self._create(starting)
         self._state.set(submitted=True, objects=objects)
 
     def _check_is_new(self):
@@ -198,9 +198,16 @@ class _Run:
             raise _Failure(f"there is a job {self._name} in this namespace already; expected a new "
                            "name")
 
-    def _apply(self, objects):
-        self._kubectl("apply", "--filename=-", text=json.dumps(
-            {"apiVersion": "v1", "kind": "List", "items": objects}))
+    def _create(self, objects):
+        """Creates the objects that do not exist. Those that exist are of the same job."""
+        # `kubectl apply` would keep a copy of each object in an annotation, which is too small for
+        # the Secret of many certificates.
+        try:
+            self._kubectl("create", "--filename=-", text=json.dumps(
+                {"apiVersion": "v1", "kind": "List", "items": objects}))
+        except KubectlError as error:
+            if not all("(AlreadyExists)" in line for line in str(error).split("; ")):
+                raise
 
     def _secrets(self):
         """Returns the Secrets that the manifests refer to."""
@@ -244,7 +251,7 @@ class _Run:
         """Returns the files of the volume, once a pod that has the volume runs."""
         pod = kubernetes_objects.files_pod(objects, self._name)
         name = pod["metadata"]["name"]
-        self._apply([pod])
+        self._create([pod])
         watch = _PodWatch(self._fields["timeout_seconds"])
         while True:
             self._raise_if_interrupted()
@@ -399,18 +406,28 @@ class _Run:
 
     # The end.
 
-    def _finish(self, status, message):
+    def _succeed(self):
         """Receives the files of the run, and deletes the objects.
 
         Raises:
-          _Failure, KubectlError: the result of a successful job cannot be received.
+          _Failure: the files cannot be received. The objects stay.
         """
+        try:
+            self._receive()
+        except (_Failure, _Interrupted, KubectlError, OSError) as error:
+            raise _Failure(
+                "the job has succeeded, but its result was not received: "
+                f"{str(error) or 'interrupted'}. The cluster keeps it: "
+                f"muster.attach(model, {self._folder!r}) tries again") from None
+        self._state.set(status=0, message="")
+        self._delete()
+
+    def _fail(self, status, message):
+        """Receives what there is of the run, and deletes the objects."""
         if "submitted" in self._state.values:
             try:
                 self._receive()
-            except (_Failure, KubectlError, _Interrupted) as error:
-                if status == 0:
-                    raise
+            except (_Failure, _Interrupted, KubectlError, OSError) as error:
                 _say(f"Kubernetes job {self._name}: there are no results: {error}")
         if "kinds" in self._state.values:
             self._state.set(status=status, message=message)

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,19 @@ def restart_api_server():
                 subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             return
     raise RuntimeError("no process of kube-apiserver")
+
+
+class AtSecondEpoch(io.StringIO):
+    """A stream that does something when the second epoch is shown."""
+
+    def __init__(self, action):
+        super().__init__()
+        self._action = action
+
+    def write(self, text):
+        if "Epoch 2/" in text and "Epoch 2/" not in self.getvalue():
+            self._action()
+        return super().write(text)
 
 
 class Watch(keras.callbacks.Callback):
@@ -227,17 +241,24 @@ class FitOnKubernetesTest(unittest.TestCase):
         self.assertEqual(history.epoch, [0, 1, 2])
         self.assertEqual(watch.epochs, [1, 2])
 
+    def test_a_result_that_cannot_be_written_stays_on_the_cluster(self):
+        run_dir = os.path.join(self.folder, "run")
+        obstacle = os.path.join(run_dir, "final_model.keras", "obstacle")
+        local, model = classifier(), classifier()
+        self.fit(local, "here", workers=2, verbose=0)
+        with contextlib.redirect_stdout(AtSecondEpoch(lambda: os.makedirs(obstacle))), \
+                self.assertRaisesRegex(muster.MusterError, "was not received: .*attach"):
+            self.fit(model, "run", cluster=on_kubernetes(2))
+        shutil.rmtree(os.path.dirname(obstacle))
+        muster.attach(model, run_dir)
+        self.assert_same_weights(model, local)
+        self.assert_nothing_is_left()
+
     def test_a_lost_connection_is_made_again(self):
         """The API server is killed at the second epoch that is shown."""
-        class Watch(io.StringIO):
-            def write(self, text):
-                if "Epoch 2/" in text and "Epoch 2/" not in self.getvalue():
-                    restart_api_server()
-                return super().write(text)
-
         local, model = classifier(), classifier()
         self.fit(local, "here", epochs=100, workers=2, verbose=0)
-        with contextlib.redirect_stdout(Watch()) as output:
+        with contextlib.redirect_stdout(AtSecondEpoch(restart_api_server)) as output:
             self.fit(model, "there", epochs=100, cluster=on_kubernetes(2))
         self.assert_same_weights(model, local)
         for epoch in range(1, 101):

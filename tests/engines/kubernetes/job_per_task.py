@@ -6,7 +6,7 @@ replaces its pod for every exit status, up to backoffLimit times.
 
     job_per_task.py KUBECTL ARGUMENTS...
 
-runs KUBECTL with these arguments, and does this with a list that it applies from standard input.
+runs KUBECTL with these arguments, and does this with a list that it creates from standard input.
 """
 
 import copy
@@ -45,7 +45,7 @@ def rewrite(manifests):
 
 
 def main(kubectl, arguments):
-    if arguments[-2:] != ["apply", "--filename=-"]:
+    if arguments[-2:] != ["create", "--filename=-"]:
         os.execv(kubectl, [kubectl, *arguments])
     manifests = json.load(sys.stdin)
     if manifests["kind"] == "List":
