@@ -17,7 +17,7 @@ import sys
 import unittest
 from unittest import mock
 
-from test_models import AtEpoch, classifier, data, keras, np
+from test_models import AtEpoch, classifier, data, keras, np, tasks_of
 
 import muster
 
@@ -227,6 +227,20 @@ class FitOnKubernetesTest(unittest.TestCase):
         again = classifier()
         muster.attach(again, run_dir)
         self.assert_same_weights(again, local)
+
+    def test_a_submission_is_continued(self):
+        run_dir = os.path.join(self.folder, "attached")
+        with self.start_fit(_LONG_FIT.replace("epochs=500", "epochs=3"), run_dir) as process:
+            for line in process.stdout:
+                if "files waits" in line:  # The first objects exist.
+                    for path in tasks_of(run_dir):
+                        os.kill(int(path.split("/")[2]), signal.SIGKILL)
+        local, model = classifier(), classifier()
+        self.fit(local, "here", workers=2)
+        history = muster.attach(model, run_dir)
+        self.assertEqual(history.epoch, [0, 1, 2])
+        self.assert_same_weights(model, local)
+        self.assert_nothing_is_left()
 
     def test_callbacks_go_on_after_their_process_was_killed(self):
         run_dir = os.path.join(self.folder, "attached")
