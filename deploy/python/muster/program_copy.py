@@ -9,7 +9,7 @@ from muster import program_optimizer
 from muster.program_export import CalledPart, export_part, output_types
 from muster.program_measures import Measures
 from muster.programs import (Program, functional_of, inner_optimizer, is_implicit_mask, is_known,
-                             is_known_operation, nodes_of, unknown_optimizer, unknown_parts)
+                             is_known_operation, nodes_of, unknown_parts)
 
 
 class _Conversion:
@@ -280,7 +280,7 @@ def compile_for_cluster(copy, model, settings):
       ValueError: the update of an optimizer that Muster does not have cannot be exported.
     """
     optimizer, sources = program_optimizer.for_cluster(model.optimizer, _trainable_variables(copy))
-    if unknown_optimizer(model):
+    if optimizer is not model.optimizer:
         # compile() puts it into a LossScaleOptimizer if the model needs one.
         is_wrapped = settings["optimizer"] is model.optimizer
         settings = {**settings, "optimizer": optimizer if is_wrapped else
