@@ -219,6 +219,7 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
   }
   ShardExchange exchange({.variables = variables_,
                           .rules = &rules_,
+                          .order = &order_,
                           .answer_bytes_max = options_.answer_bytes_max,
                           .pool = &pool_},
                          request, places);

@@ -180,6 +180,7 @@ class ParameterShard {
   std::atomic<int64_t> bytes_sent_{0};
   ThreadPool pool_;
   PushLedger ledger_;
+  ExchangeOrder order_;
 
   // Shards are created one at a time, while exchanges with other shards
   // continue. Acquired before mutex_.

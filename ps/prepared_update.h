@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/update_kind.h"
@@ -25,10 +26,21 @@ struct PreparedUpdate {
   ReceivedTensor value;
   // For kinds with indices only. In ascending order; unique for gradients.
   std::vector<int64_t> rows;
-  // For gradients only. Begin() sets rule_step.
+  // For gradients only.
   std::shared_ptr<const UpdateRule> rule;
-  int64_t rule_step = 0;
+
+  // ---- Set by ShardVariable::DrawTickets().
+
+  int64_t rule_step = 0;  // For gradients only.
+  // By stripe: the number of updates of the stripe before this one;
+  // kNoTicket for stripes that it does not change.
+  absl::InlinedVector<int64_t, 4> tickets;
+  // The slots that begin as copies of the variable and are filled by this
+  // update, before it changes the variable.
+  std::vector<int> slots_to_fill;
 };
+
+inline constexpr int64_t kNoTicket = -1;
 
 // Sorts the rows of a sparse update. Sums repeated rows of a gradient, because
 // an optimizer must get one gradient for each row. For other kinds, repeated

@@ -18,6 +18,7 @@ namespace {
 
 // Below this size, waking another thread costs more than it saves.
 constexpr size_t kParallelBytesMin = 512 << 10;
+constexpr int kNoStripe = -1;
 
 absl::Status CheckFits(const ShardVariable& variable, size_t answer_bytes,
                        const AnswerPlace& place) {
@@ -144,15 +145,19 @@ absl::Status ShardExchange::CheckQuestions(
   return absl::OkStatus();
 }
 
+bool ShardExchange::MayRunInParallel(size_t size_bytes) const {
+  return shard_.pool->thread_count() > 0 && size_bytes >= kParallelBytesMin;
+}
+
 void ShardExchange::ForEach(int64_t count, size_t size_bytes,
                             absl::FunctionRef<void(int64_t)> body) const {
   const auto run = [body](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(i);
   };
-  if (shard_.pool->thread_count() == 0 || size_bytes < kParallelBytesMin) {
-    run(0, count);
-  } else {
+  if (MayRunInParallel(size_bytes)) {
     shard_.pool->ParallelFor(count, 1, run);
+  } else {
+    run(0, count);
   }
 }
 
@@ -174,33 +179,32 @@ void ShardExchange::PlanCopies() {
   }
 }
 
-void ShardExchange::ApplyUpdates() {
+int64_t ShardExchange::ApplyUpdates() {
   PlanCopies();
-  for (PreparedUpdate& update : updates_) update.variable->Begin(&update);
-  struct Work {
-    const PreparedUpdate* update;
-    int stripe;
-    uint8_t* copy;
+  int64_t number = 0;
+  const auto enter = [&] {
+    number = shard_.order->Enter(absl::MakeSpan(updates_));
   };
+  size_t size_bytes = 0;
+  for (const PreparedUpdate& update : updates_) {
+    size_bytes += update.value.size_bytes();
+  }
+  // A small exchange enters when it can begin: an exchange that has tickets and
+  // sleeps would delay those behind it by more than it takes.
+  int first_stripe = kNoStripe;
+  if (MayRunInParallel(size_bytes)) {
+    enter();
+  } else {
+    first_stripe = updates_[0].variable->FirstStripe(updates_[0]);
+    updates_[0].variable->ApplyFirstStripe(&updates_[0], first_stripe, enter);
+  }
   std::vector<Work> work;
   absl::flat_hash_set<const ShardVariable*> in_group;
   size_t group_begin = 0;
   for (size_t i = 0; i <= updates_.size(); ++i) {
     // Updates of different variables are independent and run in parallel.
     if (i == updates_.size() || in_group.contains(updates_[i].variable)) {
-      size_t group_bytes = 0;
-      for (const Work& piece : work) {
-        group_bytes += piece.update->rows.empty()
-                           ? piece.update->variable->stripe_bytes()
-                           : piece.update->value.size_bytes() /
-                                 piece.update->variable->stripe_count();
-      }
-      ForEach(work.size(), group_bytes, [&](int64_t w) {
-        const auto [update, stripe, copy] = work[w];
-        update->variable->ApplyStripe(*update, stripe);
-        // The copy is made while the stripe is in the cache.
-        if (copy != nullptr) update->variable->CopyStripe(stripe, copy);
-      });
+      Apply(work);
       for (; group_begin < i; ++group_begin) {
         updates_[group_begin].variable->End();
       }
@@ -212,10 +216,47 @@ void ShardExchange::ApplyUpdates() {
     in_group.insert(update.variable);
     const auto copy = copies_.find(update.variable);
     uint8_t* const copy_to = copy == copies_.end() ? nullptr : copy->second;
-    for (int stripe = 0; stripe < update.variable->stripe_count(); ++stripe) {
-      work.push_back({&update, stripe, copy_to});
+    const int stripe_count =
+        ShardVariable::NeedsWhole(update) ? 1 : update.variable->stripe_count();
+    for (int stripe = 0; stripe < stripe_count; ++stripe) {
+      work.push_back({.update = &update,
+                      .stripe = stripe,
+                      .copy = copy_to,
+                      .is_applied = i == 0 && stripe == first_stripe});
     }
   }
+  return number;
+}
+
+void ShardExchange::Apply(absl::Span<const Work> work) const {
+  size_t size_bytes = 0;
+  for (const Work& piece : work) {
+    const ShardVariable& variable = *piece.update->variable;
+    size_bytes +=
+        piece.update->rows.empty()
+            ? variable.stripe_bytes()
+            : piece.update->value.size_bytes() / variable.stripe_count();
+  }
+  const auto apply = [work](int64_t w) {
+    const Work& piece = work[w];
+    ShardVariable& variable = *piece.update->variable;
+    if (!piece.is_applied) variable.ApplyStripe(*piece.update, piece.stripe);
+    if (piece.copy == nullptr) return;
+    // The copy is made while the stripe is in the cache.
+    const bool is_whole = ShardVariable::NeedsWhole(*piece.update);
+    const int end = is_whole ? variable.stripe_count() : piece.stripe + 1;
+    for (int i = piece.stripe; i < end; ++i) variable.CopyStripe(i, piece.copy);
+  };
+  // Threads of the pool must not wait for a turn: the work for which they wait
+  // may be behind them in the queue of the pool. So this thread alone follows
+  // an exchange that is still being applied.
+  const bool has_turns =
+      MayRunInParallel(size_bytes) &&
+      std::all_of(work.begin(), work.end(), [](const Work& piece) {
+        return piece.is_applied ||
+               piece.update->variable->IsNext(*piece.update, piece.stripe);
+      });
+  ForEach(work.size(), has_turns ? size_bytes : 0, apply);
 }
 
 size_t ShardExchange::Answer(proto::ExchangeResponse* response,

@@ -14,6 +14,7 @@
 #include "common/core/system/thread_pool.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
+#include "ps/exchange_order.h"
 #include "ps/prepared_update.h"
 #include "ps/shard_rules.h"
 #include "ps/shard_variable.h"
@@ -42,7 +43,8 @@ struct AnswerPlace {
 //   exchange.Answer(&response, &answers);
 //
 // Not thread-safe. Exchanges of several threads with the same variables run
-// concurrently.
+// concurrently, and change each stripe in the order in which they have entered
+// the ExchangeOrder.
 class ShardExchange {
  public:
   // Borrowed; must not change during the exchange.
@@ -50,6 +52,7 @@ class ShardExchange {
     // By handle. May have null entries.
     absl::Span<const std::shared_ptr<ShardVariable>> variables;
     const ShardRules* rules = nullptr;
+    ExchangeOrder* order = nullptr;
     // Limit on the bytes of one response.
     size_t answer_bytes_max = 0;
     ThreadPool* pool = nullptr;
@@ -71,8 +74,9 @@ class ShardExchange {
 
   bool has_updates() const { return !updates_.empty(); }
 
-  // Call at most once; not at all if the updates are a repetition.
-  void ApplyUpdates();
+  // Requires has_updates(). Call at most once; not at all if the updates are a
+  // repetition. Returns the number of the exchange in the order.
+  int64_t ApplyUpdates();
 
   // Returns the number of bytes of the answers. Appends answers without a place
   // to `answers`.
@@ -92,14 +96,24 @@ class ShardExchange {
     uint8_t* copy = nullptr;
     int64_t version_before = 0;
   };
+  // A stripe of an update.
+  struct Work {
+    const PreparedUpdate* update = nullptr;
+    int stripe = 0;
+    uint8_t* copy = nullptr;  // Null if the value is not copied.
+    bool is_applied = false;
+  };
 
   absl::StatusOr<ShardVariable*> Find(uint32_t handle) const;
   // Both remove the tensors that they use from the front of `tensors`.
   absl::Status CheckUpdates(absl::Span<const ReceivedTensor>* tensors);
   absl::Status CheckQuestions(absl::Span<const ReceivedTensor>* tensors);
+  // Applies stripes of updates of different variables.
+  void Apply(absl::Span<const Work> work) const;
   // Selects the pulls whose values can be copied while their variables are
   // updated.
   void PlanCopies();
+  bool MayRunInParallel(size_t size_bytes) const;
   // Runs body(i) for every i. Uses several threads if `size_bytes` is large
   // enough.
   void ForEach(int64_t count, size_t size_bytes,

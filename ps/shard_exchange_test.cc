@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/exchange_order.h"
 #include "ps/shard_rules.h"
 #include "ps/shard_variable.h"
 
@@ -38,6 +39,7 @@ class ShardExchangeTest : public testing::Test {
   ShardExchange Exchange(absl::Span<const AnswerPlace> places = {}) {
     return ShardExchange({.variables = variables_,
                           .rules = &rules_,
+                          .order = &order_,
                           .answer_bytes_max = 64,
                           .pool = &pool_},
                          request_, places);
@@ -59,6 +61,7 @@ class ShardExchangeTest : public testing::Test {
     return values;
   }
 
+  ExchangeOrder order_;
   ThreadPool pool_{"exchange", 0};
   ShardRules rules_;
   std::vector<std::shared_ptr<ShardVariable>> variables_;

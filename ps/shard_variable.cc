@@ -79,7 +79,8 @@ ShardVariable::ShardVariable(const proto::ShardSpec& spec, uint32_t handle,
       std::min(rows_per_stripe_, std::max<int64_t>(1, kBlockBytes / row_bytes));
   blocks_per_stripe_ = static_cast<int>(
       (rows_per_stripe_ + rows_per_block_ - 1) / rows_per_block_);
-  stripe_mutexes_ = std::vector<absl::Mutex>(stripe_count_);
+  stripes_ = std::vector<Stripe>(stripe_count_);
+  drawn_counts_.resize(stripe_count_);
 }
 
 ShardVariable::~ShardVariable() = default;
@@ -169,17 +170,6 @@ absl::StatusOr<Tensor> ShardVariable::MakeSlot(double initial_value) const {
   return tensor;
 }
 
-void ShardVariable::CopyValue(Tensor* slot) {
-  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
-  for (int stripe = 0; stripe < stripe_count_; ++stripe) {
-    const size_t begin = StripeRowBegin(stripe) * row_bytes;
-    const size_t end = StripeRowBegin(stripe + 1) * row_bytes;
-    absl::MutexLock lock(&stripe_mutexes_[stripe]);
-    std::copy(value_.raw_data() + begin, value_.raw_data() + end,
-              slot->mutable_raw_data() + begin);
-  }
-}
-
 absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
   absl::MutexLock lock(&slots_mutex_);
   if (has_slots_) return absl::OkStatus();
@@ -187,6 +177,7 @@ absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
   RETURN_IF_ERROR(
       PrepareConstraint(spec_->variable().constraint(), type_, Place()));
   std::vector<Tensor> slots;
+  std::vector<int> to_fill;
   for (const SlotSpec& slot : rule.slots()) {
     const auto restored =
         std::find_if(slot_specs_.begin(), slot_specs_.end(),
@@ -196,29 +187,101 @@ absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
       continue;
     }
     ASSIGN_OR_RETURN(slots.emplace_back(), MakeSlot(slot.initial_value));
-    if (slot.starts_as_variable) CopyValue(&slots.back());
+    if (slot.starts_as_variable) {
+      to_fill.push_back(static_cast<int>(slots.size()) - 1);
+    }
   }
   slots_ = std::move(slots);
   slot_specs_.assign(rule.slots().begin(), rule.slots().end());
   has_slots_ = true;
+  slots_to_fill_ = std::move(to_fill);
+  has_slots_to_fill_.store(!slots_to_fill_.empty(), std::memory_order_release);
   return absl::OkStatus();
 }
 
-void ShardVariable::Begin(PreparedUpdate* update) {
-  if (!IsGradient(update->kind)) return;
-  update->rule_step = update_count_.fetch_add(1, std::memory_order_relaxed);
+bool ShardVariable::ChangesAllStripes(const PreparedUpdate& update) const {
+  return !TakesIndices(update.kind) || !update.slots_to_fill.empty() ||
+         NeedsWhole(update) ||
+         (IsGradient(update.kind) &&
+          (spec_->variable().has_constraint() ||
+           update.rule->ChangesAllRows(update.rule_step)));
+}
+
+void ShardVariable::DrawTickets(PreparedUpdate* update) {
+  if (IsGradient(update->kind)) {
+    update->rule_step = update_count_.fetch_add(1, std::memory_order_relaxed);
+    update->slots_to_fill = TakeSlotsToFill();
+  }
+  if (ChangesAllStripes(*update)) {
+    update->tickets.assign(drawn_counts_.begin(), drawn_counts_.end());
+    for (int64_t& count : drawn_counts_) ++count;
+    return;
+  }
+  update->tickets.assign(stripe_count_, kNoTicket);
+  int64_t row_end = 0;
+  for (const int64_t row : update->rows) {
+    if (row < row_end) continue;
+    const int stripe = StripeOf(row);
+    update->tickets[stripe] = drawn_counts_[stripe]++;
+    row_end = StripeRowBegin(stripe + 1);
+  }
+}
+
+bool ShardVariable::IsNext(const PreparedUpdate& update, int stripe) const {
+  if (!NeedsWhole(update)) return IsNextOf(update, stripe);
+  for (int i = 0; i < stripe_count_; ++i) {
+    if (!IsNextOf(update, i)) return false;
+  }
+  return true;
+}
+
+bool ShardVariable::IsNextOf(const PreparedUpdate& update, int stripe) const {
+  return update.tickets[stripe] == kNoTicket ||
+         update.tickets[stripe] ==
+             stripes_[stripe].applied_count.load(std::memory_order_acquire);
+}
+
+void ShardVariable::ApplyFirstStripe(PreparedUpdate* update, int stripe,
+                                     absl::FunctionRef<void()> enter) {
+  absl::MutexLock lock(&stripes_[stripe].mutex);
+  enter();
+  ApplyInTurn(*update, stripe);
 }
 
 void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
-  if (update.rule != nullptr && update.rule->needs_whole_variables()) {
-    if (stripe == 0) ApplyWhole(update);
-    return;
+  if (update.tickets[stripe] == kNoTicket) return;
+  absl::MutexLock lock(&stripes_[stripe].mutex);
+  ApplyInTurn(update, stripe);
+}
+
+void ShardVariable::ApplyInTurn(const PreparedUpdate& update, int stripe) {
+  if (update.tickets[stripe] == kNoTicket) return;
+  AwaitTurn(update, stripe);
+  if (NeedsWhole(update)) {
+    ApplyWhole(update);
+  } else {
+    ApplyNow(update, stripe);
+    EndTurn(update, stripe);
   }
+}
+
+void ShardVariable::AwaitTurn(const PreparedUpdate& update, int stripe) {
+  const auto is_next = [&] { return IsNextOf(update, stripe); };
+  // No deadline: the updates before only compute.
+  if (!is_next()) stripes_[stripe].mutex.Await(absl::Condition(&is_next));
+}
+
+void ShardVariable::EndTurn(const PreparedUpdate& update, int stripe) {
+  stripes_[stripe].applied_count.store(update.tickets[stripe] + 1,
+                                       std::memory_order_release);
+}
+
+void ShardVariable::ApplyNow(const PreparedUpdate& update, int stripe) {
   const int64_t row_begin = StripeRowBegin(stripe);
   const int64_t row_end = StripeRowBegin(stripe + 1);
   if (!TakesIndices(update.kind)) {
-    absl::MutexLock lock(&stripe_mutexes_[stripe]);
     PutAside(update, stripe, 0, 0);
+    for (const int slot : update.slots_to_fill) FillSlot(slot, stripe);
     ApplyDense(update, row_begin * row_elements_, row_end * row_elements_);
     Constrain(update, row_begin, row_end);
     return;
@@ -226,29 +289,28 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
   const auto begin =
       std::lower_bound(update.rows.begin(), update.rows.end(), row_begin);
   const auto end = std::lower_bound(begin, update.rows.end(), row_end);
-  const bool finishes_rows =
-      update.rule != nullptr && update.rule->ChangesAllRows(update.rule_step);
-  const bool changes_all_rows =
-      finishes_rows ||
-      (IsGradient(update.kind) && spec_->variable().has_constraint());
-  if (begin == end && !changes_all_rows) return;
-  absl::MutexLock lock(&stripe_mutexes_[stripe]);
   const int64_t first = begin - update.rows.begin();
   const int64_t last = end - update.rows.begin();
+  const bool changes_all_rows = ChangesAllStripes(update);
   PutAside(update, stripe, changes_all_rows ? 0 : first,
            changes_all_rows ? 0 : last);
+  for (const int slot : update.slots_to_fill) FillSlot(slot, stripe);
   if (first != last) ApplySparse(update, first, last);
-  if (finishes_rows) {
+  if (update.rule != nullptr && update.rule->ChangesAllRows(update.rule_step)) {
     FinishSparse(update, row_begin * row_elements_, row_end * row_elements_);
   }
   Constrain(update, row_begin, row_end);
 }
 
 void ShardVariable::ApplyWhole(const PreparedUpdate& update) {
-  // Others hold at most one of these locks, and wait for none meanwhile.
-  for (absl::Mutex& stripe_mutex : stripe_mutexes_) stripe_mutex.Lock();
+  // All updates that need the whole variable lock in this order.
+  for (int stripe = 1; stripe < stripe_count_; ++stripe) {
+    stripes_[stripe].mutex.Lock();
+    AwaitTurn(update, stripe);
+  }
   for (int stripe = 0; stripe < stripe_count_; ++stripe) {
     PutAside(update, stripe, 0, 0);
+    for (const int slot : update.slots_to_fill) FillSlot(slot, stripe);
   }
   VisitNumber(type_.dtype, [&]<typename T>() {
     if constexpr (std::is_floating_point_v<T>) {
@@ -264,7 +326,36 @@ void ShardVariable::ApplyWhole(const PreparedUpdate& update) {
     }
   });
   Constrain(update, 0, row_count_);
-  for (absl::Mutex& stripe_mutex : stripe_mutexes_) stripe_mutex.Unlock();
+  for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+    EndTurn(update, stripe);
+    if (stripe > 0) stripes_[stripe].mutex.Unlock();
+  }
+}
+
+void ShardVariable::FillSlot(int slot, int stripe) {
+  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
+  const size_t begin = StripeRowBegin(stripe) * row_bytes;
+  const size_t end = StripeRowBegin(stripe + 1) * row_bytes;
+  std::copy(value_.raw_data() + begin, value_.raw_data() + end,
+            slots_[slot].mutable_raw_data() + begin);
+}
+
+void ShardVariable::FillSlot(int slot) {
+  for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+    absl::MutexLock lock(&stripes_[stripe].mutex);
+    FillSlot(slot, stripe);
+  }
+}
+
+void ShardVariable::FillSlots() {
+  for (const int slot : TakeSlotsToFill()) FillSlot(slot);
+}
+
+std::vector<int> ShardVariable::TakeSlotsToFill() {
+  if (!has_slots_to_fill_.load(std::memory_order_acquire)) return {};
+  absl::MutexLock lock(&slots_mutex_);
+  has_slots_to_fill_.store(false, std::memory_order_relaxed);
+  return std::exchange(slots_to_fill_, {});
 }
 
 void ShardVariable::Constrain(const PreparedUpdate& update, int64_t row_begin,
@@ -296,6 +387,7 @@ void ShardVariable::FinishSparse(const PreparedUpdate& update, int64_t begin,
 }
 
 void ShardVariable::AssignAverage() {
+  FillSlots();
   const std::vector<std::string> names = slot_names();
   const auto found = std::find(names.begin(), names.end(), kAverageSlot);
   if (found == names.end()) return;
@@ -303,7 +395,7 @@ void ShardVariable::AssignAverage() {
   const PreparedUpdate update{.variable = this, .kind = UpdateKind::kAssign};
   const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
   for (int stripe = 0; stripe < stripe_count_; ++stripe) {
-    absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    absl::MutexLock lock(&stripes_[stripe].mutex);
     PutAside(update, stripe, 0, 0);
     const size_t begin_bytes = StripeRowBegin(stripe) * row_bytes;
     const size_t end_bytes = StripeRowBegin(stripe + 1) * row_bytes;
@@ -383,7 +475,7 @@ void ShardVariable::CopyStripe(int stripe, uint8_t* value) const {
   const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
   const size_t begin_bytes = StripeRowBegin(stripe) * row_bytes;
   const size_t end_bytes = StripeRowBegin(stripe + 1) * row_bytes;
-  absl::ReaderMutexLock lock(&stripe_mutexes_[stripe]);
+  absl::ReaderMutexLock lock(&stripes_[stripe].mutex);
   std::memcpy(value + begin_bytes, value_.raw_data() + begin_bytes,
               end_bytes - begin_bytes);
 }
@@ -403,197 +495,13 @@ void ShardVariable::GatherRows(absl::Span<const int64_t> rows,
     }
     const int stripe = StripeOf(rows[i]);
     if (stripe != locked_stripe) {
-      if (locked_stripe >= 0) stripe_mutexes_[locked_stripe].ReaderUnlock();
-      stripe_mutexes_[stripe].ReaderLock();
+      if (locked_stripe >= 0) stripes_[locked_stripe].mutex.ReaderUnlock();
+      stripes_[stripe].mutex.ReaderLock();
       locked_stripe = stripe;
     }
     std::memcpy(out + i * row_bytes, table + rows[i] * row_bytes, row_bytes);
   }
-  if (locked_stripe >= 0) stripe_mutexes_[locked_stripe].ReaderUnlock();
-}
-
-// ---- Saving and restoring.
-
-FrozenRows::Block ShardVariable::BlockAt(int array, int block) {
-  const int64_t row_bytes =
-      row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
-  const int stripe = block / blocks_per_stripe_;
-  const int64_t stripe_end = StripeRowBegin(stripe + 1);
-  const int64_t begin =
-      std::min(stripe_end, StripeRowBegin(stripe) +
-                               block % blocks_per_stripe_ * rows_per_block_);
-  const int64_t end = std::min(stripe_end, begin + rows_per_block_);
-  const auto offset_bytes = static_cast<size_t>(begin * row_bytes);
-  return {.array = array,
-          .number = block,
-          .offset_bytes = offset_bytes,
-          .live = {ArrayAt(array).raw_data() + offset_bytes,
-                   static_cast<size_t>((end - begin) * row_bytes)}};
-}
-
-void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
-                             int64_t row_begin, int64_t row_end) {
-  for (const std::weak_ptr<FrozenRows>& saved : frozen_) {
-    const std::shared_ptr<FrozenRows> frozen = saved.lock();
-    if (frozen == nullptr || frozen->is_read()) continue;
-    PutAside(update, stripe, row_begin, row_end, frozen.get());
-  }
-}
-
-void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
-                             int64_t row_begin, int64_t row_end,
-                             FrozenRows* frozen) {
-  const int array_count = IsGradient(update.kind) ? frozen->array_count() : 1;
-  const int block_begin = stripe * blocks_per_stripe_;
-  const auto put_aside = [&](int block) {
-    for (int array = 0; array < array_count; ++array) {
-      frozen->PutAside(BlockAt(array, block));
-    }
-  };
-  if (row_begin == row_end) {
-    for (int i = 0; i < blocks_per_stripe_; ++i) put_aside(block_begin + i);
-    return;
-  }
-  const int64_t stripe_row_begin = StripeRowBegin(stripe);
-  int last = -1;
-  for (int64_t i = row_begin; i < row_end; ++i) {
-    const int block =
-        block_begin +
-        static_cast<int>((update.rows[i] - stripe_row_begin) / rows_per_block_);
-    if (block == last) continue;
-    put_aside(block);
-    last = block;
-  }
-}
-
-ShardVariable::Frozen ShardVariable::Freeze(
-    std::shared_ptr<AsideBudget> budget) {
-  std::erase_if(frozen_, [](const std::weak_ptr<FrozenRows>& saved) {
-    return saved.expired();
-  });
-  Frozen frozen;
-  frozen.slot_names = slot_names();
-  frozen.update_count = update_count();
-  frozen.rows = std::make_shared<FrozenRows>(
-      1 + static_cast<int>(frozen.slot_names.size()),
-      stripe_count_ * blocks_per_stripe_, value_.size_bytes(),
-      std::move(budget));
-  frozen_.push_back(frozen.rows);
-  return frozen;
-}
-
-void ShardVariable::Thaw() {
-  for (const std::weak_ptr<FrozenRows>& saved : frozen_) {
-    if (const auto frozen = saved.lock(); frozen != nullptr) frozen->GiveUp();
-  }
-  frozen_.clear();
-}
-
-absl::Status ShardVariable::ReadFrozen(
-    const Frozen& frozen, int array,
-    absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
-  std::vector<uint8_t> bytes;
-  for (int block = 0; block < stripe_count_ * blocks_per_stripe_; ++block) {
-    bool is_read = false;
-    {
-      absl::MutexLock lock(&stripe_mutexes_[block / blocks_per_stripe_]);
-      // The slots may have been removed.
-      if (!frozen.rows->is_given_up()) {
-        const FrozenRows::Block now = BlockAt(array, block);
-        bytes.resize(now.live.size());
-        is_read = frozen.rows->Take(now, bytes.data());
-      }
-    }
-    if (!is_read) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "variable \"", spec_->shard_name(),
-          "\" cannot be saved: updates changed more data during the save than "
-          "there is memory to copy, or variables were restored meanwhile. Save "
-          "again"));
-    }
-    RETURN_IF_ERROR(sink(bytes));
-  }
-  return absl::OkStatus();
-}
-
-std::vector<std::string> ShardVariable::slot_names() const {
-  absl::MutexLock lock(&slots_mutex_);
-  std::vector<std::string> names;
-  for (const SlotSpec& slot : slot_specs_) names.push_back(slot.name);
-  return names;
-}
-
-absl::Status ShardVariable::PrepareSlots(const UpdateRule* rule,
-                                         absl::Span<const std::string> names) {
-  if (rule != nullptr) return MakeSlots(*rule);
-  absl::MutexLock lock(&slots_mutex_);
-  if (has_slots_) return absl::OkStatus();
-  slot_specs_.clear();
-  slots_.clear();
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(Tensor slot, MakeSlot(0));
-    slots_.push_back(std::move(slot));
-    slot_specs_.push_back({.name = name});
-  }
-  return absl::OkStatus();
-}
-
-void ShardVariable::Overwrite(int array, int64_t offset_bytes,
-                              absl::Span<const uint8_t> bytes) {
-  const int64_t row_bytes =
-      row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
-  uint8_t* const to = ArrayAt(array).mutable_raw_data();
-  while (!bytes.empty()) {
-    const int stripe =
-        static_cast<int>(offset_bytes / (rows_per_stripe_ * row_bytes));
-    const int64_t stripe_end = StripeRowBegin(stripe + 1) * row_bytes;
-    const size_t count =
-        std::min<size_t>(bytes.size(), stripe_end - offset_bytes);
-    absl::MutexLock lock(&stripe_mutexes_[stripe]);
-    std::memcpy(to + offset_bytes, bytes.data(), count);
-    bytes.remove_prefix(count);
-    offset_bytes += static_cast<int64_t>(count);
-  }
-}
-
-void ShardVariable::ResetSlot(int array) {
-  SlotSpec spec;
-  {
-    absl::MutexLock lock(&slots_mutex_);
-    spec = slot_specs_[array - 1];
-  }
-  if (spec.starts_as_variable) {
-    CopyValue(&slots_[array - 1]);
-    return;
-  }
-  VisitNumber(type_.dtype, [&]<typename T>() {
-    if constexpr (std::is_floating_point_v<T>) {
-      T* const slot = slots_[array - 1].mutable_flat<T>().data();
-      for (int stripe = 0; stripe < stripe_count_; ++stripe) {
-        absl::MutexLock lock(&stripe_mutexes_[stripe]);
-        std::fill(slot + StripeRowBegin(stripe) * row_elements_,
-                  slot + StripeRowBegin(stripe + 1) * row_elements_,
-                  static_cast<T>(spec.initial_value));
-      }
-    }
-  });
-}
-
-void ShardVariable::DropSlots() {
-  // A reader of a snapshot that Thaw() abandoned may still hold a stripe's
-  // lock.
-  for (absl::Mutex& stripe_mutex : stripe_mutexes_) {
-    absl::MutexLock lock(&stripe_mutex);
-  }
-  absl::MutexLock lock(&slots_mutex_);
-  has_slots_ = false;
-  slot_specs_.clear();
-  slots_.clear();
-}
-
-void ShardVariable::FinishRestore(int64_t update_count) {
-  update_count_.store(update_count, std::memory_order_relaxed);
-  End();
+  if (locked_stripe >= 0) stripes_[locked_stripe].mutex.ReaderUnlock();
 }
 
 }  // namespace muster

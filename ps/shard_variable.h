@@ -31,13 +31,11 @@ class ShardSpec;
 //
 // A *stripe* is a range of rows with its own lock. An update is applied stripe
 // by stripe, so that several pushes can update a large variable concurrently. A
-// concurrent read may see some stripes before an update and others after it,
-// If gradients are accumulated, concurrent pushes may be accumulated in a
-// different order in some stripes: each gradient is part of exactly one mean,
-// but not of the same mean in all stripes. After each gradient the constraint
-// of the variable is applied. A variable whose constraint needs all rows has
-// only one stripe. An update by a rule that needs whole variables locks all
-// stripes.
+// concurrent read may see some stripes before an update and others after it.
+// All stripes are updated in the order of the tickets (ExchangeOrder). After
+// each gradient the constraint of the variable is applied. A variable whose
+// constraint needs all rows has only one stripe. An update by a rule that needs
+// the whole variable is applied to all stripes at once.
 //
 // Thread-safe.
 class ShardVariable {
@@ -87,10 +85,31 @@ class ShardVariable {
   absl::StatusOr<std::vector<int64_t>> CheckRows(
       const ReceivedTensor& indices) const;
 
-  // An update consists of Begin(), ApplyStripe() for every stripe in any order
-  // and on any thread, and End(). Updates of one push to the same variable are
-  // applied one after another.
-  void Begin(PreparedUpdate* update);
+  // True if the rule of the update needs the whole variable.
+  static bool NeedsWhole(const PreparedUpdate& update) {
+    return update.rule != nullptr && update.rule->needs_whole_variables();
+  }
+
+  // An update consists of DrawTickets(), ApplyStripe() for every stripe in any
+  // order and on any thread, or for stripe 0 alone if NeedsWhole(), and End().
+  // Updates of one push to the same variable are applied one after another.
+  //
+  // ExchangeOrder calls DrawTickets(), for one update at a time.
+  void DrawTickets(PreparedUpdate* update) ABSL_LOCKS_EXCLUDED(slots_mutex_);
+  // Returns a stripe for ApplyFirstStripe().
+  int FirstStripe(const PreparedUpdate& update) const {
+    return update.rows.empty() || NeedsWhole(update)
+               ? 0
+               : StripeOf(update.rows.front());
+  }
+  // Holds the stripe while `enter` draws the tickets of a push, and applies the
+  // update to it. Pushes that wait for the stripe have no tickets yet, so that
+  // one that runs may overtake others, which sleep.
+  void ApplyFirstStripe(PreparedUpdate* update, int stripe,
+                        absl::FunctionRef<void()> enter);
+  // True if no update with an earlier ticket has to be applied to the stripe.
+  bool IsNext(const PreparedUpdate& update, int stripe) const;
+  // Blocks until IsNext(), and applies the update to the stripe.
   void ApplyStripe(const PreparedUpdate& update, int stripe);
   void End() { version_.fetch_add(1, std::memory_order_release); }
 
@@ -156,6 +175,16 @@ class ShardVariable {
   void FinishRestore(int64_t update_count);
 
  private:
+  // Has a cache line of its own, because several threads follow each other from
+  // stripe to stripe.
+  struct alignas(64) Stripe {
+    // Guards the rows of the stripe, in the value and in every slot.
+    mutable absl::Mutex mutex;
+    // The number of updates that have been applied, which is the next ticket.
+    // Written while `mutex` is held.
+    std::atomic<int64_t> applied_count{0};
+  };
+
   int64_t StripeRowBegin(int stripe) const;
   int StripeOf(int64_t row) const {
     return static_cast<int>(row / rows_per_stripe_);
@@ -163,8 +192,16 @@ class ShardVariable {
   absl::Status MakeSlots(const UpdateRule& rule)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
   absl::StatusOr<Tensor> MakeSlot(double initial_value) const;
-  // Copies the value into a slot of its type.
-  void CopyValue(Tensor* slot);
+  // Copies the value of a stripe, whose mutex is held, or of all stripes into a
+  // slot of its type.
+  void FillSlot(int slot, int stripe);
+  void FillSlot(int slot);
+  // Fills all slots that no update has filled. Call only while no update is
+  // running.
+  void FillSlots() ABSL_LOCKS_EXCLUDED(slots_mutex_);
+  std::vector<int> TakeSlotsToFill() ABSL_LOCKS_EXCLUDED(slots_mutex_);
+  // True if the update changes every row; otherwise it changes update.rows.
+  bool ChangesAllStripes(const PreparedUpdate& update) const;
   Tensor& ArrayAt(int array) { return array == 0 ? value_ : slots_[array - 1]; }
   // Returns the part of an array that `block` covers. Blocks are parts of
   // stripes.
@@ -175,9 +212,18 @@ class ShardVariable {
                 int64_t row_end);
   void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
                 int64_t row_end, FrozenRows* frozen);
-  // Applies a gradient with a rule that needs whole variables.
+  // Blocks until IsNext(), and applies the update. The mutex of the stripe is
+  // held.
+  void ApplyInTurn(const PreparedUpdate& update, int stripe);
+  bool IsNextOf(const PreparedUpdate& update, int stripe) const;
+  // The mutex of the stripe is held.
+  void AwaitTurn(const PreparedUpdate& update, int stripe);
+  void EndTurn(const PreparedUpdate& update, int stripe);
+  void ApplyNow(const PreparedUpdate& update, int stripe);
+  // Applies a gradient with a rule that needs the whole variable. The mutex of
+  // stripe 0 is held, and it is the turn of the update there.
   void ApplyWhole(const PreparedUpdate& update)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Locks all stripes.
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Locks the other stripes.
   void ApplyDense(const PreparedUpdate& update, int64_t begin, int64_t end);
   void ApplySparse(const PreparedUpdate& update, int64_t row_begin,
                    int64_t row_end);
@@ -199,8 +245,9 @@ class ShardVariable {
   int64_t rows_per_block_;   // Constant after construction.
   int blocks_per_stripe_;    // Constant after construction.
 
-  // Guards the rows of a stripe, in the value and in every slot.
-  mutable std::vector<absl::Mutex> stripe_mutexes_;
+  std::vector<Stripe> stripes_;
+  // By stripe: the tickets drawn. Only DrawTickets() uses it.
+  std::vector<int64_t> drawn_counts_;
   Tensor value_;
 
   mutable absl::Mutex slots_mutex_;
@@ -208,6 +255,12 @@ class ShardVariable {
   bool has_slots_ ABSL_GUARDED_BY(slots_mutex_) = false;
   // By slot. While has_slots_ is false, the restored slots.
   std::vector<SlotSpec> slot_specs_ ABSL_GUARDED_BY(slots_mutex_);
+  // Slots that begin as copies of the variable and are not filled. The first
+  // update with a ticket fills them, so that their content depends on the order
+  // of the tickets only.
+  std::vector<int> slots_to_fill_ ABSL_GUARDED_BY(slots_mutex_);
+  // False if slots_to_fill_ is empty.
+  std::atomic<bool> has_slots_to_fill_{false};
   std::vector<Tensor> slots_;
 
   // The snapshots, some of which have expired. Changes only while no update is
