@@ -329,16 +329,17 @@ absl::Status RemoteVariableStore::RecoverServers(
     absl::Span<const ReplacedServer> returned, uint64_t generation,
     uint64_t low_water_mark, bool starts_over) {
   std::vector<int> places;
-  for (const ReplacedServer& server : returned) {
-    servers_->SetIncarnation(server.server, server.incarnation);
-    places.push_back(server.server);
-  }
+  for (const ReplacedServer& server : returned) places.push_back(server.server);
   if (starts_over) {
     places.resize(servers_->size());
     std::iota(places.begin(), places.end(), 0);
   }
-  RETURN_IF_ERROR(servers_->RollBack(generation, low_water_mark));
-  RETURN_IF_ERROR(directory_->Recreate(places, starts_over));
+  RETURN_IF_ERROR(directory_->Recreate(places, starts_over, [&] {
+    for (const ReplacedServer& server : returned) {
+      servers_->SetIncarnation(server.server, server.incarnation);
+    }
+    return servers_->RollBack(generation, low_water_mark);
+  }));
   absl::MutexLock lock(&optimizer_mutex_);
   for (const proto::SetOptimizerRequest& request : optimizers_) {
     RETURN_IF_ERROR(servers_->SetOptimizer(request));

@@ -125,9 +125,11 @@ std::vector<proto::CreateRequest> VariableDirectory::RequestsOf(
   return requests;
 }
 
-absl::Status VariableDirectory::Recreate(absl::Span<const int> servers,
-                                         bool starts_over) {
+absl::Status VariableDirectory::Recreate(
+    absl::Span<const int> servers, bool starts_over,
+    absl::FunctionRef<absl::Status()> begin) {
   absl::MutexLock creating(&create_mutex_);
+  RETURN_IF_ERROR(begin());
   std::vector<proto::CreateRequest> requests;
   std::vector<int> places;
   for (const RemoteVariable* variable : variables()) {

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -53,8 +54,12 @@ class VariableDirectory {
 
   // Creates the shards of these servers again, with the handles that they had.
   // If `starts_over`, they get their initial values, including shards that
-  // exist. Otherwise the values of new shards are zero.
-  absl::Status Recreate(absl::Span<const int> servers, bool starts_over)
+  // exist. Otherwise the values of new shards are zero. First calls `begin`,
+  // after which requests reach the new processes. No other thread creates
+  // variables meanwhile: on a new process they would get handles that belong to
+  // the shards that it lacks. Returns the error of `begin` or of a server.
+  absl::Status Recreate(absl::Span<const int> servers, bool starts_over,
+                        absl::FunctionRef<absl::Status()> begin)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // Returns a variable. Asks the servers if the name is unknown here.
