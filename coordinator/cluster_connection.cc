@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@
 #include "common/net/rpc/status_detail.h"
 #include "coordinator/closure_dispatcher.h"
 #include "proto/parameter_server.pb.h"
+#include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "proto/worker.pb.h"
 #include "ps/client/methods.h"
@@ -110,6 +112,16 @@ bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
          !std::all_of(servers.tasks.begin(), servers.tasks.end(), is_connected);
 }
 
+// True if `status` says that a parameter server could not be reached or was
+// replaced. A server that was replaced a moment ago has no variables yet.
+bool NamesLostServer(const absl::Status& status) {
+  const std::optional<proto::TaskFailure> failure = GetTaskFailure(status);
+  return (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
+          absl::IsNotFound(status)) &&
+         failure.has_value() &&
+         failure->task_type() == TaskTypeName(TaskType::kPs);
+}
+
 void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
   for (const auto& [task, why] : untold) {
     if (why.ok()) continue;
@@ -145,9 +157,13 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
   store.partitioner = options.partitioner;
   store.placement = options.placement;
   store.timeout = options.exchange_timeout;
+  // A server that is silent for less is not lost.
+  store.retry_for = options.heartbeat_timeout;
   store.shared_memory = options.shared_memory;
-  ASSIGN_OR_RETURN(connection->variables_,
-                   RemoteVariableStore::Open(network, std::move(store)));
+  absl::StatusOr<std::unique_ptr<RemoteVariableStore>> variables =
+      RemoteVariableStore::Open(network, std::move(store));
+  if (!variables.ok()) return connection->WithLoss(variables.status());
+  connection->variables_ = *std::move(variables);
   connection->StartRecovery();
   JobControl::OfProcess().SetDrainer(
       [raw = connection.get()](TaskId task, JobControl::Done done) {
@@ -429,10 +445,12 @@ void ClusterConnection::Interrupt() {
 
 absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
   const ExitCode code = ExitCodeOf(status);
-  // A late task may have started when this process is restarted.
-  if (code == ExitCode::kFailure &&
+  // A late task may have started when this process is restarted, and a lost
+  // server may have returned.
+  const bool lacks_tasks =
       (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) &&
-      LacksTasks(*dispatcher_, *watch_)) {
+      LacksTasks(*dispatcher_, *watch_);
+  if (code == ExitCode::kFailure && (lacks_tasks || NamesLostServer(status))) {
     return WithExitCode(status, ExitCode::kRestartMe);
   }
   const bool is_unsaved =

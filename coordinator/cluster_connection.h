@@ -101,6 +101,9 @@ class ClusterConnection {
   //                        are told to end; exit code kUsage
   //   kAlreadyExists       the cluster serves another coordinator and was left
   //                        unchanged; exit code kRestartMe
+  //   kUnavailable, kFailedPrecondition  a parameter server was lost or
+  //   replaced
+  //                        after it had connected; exit code kRestartMe
   //   others               Options::failure
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
@@ -136,7 +139,8 @@ class ClusterConnection {
   // Returns the status with which the process ends if training ended with
   // `status`. Describes the loss if a signal ended training while a parameter
   // server was lost. Has exit code kRestartMe if training failed because no
-  // worker is connected, or not every parameter server.
+  // worker is connected, or not every parameter server, or because a parameter
+  // server could not be reached or was replaced.
   absl::Status WithLoss(const absl::Status& status) const;
 
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
