@@ -27,6 +27,7 @@ class Injector {
       if (wanted) kinds_.push_back(inject);
     };
     add(plan.kills_workers, &Injector::KillWorker);
+    add(plan.kills_servers, &Injector::KillServer);
     add(plan.stops_workers, &Injector::StopWorker);
     add(plan.stops_servers, &Injector::StopServer);
     add(plan.breaks_connections, &Injector::BreakConnections);
@@ -46,12 +47,11 @@ class Injector {
  private:
   bool Toss() { return scheduler_.Below(2) == 0; }
 
-  // Mostly short: the logarithm of the duration is uniform.
-  absl::Duration DrawDuration(absl::Duration shortest, absl::Duration longest) {
-    absl::Duration duration = shortest;
-    while (duration < longest && Toss()) duration *= 2;
-    return duration + absl::Nanoseconds(scheduler_.Below(static_cast<uint64_t>(
-                          absl::ToInt64Nanoseconds(duration))));
+  absl::Duration DrawStop() {
+    absl::Duration half = absl::Milliseconds(10);
+    while (half < plan_.stop_max / 4 && scheduler_.Below(4) != 0) half *= 2;
+    return half + absl::Nanoseconds(scheduler_.Below(
+                      static_cast<uint64_t>(absl::ToInt64Nanoseconds(half))));
   }
 
   void Pause(absl::Duration longest) {
@@ -79,12 +79,18 @@ class Injector {
     }
   }
 
-  void KillWorker() {
-    const TaskId worker = Draw(TaskType::kWorker);
-    cluster_.Kill(worker);
-    ++counts_.worker_kills;
+  void KillAndRestart(TaskId task) {
+    cluster_.Kill(task);
     if (Toss()) Pause(absl::Seconds(3));
-    cluster_.Start(worker);
+    cluster_.Start(task);
+  }
+  void KillWorker() {
+    ++counts_.worker_kills;
+    KillAndRestart(Draw(TaskType::kWorker));
+  }
+  void KillServer() {
+    ++counts_.server_kills;
+    KillAndRestart(Draw(TaskType::kPs));
   }
 
   void StopFor(TaskId task, absl::Duration duration) {
@@ -95,14 +101,11 @@ class Injector {
   }
   void StopWorker() {
     ++counts_.worker_stops;
-    StopFor(Draw(TaskType::kWorker),
-            DrawDuration(absl::Milliseconds(20), absl::Seconds(10)));
+    StopFor(Draw(TaskType::kWorker), DrawStop());
   }
-  // Shorter than the heartbeat timeout: a lost server causes a rollback.
   void StopServer() {
     ++counts_.server_stops;
-    StopFor(Draw(TaskType::kPs),
-            DrawDuration(absl::Milliseconds(20), absl::Seconds(1)));
+    StopFor(Draw(TaskType::kPs), DrawStop());
   }
 
   void BreakConnections() {
@@ -117,13 +120,9 @@ class Injector {
   void ClosePath() {
     const auto [one, other] = DrawPair();
     const bool both = Toss();
-    const bool is_server =
-        one.type == TaskType::kChief && other.type == TaskType::kPs;
     ++counts_.closed_paths;
     SetPaths(one, other, both, /*is_open=*/false);
-    absl::SleepFor(
-        DrawDuration(absl::Milliseconds(20),
-                     is_server ? absl::Seconds(1) : absl::Seconds(10)));
+    absl::SleepFor(DrawStop());
     SetPaths(one, other, both, /*is_open=*/true);
   }
 
@@ -162,6 +161,7 @@ FaultPlan DrawFaultPlan(Scheduler* scheduler) {
   return {.fault_count = static_cast<int>(scheduler->Below(12)),
           .pause_max = absl::Milliseconds(5 << scheduler->Below(8)),
           .kills_workers = toss(),
+          .kills_servers = toss(),
           .stops_workers = toss(),
           .stops_servers = toss(),
           .breaks_connections = toss(),

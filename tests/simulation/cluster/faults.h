@@ -13,7 +13,11 @@ namespace muster::sim {
 struct FaultPlan {
   int fault_count = 0;
   absl::Duration pause_max;  // Between two faults.
+  // The longest time for which a task is stopped or a path is closed. Times
+  // are mostly short.
+  absl::Duration stop_max = absl::Seconds(20);
   bool kills_workers = false;
+  bool kills_servers = false;
   bool stops_workers = false;
   bool stops_servers = false;
   bool breaks_connections = false;
@@ -25,6 +29,7 @@ FaultPlan DrawFaultPlan(Scheduler* scheduler);
 // What Inject() has done.
 struct FaultCounts {
   int worker_kills = 0;
+  int server_kills = 0;
   int worker_stops = 0;
   int server_stops = 0;
   int broken_connections = 0;

@@ -67,6 +67,8 @@ Violations FindViolations(const StepHistory& history,
         " after the last fault; expected at most ",
         absl::FormatDuration(recovery_time_max)));
   }
+  violations.insert(violations.end(), history.wrong_reports.begin(),
+                    history.wrong_reports.end());
   CheckOutcomes(history, &violations);
   if (history.counts.empty() || history.sums.empty()) {
     violations.push_back("the variables could not be read");

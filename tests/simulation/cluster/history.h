@@ -25,6 +25,13 @@ struct StepHistory {
   // By parameter server. Empty if the variables could not be read.
   std::vector<std::vector<float>> counts;
   std::vector<float> sums;
+  // How often the program was started. Each start trains from the beginning,
+  // and the members above are those of the last one.
+  int start_count = 0;
+  // How often training was rolled back, over all starts.
+  int rollback_count = 0;
+  // Rollbacks that undid other steps than they reported.
+  std::vector<std::string> wrong_reports;
   // How the program ended; no value if it did not.
   std::optional<absl::Status> end;
   // From the end of all faults to the end of the program.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/core/base/check.h"
@@ -25,6 +26,7 @@ namespace {
 // Fixed, because the default depends on this machine.
 constexpr size_t kMemoryBytesMax = size_t{1} << 30;
 constexpr absl::Duration kServerGrace = absl::Seconds(1);
+constexpr absl::Duration kRestartDelay = absl::Seconds(1);
 
 ClusterSpec MakeSpec(const SimulatedClusterOptions& options) {
   const auto addresses = [](int role, int count) {
@@ -104,11 +106,19 @@ void SimulatedCluster::OnProcessEnd(TaskId task, HostId host,
                                 static_cast<int>(ExitCodeOf(status)),
                                 status.ok() ? "" : ": ", status.message()));
   network_->transport().KillHost(host);
-  absl::MutexLock lock(&mutex_);
-  Process& process = processes_[task];
-  if (process.host != host) return;
-  process.is_running = false;
-  process.status = status;
+  {
+    absl::MutexLock lock(&mutex_);
+    Process& process = processes_[task];
+    if (process.host != host) return;
+    process.is_running = false;
+    process.is_restarting = ExitCodeOf(status) == ExitCode::kRestartMe;
+    process.status = status;
+    if (!process.is_restarting) return;
+  }
+  scheduler_->StartThread(kSimulationHost, "restart", [this, task] {
+    absl::SleepFor(kRestartDelay);
+    Start(task);
+  });
 }
 
 void SimulatedCluster::Kill(TaskId task) {
@@ -145,22 +155,17 @@ void SimulatedCluster::Resume(TaskId task) {
   scheduler_->Resume(process.host);
 }
 
-bool SimulatedCluster::IsRunning(TaskId task) const {
+bool SimulatedCluster::HasEnded(TaskId task) const {
   absl::MutexLock lock(&mutex_);
   const auto found = processes_.find(task);
-  return found != processes_.end() && found->second.is_running;
-}
-
-bool SimulatedCluster::IsStopped(TaskId task) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = processes_.find(task);
-  return found != processes_.end() && found->second.is_running &&
-         found->second.is_stopped;
+  return found != processes_.end() && !found->second.is_running &&
+         !found->second.is_restarting;
 }
 
 absl::Status SimulatedCluster::AwaitEnd(TaskId task, absl::Time deadline) {
   const auto has_ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !processes_[task].is_running;
+    const Process& process = processes_[task];
+    return !process.is_running && !process.is_restarting;
   };
   absl::MutexLock lock(&mutex_);
   if (!Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&has_ended),

@@ -30,6 +30,7 @@ struct SimulatedClusterOptions {
 // scheduler and consists of the objects that its main program makes. Flags,
 // signals and status pages are left out, and shared memory is off. Each task
 // has a machine of its own. A restarted task is a new process on the machine.
+// As launch does, restarts workers and servers that end with kRestartMe.
 //
 // Thread-safe. Used by threads of the simulation.
 class SimulatedCluster {
@@ -57,11 +58,11 @@ class SimulatedCluster {
   void Stop(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if the task has a process, which may be stopped.
-  bool IsRunning(TaskId task) const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool IsStopped(TaskId task) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until the process of the task has ended by itself. Returns its
-  // status, or kDeadlineExceeded.
+  // True if the process of the task was killed or has ended, and is not
+  // restarted.
+  bool HasEnded(TaskId task) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until the process of the task has ended by itself and is not
+  // restarted. Returns its status, or kDeadlineExceeded.
   absl::Status AwaitEnd(TaskId task, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -73,6 +74,7 @@ class SimulatedCluster {
     HostId host = 0;
     bool is_running = false;
     bool is_stopped = false;
+    bool is_restarting = false;
     absl::Status status;  // Once it has ended by itself.
   };
 

@@ -19,7 +19,9 @@ namespace muster::sim {
 namespace {
 
 constexpr int kStepCountMax = 60;
-// Heartbeats, reconnections and the back-off between them.
+// Heartbeats, reconnections and the back-off between them; and if the
+// coordinator was restarted, the time for which the others wait for the first
+// one.
 constexpr absl::Duration kRecoveryTimeMax = absl::Seconds(60);
 
 // Starts the thread of this process that ends the timed waits of all hosts, as
@@ -34,24 +36,32 @@ void StartTimers() {
       Clock::Real()->Now() + absl::Microseconds(1));
 }
 
-SimulatedNetworkOptions DrawNetworkOptions(Scheduler& scheduler) {
+SimulatedNetworkOptions DrawNetworkOptions(Scheduler* scheduler) {
   SimulatedNetworkOptions options;
-  options.transport.delay_max = absl::Microseconds(100 << scheduler.Below(8));
+  options.transport.delay_max = absl::Microseconds(100 << scheduler->Below(8));
   options.transport.delay_long_one_in =
-      static_cast<int>(scheduler.Below(2) * 200);
-  options.duplicate_one_in = static_cast<int>(scheduler.Below(2) * 10);
+      static_cast<int>(scheduler->Below(2) * 200);
+  options.duplicate_one_in = static_cast<int>(scheduler->Below(2) * 10);
   return options;
 }
 
 uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
-                       int64_t repeated_push_count,
+                       const StepHistory& history, int64_t repeated_push_count,
                        const SimulatedNetwork& network) {
   const bool reached[] = {
-      faults.worker_kills > 0,      faults.worker_stops > 0,
-      faults.server_stops > 0,      faults.broken_connections > 0,
-      faults.closed_paths > 0,      faults.long_stops > 0,
-      report.lost_worker_count > 0, report.retried_step_count > 0,
-      repeated_push_count > 0,      network.repeated_call_count() > 0,
+      faults.worker_kills > 0,
+      faults.server_kills > 0,
+      faults.worker_stops > 0,
+      faults.server_stops > 0,
+      faults.broken_connections > 0,
+      faults.closed_paths > 0,
+      faults.long_stops > 0,
+      report.lost_worker_count > 0,
+      report.retried_step_count > 0,
+      history.rollback_count > 0,
+      history.start_count > 1,
+      repeated_push_count > 0,
+      network.repeated_call_count() > 0,
   };
   static_assert(std::size(reached) == std::size(kStates));
   uint64_t states = 0;
@@ -63,28 +73,36 @@ uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
 
 }  // namespace
 
-int SimulateTraining(Scheduler& scheduler, RunReport* run_report) {
+Scenario DrawScenario(Scheduler* scheduler) {
+  return {.step_count = 1 + static_cast<int>(scheduler->Below(kStepCountMax)),
+          .network = DrawNetworkOptions(scheduler),
+          .faults = DrawFaultPlan(scheduler)};
+}
+
+int SimulateTraining(Scheduler& scheduler, RunReport* report) {
+  return Simulate(scheduler, DrawScenario(&scheduler), report);
+}
+
+int Simulate(Scheduler& scheduler, const Scenario& scenario,
+             RunReport* run_report) {
   StartTimers();
   // The threads of killed hosts may use these until the process exits.
-  auto& network =
-      *new SimulatedNetwork(&scheduler, DrawNetworkOptions(scheduler));
+  auto& network = *new SimulatedNetwork(&scheduler, scenario.network);
   auto& history = *new StepHistory;
   auto& report = *new TrainingReport;
-  const int step_count = 1 + static_cast<int>(scheduler.Below(kStepCountMax));
   SimulatedCluster* cluster = nullptr;
-  cluster = new SimulatedCluster(&scheduler, &network, {},
-                                 [&](const TaskIdentity& self) {
-                                   return Train(cluster->spec(), self, &network,
-                                                step_count, &history, &report);
-                                 });
+  cluster = new SimulatedCluster(
+      &scheduler, &network, {}, [&](const TaskIdentity& self) {
+        return Train(cluster->spec(), self, &network, scenario.step_count,
+                     &history, &report);
+      });
   for (const TaskId task : cluster->served_tasks()) cluster->Start(task);
   const TaskId coordinator = SimulatedCluster::coordinator();
   cluster->Start(coordinator);
 
-  const FaultPlan plan = DrawFaultPlan(&scheduler);
   const FaultCounts faults =
-      InjectFaults(plan, &scheduler, &network, cluster,
-                   [&] { return !cluster->IsRunning(coordinator); });
+      InjectFaults(scenario.faults, &scheduler, &network, cluster,
+                   [&] { return cluster->HasEnded(coordinator); });
   const absl::Time healed = absl::Now();
   const absl::Status end =
       cluster->AwaitEnd(coordinator, healed + kRecoveryTimeMax);
@@ -99,9 +117,9 @@ int SimulateTraining(Scheduler& scheduler, RunReport* run_report) {
   for (const std::string& violation : violations) {
     scheduler.Note(absl::StrCat("VIOLATION: ", violation));
   }
-  run_report->states =
-      ReachedStates(faults, report, cluster->RepeatedPushCount(), network);
-  run_report->value = step_count;
+  run_report->states = ReachedStates(faults, report, history,
+                                     cluster->RepeatedPushCount(), network);
+  run_report->value = scenario.step_count;
   return violations.empty() ? 0 : 1;
 }
 

@@ -2,6 +2,8 @@
 #define TESTS_SIMULATION_CLUSTER_SIMULATION_H_
 
 #include "absl/strings/string_view.h"
+#include "tests/simulation/cluster/faults.h"
+#include "tests/simulation/network/simulated_network.h"
 #include "tests/simulation/scheduler/scheduler.h"
 #include "tests/simulation/scheduler/seed_runs.h"
 
@@ -11,6 +13,7 @@ namespace muster::sim {
 // test what depends on it.
 inline constexpr absl::string_view kStates[] = {
     "a worker was killed",
+    "a server was killed",
     "a worker was stopped",
     "a server was stopped",
     "a connection was broken",
@@ -18,13 +21,27 @@ inline constexpr absl::string_view kStates[] = {
     "a task was stopped for longer than the heartbeat timeout",
     "a worker was lost",
     "a step was retried",
+    "training was rolled back",
+    "the coordinator was restarted",
     "a push arrived again after it was applied",
     "a call arrived twice",
 };
 
-// Trains on a simulated cluster with faults, all of which the seed of
-// `scheduler` determines. Writes a timeline to standard error, and what
-// FindViolations() returns. Returns 0 if there is none, and 1 otherwise.
+struct Scenario {
+  int step_count = 1;
+  SimulatedNetworkOptions network;
+  FaultPlan faults;
+};
+
+Scenario DrawScenario(Scheduler* scheduler);
+
+// Trains on a simulated cluster. The seed of `scheduler` determines when the
+// faults of the scenario happen, and where. Writes a timeline to standard
+// error, and what FindViolations() returns. Returns 0 if there is none, and 1
+// otherwise.
+int Simulate(Scheduler& scheduler, const Scenario& scenario, RunReport* report);
+
+// The same with a scenario that the seed determines, too.
 int SimulateTraining(Scheduler& scheduler, RunReport* report);
 
 }  // namespace muster::sim

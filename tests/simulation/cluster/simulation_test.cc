@@ -1,5 +1,6 @@
 #include "tests/simulation/cluster/simulation.h"
 
+#include <algorithm>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -7,6 +8,12 @@
 
 namespace muster::sim {
 namespace {
+
+bool WasRestarted(const SeedRun& run) {
+  const auto* const state = std::find(std::begin(kStates), std::end(kStates),
+                                      "the coordinator was restarted");
+  return (run.report.states >> (state - std::begin(kStates)) & 1) != 0;
+}
 
 TEST(SimulationTest, AppliesEachStepOnceWithFaults) {
   uint64_t states = 0;
@@ -16,6 +23,37 @@ TEST(SimulationTest, AppliesEachStepOnceWithFaults) {
   for (size_t i = 0; i < std::size(kStates); ++i) {
     EXPECT_TRUE((states >> i & 1) != 0) << "not reached: " << kStates[i];
   }
+}
+
+TEST(SimulationTest, WaitsForServersThatStopWhileTrainingStarts) {
+  for (const SeedRun& run :
+       ExpectSuccess(200, [](Scheduler&scheduler, RunReport*report) -> int {
+         return Simulate(scheduler,
+                         {.step_count = 2,
+                          .faults = {.fault_count = 1,
+                                     .pause_max = absl::Milliseconds(60),
+                                     .stop_max = absl::Seconds(4),
+                                     .stops_servers = true}},
+                         report);
+       })) {
+    EXPECT_FALSE(WasRestarted(run)) << OutputOf(run.seed);
+  }
+}
+
+TEST(SimulationTest, RecoversServersThatDieWhileVariablesAreCreated) {
+  int restarted_count = 0;
+  for (const SeedRun& run :
+       ExpectSuccess(400, [](Scheduler&scheduler, RunReport*report) -> int {
+         return Simulate(scheduler,
+                         {.step_count = 2,
+                          .faults = {.fault_count = 1,
+                                     .pause_max = absl::Milliseconds(20),
+                                     .kills_servers = true}},
+                         report);
+       })) {
+    if (WasRestarted(run)) ++restarted_count;
+  }
+  EXPECT_GT(restarted_count, 0);
 }
 
 TEST(SimulationTest, RepeatsTheRunsOfASeed) {

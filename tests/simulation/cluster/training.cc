@@ -4,7 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
@@ -75,41 +78,115 @@ absl::Status ReadVariables(const CountingProgram& program, VariableStore& store,
   ASSIGN_OR_RETURN(const Tensor sums, store.Read(program.sums.name));
   const auto all = counts.flat<float>();
   const size_t per_server = all.size() / kShardCount;
-  for (int server = 0; server < kShardCount; ++server) {
-    const auto begin =
-        all.begin() +
-        static_cast<ptrdiff_t>(static_cast<size_t>(server) * per_server);
-    history->counts.emplace_back(begin,
-                                 begin + static_cast<ptrdiff_t>(per_server));
+  history->counts.clear();
+  for (size_t server = 0; server < kShardCount; ++server) {
+    const auto* const begin = all.data() + server * per_server;
+    history->counts.emplace_back(begin, begin + per_server);
   }
   history->sums.assign(sums.flat<float>().begin(), sums.flat<float>().end());
   return absl::OkStatus();
 }
 
-absl::Status RunSteps(ClusterCoordinator& coordinator,
-                      const CountingProgram& program, int step_count,
-                      StepHistory* history) {
-  const Function function = program.Step();
-  history->steps.resize(static_cast<size_t>(step_count));
-  std::vector<RemoteValue> values(static_cast<size_t>(step_count));
-  for (int k = 0; k < step_count; ++k) {
-    const absl::StatusOr<RemoteValue> value = coordinator.Schedule(
-        function, {Tensor::FromValues<int64_t>({2}, {k, step_count + k})},
-        absl::Now() + kPatience);
-    history->steps[k].scheduled = value.status();
-    if (value.ok()) values[k] = *value;
+// A training loop as a user writes it: runs each step, and runs those again
+// that a rollback has undone.
+class CountingLoop {
+ public:
+  CountingLoop(ClusterCoordinator* coordinator, VariableStore* store,
+               const CountingProgram& program, int step_count,
+               StepHistory* history)
+      : coordinator_(*coordinator),
+        store_(*store),
+        program_(program),
+        step_count_(step_count),
+        history_(*history),
+        function_(program.Step()),
+        values_(static_cast<size_t>(step_count)) {
+    ++history_.start_count;
+    history_.steps.assign(static_cast<size_t>(step_count), {});
+    for (int k = 0; k < step_count; ++k) due_.push_back(k);
+    coordinator_.OnRollback(
+        [this](const RollbackReport& report) { OnRollback(report); });
   }
-  const absl::Status joined = coordinator.Join(absl::Now() + kPatience);
-  for (int k = 0; k < step_count; ++k) {
-    StepHistory::Step& step = history->steps[k];
-    if (!values[k].valid() || !values[k].done()) continue;
-    step.has_ended = true;
-    const auto rows = coordinator.Fetch(values[k], absl::Now() + kPatience);
-    step.outcome = rows.status();
-    if (rows.ok()) step.result = rows->flat<int64_t>()[0];
+  ~CountingLoop() { coordinator_.OnRollback(nullptr); }
+  CountingLoop(const CountingLoop&) = delete;
+  CountingLoop& operator=(const CountingLoop&) = delete;
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(program_.CreateVariables(store_));
+    int seen_rollback_count = -1;
+    // Ends when no rollback has happened since the steps were scheduled. Each
+    // rollback is caused by a fault, of which there are a few.
+    while (seen_rollback_count != rollback_count()) {
+      seen_rollback_count = rollback_count();
+      RETURN_IF_ERROR(ScheduleDue());
+      RETURN_IF_ERROR(coordinator_.Join(absl::Now() + kPatience));
+      RETURN_IF_ERROR(ReadVariables(program_, store_, &history_));
+    }
+    FetchResults();
+    return absl::OkStatus();
   }
-  return joined;
-}
+
+  int rollback_count() const {
+    absl::MutexLock lock(&mutex_);
+    return history_.rollback_count;
+  }
+
+ private:
+  absl::Status ScheduleDue() {
+    absl::MutexLock lock(&mutex_);
+    for (const int k : std::exchange(due_, {})) {
+      // The queue has room for all steps, so this does not block.
+      const absl::StatusOr<RemoteValue> value = coordinator_.Schedule(
+          function_,
+          {Tensor::FromValues<int64_t>({kShardCount}, {k, step_count_ + k})},
+          absl::Now() + kPatience);
+      history_.steps[k].scheduled = value.status();
+      RETURN_IF_ERROR(value.status());
+      values_[k] = *value;
+    }
+    return absl::OkStatus();
+  }
+
+  // There are no checkpoints, so that every step that has succeeded is undone.
+  void OnRollback(const RollbackReport& report) {
+    absl::MutexLock lock(&mutex_);
+    ++history_.rollback_count;
+    int64_t undone_count = 0;
+    for (int k = 0; k < step_count_; ++k) {
+      if (!values_[k].valid() || !values_[k].done()) continue;
+      ++undone_count;
+      due_.push_back(k);
+      values_[k] = RemoteValue();
+    }
+    if (undone_count != report.undone_count) {
+      history_.wrong_reports.push_back(
+          absl::StrCat("a rollback reported ", report.undone_count,
+                       " undone steps; the program knew of ", undone_count));
+    }
+  }
+
+  void FetchResults() {
+    absl::MutexLock lock(&mutex_);
+    for (int k = 0; k < step_count_; ++k) {
+      StepHistory::Step& step = history_.steps[k];
+      if (!values_[k].valid() || !values_[k].done()) continue;
+      step.has_ended = true;
+      const auto rows = coordinator_.Fetch(values_[k], absl::Now() + kPatience);
+      step.outcome = rows.status();
+      if (rows.ok()) step.result = rows->flat<int64_t>()[0];
+    }
+  }
+
+  ClusterCoordinator& coordinator_;
+  VariableStore& store_;
+  const CountingProgram& program_;
+  const int step_count_;
+  StepHistory& history_;
+  const Function function_;
+  mutable absl::Mutex mutex_;
+  std::vector<RemoteValue> values_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> due_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace
 
@@ -130,18 +207,17 @@ absl::Status Train(const ClusterSpec& cluster, const TaskIdentity& self,
   ParameterServerStrategy strategy(connection, ParameterServerStrategyOptions(),
                                    Clock::Real());
   const CountingProgram program(step_count);
-  RETURN_IF_ERROR(program.CreateVariables(strategy.variables()));
   ClusterCoordinator coordinator(strategy);
-  absl::Status status = RunSteps(coordinator, program, step_count, history);
-  if (status.ok()) {
-    status = ReadVariables(program, strategy.variables(), history);
-  }
+  const absl::Status status = CountingLoop(&coordinator, &strategy.variables(),
+                                           program, step_count, history)
+                                  .Run();
   const ClosureDispatcher::Counters counters =
       connection->dispatcher().counters();
   report->retried_step_count = counters.requeued_count;
   report->lost_worker_count = counters.lost_count;
-  connection->EndJob(status);
-  return status;
+  const absl::Status end = connection->WithLoss(status);
+  connection->EndJob(end);
+  return end;
 }
 
 }  // namespace muster::sim
