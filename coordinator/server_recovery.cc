@@ -448,7 +448,10 @@ absl::Status ServerRecovery::RollServersBackTo(
   uint64_t generation = 0;
   {
     absl::MutexLock lock(&mutex_);
-    generation = ++generation_;
+#ifndef MUSTER_PLANT_NO_GENERATION
+    ++generation_;
+#endif
+    generation = generation_;
   }
   RETURN_IF_ERROR(parts_.variables->RecoverServers(
       returned, generation, parts_.dispatcher->low_water_mark(),

@@ -376,6 +376,12 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
                                   /*overlaps=*/true);
                 }
                 window->Finish();
+#ifdef MUSTER_PLANT_EARLY_ACKNOWLEDGEMENT
+                if (IsUnreachable(answer.status()) &&
+                    exchange->request.update_handles_size() > 0) {
+                  answer = ExchangeAnswer();
+                }
+#endif
                 if (answer.ok()) exchange->answer = *std::move(answer);
                 done(answer.status());
               });

@@ -3,6 +3,9 @@
 namespace muster {
 
 bool SeenCalls::Add(const CallId& id) {
+#ifdef MUSTER_PLANT_NO_SEEN_CALLS
+  return true;
+#endif
   if (id.channel == 0) return true;
   absl::MutexLock lock(&mutex_);
   Channel& channel = Find(id.channel);

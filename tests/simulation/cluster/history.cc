@@ -75,6 +75,9 @@ Violations FindViolations(const StepHistory& history,
   }
   CheckCounts(history, &violations);
   CheckSums(history, &violations);
+  if (history.read != history.assigned) {
+    violations.push_back("an earlier assignment has replaced the last one");
+  }
   return violations;
 }
 

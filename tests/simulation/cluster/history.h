@@ -25,6 +25,10 @@ struct StepHistory {
   // By parameter server. Empty if the variables could not be read.
   std::vector<std::vector<float>> counts;
   std::vector<float> sums;
+  // The last value that was assigned to a variable, and what was read after
+  // that. Both are empty if a server was lost meanwhile.
+  std::vector<float> assigned;
+  std::vector<float> read;
   // How often the program was started. Each start trains from the beginning,
   // and the members above are those of the last one.
   int start_count = 0;
@@ -40,8 +44,8 @@ struct StepHistory {
 
 // Returns what is wrong with `history`, in sentences: each step was applied
 // exactly once on each server, the sums are exact, each step returned its own
-// result, and the program ended within `recovery_time_max` of the last fault.
-// Depends on the history alone.
+// result, no assignment was undone by an earlier one, and the program ended
+// within `recovery_time_max` of the last fault. Depends on the history alone.
 std::vector<std::string> FindViolations(const StepHistory& history,
                                         absl::Duration recovery_time_max);
 

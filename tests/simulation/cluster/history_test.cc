@@ -55,6 +55,14 @@ TEST(HistoryTest, NamesTheResultOfAnotherStep) {
   EXPECT_THAT(Violations(history), Contains(HasSubstr("step 1 returned 2")));
 }
 
+TEST(HistoryTest, NamesAnAssignmentThatArrivedLate) {
+  StepHistory history = GoodHistory();
+  history.assigned = {5, 5};
+  history.read = {5, 4};
+  EXPECT_THAT(Violations(history),
+              Contains("an earlier assignment has replaced the last one"));
+}
+
 TEST(HistoryTest, NamesStepsWithoutSuccess) {
   StepHistory history = GoodHistory();
   history.steps[0].scheduled = absl::UnavailableError("full");

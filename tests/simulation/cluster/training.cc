@@ -24,6 +24,9 @@ namespace {
 // Longer than any fault.
 constexpr absl::Duration kPatience = absl::Minutes(20);
 constexpr int64_t kSumCount = 4;
+constexpr int kAssignmentCount = 5;
+// Copies of a call arrive within this time.
+constexpr absl::Duration kDuplicateTime = absl::Milliseconds(500);
 
 // The programs of this file use variables in two shards, so that each of two
 // servers has one.
@@ -50,6 +53,7 @@ struct CountingProgram {
   absl::Status CreateVariables(VariableStore& store) const {
     RETURN_IF_ERROR(store.Create(ZeroSpec(counts)));
     RETURN_IF_ERROR(store.Create(ZeroSpec(sums)));
+    RETURN_IF_ERROR(store.Create(ZeroSpec(assigned)));
     return store.SetOptimizer(Sgd({.learning_rate = 1.0}));
   }
 
@@ -70,6 +74,8 @@ struct CountingProgram {
 
   const VariableHandle counts;
   const VariableHandle sums = {"sums", {DType::kFloat32, {kSumCount}}};
+  const VariableHandle assigned = {"assigned",
+                                   {DType::kFloat32, {kShardCount}}};
 };
 
 absl::Status ReadVariables(const CountingProgram& program, VariableStore& store,
@@ -84,6 +90,23 @@ absl::Status ReadVariables(const CountingProgram& program, VariableStore& store,
     history->counts.emplace_back(begin, begin + per_server);
   }
   history->sums.assign(sums.flat<float>().begin(), sums.flat<float>().end());
+  return absl::OkStatus();
+}
+
+// Assigns numbers in order, and reads the last one after any copy of an earlier
+// assignment has arrived.
+absl::Status AssignInOrder(const CountingProgram& program, VariableStore& store,
+                           StepHistory* history) {
+  Tensor last;
+  for (int i = 1; i <= kAssignmentCount; ++i) {
+    last = Tensor::Full(DType::kFloat32, {kShardCount}, static_cast<float>(i));
+    RETURN_IF_ERROR(store.Assign(program.assigned.name, last));
+  }
+  absl::SleepFor(kDuplicateTime);
+  ASSIGN_OR_RETURN(const Tensor read, store.Read(program.assigned.name));
+  history->assigned.assign(last.flat<float>().begin(),
+                           last.flat<float>().end());
+  history->read.assign(read.flat<float>().begin(), read.flat<float>().end());
   return absl::OkStatus();
 }
 
@@ -211,6 +234,11 @@ absl::Status Train(const ClusterSpec& cluster, const TaskIdentity& self,
   const absl::Status status = CountingLoop(&coordinator, &strategy.variables(),
                                            program, step_count, history)
                                   .Run();
+  // After an assignment, the loss of a server ends training without a
+  // checkpoint, which is no violation.
+  if (status.ok()) {
+    AssignInOrder(program, strategy.variables(), history).IgnoreError();
+  }
   const ClosureDispatcher::Counters counters =
       connection->dispatcher().counters();
   report->retried_step_count = counters.requeued_count;
