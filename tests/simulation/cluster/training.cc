@@ -15,6 +15,7 @@
 #include "common/core/system/log.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
+#include "coordinator/server_recovery.h"
 #include "muster.h"
 #include "proto/variable.pb.h"
 
@@ -115,10 +116,11 @@ absl::Status AssignInOrder(const CountingProgram& program, VariableStore& store,
 class CountingLoop {
  public:
   CountingLoop(ClusterCoordinator* coordinator, VariableStore* store,
-               const CountingProgram& program, int step_count,
-               StepHistory* history)
+               const ServerRecovery* recovery, const CountingProgram& program,
+               int step_count, StepHistory* history)
       : coordinator_(*coordinator),
         store_(*store),
+        recovery_(*recovery),
         program_(program),
         step_count_(step_count),
         history_(*history),
@@ -139,7 +141,10 @@ class CountingLoop {
     int seen_rollback_count = -1;
     // Ends when no rollback has happened since the steps were scheduled. Each
     // rollback is caused by a fault, of which there are a few.
-    while (seen_rollback_count != rollback_count()) {
+    // A read may return values from after a rollback before the handler is
+    // called, so that a recovery in progress counts as well.
+    while (seen_rollback_count != rollback_count() ||
+           recovery_.is_recovering()) {
       seen_rollback_count = rollback_count();
       RETURN_IF_ERROR(ScheduleDue());
       RETURN_IF_ERROR(coordinator_.Join(absl::Now() + kPatience));
@@ -202,6 +207,7 @@ class CountingLoop {
 
   ClusterCoordinator& coordinator_;
   VariableStore& store_;
+  const ServerRecovery& recovery_;
   const CountingProgram& program_;
   const int step_count_;
   StepHistory& history_;
@@ -231,9 +237,10 @@ absl::Status Train(const ClusterSpec& cluster, const TaskIdentity& self,
                                    Clock::Real());
   const CountingProgram program(step_count);
   ClusterCoordinator coordinator(strategy);
-  const absl::Status status = CountingLoop(&coordinator, &strategy.variables(),
-                                           program, step_count, history)
-                                  .Run();
+  const absl::Status status =
+      CountingLoop(&coordinator, &strategy.variables(), &connection->recovery(),
+                   program, step_count, history)
+          .Run();
   // After an assignment, the loss of a server ends training without a
   // checkpoint, which is no violation.
   if (status.ok()) {
