@@ -69,7 +69,7 @@ def defined_flags():
                     read(os.path.join(folder, name))))
     flags.update(TABLED_FLAG.findall(read("common/net/process/task_flag_table.h")))
     for script in ["quickstart.sh", "deploy/install/install.sh",
-                   "deploy/debian/make_packages.sh"]:
+                   "deploy/debian/make_packages.sh", "deploy/python/muster/export_command.py"]:
         flags.update(FLAG.findall(read(script)))
     return flags
 
