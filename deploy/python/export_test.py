@@ -88,6 +88,34 @@ class ExportTest(unittest.TestCase):
                     for value, other in zip(trained.get_weights(), wanted.get_weights()):
                         np.testing.assert_allclose(value, other, atol=2e-5)
 
+    def test_exported_models_predict_in_the_cluster(self):
+        x, _ = data()
+        x = x[:64]
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(os.path.join(folder, "x"), x)
+            with open(os.path.join(folder, "model.job"), "w", encoding="utf-8") as file:
+                file.write('model { keras: "${job_dir}/exported.keras" }\n'
+                           'train { npy { features: "${job_dir}/x.npy" } }\n'
+                           'predict_data { npy { features: "${job_dir}/x.npy" } }\n'
+                           "batch_size: 32\n"
+                           # A model that only predicts has no compile settings.
+                           "optimizer { sgd {} } loss { mean_squared_error {} }\n")
+            for make in (functional, subclassed):
+                with self.subTest(make.__name__):
+                    model = make()
+                    muster.export(model, os.path.join(folder, "exported.keras"), x,
+                                  np.zeros(64, "int64") if make is functional else None,
+                                  for_prediction=True)
+                    coordinator = os.path.join(os.environ["MUSTER_BIN"],
+                                               "coordinator/coordinator")
+                    done = subprocess.run(
+                        [coordinator, f"--job={folder}/model.job", f"--predict={folder}/out.npy",
+                         f"--weights={folder}/exported.keras"], check=False, capture_output=True,
+                        text=True, timeout=300)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    np.testing.assert_allclose(np.load(f"{folder}/out.npy"),
+                                               model.predict(x, verbose=0), atol=2e-5)
+
     def test_the_command_exports_models_of_files(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "parts.py"), "w", encoding="utf-8") as file:

@@ -407,7 +407,8 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
     return job
 
 
-def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), backend="auto"):
+def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), backend="auto",
+           for_prediction=False):
     """Writes a compiled model for job files and for LoadModel() of C++.
 
     Parts that Muster does not know become programs, as for fit().
@@ -419,6 +420,8 @@ def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), bac
       batch_sizes: the numbers of examples for which there are programs. Replicas need the sizes
         of their parts of a batch.
       backend: as for fit().
+      for_prediction: True for a model that only predicts, without compile settings. A model
+        whose step would be one program computes no predictions otherwise.
 
     Raises:
       ValueError: as fit().
@@ -436,6 +439,9 @@ def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), bac
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; expected one of {', '.join(BACKENDS)}")
     model_file.check_model(model)
+    if for_prediction and (is_whole(model) or backend == "program"):
+        _export_prediction(model, path, x, sizes)
+        return
     schema, example, _ = _built(model, x, y, sample_weight, backend)
     if not _has_programs(model, is_whole(model) or backend == "program"):
         model_file.save_model(model, path)
@@ -444,6 +450,16 @@ def export(model, path, x, y=None, sample_weight=None, *, batch_sizes=(32,), bac
     inputs, labels = map(arrays.example_types, parts[:2])
     program_files.write(model, path, program_files.Request(
         sizes, sizes, inputs, labels, example)).save_positions(path + "." + POSITIONS)
+
+
+def _export_prediction(model, path, x, sizes):
+    from muster import data, program_files
+
+    if not model.built:
+        raise ValueError(f"{model.name} is not built; call it, or train it, first")
+    types = data.StepSchema((x, None, None)).example_types
+    program_files.write(model, path, program_files.Request(
+        sizes, sizes, [], [], types, for_prediction=True))
 
 
 def load_weights(model, path, job=None):

@@ -27,6 +27,8 @@ def _arguments():
                         help="a module with classes of the model, registered in Keras")
     parser.add_argument("--backend", default="auto", choices=("auto", "native", "program"),
                         help="\"program\" makes the whole step one program")
+    parser.add_argument("--for_prediction", action="store_true",
+                        help="writes a model that only predicts, if its step would be one program")
     arguments = parser.parse_args()
     if not arguments.x and not arguments.output.endswith(".safetensors"):
         parser.error("--x is required for the programs in a .keras file")
@@ -55,7 +57,8 @@ def _export(arguments):
         save_weights(model, arguments.output)
         return
     export(model, arguments.output, _arrays(arguments.x), _arrays(arguments.y),
-           batch_sizes=arguments.batch_size or (32,), backend=arguments.backend)
+           batch_sizes=arguments.batch_size or (32,), backend=arguments.backend,
+           for_prediction=arguments.for_prediction)
 
 
 def main():

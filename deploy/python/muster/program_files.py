@@ -37,6 +37,7 @@ class Request:
       labels: for each output, (shape of an example, dtype) of its labels.
       example: for a model whose whole step is one program, what step_program.copy_of() takes;
         otherwise None.
+      for_prediction: True if such a program computes predictions in place of the step.
     """
 
     train_sizes: list
@@ -44,6 +45,7 @@ class Request:
     inputs: list
     labels: list
     example: object = None
+    for_prediction: bool = False
 
 
 def _check_packages():
@@ -84,6 +86,8 @@ def _positions(model, copy):
     indices = {id(variable): index for index, variable in enumerate(model.variables)}
     variables = {path: indices[id(value)] for path, value in _entries(copy).items()
                  if id(value) in indices}
+    if not copy.compiled:
+        return {"variables": variables, "optimizer": {}, "remark": None}
     sources = copy.optimizer_sources()
     positions = {id(variable): index for index, variable in enumerate(model.optimizer.variables)}
     optimizer = {f"optimizer/vars/{index}": positions[id(sources[id(variable)])]
@@ -95,6 +99,11 @@ def _positions(model, copy):
 
 @contextlib.contextmanager
 def _copy_of(model, request):
+    if request.for_prediction:
+        from muster import step_program
+
+        yield step_program.prediction_of(model, request.example[0], request.inference_sizes)
+        return
     if request.example is not None:
         from muster import step_program
 
@@ -144,11 +153,13 @@ def _variables(model):
 
 def rebuilt(config, custom_objects, values, request):
     """Returns a model from its config and the values of its variables."""
-    from muster.programs import build_step
+    from muster.programs import build_call, build_step
 
     model = keras.saving.deserialize_keras_object(config, custom_objects=custom_objects,
                                                   safe_mode=False)
-    if request.example is not None:
+    if request.for_prediction:
+        build_call(model, request.example[0])
+    elif request.example is not None:
         build_step(model, request.example)
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)

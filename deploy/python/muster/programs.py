@@ -348,14 +348,29 @@ def _passes_masks_on(model):
     return False
 
 
+def _batch_of(types):
+    """Returns a batch of KerasTensors in a structure of (shape of an example, dtype)."""
+    return with_values(types, [keras.KerasTensor((2, *shape), dtype)
+                               for shape, dtype in types_in(types)])
+
+
+def build_call(model, types):
+    """Creates all variables of the layers of a model.
+
+    Args:
+      types: the inputs, a structure of (shape of an example, dtype).
+    """
+    if not model.built:
+        keras.src.backend.compute_output_spec(model, _batch_of(types))
+
+
 def build_step(model, example):
     """Creates all variables of a model, its metrics and its optimizer.
 
     Args:
       example: (x, y, sample weight), structures of (shape of an example, dtype).
     """
-    batch = [keras.KerasTensor((2, *shape), dtype) for shape, dtype in types_in(example)]
-    model._symbolic_build(data_batch=with_values(example, batch))
+    model._symbolic_build(data_batch=_batch_of(example))
 
 
 def _things(model):

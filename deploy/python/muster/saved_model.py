@@ -234,7 +234,8 @@ def complete_configs(model):
         layer's config.
     """
     compiled = getattr(getattr(model, "_compile_config", None), "config", {})
-    _check_optimizer_is_compiled(model, compiled.get("optimizer"))
+    if compiled:
+        _check_optimizer_is_compiled(model, compiled.get("optimizer"))
     things = list(_compiled_objects(compiled))
     things += [(f"layer {layer.name}", layer) for layer in _layers(model)]
     replaced = []

@@ -14,8 +14,8 @@ import numpy as np
 
 import keras
 from muster.program_copy import compile_for_cluster
-from muster.program_export import (Part, array_spec, encoded_program, export_part,
-                                   seed_variables)
+from muster.program_export import (CalledPart, Part, array_spec, encoded_program, export_part,
+                                   output_types, seed_variables)
 from muster.step_tables import Tables
 from muster.program_losses import check_adds_up, divided, kind_of_loss
 from muster.programs import Program, ProgramLoss, ProgramMetric, build_step
@@ -168,6 +168,33 @@ def _measures(part, sizes):
     return ProgramLoss("loss", loss, reduction), metrics
 
 
+def _inputs(types):
+    return [keras.Input(shape, dtype=str(array_spec((), dtype).dtype), name=f"input_{index}")
+            for index, (shape, dtype) in enumerate(types)]
+
+
+def prediction_of(model, types, sizes):
+    """Returns a functional model, not compiled, that has the call of a built model as a program.
+
+    Args:
+      types: the inputs, a structure of (shape of an example, dtype).
+      sizes: the batch sizes that occur.
+
+    Raises:
+      ValueError: the model cannot be exported; says why.
+    """
+    leaves = types_in(types)
+    options = {"training": False} if getattr(model, "_call_has_training_arg", False) else {}
+    part = CalledPart(model.name, model, [((None, *shape), dtype) for shape, dtype in leaves],
+                      [False] * len(leaves),
+                      lambda values, training: model(with_values(types, values), **options))
+    fields, weights = export_part(part, sizes, sizes)
+    outputs = [keras.KerasTensor(shape, dtype) for shape, dtype in output_types(fields)]
+    program = Program(model.name, fields, weights, outputs[0] if len(outputs) == 1 else outputs)
+    inputs = _inputs(leaves)
+    return keras.Model(inputs, program(*inputs), name=model.name)
+
+
 @contextlib.contextmanager
 def copy_of(model, example, train_sizes, inference_sizes):
     """Within the context, there is a compiled functional model that has the step as a program.
@@ -187,8 +214,7 @@ def copy_of(model, example, train_sizes, inference_sizes):
                   [value for _, value in part.state()], [part.inputs(3)] * 2)
     part.look_up_outside()
     fields, weights = export_part(part, train_sizes, inference_sizes)
-    inputs = [keras.Input(shape, dtype=str(array_spec((), dtype).dtype), name=f"input_{index}")
-              for index, (shape, dtype) in enumerate(types_in(example))]
+    inputs = _inputs(types_in(example))
     program = Program(model.name, fields, weights,
                       keras.KerasTensor((None, 1 + part.statistic_count()), "float32"))
     sizes = sorted({*train_sizes, *inference_sizes}, reverse=True)
