@@ -178,9 +178,10 @@ absl::Status SimulatedCluster::AwaitEnd(TaskId task, absl::Time deadline) {
 
 absl::Status SimulatedCluster::RunWorker(TaskId task,
                                          const TaskIdentity& identity) {
-  const AdmissionCheck admission_check(identity);
+  AdmissionCheck admission_check(identity);
   WorkerService worker(
       {.self = identity,
+       .admission_check = &admission_check,
        .cluster = spec_,
        .executable = {.intra_op_thread_count = 1,
                       .plan_bytes_max = kMemoryBytesMax,
@@ -188,11 +189,9 @@ absl::Status SimulatedCluster::RunWorker(TaskId task,
        .coordinator_grace = options_.coordinator_timeout,
        .shared_memory = false},
       &BuiltinOps(), &CpuKernels(),
-      [&](const TaskIdentity& self, absl::string_view job_id,
-          uint64_t generation) {
+      [&](const TaskIdentity& self, const SessionJob& job) {
         return std::make_unique<RemoteSessionVariables>(
-            network_, spec_, self, std::string(job_id),
-            /*shared_memory=*/false, generation);
+            network_, spec_, self, job, /*shared_memory=*/false);
       },
       Clock::Real());
   Service methods;

@@ -168,7 +168,9 @@ TEST(SimulatedNetworkTest, RefusesCallsForAnotherProcessOrMethod) {
     fixture.channel_->SetTargetIncarnation(76);
     if (!absl::IsFailedPrecondition(fixture.Call().status())) return 1;
     fixture.channel_->SetTargetIncarnation(kIncarnation);
-    if (!fixture.admission_check_.AdoptJob("another").ok()) return 2;
+    proto::RequestIdentity another;
+    another.set_job_id("another");
+    if (!fixture.admission_check_.AdoptJob(another).ok()) return 2;
     return absl::IsPermissionDenied(fixture.Call().status()) ? 0 : 3;
   });
 }

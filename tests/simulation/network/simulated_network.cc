@@ -7,7 +7,7 @@ namespace muster::sim {
 
 absl::StatusOr<std::unique_ptr<Server>> SimulatedNetwork::Listen(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check) {
+    AdmissionCheck* admission_check) {
   return StartSimulatedServer(&transport_, options, service, admission_check);
 }
 

@@ -27,7 +27,7 @@ class SimulatedNetwork final : public Network {
 
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
-      const AdmissionCheck* admission_check) override;
+      AdmissionCheck* admission_check) override;
   std::unique_ptr<Channel> Connect(const ChannelOptions& options) override;
 
   // Machines and faults.

@@ -37,7 +37,7 @@ class ServerCore : public Acceptor,
                    public std::enable_shared_from_this<ServerCore> {
  public:
   ServerCore(SimulatedTransport* transport, const Service* service,
-             const AdmissionCheck* admission_check)
+             AdmissionCheck* admission_check)
       : transport_(transport),
         service_(service),
         admission_check_(admission_check) {}
@@ -90,7 +90,7 @@ class ServerCore : public Acceptor,
 
   SimulatedTransport* const transport_;
   const Service* const service_;
-  const AdmissionCheck* const admission_check_;
+  AdmissionCheck* const admission_check_;
   SeenCalls seen_;
   PeerCalls calls_{kPeerCallCountMax};
   absl::Mutex mutex_;
@@ -341,7 +341,7 @@ class SimulatedServer final : public Server {
 
 absl::StatusOr<std::unique_ptr<Server>> StartSimulatedServer(
     SimulatedTransport* transport, const ServerOptions& options,
-    const Service* service, const AdmissionCheck* admission_check) {
+    const Service* service, AdmissionCheck* admission_check) {
   if (!absl::StrContains(options.address, ":")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", options.address, "\" is no address; expected host:port"));

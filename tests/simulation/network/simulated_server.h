@@ -15,7 +15,7 @@ namespace muster::sim {
 // order of grpc_server.cc.
 absl::StatusOr<std::unique_ptr<Server>> StartSimulatedServer(
     SimulatedTransport* transport, const ServerOptions& options,
-    const Service* service, const AdmissionCheck* admission_check);
+    const Service* service, AdmissionCheck* admission_check);
 
 }  // namespace muster::sim
 

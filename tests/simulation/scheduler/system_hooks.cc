@@ -162,7 +162,10 @@ pid_t getpid() noexcept {
   return Scheduler::Running() == nullptr ? get_process_id() : kProcessId;
 }
 
-int gethostname(char* name, size_t size) noexcept {
+// With _FORTIFY_SOURCE, headers define a function of this name, and one named
+// poll, in each source.
+int HookOfGetHostName(char* name, size_t size) noexcept __asm__("gethostname");
+int HookOfGetHostName(char* name, size_t size) noexcept {
   if (Scheduler::Running() == nullptr) return get_host_name(name, size);
   std::memcpy(name, kHostName, std::min(size, sizeof(kHostName)));
   return 0;
@@ -183,7 +186,8 @@ int socket(int domain, int type, int protocol) noexcept {
   return open_socket(domain, type, protocol);
 }
 
-int poll(pollfd* files, nfds_t count, int timeout) {
+int HookOfPoll(pollfd* files, nfds_t count, int timeout) __asm__("poll");
+int HookOfPoll(pollfd* files, nfds_t count, int timeout) {
   Scheduler* const scheduler = Scheduler::Running();
   if (scheduler != nullptr) scheduler->RefuseKernelCall("poll");
   return poll_files(files, count, timeout);
