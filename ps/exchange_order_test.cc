@@ -57,7 +57,7 @@ class OneServer {
       variables_.push_back(std::make_shared<ShardVariable>(
           spec, handle,
           Tensor::Full(DType::kFloat32, Shape({kRows, kColumns}), 0.5)));
-      rules_.Add(handle, name, variables_.back()->type());
+      rules_.Add(handle, name, variables_.back()->type(), /*is_whole=*/true);
     }
     proto::Optimizer rule;
     EXPECT_TRUE(
@@ -197,6 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
         "sgd { learning_rate: 0.1 momentum: 0.9 }",
         "sgd { learning_rate: 0.1 } use_ema: true ema_momentum: 0.9",
         "adam { learning_rate: 0.1 } gradient_accumulation_steps: 3",
+        // An update needs the whole variable.
+        "lamb { learning_rate: 0.1 }",
         // A slot begins as a copy of the variable.
         "schedule_free_adamw { learning_rate: 0.1 }"));
 
