@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/optimizers/complete_optimizer.h"
-#include "common/compute/optimizers/gradient_clipping.h"
 #include "common/compute/optimizers/keras_config.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/graph/graph_builder.h"
-#include "common/compute/optimizers/gradient_clipping.h"
 #include "common/core/tensor/tensor.h"
 
 // Reads and updates of variables. A graph refers to variables by name and type;

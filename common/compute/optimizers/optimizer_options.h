@@ -18,7 +18,7 @@ struct OptimizerOptions {
   std::optional<double> weight_decay;
 
   // Gradient clipping; 0 is off. At most one may be set. See GradientClipping
-  // (common/compute/optimizers/gradient_clipping.h).
+  // (common/compute/functions/gradient_clipping.h).
   double clipnorm = 0;
   double clipvalue = 0;
   double global_clipnorm = 0;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <map>
 
-#include "common/compute/optimizers/gradient_clipping.h"
+#include "common/compute/functions/gradient_clipping.h"
 
 namespace muster {
 namespace {

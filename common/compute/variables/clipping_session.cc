@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/compute/optimizers/gradient_clipping.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/variables/holding_session.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/compute/variables/update_kind.h"

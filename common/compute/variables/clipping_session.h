@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/compute/optimizers/gradient_clipping.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/variables/variable_session.h"
 
 namespace muster {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/compute/optimizers/gradient_clipping.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/compute/variables/variable_session.h"

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/types/span.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/variable_ops.h"
-#include "common/compute/optimizers/gradient_clipping.h"
 #include "common/learn/nn/weight.h"
 
 namespace muster {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/kernels/cuda/step_gate.h"
-#include "common/compute/optimizers/gradient_clipping.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/kernels/cuda/device_code/copy_image.h"
 #include "common/compute/kernels/cuda/device_code/kernel_parameters.h"
 #include "common/compute/kernels/cuda/device_code/update_image.h"
-#include "common/compute/optimizers/gradient_clipping.h"
 #include "common/compute/variables/constraint.h"
 #include "common/compute/variables/on_device/thread_for_each.h"
 #include "common/core/base/status_macros.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/compute/optimizers/gradient_clipping.h"
+#include "common/compute/functions/gradient_clipping.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/compute/variables/on_device/device_variable_store.h"
