@@ -25,6 +25,7 @@
 #include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "proto/worker.pb.h"
+#include "ps/client/earlier_generation.h"
 #include "ps/client/methods.h"
 
 namespace muster {
@@ -110,16 +111,6 @@ bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
   return std::none_of(workers.tasks.begin(), workers.tasks.end(),
                       is_connected) ||
          !std::all_of(servers.tasks.begin(), servers.tasks.end(), is_connected);
-}
-
-// True if `status` says that a parameter server could not be reached or was
-// replaced. A server that was replaced a moment ago has no variables yet.
-bool NamesLostServer(const absl::Status& status) {
-  const std::optional<proto::TaskFailure> failure = GetTaskFailure(status);
-  return (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
-          absl::IsNotFound(status)) &&
-         failure.has_value() &&
-         failure->task_type() == TaskTypeName(TaskType::kPs);
 }
 
 void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
@@ -376,18 +367,35 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
     // The server was restarted empty, and its loss has not been detected yet.
     case absl::StatusCode::kNotFound:
       return FailureVerdict::kRetry;
-    case absl::StatusCode::kFailedPrecondition: {
-      absl::MutexLock lock(&mutex_);
-      const bool is_stale =
-          recovery_for_changes_ != nullptr &&
-          (recovery_for_changes_->is_recovering() ||
-           !recovery_for_changes_->IsHolder(failure->task_index(),
-                                            failure->incarnation()));
-      return is_stale ? FailureVerdict::kRetry : FailureVerdict::kFailure;
-    }
+    case absl::StatusCode::kFailedPrecondition:
+      return IsOfLostServer(*failure) ? FailureVerdict::kRetry
+                                      : FailureVerdict::kFailure;
     default:
       return FailureVerdict::kFailure;
   }
+}
+
+bool ClusterConnection::IsOfLostServer(
+    const proto::TaskFailure& failure) const {
+  absl::MutexLock lock(&mutex_);
+  return recovery_for_changes_ != nullptr &&
+         (recovery_for_changes_->is_recovering() ||
+          !recovery_for_changes_->IsHolder(failure.task_index(),
+                                           failure.incarnation()));
+}
+
+bool ClusterConnection::EndedByLostServer(const absl::Status& status) const {
+  const std::optional<proto::TaskFailure> failure = GetTaskFailure(status);
+  if (!failure.has_value() ||
+      failure->task_type() != TaskTypeName(TaskType::kPs)) {
+    return false;
+  }
+  if (absl::IsUnavailable(status) || IsOfEarlierGeneration(status)) return true;
+  // A server refuses requests for its predecessor, and has no variables before
+  // they are restored. With the variables of this job, either is a mistake of
+  // the program, which a restart would repeat.
+  return (absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) &&
+         (variables_ == nullptr || IsOfLostServer(*failure));
 }
 
 void ClusterConnection::Drain(TaskId task, JobControl::Done done) {
@@ -450,7 +458,8 @@ absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
   const bool lacks_tasks =
       (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) &&
       LacksTasks(*dispatcher_, *watch_);
-  if (code == ExitCode::kFailure && (lacks_tasks || NamesLostServer(status))) {
+  if (code == ExitCode::kFailure &&
+      (lacks_tasks || EndedByLostServer(status))) {
     return WithExitCode(status, ExitCode::kRestartMe);
   }
   const bool is_unsaved =

@@ -41,6 +41,10 @@
 
 namespace muster {
 
+namespace proto {
+class TaskFailure;
+}  // namespace proto
+
 class ClosureDispatcher;
 
 // The connection of a coordinator to the cluster for one job: the sessions with
@@ -101,9 +105,9 @@ class ClusterConnection {
   //                        are told to end; exit code kUsage
   //   kAlreadyExists       the cluster serves another coordinator and was left
   //                        unchanged; exit code kRestartMe
-  //   kUnavailable, kFailedPrecondition  a parameter server was lost or
-  //   replaced
-  //                        after it had connected; exit code kRestartMe
+  //   kUnavailable, kFailedPrecondition
+  //                        a parameter server was lost or replaced after it
+  //                        had connected; exit code kRestartMe
   //   others               Options::failure
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
@@ -183,6 +187,14 @@ class ClusterConnection {
   void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // Must not block.
   FailureVerdict Judge(const absl::Status& status) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // True if the parameter server that `failure` names is being replaced, or the
+  // process is not the one that has its variables. Must not block.
+  bool IsOfLostServer(const proto::TaskFailure& failure) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // True if training that ended with `status` may succeed after a restart,
+  // because it lost a parameter server.
+  bool EndedByLostServer(const absl::Status& status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;

@@ -6,7 +6,7 @@ namespace muster {
 
 int64_t ExchangeOrder::Enter(absl::Span<PreparedUpdate> updates) {
   absl::MutexLock lock(&mutex_);
-  for (PreparedUpdate &update : updates) update.variable->DrawTickets(&update);
+  for (PreparedUpdate& update : updates) update.variable->DrawTickets(&update);
   return ++entered_count_;
 }
 

@@ -13,6 +13,7 @@
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/fault_point.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/client/earlier_generation.h"
 #include "ps/shard_exchange.h"
 #include "ps/slab.h"
 
@@ -212,10 +213,10 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
   exchange_count_.fetch_add(1, std::memory_order_relaxed);
   absl::ReaderMutexLock lock(&mutex_);
   if (request.generation() != generation_) {
-    return absl::FailedPreconditionError(
+    return AsOfEarlierGeneration(absl::FailedPreconditionError(
         absl::StrCat("got an exchange of generation ", request.generation(),
                      ", but training was rolled back and is in generation ",
-                     generation_, "; the caller's result is discarded"));
+                     generation_, "; the caller's result is discarded")));
   }
   ShardExchange exchange({.variables = variables_,
                           .rules = &rules_,

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/variable_ops.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/system/metrics.h"
 #include "common/core/tensor/dtype.h"
@@ -32,6 +33,7 @@ namespace muster {
 namespace {
 
 using State = TaskStatus::State;
+using ::testing::HasSubstr;
 
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
@@ -216,6 +218,15 @@ TEST_F(StatusReportTest, ALossOfAllWorkersTurnsATimeoutIntoARestart) {
   cluster_.worker(1).Start();
   ASSERT_TRUE(AwaitState("worker 1", State::kConnected));
   EXPECT_EQ(code_of(late), ExitCode::kFailure);
+}
+
+TEST_F(StatusReportTest, AMistakeThatAServerRefusesAsksForNoRestart) {
+  ASSERT_OK(strategy_->variables().SetOptimizer(Adam()));
+  const absl::Status refusal = strategy_->variables().SetOptimizer(Adagrad());
+  ASSERT_THAT(refusal, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                HasSubstr("ps ")));
+  EXPECT_EQ(ExitCodeOf(strategy_->connection()->WithLoss(refusal)),
+            ExitCode::kFailure);
 }
 
 TEST_F(StatusReportTest, ShowsALostServer) {
