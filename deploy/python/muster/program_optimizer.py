@@ -15,8 +15,9 @@ from muster.program_export import array_spec, encoded_program
 from muster.programs import (ProgramOptimizer, ProgramSchedule, inner_optimizer,
                              is_known_optimizer, is_known_schedule)
 
-# The numbers of elements for which a program that updates single elements is compiled.
-_ELEMENT_COUNTS = (65536, 8192, 1024)
+# The numbers of elements for which a program that updates single elements is compiled. Servers
+# pass 64 KiB at a time (kRunBytes in ps/shard_variable.cc).
+_ELEMENT_COUNTS = (65536, 16384, 1024)
 _SLOT_COUNT_MAX = 4
 # Operations of JAX on arrays of one shape that compute each element from the same element of
 # the operands.
