@@ -7,7 +7,7 @@
 
 namespace muster {
 
-ClosureIdReservation::ClosureIdReservation(const Options &options)
+ClosureIdReservation::ClosureIdReservation(const Options& options)
     : options_(options),
       limit_(options.record == nullptr ? std::numeric_limits<uint64_t>::max()
                                        : options.first_id) {

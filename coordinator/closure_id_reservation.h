@@ -33,7 +33,7 @@ class ClosureIdReservation {
     std::function<absl::Status(uint64_t limit)> record = nullptr;
   };
 
-  explicit ClosureIdReservation(const Options &options);
+  explicit ClosureIdReservation(const Options& options);
 
   // Returns the lowest id that is not reserved.
   uint64_t limit() const { return limit_.load(std::memory_order_acquire); }

@@ -40,11 +40,19 @@ exchanging=$!
 exec 3>requests 4<replies
 tar -b1 -C out -xf - <&4 &
 extracting=$!
-until [[ $(cat out/events/old 2>/dev/null) == first ]]; do sleep 0.01; done
+# Blocks until the command succeeds; for at most a minute.
+await() {
+  local deadline=$((SECONDS + 60))
+  until "$@" 2>/dev/null; do
+    ((SECONDS < deadline)) || { echo "after a minute: $*" >&2 && exit 1; }
+    sleep 0.01
+  done
+}
+await grep -qx first out/events/old
 for number in {1..20}; do
   head -c 3000 /dev/zero | tr '\0' "$((number % 10))" >exchanged/events/event.tmp
   mv exchanged/events/event.tmp exchanged/events/event
-  until cmp -s exchanged/events/event out/events/event; do sleep 0.01; done
+  await cmp -s exchanged/events/event out/events/event
 done
 echo answer >in/answers/answer
 tar --format=gnu -b1 -C in -c answers >&3  # Has the end of an archive.
@@ -57,6 +65,6 @@ test "$(cd out && find . -type f | sort | xargs)" = "./events/event ./events/old
 # A shell ignores SIGINT in background processes, but not SIGTERM.
 "$musterctl" sleep &
 sleeping=$!
-until grep -q '^SigBlk:.0000000000004002$' "/proc/$sleeping/status"; do :; done
+await grep -q '^SigBlk:.0000000000004002$' "/proc/$sleeping/status"
 kill -TERM "$sleeping"
 wait "$sleeping"

@@ -332,8 +332,8 @@ absl::Status ObjectStore::WriteNew(const ObjectUrl& url,
                   : absl::AlreadyExistsError(
                         absl::StrCat(url.ToString(), " exists already"));
   }
-  // A store that does not know the condition ignores it. One that knows it
-  // refuses the same request now.
+  // Some stores ignore the header If-None-Match and replace objects. All others
+  // refuse a second write.
   ASSIGN_OR_RETURN(const bool ignores_condition, TryWriteNew(url, bytes));
   if (!ignores_condition) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(

@@ -52,7 +52,7 @@ inline constexpr int kExitDeadlock = 3;
 inline constexpr int kExitTooLong = 4;
 inline constexpr int kExitReachedKernel = 5;
 
-// What the scheduler knows about one thread. Private to this room.
+// The scheduler's record of one thread (simulated_thread.h).
 struct SimulatedThread;
 
 // There is one scheduler in a process, from Start() until the process exits.
