@@ -8,9 +8,15 @@ def _folder():
     return native.package_name().split("/")[-1]
 
 def _without_duplicates(labels):
-    """Labels as Bazel prints those of a rule: `@absl` is `@absl//:absl`."""
+    """Labels in one form: `@absl` is `@absl//:absl`, `//a/b` is `//a/b:b`.
+
+    Bazel prints those of a rule with the name of the repository where Muster is an external one.
+    """
     full = {}
+    this_repository = native.repository_name() + "//"
     for label in labels:
+        if label.startswith(this_repository):
+            label = label[len(this_repository) - 2:]
         if label.startswith("@") and "//" not in label:
             label = label + "//:" + label[1:]
         elif ":" not in label:
