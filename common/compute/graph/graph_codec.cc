@@ -9,6 +9,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/graph.pb.h"
 #include "proto/tensor.pb.h"
 
@@ -106,6 +108,18 @@ proto::Graph EncodeGraph(const Graph& graph) {
     EncodeOutput(result, encoded.add_results());
   }
   return encoded;
+}
+
+std::string SerializeGraph(const Graph& graph) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    // Otherwise the order of attributes depends on the process.
+    coded.SetSerializationDeterministic(true);
+    EncodeGraph(graph).SerializeToCodedStream(&coded);
+  }
+  return bytes;
 }
 
 absl::StatusOr<Graph> DecodeGraph(const proto::Graph& encoded,

@@ -1,6 +1,8 @@
 #ifndef COMMON_COMPUTE_GRAPH_GRAPH_CODEC_H_
 #define COMMON_COMPUTE_GRAPH_GRAPH_CODEC_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
@@ -12,6 +14,10 @@ class Graph;
 }  // namespace proto
 
 proto::Graph EncodeGraph(const Graph& graph);
+
+// Returns the bytes of EncodeGraph(). Equal graphs have equal bytes in all
+// processes of one version of Muster, so that fingerprints can be compared.
+std::string SerializeGraph(const Graph& graph);
 
 // Decodes and verifies a graph.
 //   kInvalidArgument    as VerifyGraph(), or an attribute or type is invalid
