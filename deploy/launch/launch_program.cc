@@ -82,11 +82,12 @@ ABSL_FLAG(std::string, program, "",
           "after \"--\". By default Muster's own executables run --job.");
 ABSL_FLAG(
     std::string, restart, "",
-    "Starts tasks again that were lost, all but the chief: alone for any "
-    "number of times, =N for at most N times each. A task that keeps "
-    "ending right after its start is given up. With --slurm: how often "
-    "all tasks are started again, by default 10 times. With --kubernetes: "
-    "how many pods of a role may fail, by default 20.");
+    "Starts tasks again that were lost: alone for any number of times, =N "
+    "for at most N times each. A coordinator is started again after a "
+    "signal or status 138, but not after a failure, which ends the job. A "
+    "task that keeps ending right after its start is given up. With --slurm: "
+    "how often all tasks are started again, by default 10 times. With "
+    "--kubernetes: how many pods of a role may fail, by default 20.");
 ABSL_FLAG(std::string, tls, "no",
           "\"auto\" lets the tasks speak TLS, with certificates that are drawn "
           "for this run and lie in tls/ of its --run_dir, or with --kubernetes "

@@ -234,6 +234,27 @@ TEST_F(LaunchTest, ALostServerIsStartedAgain) {
   EXPECT_EQ(ExitCode(*launch), 0);
 }
 
+TEST_F(LaunchTest, ALostCoordinatorIsStartedAgain) {
+  std::filesystem::create_directories(run_dir_);
+  const auto launch = Launch(
+      {"--workers=1", "--ps=1", "--restart", "--grace_period=100ms"},
+      absl::StrCat("cd ", run_dir_, "; if [ $role = chief ]; then ",
+                   "if [ -e second ]; then exit 0; fi; ",
+                   "if [ -e first ]; then touch second; exit 138; fi; ",
+                   "touch first; kill -KILL $$; fi; exec sleep infinity"));
+  EXPECT_EQ(ExitCode(*launch), 0);
+  EXPECT_THAT(launch->output(),
+              AllOf(HasSubstr("chief was ended by signal 9 (Killed)"),
+                    HasSubstr("chief exited with status 138")));
+}
+
+TEST_F(LaunchTest, TheFailureOfACoordinatorEndsTheJob) {
+  const auto launch =
+      Launch({"--workers=1", "--ps=1", "--restart", "--grace_period=100ms"},
+             "if [ $role = chief ]; then exit 7; fi; exec sleep infinity");
+  EXPECT_EQ(ExitCode(*launch), 7);
+}
+
 TEST_F(LaunchTest, AFailedEvaluatorFailsLaunch) {
   const auto launch =
       Launch({"--workers=1", "--ps=1", "--evaluator", "--grace_period=30s"},

@@ -62,11 +62,11 @@ Launcher::Launcher(const ClusterPlan& plan, std::vector<TaskPlan> tasks,
     : options_(std::move(options)),
       signals_(signals),
       clock_(Clock::Real()),
+      has_coordinator_(HasCoordinator(plan)),
       console_(WithLabelWidth(options_.console, tasks)),
       watch_(plan),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   MUSTER_CHECK(wake_fd_ >= 0);
-  const bool restarts = options_.restart.restart_count_max > 0;
   for (TaskPlan& task_plan : tasks) {
     const TaskId task = task_plan.task;
     LaunchedTask::Options task_options;
@@ -74,11 +74,9 @@ Launcher::Launcher(const ClusterPlan& plan, std::vector<TaskPlan> tasks,
     task_options.log_bytes_max = options_.log_bytes_max;
     task_options.color_index = static_cast<int>(entries_.size()) + 1;
     task_options.owns_terminal = options_.share_terminal && entries_.empty();
-    RestartPolicy::Options policy = options_.restart;
-    if (!restarts || !IsRestarted(task)) policy.restart_count_max = 0;
     entries_.push_back({std::make_unique<LaunchedTask>(std::move(task_plan),
                                                        task_options, &console_),
-                        RestartPolicy(policy), std::nullopt});
+                        RestartPolicy(PolicyOf(task)), std::nullopt});
   }
   signals_->SetHandler([fd = wake_fd_](int) {
     const uint64_t one = 1;
@@ -261,8 +259,12 @@ bool Launcher::AnyRunning() const {
                      [](const Entry& entry) { return entry.task->running(); });
 }
 
-bool Launcher::IsRestarted(TaskId task) const {
-  return task.type != TaskType::kChief;
+RestartPolicy::Options Launcher::PolicyOf(TaskId task) const {
+  RestartPolicy::Options policy = options_.restart;
+  if (task.type != TaskType::kChief) return policy;
+  policy.keeps_failures = true;
+  if (!has_coordinator_) policy.restart_count_max = 0;
+  return policy;
 }
 
 void Launcher::Say(absl::string_view line) {

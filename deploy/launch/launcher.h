@@ -28,7 +28,10 @@ namespace muster {
 class Launcher {
  public:
   struct Options {
-    RestartPolicy::Options restart;  // For all tasks but the chief.
+    // For all tasks. A coordinator is restarted after a signal, and if it asks
+    // for it, but not after a failure. The chief of a synchronous job is never
+    // restarted.
+    RestartPolicy::Options restart;
     absl::Duration grace_period = absl::Seconds(10);
     std::string log_dir;  // An existing folder.
     // Maximum size of each task's log. A longer log is moved to "NAME.log.1". 0
@@ -75,12 +78,13 @@ class Launcher {
   void StopTheOthers();
   absl::Time NextTimer() const;
   bool AnyRunning() const;
-  bool IsRestarted(TaskId task) const;
+  RestartPolicy::Options PolicyOf(TaskId task) const;
   void Say(absl::string_view line);
 
   const Options options_;
   ShutdownSignals* const signals_;
   Clock* const clock_;
+  const bool has_coordinator_;
   Console console_;
   JobWatch watch_;
   std::vector<Entry> entries_;

@@ -8,6 +8,13 @@
 #include "common/net/process/exit_code.h"
 
 namespace muster {
+namespace {
+
+// A task that a signal ended, or that asks for a restart, has at least this
+// exit code.
+constexpr int kSignalCodeMin = 128;
+
+}  // namespace
 
 RestartPolicy::Decision RestartPolicy::OnEnd(const ProcessEnd& end,
                                              absl::Duration ran_for) {
@@ -17,6 +24,8 @@ RestartPolicy::Decision RestartPolicy::OnEnd(const ProcessEnd& end,
                 "status 2 means a mistake in flags or TF_CONFIG, which a "
                 "new start would not remove"};
   }
+  const bool is_failure = end.signal == 0 && end.exit_code < kSignalCodeMin;
+  if (options_.keeps_failures && is_failure) return {};
   const bool is_short = ran_for < options_.short_run;
   const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;
   const bool for_another =

@@ -17,6 +17,10 @@ class RestartPolicy {
     // restarted.
     int restart_count_max = 0;
 
+    // If true, a task that ended with an exit code below 128 is not restarted:
+    // the failure of a coordinator is that of the job.
+    bool keeps_failures = false;
+
     // A shorter run is a crash at the start. The first of several in a row is
     // followed by an immediate restart, the others by increasing pauses.
     absl::Duration short_run = absl::Seconds(2);

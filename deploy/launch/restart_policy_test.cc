@@ -35,6 +35,13 @@ TEST(RestartPolicyTest, AUsageErrorIsNotRestarted) {
   EXPECT_THAT(decision.reason, HasSubstr("status 2"));
 }
 
+TEST(RestartPolicyTest, AFailureIsKeptIfItIsThatOfTheJob) {
+  RestartPolicy policy({.restart_count_max = 9, .keeps_failures = true});
+  EXPECT_FALSE(policy.OnEnd(kCrash, kLong).restart);
+  EXPECT_TRUE(policy.OnEnd(kKilled, kLong).restart);
+  EXPECT_TRUE(policy.OnEnd({.exit_code = 138}, kLong).restart);
+}
+
 TEST(RestartPolicyTest, ALongRunIsFollowedAtOnce) {
   RestartPolicy policy({.restart_count_max = 1000});
   for (int i = 0; i < 1000; ++i) {
